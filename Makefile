@@ -1,0 +1,136 @@
+# Everything that one does with this project; `make help` lists it. The recipes are one line where they can be: the work is in hack/ and test/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules --warn-undefined-variables
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+# Images: the manifests name IMAGE_NAME:RELEASE_VERSION as they stand here.
+IMAGE_NAME ?=
+RELEASE_VERSION ?=
+PLATFORMS ?=
+
+# e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but `faults`, a sample of `make faults`), RUNS how often the π job runs in a row, KEEP=1 leaves the cluster up.
+SUITE ?=
+RUNS ?= 1
+KEEP ?=
+
+# invariants, mutants: which numbers ("" is all).
+NUMBERS ?=
+
+# Clusters of `make cluster-up`.
+NAME ?= dev
+UV_VERSION := 0.13.8
+
+# faults: FAULTS names rows of the matrix (F8,F13), CASE one case as a failure prints it, PARALLEL how many runs go side by
+# side, LEASE the lease duration in seconds (a busy machine needs more).
+FAULTS ?=
+CASE ?=
+PARALLEL ?= 6
+LEASE ?= 2
+
+# A unit test that hangs for a minute ends the run, and says where it hangs.
+HANG := -o faulthandler_timeout=60 -o faulthandler_exit_on_timeout=true
+
+$(STAMP): requirements/dev.txt setup.cfg
+	@hack/setup environment
+
+##@ The two commands
+
+.PHONY: demo
+demo: ## Bring up a cluster, deploy the operator, compute π with mpirun across Pods
+	@python=$$(hack/setup interpreter) && exec "$$python" hack/demo
+
+.PHONY: test
+test: ## Prove everything: check, verify, then e2e on a cluster of its own
+	@for part in check verify e2e; do $(MAKE) --no-print-directory $$part; done
+
+##@ While developing
+
+.PHONY: check
+check: $(STAMP) ## The fast half: lint, types, import contracts, unit tests with coverage
+	@$(MAKE) --no-print-directory --jobs=$$(nproc) --keep-going --output-sync=target lint types unit
+
+.PHONY: lint
+lint: $(STAMP) ## ruff, check and format
+	@$(BIN)/ruff check --quiet --output-format=concise && $(BIN)/ruff format --check --quiet && echo "lint: ok"
+
+.PHONY: types mypy basedpyright imports
+types: mypy basedpyright imports ## mypy and basedpyright, both strict, and the import contracts
+mypy: $(STAMP)
+	@$(BIN)/mypy
+basedpyright: $(STAMP)
+	@$(BIN)/basedpyright
+imports: $(STAMP)
+	@$(BIN)/lint-imports --no-logo
+
+.PHONY: unit
+unit: $(STAMP) ## Unit tests with branch coverage
+	@$(BIN)/pytest --quiet --numprocesses=$$(nproc) test/unit test/contract --cov --cov-branch --cov-report=term --cov-fail-under=95 $(HANG)
+
+.PHONY: e2e
+e2e: $(STAMP) ## Tests against real clusters; SUITE=pi RUNS=10 KEEP=1 narrow, repeat, keep
+	@MPIOP_E2E_RUNS=$(RUNS) MPIOP_E2E_KEEP=$(KEEP) $(BIN)/pytest $(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e --ignore=test/e2e/test_faults.py) --durations=10
+
+.PHONY: invariants
+invariants: $(STAMP) ## List each invariant with its tests and their result; NUMBERS="R4 L64"
+	@hack/invariants $(NUMBERS)
+
+.PHONY: mutants
+mutants: $(STAMP) ## Break each invariant in a copy and see a test fail; NUMBERS="R4 L64"
+	@hack/mutants $(NUMBERS)
+
+.PHONY: faults
+faults: $(STAMP) ## Every fault at every request of a job's life; FAULTS=F13 picks rows, CASE= repeats one
+	@PYTHONPATH=src:test:hack $(BIN)/python -m faults --rows "$(FAULTS)" --case "$(CASE)" --parallel $(PARALLEL) --lease $(LEASE)
+
+.PHONY: bench
+bench: $(STAMP) ## Measure what a store of 10,000 Pods takes; fails above 40 MiB
+	@$(BIN)/python hack/bench/store_memory.py
+
+.PHONY: format
+format: $(STAMP) ## Let ruff format and repair what it can
+	@$(BIN)/ruff format -q && $(BIN)/ruff check --fix -q
+
+.PHONY: generate
+generate: $(STAMP) ## Write what is generated: CRD, deploy/, golden files, CLI reference
+	@$(BIN)/python hack/generate
+
+.PHONY: verify
+verify: $(STAMP) ## Fail if a generated file is not what `make generate` would write
+	@$(BIN)/python hack/generate --check
+
+.PHONY: lock
+lock: $(STAMP) ## Pin requirements/*.in with hashes into requirements/*.txt
+	@python=$$(hack/setup interpreter) && "$$python" -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv==$(UV_VERSION)
+	@for name in runtime dev build; do UV_CUSTOM_COMPILE_COMMAND="make lock" .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/$$name.txt requirements/$$name.in; done
+
+##@ Images and clusters
+
+.PHONY: images
+images: ## Build operator and example images; IMAGE_NAME= RELEASE_VERSION= PLATFORMS=
+	@python=$$(hack/setup interpreter) && exec "$$python" hack/images build
+
+.PHONY: cluster-up
+cluster-up: ## Start an embedded cluster; NAME=dev
+	@hack/cluster up --name $(NAME) && echo "Use it: eval \"\$$(hack/cluster env --name $(NAME))\""
+
+.PHONY: cluster-down
+cluster-down: ## Stop it and remove every trace; NAME=dev
+	@hack/cluster down --name $(NAME)
+
+.PHONY: demo-down
+demo-down: ## Stop the demo's cluster and remove every trace of it
+	@python=$$(hack/setup interpreter) && exec "$$python" hack/demo down
+
+.PHONY: clean
+clean: ## Remove the environment and what was built; clusters and their cache stay
+	@rm -rf .venv build dist src/*.egg-info .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

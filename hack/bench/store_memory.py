@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""How much memory a store of 10,000 of our Pods takes over an empty one: `hack/bench/store_memory.py [--pods N] [--limit MIB]`.
+
+The Pods are those that the operator makes, with what an API server and a kubelet add. Another process writes them down, so that making them
+leaves no trace here; they are read and decoded one page after the other, as the client does it.
+"""
+
+import argparse
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "src"))
+
+import orjson  # noqa: E402 - needs no path, but stands with the others
+
+from mpiop.api.parse import parse_mpijob  # noqa: E402 - needs the path that was just set
+from mpiop.controller import pods  # noqa: E402
+from mpiop.controller.builders import BuildOptions  # noqa: E402
+from mpiop.controller.builders.worker_pod import build_worker_pod  # noqa: E402
+from mpiop.controller.observed import BY_CONTROLLER, index_by_controller  # noqa: E402
+from mpiop.informers.compaction import preparation  # noqa: E402
+from mpiop.informers.store import Store  # noqa: E402
+
+WORKERS = 100
+PAGE = 500
+_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+
+def main() -> int:
+    """Fill a store, print what that took, and return 1 when it is more than allowed."""
+    parser = argparse.ArgumentParser(description="Measure the memory that a store of Pods takes.")
+    parser.add_argument("--pods", type=int, default=10_000, help="how many")
+    parser.add_argument("--limit", type=float, default=40.0, metavar="MIB", help="fail above it")
+    parser.add_argument("--write", type=Path, metavar="DIRECTORY", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.write:
+        write_pages(options.write, options.pods)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="mpiop-bench-") as directory:
+        subprocess.run([sys.executable, __file__, "--write", directory, "--pods", str(options.pods)], check=True)
+        return measure(sorted(Path(directory).iterdir()), options.limit)
+
+
+def measure(pages: list[Path], limit_mib: float) -> int:
+    """Fill a store from `pages` and tell what it takes; return 1 when that is more than `limit_mib`."""
+    store, prepare = Store({BY_CONTROLLER: index_by_controller}), preparation(pods.trim)
+    gc.collect()
+    before, begun = resident_mib(), time.perf_counter()
+    kept: list[Any] = []
+    for page in pages:
+        kept += [prepared for item in orjson.loads(page.read_bytes()) if (prepared := prepare(item)) is not None]
+    store.replace(kept, "1")
+    del kept
+    gc.collect()
+    used = resident_mib() - before
+    seconds = time.perf_counter() - begun
+    each = used * 1024 / len(store)
+    print(f"{len(store)} pods: {used:.1f} MiB ({each:.2f} KiB each), allowed {limit_mib:g} MiB; read and stored in {seconds:.1f} s")
+    return 0 if used <= limit_mib else 1
+
+
+def resident_mib() -> float:
+    """Return the resident memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def write_pages(directory: Path, pods_wanted: int) -> None:
+    """Write the pods into files of a page each."""
+    for first in range(0, pods_wanted, PAGE):
+        page = [running_pod(number) for number in range(first, min(first + PAGE, pods_wanted))]
+        (directory / f"{first:08d}.json").write_bytes(orjson.dumps(page))
+
+
+def running_pod(number: int) -> dict[str, Any]:
+    """Return a worker pod that runs, as the API server would list it."""
+    job_number, index = divmod(number, WORKERS)
+    job = parse_mpijob(_mpijob(f"job-{job_number}", f"{job_number:036d}"))
+    pod: dict[str, Any] = dict(build_worker_pod(job, index, BuildOptions()))
+    stamp = f"2026-01-01T00:{number // 60 % 60:02d}:{number % 60:02d}Z"
+    pod["metadata"] = pod["metadata"] | {
+        "uid": f"{number:08d}-40d5-491e-99b0-{number:012d}",
+        "resourceVersion": str(1_000_000 + number),
+        "creationTimestamp": stamp,
+        "generation": 1,
+        "managedFields": [{"manager": "kubelet", "fieldsV1": {f"f:{field}": {"f:x": {}} for field in range(60)}}],
+    }
+    pod["spec"] = pod["spec"] | {"nodeName": f"node-{number % 500}", "serviceAccountName": "default", "schedulerName": "default-scheduler"}
+    address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+    pod["status"] = {
+        "phase": "Running",
+        "conditions": [{"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": stamp} for kind in _CONDITIONS],
+        "hostIP": f"192.168.{number % 500 >> 8}.{number % 256}",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "startTime": stamp,
+        "qosClass": "BestEffort",
+        "containerStatuses": [
+            {
+                "name": "worker",
+                "ready": True,
+                "started": True,
+                "restartCount": 0,
+                "image": "docker.io/mpioperator/mpi-pi:openmpi",
+                "imageID": "docker.io/mpioperator/mpi-pi@sha256:" + "a" * 64,
+                "containerID": f"containerd://{number:064d}",
+                "state": {"running": {"startedAt": stamp}},
+                "lastState": {},
+            }
+        ],
+    }
+    return pod
+
+
+def _mpijob(name: str, uid: str) -> Any:
+    container = {
+        "name": "mpi",
+        "image": "mpioperator/mpi-pi:openmpi",
+        "env": [{"name": f"VARIABLE_{n}", "value": "value" * 4} for n in range(10)],
+    }
+    template = {"spec": {"containers": [container]}}
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name, "namespace": "default", "uid": uid, "generation": 1},
+        "spec": {"mpiReplicaSpecs": {"Launcher": {"template": template}, "Worker": {"replicas": WORKERS, "template": template}}},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The demo: where it runs, what it does, and what it shows."""

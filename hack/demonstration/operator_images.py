@@ -1,0 +1,61 @@
+"""The images that the manifests name: built under those names, or taken from the user's registry."""
+
+import os
+import re
+import sys
+
+from demonstration.cluster import ROOT, Cluster, run_project
+from imaging.archive import archived_image
+
+OPERATOR = ROOT / "deploy" / "v2beta1" / "mpi-operator.yaml"
+FOLDER = ROOT / "build" / "images"
+NAMESPACE = "mpi-operator"
+SELECTOR = "app=mpi-operator"
+SETTINGS = ("IMAGE_NAME", "RELEASE_VERSION", "PLATFORMS")
+
+
+def built_archives() -> list[str]:
+    """Build the images under the names that the manifests have, and return the paths of their archives.
+
+    Raises:
+        DemoError: They could not be built.
+    """
+    as_named = {key: value for key, value in os.environ.items() if key not in SETTINGS}
+    build = (sys.executable, "hack/images", "build", "--save", str(FOLDER))
+    run_project("the images could not be built; the reason is above", *build, environment=as_named)
+    return [str(path) for path in sorted(FOLDER.glob("*.tar"))]
+
+
+def apply_operator(cluster: Cluster) -> None:
+    """Apply the operator's manifest: as it is, or on the user's own cluster with the image that IMAGE_NAME and RELEASE_VERSION say.
+
+    Raises:
+        DemoError: The API server refused it.
+    """
+    if not cluster.is_current:
+        cluster.kubectl("apply", "-f", str(OPERATOR))
+        _restart_if_stale(cluster)
+        return
+    manifest = OPERATOR.read_text(encoding="utf-8").replace(f"image: {named_image()}", f"image: {wanted_image()}")
+    cluster.kubectl("apply", "-f", "-", stdin=manifest)
+
+
+def _restart_if_stale(cluster: Cluster) -> None:
+    """Restart the operator if its Pods run another image than the one built last: the name, and so the Deployment, is the same."""
+    built, _ = archived_image(FOLDER / "operator.tar")
+    path = "jsonpath={.items[*].status.containerStatuses[*].imageID}"
+    running = cluster.kubectl("--namespace", NAMESPACE, "get", "pods", "-l", SELECTOR, "-o", path).split()
+    if any(not image.endswith(built) for image in running):
+        cluster.kubectl("--namespace", NAMESPACE, "rollout", "restart", "deployment/mpi-operator")
+
+
+def wanted_image() -> str:
+    """Return the operator's image: the one that IMAGE_NAME and RELEASE_VERSION say, else the one that the manifest names."""
+    repository, _, version = named_image().rpartition(":")
+    return f"{os.environ.get('IMAGE_NAME') or repository}:{os.environ.get('RELEASE_VERSION') or version}"
+
+
+def named_image() -> str:
+    """Return the image that the manifest names."""
+    [name] = re.findall(r"^ +(?:- )?image: (\S+)$", OPERATOR.read_text(encoding="utf-8"), re.MULTILINE)
+    return str(name)

@@ -1,0 +1,48 @@
+"""What the demo prints: numbered steps, lines with the time since its begin, and one sentence when it fails."""
+
+import sys
+import threading
+import time
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the message is one sentence that says what, and what to do."""
+
+
+class Screen:
+    """Standard output, line by line; may be written to from several threads."""
+
+    def __init__(self, steps: int) -> None:
+        """Expect `steps` steps; the time is counted from now."""
+        self._began = time.monotonic()
+        self._steps = steps
+        self._step = 0
+        self._lock = threading.Lock()
+        self._bold, self._plain = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Seconds since the demo began."""
+        return time.monotonic() - self._began
+
+    def step(self, title: str) -> None:
+        """Begin the next step."""
+        self._step += 1
+        self._write(f"\n{self._bold}== {self._step}/{self._steps} {title} ({self.elapsed_seconds:.0f} s){self._plain}")
+
+    def line(self, text: str) -> None:
+        """Print `text` with the time."""
+        self._write(f"   {self.elapsed_seconds:6.1f} s  {text}")
+
+    def block(self, text: str) -> None:
+        """Print the output of a command, indented."""
+        self._write("\n".join(f"   {line}" for line in text.rstrip().splitlines()))
+
+    def say(self, text: str) -> None:
+        """Print a line as it is."""
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        with self._lock:
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()

@@ -1,0 +1,143 @@
+"""The demo from its first step to its last."""
+
+import sys
+
+from demonstration.cluster import NAME, ROOT, Cluster, current_cluster, embedded_cluster, is_current_wanted, run_project
+from demonstration.following import follow
+from demonstration.operator_images import OPERATOR, apply_operator, built_archives, wanted_image
+from demonstration.screen import DemoError, Screen
+
+JOB = ROOT / "examples" / "v2beta1" / "pi" / "pi.yaml"
+PI = "pi"
+SELECTOR = f"training.kubeflow.org/job-name={PI}"
+INTERRUPTED = 130
+
+
+def main(arguments: list[str]) -> int:
+    """Tell the story, or with `down` end it; return the exit status."""
+    if arguments not in ([], ["down"]):
+        sys.stderr.write("usage: hack/demo [down]\n")
+        return 2
+    try:
+        if arguments:
+            clean_up()
+        else:
+            tell()
+    except DemoError as error:
+        for line in (error, *getattr(error, "__notes__", ())):
+            sys.stderr.write(f"\ndemo: {line}")
+        sys.stderr.write("\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("\ndemo: stopped; run it again to go on, or `make demo-down` to remove what it started\n")
+        return INTERRUPTED
+    return 0
+
+
+def tell() -> None:
+    """Run all steps."""
+    screen = Screen(steps=5)
+    is_current = is_current_wanted()
+    screen.step("A Kubernetes cluster")
+    cluster = current_cluster(screen) if is_current else embedded_cluster(screen)
+    try:
+        use(cluster, screen)
+    except DemoError as error:
+        if not is_current:
+            error.add_note(f'for kubectl: eval "$(hack/cluster env --name {NAME})"; logs of the cluster: hack/cluster logs --name {NAME}')
+        raise
+
+
+def use(cluster: Cluster, screen: Screen) -> None:
+    """Run the steps that need the cluster."""
+    screen.step("The images of the operator and of the example")
+    provide_images(cluster, screen)
+    screen.step("The operator, by its manifests")
+    deploy(cluster, screen)
+    screen.step("An MPIJob: examples/v2beta1/pi/pi.yaml")
+    run_job(cluster, screen)
+    screen.step("The result")
+    show_result(cluster, screen)
+    suggest(cluster, screen)
+
+
+def run_job(cluster: Cluster, screen: Screen) -> None:
+    """Run the example's job from a clean start.
+
+    Raises:
+        DemoError: It failed.
+    """
+    if cluster.kubectl("get", "mpijob", PI, "--ignore-not-found"):
+        screen.line("removing the job of the run before")
+        cluster.kubectl("delete", "mpijob", PI, "--ignore-not-found", "--cascade=foreground", "--timeout=120s")
+    cluster.kubectl("wait", "--for=delete", "pods", "-l", SELECTOR, "--timeout=120s")
+    cluster.kubectl("apply", "-f", str(JOB))
+    if follow(cluster, screen, PI) == "Failed":
+        raise DemoError(f"the job failed; look at: kubectl describe mpijob {PI}, and kubectl logs job/{PI}-launcher")
+
+
+def provide_images(cluster: Cluster, screen: Screen) -> None:
+    """Build the images and put them on the Node; on the user's own cluster, say where they must be.
+
+    Raises:
+        DemoError: They could not be built or loaded.
+    """
+    if cluster.is_current:
+        screen.line(f"the nodes must be able to pull {wanted_image()} and what {JOB.relative_to(ROOT)} names")
+        screen.line("to use your registry: build with `make images IMAGE_NAME=… RELEASE_VERSION=…`, push, and give the demo the same two")
+        return
+    archives = built_archives()
+    otherwise = f"the images could not be loaded; look at: hack/cluster logs --name {NAME} containerd"
+    run_project(otherwise, "hack/cluster", "load-image", "--name", NAME, *archives)
+
+
+def deploy(cluster: Cluster, screen: Screen) -> None:
+    """Apply the operator's manifest and wait until it is rolled out.
+
+    Raises:
+        DemoError: It was not, within two minutes.
+    """
+    apply_operator(cluster)
+    screen.line(f"applied {OPERATOR.relative_to(ROOT)}")
+    try:
+        cluster.kubectl("--namespace", "mpi-operator", "rollout", "status", "deployment/mpi-operator", "--timeout=120s")
+    except DemoError as error:
+        raise DemoError(f"{error}; look at: kubectl --namespace mpi-operator describe pods, and logs deployment/mpi-operator") from error
+    screen.line("two replicas are ready, one leads")
+
+
+def show_result(cluster: Cluster, screen: Screen) -> None:
+    """Print the Pods, the launcher's log and the line that `kubectl get` has for the job."""
+    for command in (
+        ("get", "pods", "-l", SELECTOR, "-o", "wide"),
+        ("logs", f"job/{PI}-launcher"),
+        ("get", "mpijobs"),
+    ):
+        screen.say(f"\n$ kubectl {' '.join(command)}")
+        screen.block(cluster.kubectl(*command))
+
+
+def suggest(cluster: Cluster, screen: Screen) -> None:
+    """Print what to try next, in three lines."""
+    environment = "" if cluster.is_current else f' eval "$(hack/cluster env --name {NAME})";'
+    screen.say(f"\nDone in {screen.elapsed_seconds:.0f} s. What next:")
+    screen.say(f" - your own job: {environment} edit {JOB.relative_to(ROOT)}, then kubectl apply -f it".replace(":  ", ": "))
+    screen.say(" - logs:         kubectl logs -f job/pi-launcher; kubectl --namespace mpi-operator logs -f deployment/mpi-operator")
+    screen.say(" - the end:      make demo-down")
+
+
+def clean_up() -> None:
+    """Take away what the demo made: its cluster, or on the user's own cluster its job.
+
+    Raises:
+        DemoError: Something is left.
+    """
+    if not is_current_wanted():
+        run_project("the cluster was not removed; the reason is above", "hack/cluster", "down", "--name", NAME)
+        return
+    screen = Screen(steps=1)
+    cluster = current_cluster(screen)
+    if cluster.kubectl("get", "crd", "mpijobs.kubeflow.org", "--ignore-not-found"):
+        cluster.kubectl("delete", "mpijob", PI, "--ignore-not-found", "--cascade=foreground")
+    screen.line(f"the job {PI} is gone; the operator stays, for others may use it")
+    screen.line(f"kubectl delete -f {OPERATOR.relative_to(ROOT)} removes it, its CRD, and with that every MPIJob of the cluster")

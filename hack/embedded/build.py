@@ -1,0 +1,147 @@
+"""Building the parts into the cache: each once, in two lanes, safe beside other builds."""
+
+import os
+import platform
+import shutil
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from embedded.errors import ClusterError
+from embedded.layout import cache_folder
+from embedded.locks import locked
+from embedded.parts import PARTS, Part, fingerprint
+from embedded.progress import Progress
+from embedded.toolchain import build_environment, find_go
+
+# Modules, object files and results of a cold build, as measured, with some air.
+COLD_BUILD_BYTES = 9 << 30
+# Linking alone uses one core, so a second build beside it is free; a third would only take memory.
+LANES = 2
+SYMPTOMS = (
+    ("no space left on device", "the disk is full; free {gigabytes} GB"),
+    ("dial tcp", "the Go module proxy cannot be reached; check the network and GOPROXY"),
+    ("proxyconnect", "the Go module proxy cannot be reached; check the network and HTTPS_PROXY"),
+    ("i/o timeout", "the Go module proxy does not answer; check the network and GOPROXY"),
+    ("TLS handshake", "the Go module proxy cannot be reached; check the network and GOPROXY"),
+    ("signal: killed", "the machine ran out of memory; 4 GB are needed"),
+)
+
+
+def part_folder(part: Part) -> Path:
+    """Return where the programs of `part` are, or will be."""
+    return cache_folder() / f"{part.name}-{fingerprint(part, platform.machine())}"
+
+
+def programs_of(names: tuple[str, ...]) -> dict[str, str]:
+    """Return the path of each program of the parts `names`."""
+    return {name: str(part_folder(PARTS[part]) / name) for part in names for program in PARTS[part].programs for name in program.names}
+
+
+def explain(part: str, output: str) -> str:
+    """Return one sentence for what made `go build` fail."""
+    lines = [line for line in output.strip().splitlines() if not line.startswith(("go: downloading", "#"))] or ["no output"]
+    for symptom, meaning in SYMPTOMS:
+        if any(symptom in line for line in lines):
+            return f"building {part}: {meaning.format(gigabytes=COLD_BUILD_BYTES >> 30)} ({lines[-1].strip()[:200]})"
+    return f"building {part}: {lines[-1].strip()[:300]}"
+
+
+def build(names: tuple[str, ...], progress: Progress) -> None:
+    """Build those of the parts `names` that the cache lacks.
+
+    Raises:
+        ClusterError: A build failed; the others were ended and nothing half-made is left.
+    """
+    missing = [PARTS[name] for name in names if not part_folder(PARTS[name]).exists()]
+    if not missing:
+        return
+    _check_disk(missing)
+    go = find_go(progress)
+    missing.sort(key=lambda part: -part.seconds)
+    progress.say(f"Building from source, this once, into {cache_folder()} (seconds are those of a cold build on two cores)")
+    progress.expect(1)
+    builders = [_Builder(part, go, progress) for part in missing]
+    with progress.step("build", _list(missing)) as step, ThreadPoolExecutor(LANES) as pool:
+        futures = {pool.submit(builder.run): part for builder, part in zip(builders, missing, strict=True)}
+        try:
+            for future in as_completed(futures):
+                future.result()
+                missing.remove(futures[future])
+                step.now_left(_list(missing))
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            for builder in builders:
+                builder.stop()
+            raise
+
+
+def _list(missing: list[Part]) -> str:
+    return ", ".join(f"{part.name} ~{part.seconds} s" for part in missing)
+
+
+def _check_disk(missing: list[Part]) -> None:
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    needed = COLD_BUILD_BYTES * sum(part.seconds for part in missing) // sum(part.seconds for part in PARTS.values())
+    free = shutil.disk_usage(cache).free
+    if free < needed:
+        room = f"{free / 1e9:.1f} GB free and building needs {needed / 1e9:.1f}"
+        raise ClusterError(f"the disk of {cache} has {room}; free some or set MPIOP_CACHE")
+
+
+class _Builder:
+    """One part being built; `stop` may come from another thread."""
+
+    def __init__(self, part: Part, go: str, progress: Progress) -> None:
+        self._part = part
+        self._go = go
+        self._progress = progress
+        self._process: subprocess.Popen[str] | None = None
+        self._stopped = False
+
+    def run(self) -> None:
+        target = part_folder(self._part)
+        lock = target.parent / f"{self._part.name}.lock"
+        with locked(lock, lambda: self._progress.say(f"Waiting for another build of {self._part.name}")):
+            for leftover in target.parent.glob(f".tmp-{self._part.name}-*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+            if target.exists() or self._stopped:
+                return
+            unfinished = target.parent / f".tmp-{target.name}"
+            unfinished.mkdir()
+            try:
+                self._compile(unfinished)
+                unfinished.rename(target)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._process and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _compile(self, folder: Path) -> None:
+        part = self._part
+        for program in part.programs:
+            file, *links = program.names
+            flags = ["-trimpath", "-ldflags", part.linker_flags, *(["-tags", part.tags] if part.tags else [])]
+            # Killed itself, this command takes the compiler along.
+            command = ["setpriv", "--pdeathsig=KILL", self._go, "build", *flags, "-o", str(folder / file), program.package]
+            self._process = subprocess.Popen(
+                command,
+                cwd=part.folder,
+                env=build_environment(self._go),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+            _, output = self._process.communicate()
+            if self._process.returncode != 0:
+                raise ClusterError(explain(part.name, output))
+            for link in links:
+                os.link(folder / file, folder / link)

@@ -1,0 +1,74 @@
+"""Commands that stop, start, freeze and kill single components: what fault tests are made of."""
+
+import argparse
+import signal
+
+from embedded import control, health
+from embedded.component import Component
+from embedded.errors import ClusterError
+from embedded.layout import Layout
+from embedded.locks import locked
+from embedded.record import Record, read_record
+from embedded.up import components, plan_of
+
+STOP_SECONDS, START_SECONDS = 30.0, 60.0
+
+
+def run_restart(layout: Layout, parsed: argparse.Namespace) -> int:
+    """End a component, start it again, and wait until it is well."""
+    with locked(layout.lock):
+        record, component = _find(layout, parsed.component)
+        _end(layout, component, kill=parsed.kill)
+        _start(layout, record, component)
+    return 0
+
+
+def run_stop(layout: Layout, parsed: argparse.Namespace) -> int:
+    """End a component."""
+    with locked(layout.lock):
+        _, component = _find(layout, parsed.component)
+        _end(layout, component, kill=parsed.kill)
+    return 0
+
+
+def run_start(layout: Layout, parsed: argparse.Namespace) -> int:
+    """Start a component and wait until it is well."""
+    with locked(layout.lock):
+        record, component = _find(layout, parsed.component)
+        _start(layout, record, component)
+    return 0
+
+
+def run_pause(layout: Layout, parsed: argparse.Namespace) -> int:
+    """Freeze a component."""
+    _, component = _find(layout, parsed.component)
+    control.send_signal(layout, component.name, signal.SIGSTOP)
+    return 0
+
+
+def run_resume(layout: Layout, parsed: argparse.Namespace) -> int:
+    """Let a frozen component go on."""
+    _, component = _find(layout, parsed.component)
+    control.send_signal(layout, component.name, signal.SIGCONT)
+    return 0
+
+
+def _find(layout: Layout, name: str) -> tuple[Record, Component]:
+    record = read_record(layout)
+    if record is None:
+        raise ClusterError(f"no cluster {layout.name!r}; start it with: hack/cluster up --name {layout.name}")
+    known = {component.name: component for component in components(plan_of(layout, record))}
+    if name not in known:
+        raise ClusterError(f"no component {name!r} in cluster {layout.name!r}; there are {', '.join(known)}")
+    return record, known[name]
+
+
+def _end(layout: Layout, component: Component, *, kill: bool) -> None:
+    control.send_signal(layout, component.name, signal.SIGKILL if kill else signal.SIGTERM)
+    control.send_signal(layout, component.name, signal.SIGCONT)  # a frozen one could not hear the first
+    control.await_end(layout, component.name, STOP_SECONDS)
+
+
+def _start(layout: Layout, record: Record, component: Component) -> None:
+    control.start(layout, record, component)
+    health.wait_until_healthy(layout, component, START_SECONDS)

@@ -1,0 +1,3 @@
+module mpiop/cluster/pause
+
+go 1.26.0

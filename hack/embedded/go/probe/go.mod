@@ -1,0 +1,3 @@
+module mpiop/cluster/probe
+
+go 1.26.0

@@ -1,0 +1,151 @@
+"""The network of a cluster: one /16 of its own, and one veth pair that joins it to the host.
+
+Everything else (bridge, pods, services) is inside the cluster's network namespace. The veth pair dies with that namespace.
+"""
+
+import ipaddress
+import json
+import subprocess
+from dataclasses import dataclass
+
+from embedded.errors import ClusterError
+
+# 10.128.0.0/16 … 10.191.0.0/16; container engines and clouds prefer the lower end of 10.0.0.0/8 and 172.16.0.0/12.
+FIRST, COUNT = 128, 64
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """The addresses of the cluster number `index`; all within `block`."""
+
+    index: int
+
+    def _in_block(self, offset: str) -> str:
+        return f"10.{FIRST + self.index}.{offset}"
+
+    @property
+    def block(self) -> str:
+        """All that follows."""
+        return self._in_block("0.0/16")
+
+    @property
+    def pods(self) -> str:
+        """Pods of the real node."""
+        return self._in_block("0.0/18")
+
+    @property
+    def gateway(self) -> str:
+        """The bridge that the pods are on."""
+        return self._in_block("0.1")
+
+    @property
+    def services(self) -> str:
+        """Cluster IPs."""
+        return self._in_block("64.0/19")
+
+    @property
+    def api_service(self) -> str:
+        """`kubernetes.default`."""
+        return self._in_block("64.1")
+
+    @property
+    def dns_service(self) -> str:
+        """`kube-dns.kube-system`, the name server of the pods."""
+        return self._in_block("64.10")
+
+    @property
+    def host(self) -> str:
+        """The host, as the cluster sees it."""
+        return self._in_block("96.1")
+
+    @property
+    def node(self) -> str:
+        """The node and the API server, as host and pods see them."""
+        return self._in_block("96.2")
+
+    @property
+    def simulated_pods(self) -> str:
+        """Pods of kwok's nodes; nothing answers there."""
+        return self._in_block("128.0/17")
+
+    @property
+    def interface(self) -> str:
+        """The host's end of the veth pair."""
+        return f"mpiop-{self.index}"
+
+
+def free_indices(destinations: list[str]) -> list[int]:
+    """Return the indices whose block overlaps none of `destinations` (as `ip route` prints them)."""
+    taken = [ipaddress.ip_network(text, strict=False) for text in destinations if text != "default" and ":" not in text]
+    return [index for index in range(COUNT) if not any(ipaddress.ip_network(Addresses(index).block).overlaps(network) for network in taken)]
+
+
+def join(process: int, alias: str) -> Addresses:
+    """Link the network namespace of `process` to the host, in the first free block.
+
+    Args:
+        process: Any process in the namespace.
+        alias: Says whose the interface is; `remove_interface` asks for it.
+
+    Raises:
+        ClusterError: No block is free, or `ip` failed.
+    """
+    routes = json.loads(_ip("-json", "route", "show", "table", "all"))
+    for index in free_indices([route["dst"] for route in routes if route.get("type") not in {"broadcast", "multicast"}]):
+        addresses = Addresses(index)
+        # The kernel gives each name once: two clusters that start at the same moment cannot both have it.
+        peer = f"{addresses.interface}p"
+        if not _add_pair(addresses.interface, peer):
+            continue
+        _ip("link", "set", addresses.interface, "alias", alias)
+        _ip("link", "set", peer, "netns", str(process), "name", "host0")
+        inside = (
+            f"address add {addresses.node}/30 dev host0",
+            "link set host0 up",
+            "link add cni0 type bridge",
+            f"address add {addresses.gateway}/18 dev cni0",
+            "link set cni0 up",
+            # Pods reach the cluster and the host; anything else fails at once instead of after a timeout.
+            "route add unreachable default metric 4278198272",
+        )
+        outside = (
+            f"address add {addresses.host}/30 dev {addresses.interface}",
+            f"link set {addresses.interface} up",
+            f"route add {addresses.pods} via {addresses.node}",
+            f"route add {addresses.services} via {addresses.node}",
+        )
+        _run(["nsenter", f"--net=/proc/{process}/ns/net", "ip", "-batch", "-"], "\n".join(inside))
+        _run(["ip", "-batch", "-"], "\n".join(outside))
+        return addresses
+    raise ClusterError(f"network: no free /16 from 10.{FIRST}.0.0 to 10.{FIRST + COUNT - 1}.0.0 (see `ip route`); stop a cluster or a VPN")
+
+
+def remove_interfaces(alias: str) -> None:
+    """Remove the host's interfaces that carry `alias`, if the kernel has not done so already."""
+    for link in json.loads(_ip("-json", "link", "show", "type", "veth") or "[]"):
+        if link.get("ifalias") == alias:
+            subprocess.run(["ip", "link", "delete", link["ifname"]], check=False, capture_output=True)
+
+
+def interfaces(alias: str) -> list[str]:
+    """Return the names of the host's interfaces that carry `alias`."""
+    return [link["ifname"] for link in json.loads(_ip("-json", "link", "show", "type", "veth") or "[]") if link.get("ifalias") == alias]
+
+
+def _add_pair(name: str, peer: str) -> bool:
+    command = ["ip", "link", "add", name, "type", "veth", "peer", "name", peer]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    if result.returncode != 0 and "File exists" not in result.stderr:
+        raise ClusterError(f"`{' '.join(command)}` failed: {result.stderr.strip()}; the kernel needs veth and network namespaces")
+    return result.returncode == 0
+
+
+def _ip(*arguments: str) -> str:
+    return _run(["ip", *arguments], "")
+
+
+def _run(command: list[str], text: str) -> str:
+    result = subprocess.run(command, check=False, capture_output=True, text=True, input=text)
+    if result.returncode != 0:
+        raise ClusterError(f"`{' '.join(command)}` failed: {result.stderr.strip()}" + (f" (given: {text!r})" if text else ""))
+    return result.stdout

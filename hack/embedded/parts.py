@@ -1,0 +1,94 @@
+"""The table of programs that are built from source: what of which Go module, and under which names it runs.
+
+To add one: a folder with a `go.mod` below `go/`, and a row here. It is built when first asked for.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from embedded.errors import ClusterError
+from embedded.layout import GO_SOURCES
+
+
+@dataclass(frozen=True)
+class Program:
+    """One `go build`: `package` relative to the module, or an import path; the first of `names` is the file, the others are links."""
+
+    package: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One Go module of ours below `go/`; `seconds` is what a cold build takes on two cores, for the display."""
+
+    name: str
+    programs: tuple[Program, ...]
+    seconds: int
+    stamps: tuple[str, ...] = ()
+    tags: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """The module's sources."""
+        return GO_SOURCES / self.name
+
+    @property
+    def linker_flags(self) -> str:
+        """What goes to `go build -ldflags`."""
+        return " ".join(("-s", "-w", *(f"-X {stamp}" for stamp in self.stamps)))
+
+
+_KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
+_VERSION = "k8s.io/component-base/version"
+
+PARTS = {
+    part.name: part
+    for part in (
+        Part(
+            "kubernetes",
+            (Program(".", ("kubernetes", *_KUBERNETES)),),
+            490,
+            stamps=(f"{_VERSION}.gitVersion=v1.36.3", f"{_VERSION}.gitMajor=1", f"{_VERSION}.gitMinor=36"),
+        ),
+        Part("etcd", (Program("go.etcd.io/etcd/server/v3", ("etcd",)),), 50),
+        Part(
+            "containerd",
+            (
+                Program(".", ("containerd", "ctr")),
+                Program("github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2", ("containerd-shim-runc-v2",)),
+            ),
+            100,
+            stamps=("github.com/containerd/containerd/v2/version.Version=v2.4.2",),
+            tags="no_btrfs,no_devmapper,no_zfs",
+        ),
+        Part("coredns", (Program(".", ("coredns",)),), 100),
+        Part("pause", (Program(".", ("pause",)),), 1),
+        Part("probe", (Program(".", ("probe",)),), 15),
+        Part("kwok", (Program("sigs.k8s.io/kwok/cmd/kwok", ("kwok",)),), 110, stamps=("sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0",)),
+    )
+}
+CONTROL_PLANE = ("kubernetes", "etcd")
+NODE = ("containerd", "coredns", "pause")
+SIMULATED = ("kwok",)
+
+
+def find_part(name: str) -> Part:
+    """Return the part called `name`.
+
+    Raises:
+        ClusterError: There is none.
+    """
+    if name not in PARTS:
+        raise ClusterError(f"no part {name!r}; there are {', '.join(PARTS)}")
+    return PARTS[name]
+
+
+def fingerprint(part: Part, machine: str) -> str:
+    """Return the cache key: the pinned versions, our sources, the flags and the architecture."""
+    digest = hashlib.sha256(repr((part.programs, part.linker_flags, part.tags, machine)).encode())
+    for file in sorted(part.folder.iterdir()):
+        if file.name in {"go.mod", "go.sum"} or file.suffix == ".go":
+            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]

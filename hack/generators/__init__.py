@@ -1,0 +1,1 @@
+"""What is generated in this repository, and from what: see `hack/generate`."""

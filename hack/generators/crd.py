@@ -1,0 +1,45 @@
+"""The CustomResourceDefinition of the MPIJob."""
+
+from typing import Any
+
+from generators.mpijob_schema import mpijob_schema
+from mpiop.api import constants as c
+
+_COLUMNS = (
+    # name, type, path, priority (1 = only with -o wide), description
+    ("State", "string", ".status.summary.state", 0, "Where the job stands"),
+    ("Workers", "string", ".status.summary.workers", 0, "Workers that run, of those wanted"),
+    ("Duration", "string", ".status.summary.duration", 0, "How long the job took"),
+    ("Age", "date", ".metadata.creationTimestamp", 0, "Time since the job was created"),
+    ("MPI", "string", ".spec.mpiImplementation", 1, "MPI library"),
+    ("Slots", "integer", ".spec.slotsPerWorker", 1, "MPI processes on each worker"),
+    ("Started", "date", ".status.startTime", 1, "Time since the job was started"),
+    ("Completed", "date", ".status.completionTime", 1, "Time since the job ended"),
+)
+
+
+def custom_resource_definition() -> dict[str, Any]:
+    """Return the CRD `mpijobs.kubeflow.org`."""
+    columns = [
+        {"name": name, "type": type_, "jsonPath": path, "description": description} | ({"priority": priority} if priority else {})
+        for name, type_, path, priority, description in _COLUMNS
+    ]
+    version = {
+        "name": c.VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": columns,
+        "schema": {"openAPIV3Schema": mpijob_schema()},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"mpijobs.{c.GROUP}"},
+        "spec": {
+            "group": c.GROUP,
+            "names": {"kind": c.KIND, "listKind": f"{c.KIND}List", "plural": "mpijobs", "singular": "mpijob"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }

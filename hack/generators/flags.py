@@ -1,0 +1,32 @@
+"""The page about the operator's flags, made from the table that the parser reads."""
+
+from mpiop.cli.flags import GROUPS, IGNORED, OTHERS, default_of, spelling_of
+
+_HEAD = """\
+# Flags of the operator
+
+<!-- Made by hack/generate from src/mpiop/cli/flags.py; edit that. -->
+
+The image takes them as `args`. They are those of the reference operator and a few more, in the same syntax: `-name` or `--name`, the value
+after `=` or as the next argument; a boolean takes its value after `=` only (`--name=false`). What is not understood ends the process with
+exit code 2 and one sentence. Durations are written with their unit: `15s`, `1m30s`, `500ms`.
+"""
+
+
+def flags_page() -> str:
+    """Return docs/reference/flags.md."""
+    lines = [_HEAD.rstrip()]
+    for title, settings in GROUPS.items():
+        lines += ["", f"## {title}", "", "| Flag | Default | Meaning |", "|---|---|---|"]
+        for setting in settings:
+            spellings = [f"`{_cell(spelling_of(setting.flag))}`", *(f"`--{name}`" for name in setting.flag.names[1:])]
+            lines.append(f"| {', '.join(spellings)} | {_cell(default_of(setting))} | {setting.flag.text} |")
+    lines += ["", "## Others", "", "| Flag | Meaning |", "|---|---|"]
+    lines += [f"| `{spelling_of(flag)}` | {flag.text} |" for flag in OTHERS]
+    ignored = ", ".join(f"`-{flag.names[0]}`" for flag in IGNORED)
+    lines += ["", f"These flags of klog are accepted and mean nothing here; one line in the log says so: {ignored}."]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

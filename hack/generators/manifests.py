@@ -1,0 +1,86 @@
+"""Overlays of kustomize as one YAML document stream; kustomize is the one in kubectl."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OVERLAYS = ROOT / "manifests" / "overlays"
+_SOURCES = ("manifests/base", "manifests/overlays/standalone")
+_CONTENTS = "# Contents: sha256 "
+
+
+class GenerateError(Exception):
+    """A file cannot be generated; the message says what is needed."""
+
+
+def to_yaml(*documents: Any) -> str:
+    """Render documents as the repository writes its generated YAML, with a line between them."""
+    return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+
+
+def build_overlay(name: str, *, image: str = "") -> list[Any]:
+    """Return the objects of the overlay `name`; `image` replaces the operator's own.
+
+    Raises:
+        GenerateError: There is no such overlay, no kubectl, or kustomize refuses.
+    """
+    folder = OVERLAYS / name
+    if not folder.is_dir():
+        raise GenerateError(f"no overlay {name!r}; there are {', '.join(sorted(path.name for path in OVERLAYS.iterdir()))}")
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        raise GenerateError('no kubectl on PATH, whose kustomize is needed; `eval "$(hack/cluster env)"` brings one')
+    # Kustomize needs no cluster, and must not be stopped by a broken kubeconfig.
+    environment = {**os.environ, "KUBECONFIG": os.devnull}
+    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise GenerateError(f"kubectl kustomize {folder}: {done.stderr.strip()}")
+    objects = list(yaml.load_all(done.stdout, Loader=yaml.CSafeLoader))
+    if image:
+        for item in objects:
+            if item["kind"] == "Deployment":
+                item["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    return objects
+
+
+def deployment_file() -> str:
+    """Return deploy/v2beta1/mpi-operator.yaml: the overlay standalone, and what tells without kustomize whether it is up to date."""
+    objects = to_yaml(*build_overlay("standalone"))
+    header = "# Made from manifests/overlays/standalone by hack/generate; edit those.\n"
+    return f"{header}{_CONTENTS}{_digest(objects)}, sources {_sources_digest()}\n{objects}"
+
+
+def is_current(text: str) -> bool:
+    """Tell from the digests alone whether `text` is what `deployment_file` would return: its sources and itself are as they were."""
+    match = re.search(rf"^{_CONTENTS}([0-9a-f]+), sources ([0-9a-f]+)\n", text, re.MULTILINE)
+    return match is not None and (_digest(text[match.end() :]), _sources_digest()) == match.groups()
+
+
+def _sources_digest() -> str:
+    files = sorted(path for folder in _SOURCES for path in (ROOT / folder).glob("*.yaml"))
+    return _digest("".join(f"{path.relative_to(ROOT)}\n{path.read_text(encoding='utf-8')}\n" for path in files))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes multi-line strings as blocks, and everything in full (no anchors); libyaml's, since the CRD has 9,000 lines."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
+        return True
+
+
+def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_text)

@@ -1,0 +1,78 @@
+"""One run: each image built, or found to be built already, and saved."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from imaging import archive
+from imaging.catalogue import ROOT, Image
+from imaging.engines import Build, Engine
+from imaging.fingerprint import fingerprint
+from imaging.network import PROXY_VARIABLES
+
+VERSION_LABEL = "org.opencontainers.image.version"
+
+INPUTS_LABEL = "kubeflow.org/mpiop.inputs"
+"""Of what an image is made; a later run compares it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """What is the same for all images of one run.
+
+    Attributes:
+        base: Reference of the base image.
+        version: Tag of the images that have no tag of their own.
+        secrets: See engines.Build, as with platforms and uses_cache.
+    """
+
+    engine: Engine
+    base: str
+    version: str
+    secrets: Mapping[str, Path]
+    platforms: Sequence[str] = ()
+    uses_cache: bool = True
+    root: Path = ROOT
+
+    def reference(self, image: Image) -> str:
+        """Return the full name that the image gets."""
+        return image.reference(self.version)
+
+    def build(self, image: Image) -> str:
+        """Build the image unless it is there, made of the same inputs; return what was done, in words.
+
+        Raises:
+            ImagesError: The build failed.
+        """
+        build = self._build_of(image)
+        # A list of images has no label to compare; the builder's own layers make it quick.
+        if self.uses_cache and not build.is_index and self.engine.label(build.reference, INPUTS_LABEL) == build.labels[INPUTS_LABEL]:
+            return "nothing changed"
+        start = time.monotonic()
+        self.engine.build(build)
+        return f"built in {time.monotonic() - start:.1f} s"
+
+    def save(self, image: Image, folder: Path) -> Path:
+        """Write the image as a docker-archive into `folder` unless it is there; return the file."""
+        file = folder / f"{image.name}.tar"
+        archive.save(self.engine, self.reference(image), file)
+        return file
+
+    def _build_of(self, image: Image) -> Build:
+        context = self.root / image.context
+        platform = ",".join(self.platforms)
+        # A proxy makes no difference to the image; what the base's name stands for today does.
+        inputs = {"base": self.engine.image_id(self.base) or self.base, "version": self.version, "platform": platform}
+        return Build(
+            name=image.name,
+            reference=self.reference(image),
+            context=context,
+            arguments={"BASE_IMAGE": self.base} | {name: os.environ[name] for name in PROXY_VARIABLES if os.environ.get(name)},
+            labels={VERSION_LABEL: self.version, INPUTS_LABEL: fingerprint(image, context, inputs)},
+            secrets=self.secrets,
+            platforms=self.platforms,
+            target=image.target,
+            uses_cache=self.uses_cache,
+        )

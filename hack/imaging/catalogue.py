@@ -1,0 +1,71 @@
+"""The images of this project: one row each."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from imaging.errors import ImagesError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+DEFAULT_OPERATOR_REPOSITORY = "mpioperator/mpi-operator"
+"""What manifests/ names too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What one image is built from.
+
+    Attributes:
+        name: What `--only` and the file of `--save` call it.
+        repository: Its name without the tag; the operator's can be set on the command line.
+        context: Folder with the Dockerfile and a .dockerignore, from the project's root.
+        tag: "" means the release version.
+        target: Stage of the Dockerfile; "" means the last.
+    """
+
+    name: str
+    repository: str
+    context: str
+    tag: str = ""
+    target: str = ""
+
+    def reference(self, version: str) -> str:
+        """Return the full name, registry and tag included, so that docker, podman and Kubernetes mean the same image by it."""
+        return f"{with_registry(self.repository)}:{self.tag or version}"
+
+
+CATALOGUE = (
+    Image(name="operator", repository=DEFAULT_OPERATOR_REPOSITORY, context="."),
+    Image(name="pi", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag="openmpi", target="openmpi"),
+)
+
+
+def with_registry(repository: str) -> str:
+    """Return `repository` with the registry that a name without one means to docker and Kubernetes."""
+    first, slash, _ = repository.partition("/")
+    if slash and ("." in first or ":" in first or first == "localhost"):
+        return repository
+    return f"docker.io/{repository}" if slash else f"docker.io/library/{repository}"
+
+
+def select(only: Sequence[str], catalogue: Sequence[Image] = CATALOGUE) -> tuple[Image, ...]:
+    """Return the images named in `only`, or all of them if it is empty.
+
+    Raises:
+        ImagesError: A name is not in the catalogue.
+    """
+    known = [image.name for image in catalogue]
+    if unknown := sorted(set(only) - set(known)):
+        raise ImagesError(f"--only {', '.join(unknown)}: no such image; there are {', '.join(known)}")
+    return tuple(image for image in catalogue if not only or image.name in only)
+
+
+def release_version(root: Path = ROOT) -> str:
+    """Return the version in src/mpiop/__init__.py with the `v` of release tags; the file is read, not imported."""
+    source = root / "src/mpiop/__init__.py"
+    match = re.search(r'^__version__ = "([^"]+)"$', source.read_text("utf-8"), re.MULTILINE)
+    if match is None:
+        raise ImagesError(f'{source} has no line __version__ = "…"; give the version with --release-version')
+    return f"v{match[1]}"

@@ -1,0 +1,33 @@
+"""The page that links each invariant to its tests."""
+
+from reliability.defects import DEFECTS
+from reliability.invariants import CHAPTERS, TITLES, Proof, find_proofs
+
+_HEAD = """# Invariants
+
+<!-- Made by hack/generate from hack/reliability/invariants.py and the names of the tests; edit those. -->
+
+What must hold whatever the network, the API server and the machine do. `make invariants` runs the tests and shows their results,
+`make mutants` shows that they can fail: *defects* is how many deliberate ones they catch.
+[Reliability](../reliability.md) says what it is all for.
+"""
+
+
+def invariants_page() -> str:
+    """Return the page as Markdown."""
+    lines = [_HEAD]
+    proofs = find_proofs()
+    for letter, chapter in CHAPTERS.items():
+        lines += [f"## {chapter}", "", "| no. | what holds | tests | defects |", "|---|---|---|---|"]
+        lines += [_row(number, proofs[number]) for number in TITLES if number.startswith(letter)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(number: str, proofs: list[Proof]) -> str:
+    files: dict[str, int] = {}
+    for proof in proofs:
+        files[proof.file] = files.get(proof.file, 0) + 1
+    links = ", ".join(f"{count} in [{file.rpartition('/')[2]}](../../{file})" for file, count in files.items()) or "none"
+    defects = sum(defect.number == number for defect in DEFECTS)
+    return f"| {number} | {TITLES[number]} | {links} | {defects} |"

@@ -1,0 +1,1 @@
+"""The custom resource MPIJob: its types, parsing, defaults and validation; pure."""

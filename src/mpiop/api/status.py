@@ -1,0 +1,127 @@
+"""The status of an MPIJob between its wire form and its dataclass.
+
+Reading never fails: the operator itself wrote the status (or the Go operator did), and what cannot be understood of it is left out rather
+than letting a job stand still for it.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+from mpiop.api.fields import as_integer, as_mapping
+from mpiop.api.types import Condition, MPIJobStatus, ReplicaStatus, Summary
+from mpiop.clock import format_time, parse_time
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_STATUS_VALUES: Final = ("True", "False", "Unknown")
+_COUNTS: Final = ("active", "succeeded", "failed")
+
+
+def parse_status(raw: object, *, created: datetime = _EPOCH) -> MPIJobStatus:
+    """Parse the wire form of a status; whatever cannot be understood is left out.
+
+    Args:
+        raw: The object's `status`, or None.
+        created: The object's creationTimestamp, for conditions that carry no time of their own.
+    """
+    status = as_mapping(raw) or {}
+    summary = as_mapping(status.get("summary")) or {}
+    return MPIJobStatus(
+        conditions=_conditions(status.get("conditions"), created),
+        replica_statuses=_replica_statuses(status.get("replicaStatuses")),
+        start_time=timestamp(status.get("startTime")),
+        completion_time=timestamp(status.get("completionTime")),
+        observed_generation=_count(status.get("observedGeneration")),
+        summary=Summary(*(_text(summary.get(name)) for name in ("state", "workers", "duration"))),
+    )
+
+
+def status_to_wire(status: MPIJobStatus) -> dict[str, Any]:
+    """Render `status` for the API server: keys in a stable order, None and empty left out.
+
+    A replica status without pods is rendered as `{}`: its key says that the role exists.
+    """
+    summary = {"state": status.summary.state, "workers": status.summary.workers, "duration": status.summary.duration}
+    wire: dict[str, Any] = {
+        "conditions": [_condition_to_wire(condition) for condition in status.conditions],
+        "replicaStatuses": {role: _replica_status_to_wire(status.replica_statuses[role]) for role in sorted(status.replica_statuses)},
+        "startTime": format_time(status.start_time) if status.start_time else None,
+        "completionTime": format_time(status.completion_time) if status.completion_time else None,
+        "observedGeneration": status.observed_generation,
+        "summary": {name: text for name, text in summary.items() if text},
+    }
+    return {name: value for name, value in wire.items() if value}
+
+
+def timestamp(value: object) -> datetime | None:
+    """Parse an RFC 3339 time stamp to whole seconds in UTC; None for Go's zero time and for what is no time stamp."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = parse_time(value)
+        moment = moment.replace(microsecond=0, tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return moment if moment >= _EPOCH else None
+
+
+def _conditions(raw: object, created: datetime) -> tuple[Condition, ...]:
+    """Return the conditions in their order; of two with one type the later one, since a rewritten condition moves to the end."""
+    by_type: dict[str, Condition] = {}
+    for item in _items(raw):
+        condition = _condition(item, created)
+        if condition is not None:
+            by_type.pop(condition.type, None)
+            by_type[condition.type] = condition
+    return tuple(by_type.values())
+
+
+def _condition(raw: object, created: datetime) -> Condition | None:
+    fields = as_mapping(raw) or {}
+    type_ = _text(fields.get("type"))
+    if not type_:
+        return None
+    status = fields.get("status")
+    updated, changed = timestamp(fields.get("lastUpdateTime")), timestamp(fields.get("lastTransitionTime"))
+    return Condition(
+        type=type_,
+        status=status if status in _STATUS_VALUES else "Unknown",
+        reason=_text(fields.get("reason")),
+        message=_text(fields.get("message")),
+        last_update_time=updated or changed or created,
+        last_transition_time=changed or updated or created,
+    )
+
+
+def _condition_to_wire(condition: Condition) -> dict[str, str]:
+    wire = {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastUpdateTime": format_time(condition.last_update_time),
+        "lastTransitionTime": format_time(condition.last_transition_time),
+    }
+    return {name: text for name, text in wire.items() if text}
+
+
+def _replica_statuses(raw: object) -> Mapping[str, ReplicaStatus]:
+    statuses = {role: as_mapping(counts) for role, counts in (as_mapping(raw) or {}).items()}
+    return {role: ReplicaStatus(*(_count(counts.get(name)) for name in _COUNTS)) for role, counts in statuses.items() if counts is not None}
+
+
+def _replica_status_to_wire(status: ReplicaStatus) -> dict[str, int]:
+    counts = {"active": status.active, "succeeded": status.succeeded, "failed": status.failed}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _items(raw: object) -> list[object]:
+    return cast("list[object]", raw) if isinstance(raw, list) else []
+
+
+def _text(raw: object) -> str:
+    return raw if isinstance(raw, str) else ""
+
+
+def _count(raw: object) -> int:
+    return max(as_integer(raw) or 0, 0)

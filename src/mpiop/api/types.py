@@ -1,0 +1,142 @@
+"""MPIJob as frozen dataclasses, parsed and defaulted (see `parse`), so that the rest of the code never meets an absent field.
+
+Pod templates stay wire dicts: they are passed on to the API server whole, fields that we do not know included.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from mpiop.api import constants as c
+from mpiop.kube.objects import Key, Object
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSpec:
+    """One role of the job.
+
+    Attributes:
+        replicas: Number of pods; 1 for the launcher.
+        template: `corev1.PodTemplateSpec` as the user wrote it; never changed.
+        restart_policy: `Never` or `OnFailure`.
+    """
+
+    replicas: int
+    template: Mapping[str, Any]
+    restart_policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingPolicy:
+    """What the user wants of the gang; None or "" where nothing was said."""
+
+    min_available: int | None = None
+    queue: str = ""
+    min_resources: Mapping[str, str] | None = None
+    priority_class: str = ""
+    schedule_timeout_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPolicy:
+    """How the job runs and ends; durations in seconds, None where nothing was said."""
+
+    clean_pod_policy: str = c.CLEAN_NONE
+    ttl_seconds_after_finished: int | None = None
+    active_deadline_seconds: int | None = None
+    backoff_limit: int | None = None
+    suspend: bool = False
+    managed_by: str | None = None
+    scheduling_policy: SchedulingPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition of the status; `status` is "True", "False" or "Unknown"."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    last_update_time: datetime
+    last_transition_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """Pods of one role, counted by phase."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What `kubectl get mpijobs` shows: a word for the state, `running/wanted` workers, and how long it took."""
+
+    state: str = ""
+    workers: str = ""
+    duration: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MPIJobStatus:
+    """Status of the job as stored; conditions keep their order."""
+
+    conditions: tuple[Condition, ...] = ()
+    replica_statuses: Mapping[str, ReplicaStatus] = field(default_factory=dict[str, ReplicaStatus])
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    observed_generation: int = 0
+    summary: Summary = Summary()
+
+    def condition(self, type_: str) -> Condition | None:
+        """Return the condition of that type."""
+        return next((condition for condition in self.conditions if condition.type == type_), None)
+
+    def is_true(self, type_: str) -> bool:
+        """Tell whether the condition of that type is there and True."""
+        condition = self.condition(type_)
+        return condition is not None and condition.status == "True"
+
+    @property
+    def is_finished(self) -> bool:
+        """Tell whether the job has Succeeded or Failed."""
+        return self.is_true(c.CONDITION_SUCCEEDED) or self.is_true(c.CONDITION_FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class MPIJob:
+    """An MPIJob with every default applied; `raw` is the stored object that it was parsed from."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    raw: Object
+    slots_per_worker: int
+    run_launcher_as_worker: bool
+    ssh_auth_mount_path: str
+    launcher_creation_policy: str
+    mpi_implementation: str
+    run_policy: RunPolicy
+    launcher: ReplicaSpec
+    worker: ReplicaSpec | None
+    status: MPIJobStatus
+
+    @property
+    def key(self) -> Key:
+        """Return namespace and name."""
+        return Key(self.namespace, self.name)
+
+    @property
+    def worker_replicas(self) -> int:
+        """Return how many workers are wanted; 0 for a launcher on its own."""
+        return self.worker.replicas if self.worker else 0
+
+    @property
+    def is_suspended(self) -> bool:
+        """Tell whether the user (or Kueue) wants the job suspended."""
+        return self.run_policy.suspend

@@ -1,0 +1,1 @@
+"""The MPIJob controller: from an observed world to the desired one."""

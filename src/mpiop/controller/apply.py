@@ -1,0 +1,153 @@
+"""Carrying writes out: one at a time where order matters, many at a time where it does not, each safe under a second leader."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mpiop.api import constants as c
+from mpiop.controller.consistency import Consistency
+from mpiop.controller.diff import Action, Create, Delete, Patch
+from mpiop.controller.merge import merge_patch
+from mpiop.controller.stalled import FailedWrite, ResourceExistsError
+from mpiop.kube.errors import KubeError, StatusError
+from mpiop.kube.objects import Key, Object, controller_of, is_controlled_by, is_terminating, resource_version_of, uid_of
+from mpiop.kube.resources import JOBS, Resource
+
+
+class Writer(Protocol):
+    """The part of the client that writes, and reads live where a cache will not do."""
+
+    async def get(self, resource: Resource, key: Key) -> Object:
+        """Return the object as the API server has it now."""
+        ...
+
+    async def create(self, resource: Resource, body: Object) -> Object:
+        """Create the object."""
+        ...
+
+    async def patch(self, resource: Resource, key: Key, body: Any, *, subresource: str = "") -> Object:
+        """Merge `body`, which carries the preconditions, into the object."""
+        ...
+
+    async def delete(self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background") -> Object | None:
+        """Delete the object if its UID is `uid`."""
+        ...
+
+
+class PredecessorError(Exception):
+    """A child of a deleted job of the same name is still on its way out; the garbage collector takes it away."""
+
+    def __init__(self, resource: Resource, key: Key) -> None:
+        """Say what is waited for."""
+        super().__init__(f"{resource.kind} {key} of a former owner is still being deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose children are written: the job by key and UID."""
+
+    key: Key
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applier:
+    """Carries out actions for a job.
+
+    Attributes:
+        fence: Raises when we may no longer lead; called before each write, since a lease is not a lock.
+    """
+
+    client: Writer
+    consistency: Consistency
+    fence: Callable[[], None]
+
+    async def apply(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
+        """Carry out `actions` in growing batches (1, 2, 4, …) and return those that failed.
+
+        The batch with the first refused create is the last one with creates: a quota is not asked a thousand times. Other writes always go
+        out, so that one refused write does not stop the others. Source: kubernetes job controller (slow start), invariant E56.
+        """
+        creates = [action for action in actions if isinstance(action, Create)]
+        others = [action for action in actions if not isinstance(action, Create)]
+        failed = await self._all(owner, others)
+        size = 1
+        while creates:
+            batch, creates = creates[:size], creates[size:]
+            if refused := await self._all(owner, batch):
+                return [*failed, *refused]
+            size *= 2
+        return failed
+
+    async def perform(self, owner: Owner, action: Action) -> Object | None:
+        """Carry out one action and return the object as it then is; None for a deletion that left nothing."""
+        self.fence()
+        result = await self._write(owner, action)
+        self.consistency.wrote(owner.key, owner.uid, action.resource, result)
+        return result
+
+    async def _all(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
+        results = await asyncio.gather(*(self._try(owner, action) for action in actions))
+        return [failed for failed in results if failed is not None]
+
+    async def _try(self, owner: Owner, action: Action) -> FailedWrite | None:
+        try:
+            await self.perform(owner, action)
+        except (KubeError, ResourceExistsError, PredecessorError) as error:
+            return FailedWrite(action.resource.kind, error, is_create=isinstance(action, Create))
+        return None
+
+    async def _write(self, owner: Owner, action: Action) -> Object | None:
+        match action:
+            case Create():
+                return await self._create(owner, action)
+            case Patch():
+                return await self.client.patch(action.resource, action.key, _guarded(action), subresource=action.subresource)
+            case Delete():
+                return await self._delete(action)
+
+    async def _create(self, owner: Owner, action: Create) -> Object:
+        try:
+            return await self.client.create(action.resource, action.build())
+        except StatusError as error:
+            if not error.is_already_exists:
+                raise
+        return await self.find_ours(owner, action.resource, action.key)
+
+    async def find_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
+        """Return the object as the API server has it now, if it is the job's; one that the Go operator made has to get our label.
+
+        Raises:
+            StatusError: There is none (404), or the server does not answer well.
+            PredecessorError: It belongs to a former job of the same name, or is on its way out.
+            ResourceExistsError: It is not the job's.
+        """
+        have = await self.client.get(resource, key)
+        if not is_controlled_by(have, owner.uid):
+            controller = controller_of(have)
+            if controller is not None and (controller["kind"], controller["name"]) == (c.KIND, owner.key.name):
+                raise PredecessorError(resource, key)
+            raise ResourceExistsError(resource.kind, key.name)
+        if is_terminating(have):
+            raise PredecessorError(resource, key)
+        if body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have):
+            self.fence()
+            return await self.client.patch(resource, key, _guarded(Patch(resource, have, body)))
+        return have
+
+    async def _delete(self, action: Delete) -> Object | None:
+        try:
+            # A launcher Job outlives its pods, so that they are counted as long as they run.
+            propagation = "Foreground" if action.resource is JOBS else "Background"
+            return await self.client.delete(action.resource, action.key, uid=uid_of(action.observed), propagation=propagation)
+        except StatusError as error:
+            if error.is_not_found:
+                return None
+            raise
+
+
+def _guarded(action: Patch) -> dict[str, Any]:
+    """Return the body with what makes a late or doubled patch fail: the UID and version that were observed."""
+    preconditions = {"uid": uid_of(action.observed), "resourceVersion": resource_version_of(action.observed)}
+    return {**action.body, "metadata": {**action.body.get("metadata", {}), **preconditions}}

@@ -1,0 +1,19 @@
+"""Pure functions that build the objects of a job, one kind each.
+
+Every result is a fresh tree that the caller owns; the job and its templates are never changed.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """Settings of the operator that show in what it builds.
+
+    Attributes:
+        cluster_domain: DNS domain of the cluster without outer dots; "" leaves it out of host names.
+        gang_scheduler: Value of `--gang-scheduling`; "" is off.
+    """
+
+    cluster_domain: str = ""
+    gang_scheduler: str = ""

@@ -1,0 +1,71 @@
+"""The Job that runs the launcher."""
+
+from typing import Any, Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+from mpiop.controller import implementations, names
+from mpiop.controller.builders import BuildOptions, wait_for_workers
+from mpiop.controller.builders import pod_template as pt
+from mpiop.controller.implementations import CONFIG_MOUNT_PATH, DISCOVER_HOSTS, HOSTFILE
+from mpiop.kube.objects import Object
+
+CONFIG_VOLUME: Final = "mpi-job-config"
+
+
+def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> Object:
+    """Return the launcher Job.
+
+    Args:
+        job: Whose run policy is passed on.
+        options: For cluster domain and scheduler.
+        suspend: Whether the Job must not make its pod yet.
+    """
+    policy = job.run_policy
+    limits = {
+        "ttlSecondsAfterFinished": policy.ttl_seconds_after_finished,
+        "activeDeadlineSeconds": policy.active_deadline_seconds,
+        "backoffLimit": policy.backoff_limit,
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": names.child_metadata(job, names.launcher_name(job)),
+        "spec": {
+            **{name: value for name, value in limits.items() if value is not None},
+            # One launcher at a time: another only when the one before has ended, not when it begins to.
+            "podReplacementPolicy": "Failed",
+            "suspend": suspend,
+            "template": build_launcher_template(job, options),
+        },
+    }
+
+
+def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
+    """Return the pod template of the launcher Job."""
+    template = pt.copied_template(job.launcher)
+    pt.apply_identity(template, job, names.launcher_name(job), names.pod_labels(job, c.ROLE_LAUNCHER))
+    template["spec"]["restartPolicy"] = job.launcher.restart_policy
+    container = pt.first_container(template)
+    pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **implementations.launcher_environment(job)})
+    if not job.run_launcher_as_worker:
+        pt.override_environment(container, pt.NO_GPU)
+    pt.apply_ssh_keys(template, job)
+    _apply_config(template, job)
+    pt.apply_gang(template, job, options)
+    wait_for_workers.apply_gate(template, job, options)
+    return template
+
+
+def _apply_config(template: pt.Template, job: MPIJob) -> None:
+    """Mount hostfile, discover_hosts.sh and, where the MPI library wants it, ssh_config at `/etc/mpi`."""
+    files = [
+        {"key": HOSTFILE, "path": HOSTFILE, "mode": 0o444},
+        {"key": DISCOVER_HOSTS, "path": DISCOVER_HOSTS, "mode": 0o555},
+    ]
+    sources: list[dict[str, Any]] = [{"configMap": {"name": names.config_map_name(job), "items": files}}]
+    if text := implementations.implementation_of(job).ssh_config:
+        template["metadata"]["annotations"].setdefault(names.ANNOTATION_SSH_CONFIG, text)
+        sources.append({"downwardAPI": {"items": [pt.ssh_config_item(implementations.SSH_CONFIG)]}})
+    pt.add_volume(template["spec"], {"name": CONFIG_VOLUME, "projected": {"sources": sources}})
+    pt.add_mount(pt.first_container(template), {"name": CONFIG_VOLUME, "mountPath": CONFIG_MOUNT_PATH})

@@ -1,0 +1,68 @@
+"""The worker pods."""
+
+from posixpath import commonpath
+from typing import Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+from mpiop.controller import implementations, names
+from mpiop.controller.builders import BuildOptions
+from mpiop.controller.builders import pod_template as pt
+from mpiop.controller.implementations import CONFIG_MOUNT_PATH
+from mpiop.kube.objects import Object
+
+SSH_CONFIG_VOLUME: Final = "mpi-ssh-config"
+DEFAULT_CLUSTER_DOMAIN: Final = "cluster.local"
+
+
+def build_worker_pod(job: MPIJob, index: int, options: BuildOptions) -> Object:
+    """Return the worker pod with that index.
+
+    Args:
+        job: With a worker replica spec.
+        index: From 0; may be beyond the wanted replicas.
+        options: For cluster domain and scheduler.
+
+    Raises:
+        ValueError: `job` has no workers.
+    """
+    if job.worker is None:
+        raise ValueError(f"cannot build worker {index} of {job.key}: the job has no Worker replica spec")
+    template = pt.copied_template(job.worker)
+    pt.apply_identity(template, job, names.worker_name(job, index), names.pod_labels(job, c.ROLE_WORKER, worker=index))
+    template["spec"]["restartPolicy"] = job.worker.restart_policy
+    _apply_searches(template, job, options)
+    container = pt.first_container(template)
+    if not container.get("command") and not container.get("args"):
+        container["command"] = ["/usr/sbin/sshd"]
+        container["args"] = ["-De"]
+    pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_WORKER})
+    pt.apply_ssh_keys(template, job)
+    _apply_ssh_config(template, job)
+    pt.apply_gang(template, job, options)
+    metadata = names.child_metadata(job, names.worker_name(job, index), template["metadata"]["labels"])
+    metadata["annotations"] = template["metadata"]["annotations"]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def _apply_searches(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:
+    """Let the pod resolve the short names of its siblings, as the daemons of Hydra and PRRTE do."""
+    config = pt.section(template["spec"], "dnsConfig")
+    domain = f"{names.service_name(job)}.{job.namespace}.svc.{options.cluster_domain or DEFAULT_CLUSTER_DOMAIN}"
+    template["spec"]["dnsConfig"] = {**config, "searches": [*(config.get("searches") or ()), domain]}
+
+
+def _apply_ssh_config(template: pt.Template, job: MPIJob) -> None:
+    """Mount `/etc/mpi/ssh_config`, which daemons of Open MPI 5 need to start those below them (docs/adr/0005).
+
+    Left out where it would cover, or be covered by, a mount of the user's.
+    """
+    text = implementations.implementation_of(job).ssh_config
+    container = pt.first_container(template)
+    overlaps = any(commonpath([path, CONFIG_MOUNT_PATH]) in {path, CONFIG_MOUNT_PATH} for path in pt.mount_paths(container))
+    if not text or overlaps:
+        return
+    template["metadata"]["annotations"].setdefault(names.ANNOTATION_SSH_CONFIG, text)
+    items = [pt.ssh_config_item(implementations.SSH_CONFIG)]
+    pt.add_volume(template["spec"], {"name": SSH_CONFIG_VOLUME, "downwardAPI": {"items": items}})
+    pt.add_mount(container, {"name": SSH_CONFIG_VOLUME, "mountPath": CONFIG_MOUNT_PATH})

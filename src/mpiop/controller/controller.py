@@ -1,0 +1,110 @@
+"""The controller: watch events become keys, keys become syncs, failing syncs become retries."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Final, cast
+
+import structlog
+
+from mpiop.api import constants as c
+from mpiop.controller.apply import PredecessorError
+from mpiop.informers.store import Notification
+from mpiop.kube.errors import KubeError
+from mpiop.kube.objects import Key, Object, controller_of, key_of, labels_of
+from mpiop.leaderelection import LeaseLostError
+from mpiop.metrics import Metrics
+from mpiop.workqueue import WorkQueue, work
+
+STOP_GRACE_SECONDS: Final = 1.0
+
+Sync = Callable[[Key], Awaitable[float | None]]
+"""Syncs the job of a key and returns the seconds after which to look again, or None."""
+
+
+class Controller:
+    """Runs syncs for as long as it leads.
+
+    Standing by, its handlers queue nothing: a queue that nobody empties would grow. `run` begins with all jobs that there are.
+    """
+
+    def __init__(self, sync: Sync, queue: WorkQueue[Key], jobs: Callable[[], Collection[Key]], metrics: Metrics) -> None:
+        """Prepare to `sync` the keys of `queue`; `jobs` returns those of all jobs in the cache."""
+        self._sync_job = sync
+        self._queue = queue
+        self._jobs = jobs
+        self._metrics = metrics
+        self._log = structlog.get_logger(__name__)
+        self._is_running = False
+
+    def handle(self, notification: Notification) -> None:
+        """Queue the job that a change of itself or of one of its children concerns (a handler for every informer)."""
+        if not self._is_running:
+            return
+        for obj in (notification.old, notification.new):
+            if obj is not None and (key := job_of(obj)) is not None:
+                self._queue.add(key)
+
+    async def run(self, workers: int) -> None:
+        """Sync, `workers` jobs at a time, until cancelled.
+
+        A sync that is under way then may end within the grace period, so that as few writes as possible have an unknown outcome.
+        """
+        self._is_running = True
+        for key in self._jobs():
+            self._queue.add(key)
+        tasks = [asyncio.create_task(work(self._queue, self._sync, self._failed), name=f"worker {n}") for n in range(workers)]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            self._is_running = False
+            self._queue.shut_down()
+            _, late = await asyncio.wait(tasks, timeout=STOP_GRACE_SECONDS)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    async def _sync(self, key: Key) -> float | None:
+        if not self._is_running:
+            return None
+        started = time.perf_counter()
+        try:
+            return await self._sync_job(key)
+        finally:
+            self._metrics.sync_duration_seconds.observe(time.perf_counter() - started)
+
+    def _failed(self, key: Key, error: Exception) -> None:
+        self._metrics.sync_errors.inc()
+        retries = self._queue.retries(key)
+        if is_expected(error):
+            self._log.info("sync to be repeated", job=str(key), retries=retries, error=_line(error))
+        else:
+            self._log.error("sync failed", job=str(key), retries=retries, error=_line(error), exc_info=error)
+
+
+def job_of(obj: Object) -> Key | None:
+    """Return the key of the job that `obj` is, or that its controller (or, for the launcher's pod, its label) names."""
+    if obj.get("kind") == c.KIND:
+        return key_of(obj)
+    controller = controller_of(obj)
+    namespace = obj["metadata"].get("namespace", "")
+    if controller is not None and controller["kind"] == c.KIND:
+        return Key(namespace, controller["name"])
+    name = labels_of(obj).get(c.LABEL_JOB_NAME)
+    return None if name is None else Key(namespace, name)
+
+
+def is_expected(error: Exception) -> bool:
+    """Tell whether the failure is the world's (a refused or lost request, a lost lease) and not a defect of ours."""
+    return all(isinstance(cause, KubeError | PredecessorError | LeaseLostError) for cause in _causes(error))
+
+
+def _causes(error: Exception) -> Sequence[Exception]:
+    return cast("ExceptionGroup[Exception]", error).exceptions if isinstance(error, ExceptionGroup) else (error,)
+
+
+def _line(error: Exception) -> str:
+    return "; ".join(map(str, _causes(error)))

@@ -1,0 +1,148 @@
+"""From what should be and what is to the writes that close the gap, in stages."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mpiop.api.types import MPIJob
+from mpiop.controller import names, pods
+from mpiop.controller.builders import BuildOptions
+from mpiop.controller.builders.config_map import build_config_map
+from mpiop.controller.builders.launcher_job import build_launcher_job
+from mpiop.controller.builders.service import build_service
+from mpiop.controller.builders.worker_pod import build_worker_pod
+from mpiop.controller.desired import Desired
+from mpiop.controller.implementations import DISCOVER_HOSTS
+from mpiop.controller.merge import merge_patch
+from mpiop.controller.observed import Observed
+from mpiop.controller.root_cause import last_failure
+from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, key_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES, Resource
+
+ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105 - the name of an annotation
+"""On the ConfigMap: UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets."""
+
+# A foreign key in a selector would choose other pods.
+_WHOLE: Final = frozenset({"selector"})
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make an object; it is built only when its turn comes."""
+
+    resource: Resource
+    key: Key
+    build: Callable[[], Object]
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Merge `body` into the object as `observed`; a deferrable one may wait for company, so as to be written at a bounded rate."""
+
+    resource: Resource
+    observed: Object
+    body: Mapping[str, Any]
+    is_deferrable: bool = False
+    subresource: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Return the key of the object."""
+        return key_of(self.observed)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete exactly the object that was observed."""
+
+    resource: Resource
+    observed: Object
+
+    @property
+    def key(self) -> Key:
+        """Return the key of the object."""
+        return key_of(self.observed)
+
+
+Action = Create | Patch | Delete
+Stage = tuple[Action, ...]
+
+
+def diff(job: MPIJob, wanted: Desired, observed: Observed, *, secret_uid: str, options: BuildOptions) -> tuple[Stage, ...]:
+    """Return the writes in stages: nothing is made after an error in the stage before, within a stage order is free.
+
+    Pods come after what they mount, else the kubelet backs off on the missing volume.
+    """
+    supports = _supports(job, observed, secret_uid, options) if wanted.supports else ()
+    return tuple(
+        stage for stage in (supports, (*_launcher(job, wanted, observed, options), *_workers(job, wanted, observed, options))) if stage
+    )
+
+
+def _supports(job: MPIJob, observed: Observed, secret_uid: str, options: BuildOptions) -> Stage:
+    running = [pod["metadata"].get("name", "") for pod in observed.wanted_workers(job) if pod is not None and pods.is_running(pod)]
+    config_map = build_config_map(job, running, options)
+    config_map["metadata"]["annotations"] = {ANNOTATION_SECRET_UID: secret_uid}
+    actions = (
+        _ensure(SERVICES, build_service(job), observed.service),
+        _ensure(CONFIG_MAPS, config_map, observed.config_map, defer=len(running) < job.worker_replicas),
+    )
+    return tuple(action for action in actions if action is not None)
+
+
+def _ensure(resource: Resource, wanted: Object, have: Object | None, *, defer: bool = False) -> Action | None:
+    if have is None:
+        return Create(resource, key_of(wanted), lambda: wanted)
+    # Others may add owners; ours is there, else the object would not be one of the job's children.
+    metadata = {name: value for name, value in wanted["metadata"].items() if name != "ownerReferences"}
+    if is_terminating(have) or not (body := merge_patch({**wanted, "metadata": metadata}, have, whole=_WHOLE)):
+        return None
+    is_deferrable = defer and set(body) == {"data"} and set(body["data"]) == {DISCOVER_HOSTS}
+    return Patch(resource, have, body, is_deferrable=is_deferrable)
+
+
+def _launcher(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOptions) -> Stage:
+    have = observed.launcher
+    if have is None:
+        build = lambda: build_launcher_job(job, options, suspend=wanted.launcher_suspended)  # noqa: E731 - a thunk beside its use
+        return (Create(JOBS, Key(job.namespace, names.launcher_name(job)), build),) if wanted.launcher else ()
+    if wanted.launcher is None or is_terminating(have):
+        return ()
+    if not wanted.launcher:
+        return (Delete(JOBS, have),)
+    metadata: dict[str, Any] = {"labels": names.child_labels(job)}
+    if told := last_failure(observed):
+        metadata["annotations"] = {names.ANNOTATION_LAST_FAILURE: told}
+    body = merge_patch({"metadata": metadata, "spec": {"suspend": wanted.launcher_suspended}}, have)
+    patches = (Patch(JOBS, have, body),) if body else ()
+    return (*patches, *_gate(job, wanted, observed))
+
+
+def _gate(job: MPIJob, wanted: Desired, observed: Observed) -> Stage:
+    """Tell the waiting launcher pod that its workers are Ready (docs/adr/0004)."""
+    pod = observed.launcher_pod
+    if pod is None or not wanted.gate_open or pods.phase(pod) != "Pending":
+        return ()
+    told, count = annotations_of(pod).get(names.ANNOTATION_WORKERS_READY), str(job.worker_replicas)
+    if told is None or told == count:
+        return ()
+    return (Patch(PODS, pod, {"metadata": {"annotations": {names.ANNOTATION_WORKERS_READY: count}}}),)
+
+
+def _workers(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOptions) -> Stage:
+    wanted_names = {names.worker_name(job, index): index for index in range(wanted.worker_count)}
+    deletes = [
+        Delete(PODS, pod)
+        for name, pod in observed.workers.items()
+        if name not in wanted_names and not is_terminating(pod) and not wanted.keep_worker(pod)
+    ]
+    creates = [
+        Create(PODS, Key(job.namespace, name), _worker_builder(job, index, options))
+        for name, index in wanted_names.items()
+        if name not in observed.workers
+    ]
+    return (*deletes, *creates)
+
+
+def _worker_builder(job: MPIJob, index: int, options: BuildOptions) -> Callable[[], Object]:
+    return lambda: build_worker_pod(job, index, options)

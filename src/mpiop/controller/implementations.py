@@ -1,0 +1,92 @@
+"""OpenMPI, Intel and MPICH as rows of one table: how each is told where its hosts are and how to reach them.
+
+The first names of every row are those of the reference operator, which users' scripts read; the others are what the libraries really obey:
+Open MPI 5 reads `PRTE_MCA_*` alone (with the old names only, it starts all ranks on the launcher and exits 0), and Hydra renamed
+`HYDRA_LAUNCH_EXTRA_ARGS` in 2011.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+
+CONFIG_MOUNT_PATH: Final = "/etc/mpi"
+HOSTFILE: Final = "hostfile"
+DISCOVER_HOSTS: Final = "discover_hosts.sh"
+SSH_CONFIG: Final = "ssh_config"
+HOSTFILE_PATH: Final = f"{CONFIG_MOUNT_PATH}/{HOSTFILE}"
+SSH_CONFIG_PATH: Final = f"{CONFIG_MOUNT_PATH}/{SSH_CONFIG}"
+
+_SSH_ARGUMENTS: Final = "-o ConnectionAttempts=10"
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """One MPI library.
+
+    Attributes:
+        host_line: Line of the hostfile, with `{host}` and `{slots}`.
+        environment: Variables of the launcher, in order, with `{slots}` and `{keep_fqdn}`.
+        ssh_config: Text of `/etc/mpi/ssh_config` on launcher and workers; "" when nothing reads it.
+    """
+
+    host_line: str
+    environment: Mapping[str, str]
+    ssh_config: str = ""
+
+
+IMPLEMENTATIONS: Final[Mapping[str, Implementation]] = {
+    c.OPEN_MPI: Implementation(
+        host_line="{host} slots={slots}",
+        environment={
+            "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+            "OMPI_MCA_orte_default_hostfile": HOSTFILE_PATH,
+            "OMPI_MCA_plm_rsh_args": _SSH_ARGUMENTS,
+            "OMPI_MCA_orte_set_default_slots": "{slots}",
+            # With true, a launcher that stands in its own hostfile does not know itself there and is reached by ssh.
+            "PRTE_MCA_prte_keep_fqdn_hostnames": "{keep_fqdn}",
+            "PRTE_MCA_prte_default_hostfile": HOSTFILE_PATH,
+            # A file, for PRRTE 3.0 cuts a value at its second `=` when it hands it on to the next daemon.
+            "PRTE_MCA_plm_ssh_args": f"-F {SSH_CONFIG_PATH}",
+            "PRTE_MCA_prte_set_default_slots": "{slots}",
+        },
+        # `-F` replaces the default files, hence the Include of both: the first value found for a keyword counts (ssh_config(5)).
+        ssh_config="ConnectionAttempts 10\nInclude ~/.ssh/config /etc/ssh/ssh_config\n",
+    ),
+    c.INTEL: Implementation(
+        host_line="{host}:{slots}",
+        environment={
+            "I_MPI_HYDRA_HOST_FILE": HOSTFILE_PATH,
+            "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": _SSH_ARGUMENTS,
+            "I_MPI_PERHOST": "{slots}",
+            "I_MPI_HYDRA_BOOTSTRAP": "ssh",
+        },
+    ),
+    c.MPICH: Implementation(
+        host_line="{host}:{slots}",
+        environment={
+            "HYDRA_HOST_FILE": HOSTFILE_PATH,
+            "HYDRA_LAUNCH_EXTRA_ARGS": _SSH_ARGUMENTS,
+            "HYDRA_LAUNCHER_EXTRA_ARGS": _SSH_ARGUMENTS,
+            "HYDRA_LAUNCHER": "ssh",
+        },
+    ),
+}
+
+
+def implementation_of(job: MPIJob) -> Implementation:
+    """Return the row of the job's MPI library."""
+    return IMPLEMENTATIONS[job.mpi_implementation]
+
+
+def launcher_environment(job: MPIJob) -> dict[str, str]:
+    """Return the variables that make `mpirun` find the hosts of the job."""
+    values = {"slots": str(job.slots_per_worker), "keep_fqdn": "false" if job.run_launcher_as_worker else "true"}
+    return {name: value.format_map(values) for name, value in implementation_of(job).environment.items()}
+
+
+def host_line(job: MPIJob, host: str) -> str:
+    """Return the line of the hostfile for `host`, without a newline."""
+    return implementation_of(job).host_line.format(host=host, slots=job.slots_per_worker)

@@ -1,0 +1,129 @@
+"""What the children of a job are called, and the labels and owner reference that tie them to it.
+
+Other programs know these by heart (Kueue, dashboards, users' scripts): source is section 2 of the contract with the reference operator.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+from mpiop.kube.objects import ObjectMeta, OwnerReference
+
+ANNOTATION_WAIT_FOR_WORKERS: Final = "mpiop.kubeflow.org/wait-for-workers"
+"""On an MPIJob: "false" leaves out the launcher's gate."""
+ANNOTATION_WORKERS_READY: Final = "mpiop.kubeflow.org/workers-ready"
+"""On a launcher pod with a gate: "0" until the operator writes how many workers it saw Ready."""
+ANNOTATION_LAST_FAILURE: Final = "mpiop.kubeflow.org/last-failure"
+"""On a launcher Job: `reason: message` of its last failed pod, which may be gone when the Job says that it has failed."""
+ANNOTATION_SSH_CONFIG: Final = "mpiop.kubeflow.org/ssh-config"
+"""On a pod: the text of its `/etc/mpi/ssh_config`."""
+
+
+def service_name(job: MPIJob) -> str:
+    """Return the name of the Service, which is the subdomain of every pod."""
+    return job.name
+
+
+def config_map_name(job: MPIJob) -> str:
+    """Return the name of the ConfigMap with the hostfile."""
+    return f"{job.name}-config"
+
+
+def secret_name(job: MPIJob) -> str:
+    """Return the name of the Secret with the SSH key pair."""
+    return f"{job.name}-ssh"
+
+
+def launcher_name(job: MPIJob) -> str:
+    """Return the name of the launcher Job, which is the host name of its pods, too."""
+    return f"{job.name}-launcher"
+
+
+def worker_name(job: MPIJob, index: int) -> str:
+    """Return the name and host name of the worker pod with that index, counted from 0."""
+    return f"{job.name}-worker-{index}"
+
+
+def worker_index(job: MPIJob, name: str) -> int | None:
+    """Return the index of the worker pod called `name`, or None when `worker_name` makes no such name."""
+    digits = name.removeprefix(f"{job.name}-worker-")
+    if digits == name or not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits) if digits == "0" or not digits.startswith("0") else None
+
+
+def pod_group_name(job: MPIJob) -> str:
+    """Return the name of the PodGroup."""
+    return job.name
+
+
+def host(job: MPIJob, pod_name: str, cluster_domain: str) -> str:
+    """Return the DNS name under which the Service publishes a pod.
+
+    Args:
+        job: Names the Service and the namespace.
+        pod_name: Host name of the pod: `worker_name` or `launcher_name`.
+        cluster_domain: Without outer dots; "" leaves it out.
+    """
+    name = f"{pod_name}.{service_name(job)}.{job.namespace}.svc"
+    return f"{name}.{cluster_domain}" if cluster_domain else name
+
+
+def selector(job: MPIJob) -> dict[str, str]:
+    """Return the labels that every child of the job has, and that the Service selects its pods by."""
+    return {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME, c.LABEL_JOB_NAME: job.name}
+
+
+def child_labels(job: MPIJob) -> dict[str, str]:
+    """Return the labels of Service, ConfigMap, Secret and launcher Job."""
+    return {c.LABEL_APP: job.name, **selector(job)}
+
+
+def pod_labels(job: MPIJob, role: str, *, worker: int | None = None) -> dict[str, str]:
+    """Return the labels of a pod, those of the operator's first versions included.
+
+    Args:
+        job: With `run_launcher_as_worker`, the launcher is replica 0 and worker i is replica i + 1 (Kueue's topology code reads it).
+        role: `launcher` or `worker`.
+        worker: Index of the worker; None for the launcher.
+    """
+    labels = {
+        **selector(job),
+        c.LABEL_JOB_ROLE: role,
+        c.LABEL_OLD_JOB_NAME: job.name,
+        c.LABEL_OLD_ROLE: role,
+    }
+    if worker is not None:
+        labels[c.LABEL_REPLICA_INDEX] = str(worker + job.run_launcher_as_worker)
+    elif job.run_launcher_as_worker:
+        labels[c.LABEL_REPLICA_INDEX] = "0"
+    return labels
+
+
+def owner_reference(job: MPIJob) -> OwnerReference:
+    """Return the reference by which the job controls a child; the UID is what counts."""
+    return {
+        "apiVersion": c.API_VERSION,
+        "kind": c.KIND,
+        "name": job.name,
+        "uid": job.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def child_metadata(job: MPIJob, name: str, labels: Mapping[str, str] | None = None) -> ObjectMeta:
+    """Return the metadata of a child.
+
+    Args:
+        job: The owner.
+        name: Name of the child.
+        labels: `child_labels` when None.
+    """
+    return {
+        "name": name,
+        "namespace": job.namespace,
+        "labels": child_labels(job) if labels is None else dict(labels),
+        "ownerReferences": [owner_reference(job)],
+    }

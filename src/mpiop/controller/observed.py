@@ -1,0 +1,103 @@
+"""One look at the stores: the children of a job that are ours, by UID."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+from mpiop.controller import names, pods
+from mpiop.kube.objects import Key, Object, controller_of, is_controlled_by, is_terminating, uid_of
+
+BY_CONTROLLER = "controller-uid"
+
+
+class Lister(Protocol):
+    """The part of a store that an observation needs."""
+
+    def get(self, key: Key) -> Object | None:
+        """Return the object of that key."""
+        ...
+
+    def by_index(self, index_name: str, value: str) -> Sequence[Object]:
+        """Return the objects that the index files under `value`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listers:
+    """The stores that `observe` reads; each files its objects under `BY_CONTROLLER` where that matters."""
+
+    services: Lister
+    config_maps: Lister
+    jobs: Lister
+    pods: Lister
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The children of one job as the stores show them; every object here is controlled by it (pods of the launcher: by its Job).
+
+    Attributes:
+        workers: Worker pods by name, terminating ones included.
+        launcher_pods: Pods of the launcher Job, oldest first.
+    """
+
+    service: Object | None = None
+    config_map: Object | None = None
+    launcher: Object | None = None
+    launcher_pods: tuple[Object, ...] = ()
+    workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
+
+    def wanted_workers(self, job: MPIJob) -> list[Object | None]:
+        """Return the pod of each wanted worker by index, None where it is missing."""
+        return [self.workers.get(names.worker_name(job, index)) for index in range(job.worker_replicas)]
+
+    def is_ready(self, job: MPIJob) -> bool:
+        """Tell whether every wanted worker is Ready; none wanted is ready."""
+        return all(pod is not None and pods.is_ready(pod) for pod in self.wanted_workers(job))
+
+    def evicted_workers(self, job: MPIJob) -> int:
+        """Count the evicted workers, which end the job; none while it is suspended, for then they all go and come back at the resume."""
+        return 0 if job.is_suspended else sum(pods.is_evicted(pod) for pod in self.workers.values() if not is_terminating(pod))
+
+    def has_lost_launcher(self, job: MPIJob) -> bool:
+        """Tell whether the launcher Job is gone (deleted, or its TTL passed) and nobody recorded how it ended.
+
+        It must not be made again: that would run the program a second time. A suspended one did not run, or will run anew anyway.
+        """
+        was_seen = c.LAUNCHER in job.status.replica_statuses and not job.status.is_true(c.CONDITION_SUSPENDED)
+        return self.launcher is None and was_seen and not job.is_suspended and not job.status.is_finished
+
+    @property
+    def launcher_pod(self) -> Object | None:
+        """Return the newest launcher pod that is not on its way out."""
+        return next((pod for pod in reversed(self.launcher_pods) if not is_terminating(pod)), None)
+
+
+def observe(job: MPIJob, listers: Listers) -> Observed:
+    """Return what exists of `job` now."""
+    launcher = _ours(job, listers.jobs.get(Key(job.namespace, names.launcher_name(job))))
+    launcher_pods = listers.pods.by_index(BY_CONTROLLER, uid_of(launcher)) if launcher else ()
+    return Observed(
+        service=_ours(job, listers.services.get(Key(job.namespace, names.service_name(job)))),
+        config_map=_ours(job, listers.config_maps.get(Key(job.namespace, names.config_map_name(job)))),
+        launcher=launcher,
+        launcher_pods=tuple(sorted(launcher_pods, key=_age)),
+        workers={pod["metadata"].get("name", ""): pod for pod in listers.pods.by_index(BY_CONTROLLER, job.uid)},
+    )
+
+
+def index_by_controller(obj: Object) -> Sequence[str]:
+    """File an object under its controller's UID (an `Indexer`)."""
+    reference = controller_of(obj)
+    return () if reference is None else (reference["uid"],)
+
+
+def _ours(job: MPIJob, obj: Object | None) -> Object | None:
+    return obj if obj is not None and is_controlled_by(obj, job.uid) else None
+
+
+def _age(pod: Object) -> tuple[str, str]:
+    metadata = pod["metadata"]
+    return metadata.get("creationTimestamp", ""), metadata.get("name", "")

@@ -1,0 +1,116 @@
+"""What a Pod's or Job's status says, as questions with one answer."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from mpiop.kube.objects import Object, is_terminating
+
+_STATUS_FIELDS: Final = ("phase", "reason", "message")
+_CONDITIONS: Final = ("Ready", "PodScheduled")
+_CONDITION_FIELDS: Final = ("type", "status", "reason", "message")
+_CONTAINER_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+
+
+def phase(pod: Object) -> str:
+    """Return `status.phase`; a pod without one is Pending."""
+    return pod.get("status", {}).get("phase") or "Pending"
+
+
+def is_running(pod: Object) -> bool:
+    """Tell whether the pod is in phase Running and not on its way out."""
+    return phase(pod) == "Running" and not is_terminating(pod)
+
+
+def is_ready(pod: Object) -> bool:
+    """Tell whether the pod's Ready condition is True and it is not on its way out."""
+    return condition_status(pod, "Ready") == "True" and not is_terminating(pod)
+
+
+def is_finished(pod: Object) -> bool:
+    """Tell whether the pod has ended, well or badly."""
+    return phase(pod) in {"Succeeded", "Failed"}
+
+
+def is_evicted(pod: Object) -> bool:
+    """Tell whether the kubelet or the API evicted the pod."""
+    return phase(pod) == "Failed" and pod.get("status", {}).get("reason") == "Evicted"
+
+
+def condition(obj: Object, type_: str) -> Mapping[str, Any] | None:
+    """Return the condition of that type of a Pod or a Job."""
+    conditions = obj.get("status", {}).get("conditions") or ()
+    return next((row for row in conditions if row.get("type") == type_), None)
+
+
+def condition_status(obj: Object, type_: str) -> str:
+    """Return the status of that condition, or "" when there is none."""
+    row = condition(obj, type_)
+    return "" if row is None else row.get("status", "")
+
+
+def container_statuses(pod: Object) -> Iterator[Mapping[str, Any]]:
+    """Yield the statuses of the pod's init containers, then of its containers."""
+    status = pod.get("status", {})
+    for name in _CONTAINER_STATUSES:
+        yield from status.get(name) or ()
+
+
+def waiting(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `state.waiting` of a container status; empty when it does not wait."""
+    return _state(status, "state", "waiting")
+
+
+def terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `state.terminated` of a container status; empty when it has not ended."""
+    return _state(status, "state", "terminated")
+
+
+def last_terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `lastState.terminated` of a container status: how it ended before it was restarted; empty when it was not."""
+    return _state(status, "lastState", "terminated")
+
+
+def _state(status: Mapping[str, Any], when: str, kind: str) -> Mapping[str, Any]:
+    state: Mapping[str, Any] = status.get(when) or {}
+    return state.get(kind) or {}
+
+
+def job_outcome(job: Object | None) -> Mapping[str, Any] | None:
+    """Return the Job's condition Complete or Failed that is True; None while it has not ended."""
+    if job is None:
+        return None
+    for type_ in ("Complete", "Failed"):
+        row = condition(job, type_)
+        if row is not None and row.get("status") == "True":
+            return row
+    return None
+
+
+def trim(pod: Object) -> Object:
+    """Return the pod with what we read of it alone, for the store: the questions above have the same answers.
+
+    Times and addresses go, which no two pods have in common: what is left of the status is the same for most pods, and kept in memory once.
+    """
+    trimmed = pod.copy()
+    node_name = pod.get("spec", {}).get("nodeName")
+    trimmed["spec"] = {"nodeName": node_name} if node_name else {}
+    status: Mapping[str, Any] = pod.get("status") or {}
+    kept = _only(status, _STATUS_FIELDS)
+    kept["conditions"] = [_only(row, _CONDITION_FIELDS) for row in status.get("conditions") or () if row.get("type") in _CONDITIONS]
+    for name in _CONTAINER_STATUSES:
+        if rows := status.get(name):
+            kept[name] = [_trim_container_status(row) for row in rows]
+    trimmed["status"] = kept
+    return trimmed
+
+
+def _trim_container_status(status: Mapping[str, Any]) -> dict[str, Any]:
+    trimmed = _only(status, ("name", "image"))
+    for when in ("state", "lastState"):
+        if state := _only(status.get(when) or {}, ("waiting", "terminated")):
+            trimmed[when] = state
+    return trimmed
+
+
+def _only(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: row[name] for name in names if name in row}

@@ -1,0 +1,150 @@
+"""Telling the world how a job is: the status first, then the events and counters that follow from it, each once."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from http import HTTPStatus
+from typing import Protocol
+
+from mpiop.api import constants as c
+from mpiop.api.parse import parse_mpijob
+from mpiop.api.status import parse_status, status_to_wire
+from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.clock import Clock
+from mpiop.controller.apply import Applier, Owner
+from mpiop.controller.builders.pod_template import has_template_restart_policy
+from mpiop.controller.diff import Patch
+from mpiop.controller.merge import merge_patch
+from mpiop.controller.observed import Observed
+from mpiop.controller.pace import Pace
+from mpiop.controller.status import News, invalid_status, transitions
+from mpiop.kube.errors import KubeError, StatusError
+from mpiop.kube.objects import Key, Object, key_of, uid_of
+from mpiop.kube.resources import MPIJOBS
+from mpiop.metrics import Metrics
+
+STATUS = "status"
+
+
+class Recorder(Protocol):
+    """The part of the event recorder that a report needs."""
+
+    def record(self, obj: Object, type_: str, reason: str, message: str) -> None:
+        """Tell an event of `obj`; never blocks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """An attempt to store a status of which nobody knows whether it succeeded: its news is told when the status is seen."""
+
+    uid: str
+    old: MPIJobStatus
+    new: MPIJobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Stores statuses and tells what is new in them.
+
+    Attributes:
+        untold: By job, the attempts to store a status that got no answer since the status was last seen to change.
+    """
+
+    applier: Applier
+    recorder: Recorder
+    metrics: Metrics
+    clock: Clock
+    pace: Pace
+    untold: dict[Key, tuple[Untold, ...]] = field(default_factory=dict[Key, tuple[Untold, ...]])
+
+    def now(self) -> datetime:
+        """Return the time for a status, in whole seconds as it is stored."""
+        return self.clock.now().replace(microsecond=0)
+
+    async def report(self, job: MPIJob, new: MPIJobStatus) -> float | None:
+        """Store `new` if it differs and tell its news; return after how many seconds a mere change of counts may be stored."""
+        self._tell_unanswered(job.raw, job.status)
+        if new == job.status:
+            return None
+        if _is_same_but_counts(job.status, new) and (wait := self.pace.remaining_seconds(job.key, STATUS)):
+            return wait
+        await self._store(job.raw, job.status, new)
+        return None
+
+    async def refuse(self, raw: Object, message: str) -> None:
+        """Store and tell that the job of `raw` cannot be run as it is written."""
+        stored = parse_status(raw.get("status"))
+        self._tell_unanswered(raw, stored)
+        new = invalid_status(stored, message, self.now(), raw["metadata"].get("generation", 0))
+        if new != stored:
+            await self._store(raw, stored, new)
+
+    def show(self, job: MPIJob, observed: Observed) -> None:
+        """Show the job's launcher in the metrics, for joins with those of its pods."""
+        if observed.launcher is not None:
+            launcher_pods = (key_of(pod).name for pod in observed.launcher_pods)
+            self.metrics.show_job(job.key, key_of(observed.launcher).name, launcher_pods)
+
+    def forget(self, key: Key) -> None:
+        """Drop what is known of a job that is gone."""
+        self.metrics.hide_job(key)
+        self.pace.forget(key)
+        self.untold.pop(key, None)
+
+    async def _store(self, raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
+        key, attempt = key_of(raw), Untold(uid_of(raw), old, new)
+        body = merge_patch(status_to_wire(new), raw.get("status") or {}, whole=frozenset({"replicaStatuses", "summary"}))
+        try:
+            await self.applier.perform(Owner(key, attempt.uid), Patch(MPIJOBS, raw, {"status": body}, subresource="status"))
+        except KubeError as error:
+            if has_unknown_outcome(error):
+                self.untold[key] = (*self.untold.get(key, ()), attempt)
+            raise
+        self.untold.pop(key, None)
+        self.pace.wrote(key, STATUS)
+        self._tell(raw, old, new)
+
+    def _tell_unanswered(self, raw: Object, stored: MPIJobStatus) -> None:
+        """Tell the news of an attempt that got no answer, if it is what is stored now."""
+        attempts = self.untold.get(key_of(raw), ())
+        if not attempts or (attempts[0].uid, attempts[0].old) == (uid_of(raw), stored):
+            return
+        del self.untold[key_of(raw)]
+        if Untold(uid_of(raw), attempts[0].old, stored) in attempts:
+            self._tell(raw, attempts[0].old, stored)
+
+    def _tell(self, raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
+        for news in transitions(key_of(raw), old, new):
+            self.recorder.record(raw, news.type, news.reason, news.message)
+            self._count(new, news)
+            if news.condition == c.CONDITION_CREATED:
+                self._warn_of_restart_policies(parse_mpijob(raw))
+
+    def _count(self, new: MPIJobStatus, news: News) -> None:
+        match news.condition:
+            case c.CONDITION_CREATED:
+                self.metrics.jobs_created.inc()
+            case c.CONDITION_SUCCEEDED:
+                self.metrics.jobs_successful.inc()
+            case c.CONDITION_FAILED:
+                self.metrics.jobs_failed.inc()
+                self.metrics.count_failure(news.reason)
+            case c.CONDITION_RUNNING if new.start_time is not None:
+                self.metrics.time_to_running_seconds.observe((self.now() - new.start_time).total_seconds())
+            case _:
+                return
+
+    def _warn_of_restart_policies(self, job: MPIJob) -> None:
+        for role, spec in ((c.LAUNCHER, job.launcher), (c.WORKER, job.worker)):
+            if spec is not None and has_template_restart_policy(spec):
+                message = f"restartPolicy of the {role}'s pod template is not used: set spec.mpiReplicaSpecs.{role}.restartPolicy instead"
+                self.recorder.record(job.raw, "Warning", "SetPodTemplateRestartPolicy", message)
+
+
+def _is_same_but_counts(old: MPIJobStatus, new: MPIJobStatus) -> bool:
+    return replace(new, replica_statuses=old.replica_statuses, summary=old.summary) == old
+
+
+def has_unknown_outcome(error: KubeError) -> bool:
+    """Tell whether the write that failed so may have taken effect all the same."""
+    return not isinstance(error, StatusError) or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR

@@ -1,0 +1,217 @@
+"""The status that a job should have now, and the news in it: pure functions of what is stored and what is seen."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from mpiop.api import constants as c
+from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, Summary
+from mpiop.clock import parse_time
+from mpiop.controller import conditions as cond
+from mpiop.controller import pods
+from mpiop.controller.observed import Observed
+from mpiop.controller.root_cause import failure
+from mpiop.controller.stalled import RESOURCE_EXISTS, VALIDATION_ERROR, Problem
+from mpiop.kube.objects import Key, Object
+
+LAUNCHER_LOST = "LauncherJobNotFound"
+_LAUNCHER_LOST_MESSAGE = (
+    "the launcher Job is gone, and how it ended was not seen: it was deleted, or its ttlSecondsAfterFinished passed while no operator ran"
+)
+
+
+def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime) -> MPIJobStatus:
+    """Return the status of a valid job; equal to the stored one when there is nothing to tell."""
+    status = replace(job.status, observed_generation=job.generation)
+    if not status.is_finished:
+        status = _alive(job, observed, problem, status, now=now)
+    status = replace(status, replica_statuses=_replica_statuses(status, observed))
+    return replace(status, summary=_summary(job, observed, status))
+
+
+def invalid_status(stored: MPIJobStatus, message: str, now: datetime, generation: int) -> MPIJobStatus:
+    """Return the status of a job that cannot be run as it is written; what it was before stays, and the end of a finished one."""
+    if stored.is_finished:
+        return stored
+    stalled = cond.make(c.CONDITION_STALLED, "True", VALIDATION_ERROR, message, now)
+    conditions = cond.set_condition(stored.conditions, stalled)
+    if generation != stored.observed_generation:  # an edit that was not enough: the message is about what is wrong now
+        conditions = tuple(replace(row, message=message) if row.type == stalled.type else row for row in conditions)
+    return replace(stored, conditions=conditions, observed_generation=generation, summary=replace(stored.summary, state=VALIDATION_ERROR))
+
+
+def standing_problem(status: MPIJobStatus) -> Problem | None:
+    """Return what stood in the job's way when last looked: to be kept while a write that may tell could not be tried."""
+    stalled = status.condition(c.CONDITION_STALLED)
+    return Problem(stalled.reason, stalled.message) if stalled is not None and stalled.status == "True" else None
+
+
+def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPIJobStatus, *, now: datetime) -> MPIJobStatus:
+    created = cond.make(c.CONDITION_CREATED, "True", "MPIJobCreated", f"MPIJob {job.key} is created.", now)
+    if status.condition(c.CONDITION_CREATED) is None:
+        status = _with(status, created)
+    status = _suspended(job, status, now)
+    if (outcome := pods.job_outcome(observed.launcher)) is not None:
+        return _finished(job, observed, status, outcome, now=now)
+    if observed.has_lost_launcher(job):
+        return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", LAUNCHER_LOST, _LAUNCHER_LOST_MESSAGE, now), now)
+    if evicted := observed.evicted_workers(job):
+        message = f"{evicted}/{job.worker_replicas} workers are evicted"
+        return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
+    if not job.is_suspended and _is_running(job, observed):
+        status = _with(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
+    return _stalled(status, problem, now)
+
+
+def _suspended(job: MPIJob, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    if job.is_suspended:
+        status = _with(status, cond.make(c.CONDITION_SUSPENDED, "True", "MPIJobSuspended", "MPIJob suspended", now))
+        return _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobSuspended", f"MPIJob {job.key} is suspended.", now))
+    if status.is_true(c.CONDITION_SUSPENDED):
+        resumed = cond.make(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "MPIJob resumed", now)
+        return replace(_with(status, resumed), start_time=now)
+    return status if status.start_time else replace(status, start_time=now)
+
+
+def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Mapping[str, Any], *, now: datetime) -> MPIJobStatus:
+    if outcome["type"] == "Complete":
+        completed = observed.launcher.get("status", {}).get("completionTime") if observed.launcher else None
+        success = cond.make(c.CONDITION_SUCCEEDED, "True", "MPIJobSucceeded", f"MPIJob {job.key} successfully completed.", now)
+        status = replace(status, conditions=cond.turn_false(status.conditions, c.CONDITION_FAILED))
+        return _ended(job, status, success, parse_time(completed) if completed else now)
+    reason, message = failure(outcome, observed, f"MPIJob {job.key} has failed")
+    return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
+
+
+def _ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:
+    status = _stalled(status, None, end.last_update_time)
+    if status.condition(c.CONDITION_RUNNING) is None:
+        message = f"MPIJob {job.key} is finished but Running condition was never set."
+        status = _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
+    ended = cond.set_condition(cond.turn_false(status.conditions, c.CONDITION_RUNNING), end)
+    return replace(status, conditions=ended, completion_time=completed)
+
+
+def _stalled(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MPIJobStatus:
+    if problem is not None:
+        return _with(status, cond.make(c.CONDITION_STALLED, "True", problem.reason, problem.message, now))
+    if not status.is_true(c.CONDITION_STALLED):
+        return status
+    return _with(status, cond.make(c.CONDITION_STALLED, "False", "Resolved", "Nothing is in the way any more.", now))
+
+
+def _is_running(job: MPIJob, observed: Observed) -> bool:
+    workers = observed.wanted_workers(job)
+    return any(map(pods.is_running, observed.launcher_pods)) and all(pod is not None and pods.is_running(pod) for pod in workers)
+
+
+def _replica_statuses(status: MPIJobStatus, observed: Observed) -> Mapping[str, ReplicaStatus]:
+    launcher = observed.launcher
+    workers = _count(observed.workers.values())
+    if launcher is None and status.is_finished:
+        active = {c.WORKER: workers.active}
+        return {role: replace(counts, active=min(counts.active, active.get(role, 0))) for role, counts in status.replica_statuses.items()}
+    if launcher is None:
+        return {c.WORKER: workers}
+    ended = launcher.get("status", {})
+    return {
+        c.LAUNCHER: ReplicaStatus(
+            active=sum(pods.phase(pod) == "Running" for pod in observed.launcher_pods),
+            succeeded=ended.get("succeeded", 0),
+            failed=ended.get("failed", 0),
+        ),
+        c.WORKER: ReplicaStatus() if pods.job_outcome(launcher) else workers,
+    }
+
+
+def _count(workers: Collection[Object]) -> ReplicaStatus:
+    phases = [pods.phase(pod) for pod in workers]
+    return ReplicaStatus(active=phases.count("Running"), succeeded=phases.count("Succeeded"), failed=phases.count("Failed"))
+
+
+def _summary(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
+    if status.is_finished:
+        workers = status.summary.workers or f"0/{job.worker_replicas}"
+        return Summary(_state(status), workers, _duration(status))
+    running = sum(pod is not None and pods.is_running(pod) for pod in observed.wanted_workers(job))
+    return Summary(_state(status), f"{running}/{job.worker_replicas}", "")
+
+
+def _state(status: MPIJobStatus) -> str:
+    """Return one word for how the job is; of a stalled one it is the reason, as with Pods."""
+    stalled = status.condition(c.CONDITION_STALLED)
+    if stalled is not None and stalled.status == "True":
+        return stalled.reason
+    ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RUNNING)
+    return next((type_ for type_ in ranked if status.is_true(type_)), "Starting")
+
+
+def _duration(status: MPIJobStatus) -> str:
+    if status.start_time is None or status.completion_time is None:
+        return ""
+    return format_duration(status.completion_time - status.start_time)
+
+
+def format_duration(duration: timedelta) -> str:
+    """Render `duration` as kubectl does: the two largest units that matter, for example `35s`, `5m3s`, `2h5m`, `3d4h`."""
+    seconds = max(0, round(duration.total_seconds()))
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    pairs = ((days, "d", hours % 24, "h"), (hours, "h", minutes % 60, "m"), (minutes, "m", seconds % 60, "s"))
+    for large, unit, small, smaller_unit in pairs:
+        if large:
+            return f"{large}{unit}" + (f"{small}{smaller_unit}" if small else "")
+    return f"{seconds}s"
+
+
+def _with(status: MPIJobStatus, condition: Condition) -> MPIJobStatus:
+    return replace(status, conditions=cond.set_condition(status.conditions, condition))
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """An event to tell once the status that it comes from is stored.
+
+    Attributes:
+        condition: Type of the condition that changed.
+        type: `Normal` or `Warning`.
+    """
+
+    condition: str
+    type: str
+    reason: str
+    message: str
+
+
+def transitions(key: Key, old: MPIJobStatus, new: MPIJobStatus) -> list[News]:
+    """Return what happened between two statuses, in the order in which it is told."""
+    news: list[News] = []
+    for condition in new.conditions:
+        before = old.condition(condition.type)
+        is_new = before is None or (before.status, before.reason) != (condition.status, condition.reason)
+        if is_new and (told := _tell(key, condition)) is not None:
+            news.append(told)
+    return news
+
+
+def _tell(key: Key, condition: Condition) -> News | None:
+    """Name the event as users of the API know it; most are called as the condition's reason."""
+    if condition.type == c.CONDITION_SUSPENDED:
+        return News(condition.type, "Normal", condition.reason, condition.message)
+    if condition.status != "True":
+        return None
+    match condition.type:
+        case c.CONDITION_RUNNING:
+            return News(condition.type, "Normal", condition.reason, f"MPIJob {key} is running")
+        case c.CONDITION_CREATED | c.CONDITION_SUCCEEDED:
+            return News(condition.type, "Normal", condition.reason, condition.message)
+        case c.CONDITION_STALLED:
+            return News(condition.type, "Warning", _stalled_event(condition), condition.message)
+        case _:
+            return News(condition.type, "Warning", condition.reason, condition.message)
+
+
+def _stalled_event(condition: Condition) -> str:
+    if "pod created failed: " in condition.message:
+        return "MPIJobFailed"
+    return "ErrResourceExists" if condition.reason == RESOURCE_EXISTS else condition.reason

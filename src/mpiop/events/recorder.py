@@ -1,0 +1,225 @@
+"""EventRecorder: takes occurrences without waiting, writes them one after the other."""
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Never, Protocol, cast
+
+import structlog
+
+from mpiop.api.constants import EVENT_COMPONENT
+from mpiop.clock import Clock, format_time
+from mpiop.events.correlator import Correlator, Occurrence, Regarding, Series
+from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import EVENTS, Resource
+from mpiop.kube.text import truncated
+
+WRITTEN: Final = "written"
+DROPPED: Final = "dropped"
+LIMITED: Final = "limited"
+
+_MAX_WAITING: Final = 1000
+_TRIES: Final = 3
+_RETRY_SECONDS: Final = 1.0
+_MAX_RETRY_SECONDS: Final = 10.0
+_FLUSH_SECONDS: Final = 2.0
+_MAX_NAME_LENGTH: Final = 253
+_DEFAULT_NAMESPACE: Final = "default"
+_TOO_MANY_REQUESTS: Final = 429
+_SERVER_ERRORS: Final = 500
+
+_log = structlog.get_logger(__name__)
+
+
+class EventClient(Protocol):
+    """What the recorder asks of `mpiop.kube.client.Client`."""
+
+    async def create(self, resource: Resource, body: Object) -> Object:
+        """Create the object and return it as stored."""
+        ...
+
+    async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any]) -> Object:
+        """Merge `body` into the object and return the result."""
+        ...
+
+
+class EventRecorder:
+    """Records Events about objects; `run` writes them."""
+
+    def __init__(
+        self,
+        client: EventClient,
+        clock: Clock,
+        host: str,
+        *,
+        count: Callable[[str], None] | None = None,
+        is_silenced: Callable[[], bool] | None = None,
+    ) -> None:
+        """Prepare to write Events as seen from `host`.
+
+        Args:
+            client: Where to write to.
+            clock: For time stamps and limits.
+            host: What Events show as their reporting instance.
+            is_silenced: Asked before each write; when it is, everything is dropped, for whoever lost its lease must not write any more.
+            count: Told `WRITTEN`, `DROPPED` or `LIMITED` for each occurrence or write, for metrics.
+        """
+        self._client = client
+        self._clock = clock
+        self._host = host
+        self._count = count or _ignore
+        self._is_silenced = is_silenced or (lambda: False)
+        self._correlator = Correlator(clock)
+        self._waiting: OrderedDict[Occurrence, Series] = OrderedDict()
+        self._arrived = asyncio.Event()
+        self._last_stamp = 0
+
+    def record(self, obj: Object, type_: str, reason: str, message: str) -> None:
+        """Note that something happened to `obj`; neither waits nor fails.
+
+        Args:
+            obj: With `apiVersion` and `kind`.
+            type_: `Normal` or `Warning`.
+            reason: One word in CamelCase.
+            message: For people; cut to 1024 bytes.
+        """
+        occurrence = Occurrence(_regarding(obj), type_, reason, truncated(message))
+        noted = self._correlator.note(occurrence)
+        if noted is None:
+            self._count(LIMITED)
+            return
+        identity, series = noted
+        if identity not in self._waiting and len(self._waiting) >= _MAX_WAITING:
+            self._correlator.forget(identity)
+            self._count(DROPPED)
+            return
+        self._waiting[identity] = series
+        self._arrived.set()
+
+    async def run(self) -> Never:
+        """Write what is recorded; when cancelled, write what still waits, for at most two seconds.
+
+        Cancel this after the work that records has ended, else its last words are lost.
+        """
+        try:
+            while True:
+                await self._arrived.wait()
+                self._arrived.clear()
+                await self._write_waiting(tries=_TRIES)
+        finally:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        flushing = asyncio.create_task(self._write_waiting(tries=1), name="flush of events")
+        try:
+            await asyncio.wait({flushing}, timeout=_FLUSH_SECONDS)
+        finally:
+            flushing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await flushing
+        if self._waiting:
+            _log.warning("events lost at the end", events=len(self._waiting))
+
+    async def _write_waiting(self, *, tries: int) -> None:
+        while self._waiting:
+            identity = next(iter(self._waiting))
+            # It stays in the queue while it is written, so that nothing is lost when this is cancelled.
+            series = self._waiting[identity]
+            count = series.count
+            outcome = await self._write_and_retry(identity, series, tries)
+            self._count(outcome)
+            if outcome == DROPPED:
+                self._correlator.forget(identity)
+            if outcome == DROPPED or series.count == count:
+                self._waiting.pop(identity, None)
+
+    async def _write_and_retry(self, identity: Occurrence, series: Series, tries: int) -> str:
+        attempt = 0
+        while True:
+            attempt += 1
+            if self._is_silenced():
+                return DROPPED
+            try:
+                await self._write(identity, series)
+            except KubeError as error:
+                if series.is_stored and isinstance(error, StatusError) and error.is_not_found:
+                    series.is_stored, series.name = False, ""  # it has reached the end of its life: begin anew under a new name
+                    continue
+                if attempt >= tries or not _is_temporary(error):
+                    _log_drop(identity, error)
+                    return DROPPED
+                delay_seconds = _delay_seconds(error, attempt)
+            else:
+                return WRITTEN
+            await asyncio.sleep(delay_seconds)
+
+    async def _write(self, identity: Occurrence, series: Series) -> None:
+        series.name = series.name or self._fresh_name(identity.regarding.name)
+        key = Key(identity.regarding.namespace or _DEFAULT_NAMESPACE, series.name)
+        if series.is_stored:
+            change = {"count": series.count, "lastTimestamp": format_time(series.last), "message": series.message}
+            await self._client.patch(EVENTS, key, change)
+            return
+        try:
+            await self._client.create(EVENTS, self._event(identity, series, key))
+        except StatusError as error:
+            if not error.is_already_exists:  # names are ours alone: an earlier try took effect without an answer
+                raise
+        series.is_stored = True
+
+    def _event(self, identity: Occurrence, series: Series, key: Key) -> Object:
+        regarding = identity.regarding
+        involved = {"apiVersion": regarding.api_version, "kind": regarding.kind, "namespace": regarding.namespace}
+        event = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"namespace": key.namespace, "name": key.name},
+            "involvedObject": {**involved, "name": regarding.name, "uid": regarding.uid},
+            "type": identity.type,
+            "reason": identity.reason,
+            "message": series.message,
+            "count": series.count,
+            "firstTimestamp": format_time(series.first),
+            "lastTimestamp": format_time(series.last),
+            "source": {"component": EVENT_COMPONENT, "host": self._host},
+            "reportingComponent": EVENT_COMPONENT,
+            "reportingInstance": self._host,
+        }
+        return cast("Object", event)
+
+    def _fresh_name(self, name: str) -> str:
+        """Return a name for an Event about the object `name` that no other Event has: the time in nanoseconds, but never twice the same."""
+        self._last_stamp = max(self._last_stamp + 1, int(self._clock.now().timestamp() * 1e6) * 1000)
+        suffix = f".{self._last_stamp:x}"
+        return name[: _MAX_NAME_LENGTH - len(suffix)].rstrip(".-") + suffix
+
+
+def _regarding(obj: Object) -> Regarding:
+    metadata = obj["metadata"]
+    return Regarding(
+        obj.get("apiVersion", ""), obj.get("kind", ""), metadata.get("namespace", ""), metadata.get("name", ""), metadata.get("uid", "")
+    )
+
+
+def _ignore(_outcome: str) -> None:
+    """Count nothing."""
+
+
+def _is_temporary(error: KubeError) -> bool:
+    if isinstance(error, StatusError):
+        return error.code == _TOO_MANY_REQUESTS or error.code >= _SERVER_ERRORS
+    return isinstance(error, TransportError)
+
+
+def _delay_seconds(error: KubeError, attempt: int) -> float:
+    asked = error.retry_after_seconds if isinstance(error, StatusError) else None
+    return min(_RETRY_SECONDS * attempt if asked is None else asked, _MAX_RETRY_SECONDS)
+
+
+def _log_drop(identity: Occurrence, error: KubeError) -> None:
+    if isinstance(error, StatusError) and error.is_terminating_namespace:
+        return
+    regarding = identity.regarding
+    _log.warning("event dropped", reason=identity.reason, object=f"{regarding.namespace}/{regarding.name}", error=str(error))

@@ -1,0 +1,26 @@
+"""Local copies of what the API server has: reflectors, stores and shared informers. They know no kind of object in particular."""
+
+from mpiop.informers.factory import InformerFactory
+from mpiop.informers.listener import Handler, Registration
+from mpiop.informers.mutation import MutationDetector, MutationError
+from mpiop.informers.reflector import ReflectorSettings
+from mpiop.informers.shared_informer import InformerSettings, SharedInformer
+from mpiop.informers.source import InformerMetrics, ListerWatcher, NoInformerMetrics
+from mpiop.informers.store import Indexer, Notification, Store
+
+__all__ = [
+    "Handler",
+    "Indexer",
+    "InformerFactory",
+    "InformerMetrics",
+    "InformerSettings",
+    "ListerWatcher",
+    "MutationDetector",
+    "MutationError",
+    "NoInformerMetrics",
+    "Notification",
+    "ReflectorSettings",
+    "Registration",
+    "SharedInformer",
+    "Store",
+]

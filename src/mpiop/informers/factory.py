@@ -1,0 +1,88 @@
+"""All informers of a process: one for each selection, run together."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import NoReturn
+
+from mpiop.informers.shared_informer import InformerSettings, SharedInformer
+from mpiop.informers.source import ListerWatcher
+from mpiop.informers.store import Indexer
+from mpiop.kube.objects import Object
+from mpiop.kube.resources import Selection
+
+
+class InformerFactory:
+    """Makes informers, each selection's once, and runs them."""
+
+    def __init__(self, client: ListerWatcher, settings: InformerSettings | None = None) -> None:
+        """Make informers that follow `client`."""
+        self._client = client
+        self._settings = settings or InformerSettings()
+        self._informers: dict[Selection, SharedInformer] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    def __iter__(self) -> Iterator[SharedInformer]:
+        """Iterate over the informers there are."""
+        return iter(tuple(self._informers.values()))
+
+    def informer(
+        self,
+        selection: Selection,
+        *,
+        indexers: Mapping[str, Indexer] | None = None,
+        trim: Callable[[Object], Object] | None = None,
+    ) -> SharedInformer:
+        """Return the informer of `selection`, the same one each time, with `indexers` added to those it has.
+
+        Raises:
+            ValueError: It exists with another `trim`, or with another index of the same name.
+        """
+        known = self._informers.get(selection)
+        if known is None:
+            known = SharedInformer(self._client, selection, indexers=indexers, trim=trim, settings=self._settings)
+            self._informers[selection] = known
+            self._start(known)
+            return known
+        if known.trim is not trim:
+            raise ValueError(f"informer of {selection}: exists with another trim; users of one informer must agree on what is left out")
+        known.store.add_indexers(indexers or {})
+        return known
+
+    async def run(self) -> NoReturn:
+        """Run all informers, and those that are still to be made, until cancelled.
+
+        Raises:
+            ExceptionGroup: One of them died, which is a defect; the others are ended.
+        """
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for informer in self:
+                self._start(informer)
+            await asyncio.get_running_loop().create_future()  # never set: ends by cancellation alone
+        raise AssertionError("unreachable: a task group that never completes")
+
+    def unsynced(self) -> list[str]:
+        """Return the selections whose store or handlers do not have the whole first list yet."""
+        return [
+            str(informer.selection)
+            for informer in self
+            if not informer.has_synced or not all(registration.has_synced for registration in informer.registrations)
+        ]
+
+    async def wait_for_sync(self) -> None:
+        """Wait until every informer there is, with its handlers, has its whole first list."""
+        for informer in self:
+            await informer.wait_for_sync()
+
+    def verify_unchanged(self) -> None:
+        """Check that nobody changed a stored object; does nothing unless mutations are to be detected.
+
+        Raises:
+            MutationError: Somebody did.
+        """
+        for informer in self:
+            informer.verify_unchanged()
+
+    def _start(self, informer: SharedInformer) -> None:
+        if self._group is not None:
+            self._group.create_task(informer.run(), name=f"informer of {informer.selection}")

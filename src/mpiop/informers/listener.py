@@ -1,0 +1,130 @@
+"""One handler's view of an informer: a buffer of its own, drained in slices, so that nobody waits for it (see docs/adr/0003)."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import structlog
+
+from mpiop.informers.store import Notification
+from mpiop.kube.objects import Object, key_of
+
+log = structlog.get_logger(__name__)
+
+Handler = Callable[[Notification], None]
+
+SLICE_SECONDS = 0.005
+"""How long a handler may go on through its backlog before everything else gets its turn."""
+
+
+class Registration(Protocol):
+    """What who added a handler holds of it."""
+
+    @property
+    def has_synced(self) -> bool:
+        """Tell whether the handler has been given everything there was in the first list, or in the store when it was added."""
+        ...
+
+    @property
+    def backlog(self) -> int:
+        """Return how many notifications wait for the handler."""
+        ...
+
+    async def wait_for_sync(self) -> None:
+        """Wait until `has_synced`."""
+        ...
+
+    def remove(self) -> None:
+        """Let the handler not be called again from now on; may be called twice, and from the handler."""
+        ...
+
+
+class Listener:
+    """Buffers the notifications of one handler and calls it with each, in order, from the event loop."""
+
+    def __init__(self, handler: Handler, resync_seconds: float, removed: Callable[["Listener"], None]) -> None:
+        """Call `handler`; tell `removed` when it is not wanted any more; `resync_seconds` 0 is never."""
+        self._handler = handler
+        self._removed = removed
+        self._buffer: deque[Notification] = deque()
+        self._initial_left: int | None = None
+        self._synced = asyncio.Event()
+        self._drain_handle: asyncio.Handle | None = None
+        self._is_closed = False
+        self.resync_seconds = resync_seconds
+
+    @property
+    def has_synced(self) -> bool:
+        """Tell whether the handler has been given everything there was at first."""
+        return self._synced.is_set()
+
+    @property
+    def backlog(self) -> int:
+        """Return how many notifications wait for the handler."""
+        return len(self._buffer)
+
+    async def wait_for_sync(self) -> None:
+        """Wait until `has_synced`."""
+        await self._synced.wait()
+
+    def push(self, notifications: Iterable[Notification]) -> None:
+        """Append `notifications` to the buffer; the handler is called with them soon, not now."""
+        if not self._is_closed:
+            self._buffer.extend(notifications)
+            self._schedule()
+
+    def push_initial(self, notifications: Iterable[Notification]) -> None:
+        """Append the last of what there was at first: once it is handled, the listener has synced."""
+        self.push(notifications)
+        self._initial_left = len(self._buffer)
+        self._count_initial(0)
+
+    def resync(self, objects: Iterable[Object]) -> None:
+        """Give the handler each of `objects` again as an update without change, except those with news in the buffer."""
+        waiting = {notification.key for notification in self._buffer}
+        self.push([Notification(obj, obj) for obj in objects if key_of(obj) not in waiting])
+
+    def remove(self) -> None:
+        """Never call the handler again."""
+        self.close()
+        self._synced.set()  # who waits for it waits for nothing any more
+        self._removed(self)
+
+    def close(self) -> None:
+        """Drop what is buffered and take nothing more."""
+        self._is_closed = True
+        self._buffer.clear()
+        if self._drain_handle is not None:
+            self._drain_handle.cancel()
+            self._drain_handle = None
+
+    def _schedule(self) -> None:
+        if self._buffer and self._drain_handle is None:
+            self._drain_handle = asyncio.get_running_loop().call_soon(self._drain)
+
+    def _drain(self) -> None:
+        now = asyncio.get_running_loop().time
+        until = now() + SLICE_SECONDS
+        while self._buffer:
+            self._call(self._buffer.popleft())
+            self._count_initial(1)
+            if now() >= until:
+                break
+        self._drain_handle = None
+        self._schedule()
+
+    def _call(self, notification: Notification) -> None:
+        try:
+            self._handler(notification)
+        except Exception:
+            # A handler that fails loses this notification and nothing else (client-go recovers the panic the same way).
+            log.exception("handler failed", object=str(notification.key))
+
+    def _count_initial(self, handled: int) -> None:
+        if self._initial_left is None or self._is_closed:
+            return
+        self._initial_left -= handled
+        if self._initial_left <= 0:
+            self._initial_left = None
+            self._synced.set()

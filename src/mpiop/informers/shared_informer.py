@@ -1,0 +1,200 @@
+"""The shared informer: one reflector, one store, and any number of handlers that hear of each change after the store has it."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import structlog
+
+from mpiop.informers.compaction import preparation
+from mpiop.informers.listener import Handler, Listener, Registration
+from mpiop.informers.mutation import MutationDetector
+from mpiop.informers.pager import Pager
+from mpiop.informers.reflector import Output, Reflector, ReflectorSettings
+from mpiop.informers.source import InformerMetrics, ListerWatcher, NoInformerMetrics
+from mpiop.informers.store import Indexer, Notification, Store
+from mpiop.informers.watching import Apply, Bookmark, Replace
+from mpiop.kube.objects import Object
+from mpiop.kube.resources import Selection
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class InformerSettings:
+    """What all informers of a process have in common.
+
+    Attributes:
+        reflector: Numbers that reflectors go by.
+        metrics: Where measurements go.
+        detects_mutations: Whether to check that nobody changes stored objects; for tests.
+    """
+
+    reflector: ReflectorSettings = field(default_factory=ReflectorSettings)
+    metrics: InformerMetrics = field(default_factory=NoInformerMetrics)
+    detects_mutations: bool = False
+
+
+class SharedInformer:
+    """Keeps `store` equal to what the server has of one selection.
+
+    Attributes:
+        selection: What is followed.
+        store: The objects, for anybody to read.
+        trim: What is left out of objects before they are stored, as given.
+    """
+
+    def __init__(
+        self,
+        client: ListerWatcher,
+        selection: Selection,
+        *,
+        indexers: Mapping[str, Indexer] | None = None,
+        trim: Callable[[Object], Object] | None = None,
+        settings: InformerSettings | None = None,
+    ) -> None:
+        """Prepare to follow `selection`.
+
+        Args:
+            client: Where objects come from.
+            selection: Which.
+            indexers: Indexes of the store.
+            trim: Returns an object with what nobody needs left out; must not change its argument. managedFields are left out anyway.
+            settings: What all informers have in common.
+        """
+        self.selection = selection
+        self.store = Store(indexers)
+        self.trim = trim
+        settings = settings or InformerSettings()
+        self._reflector = Reflector(Pager(client, selection, preparation(trim)), self._take, settings.reflector, settings.metrics)
+        self._detector = MutationDetector() if settings.detects_mutations else None
+        self._listeners: list[Listener] = []
+        self._resyncs: dict[Listener, asyncio.TimerHandle] = {}
+        self._synced = asyncio.Event()
+        self._has_started = False
+        self._has_stopped = False
+        self._last_activity: float | None = None
+
+    @property
+    def has_synced(self) -> bool:
+        """Tell whether the store holds the whole first list; it stays so."""
+        return self._synced.is_set()
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether the server is being followed."""
+        return self._has_started and not self._has_stopped
+
+    @property
+    def last_activity(self) -> float | None:
+        """Return the event loop's time at which the server was last heard of; None is never.
+
+        A server sends a bookmark about each minute, so a moment some minutes ago says that the store may be stale.
+        """
+        return self._last_activity
+
+    @property
+    def backlog(self) -> int:
+        """Return how many notifications wait for the slowest handler."""
+        return max((listener.backlog for listener in self._listeners), default=0)
+
+    @property
+    def registrations(self) -> Sequence[Registration]:
+        """Return the handlers there are."""
+        return tuple(self._listeners)
+
+    def add_handler(self, handler: Handler, *, resync_seconds: float = 0.0) -> Registration:
+        """Let `handler` hear of every change from now on, and before that of each stored object as an initial add.
+
+        Args:
+            handler: Called with one notification at a time, in order. It should be quick: all share one event loop.
+            resync_seconds: Period in which it hears of every stored object again; 0 is never.
+
+        Raises:
+            RuntimeError: The informer has stopped.
+        """
+        if self._has_stopped:
+            raise RuntimeError(f"informer of {self.selection}: a handler was added after it has stopped, which would never be called")
+        listener = Listener(handler, resync_seconds, self._forget)
+        self._listeners.append(listener)
+        if self.has_synced:
+            listener.push_initial([Notification(None, obj, is_initial=True) for obj in self.store.values()])
+        if self.is_running:
+            self._plan_resync(listener)
+        return listener
+
+    async def wait_for_sync(self) -> None:
+        """Wait until the store, and every handler that there is by then, has the whole first list."""
+        await self._synced.wait()
+        for listener in tuple(self._listeners):
+            await listener.wait_for_sync()
+
+    def verify_unchanged(self) -> None:
+        """Check that nobody changed a stored object; does nothing unless mutations are to be detected.
+
+        Raises:
+            MutationError: Somebody did.
+        """
+        if self._detector is not None:
+            self._detector.verify()
+
+    async def run(self) -> NoReturn:
+        """Follow the server until cancelled; afterwards no handler is called any more.
+
+        Raises:
+            RuntimeError: It ran before.
+        """
+        if self._has_started:
+            raise RuntimeError(f"informer of {self.selection}: run() was called twice; make another informer")
+        self._has_started = True
+        try:
+            for listener in self._listeners:
+                self._plan_resync(listener)
+            await self._reflector.run()
+        finally:
+            self._has_stopped = True
+            for timer in self._resyncs.values():
+                timer.cancel()
+            self._resyncs.clear()
+            for listener in self._listeners:
+                listener.close()
+
+    def _take(self, output: Output) -> None:
+        self._last_activity = asyncio.get_running_loop().time()
+        match output:
+            case Replace(items, version):
+                is_first = not self.has_synced
+                self._notify(self.store.replace(items, version, is_initial=is_first))
+                if is_first:
+                    log.info("informer synced", selection=str(self.selection), objects=len(self.store))
+                    self._synced.set()
+                    for listener in self._listeners:
+                        listener.push_initial(())
+            case Apply(obj, is_deleted, version):
+                change = self.store.remove(obj, version) if is_deleted else self.store.put(obj, version)
+                self._notify([] if change is None else [change])
+            case Bookmark(version):
+                self.store.advance(version)
+
+    def _notify(self, changes: Sequence[Notification]) -> None:
+        if self._detector is not None:
+            for change in changes:
+                self._detector.observe(change)
+        for listener in self._listeners:
+            listener.push(changes)
+
+    def _plan_resync(self, listener: Listener) -> None:
+        if listener.resync_seconds > 0:
+            self._resyncs[listener] = asyncio.get_running_loop().call_later(listener.resync_seconds, self._resync, listener)
+
+    def _resync(self, listener: Listener) -> None:
+        listener.resync(self.store.values())
+        self._plan_resync(listener)
+
+    def _forget(self, listener: Listener) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+        timer = self._resyncs.pop(listener, None)
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,201 @@
+"""The local copy of what a watch delivers: objects by key, indexes over them, and the resourceVersion that they correspond to.
+
+A store is written by its informer alone, in one synchronous step for each change: who reads it, at any moment, sees a state that the server
+once had. What comes out of it is shared and must not be changed.
+"""
+
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from mpiop.kube.objects import Key, Object, is_at_least, key_of, resource_version_of, uid_of
+
+log = structlog.get_logger(__name__)
+
+Indexer = Callable[[Object], Iterable[str]]
+"""Returns the values under which an object is to be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A change of one object.
+
+    Attributes:
+        old: What the store held before; None for an add. For a delete it is the last state seen, which may not be the last there was.
+        new: What it holds now; None for a delete.
+        is_initial: An add that stems from the first list, or from what was there when the handler came.
+    """
+
+    old: Object | None
+    new: Object | None
+    is_initial: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Return the key of the object."""
+        return key_of(self._present)
+
+    @property
+    def is_replacement(self) -> bool:
+        """Tell whether `new` is another object of the same name: `old` was deleted and `new` created, unseen in between."""
+        return self.old is not None and self.new is not None and uid_of(self.old) != uid_of(self.new)
+
+    @property
+    def _present(self) -> Object:
+        present = self.new if self.new is not None else self.old
+        if present is None:
+            raise ValueError("a notification without old and new object says nothing")
+        return present
+
+
+class Store:
+    """Objects of one selection."""
+
+    def __init__(self, indexers: Mapping[str, Indexer] | None = None) -> None:
+        """Make an empty store with an index for each of `indexers`."""
+        self._objects: dict[Key, Object] = {}
+        self._indexers: dict[str, Indexer] = {}
+        self._indexes: dict[str, dict[str, dict[Key, None]]] = {}
+        self._resource_version = ""
+        self.add_indexers(indexers or {})
+
+    @property
+    def resource_version(self) -> str:
+        """Return the version up to which the store has seen everything; "" before the first list."""
+        return self._resource_version
+
+    @property
+    def indexers(self) -> Mapping[str, Indexer]:
+        """Return the indexers by name."""
+        return self._indexers
+
+    def __len__(self) -> int:
+        """Return how many objects there are."""
+        return len(self._objects)
+
+    def get(self, key: Key) -> Object | None:
+        """Return the object `key`, or None."""
+        return self._objects.get(key)
+
+    def keys(self) -> KeysView[Key]:
+        """Return the keys, as a view."""
+        return self._objects.keys()
+
+    def values(self) -> Sequence[Object]:
+        """Return the objects there are now."""
+        return list(self._objects.values())
+
+    def by_index(self, index_name: str, value: str) -> Sequence[Object]:
+        """Return the objects for which the indexer `index_name` gave `value`, the longest known first.
+
+        Raises:
+            KeyError: There is no such index.
+        """
+        return [self._objects[key] for key in self._indexes[index_name].get(value, ())]
+
+    def index_values(self, index_name: str) -> Iterable[str]:
+        """Return the values under which the index `index_name` has objects."""
+        return self._indexes[index_name].keys()
+
+    def add_indexers(self, indexers: Mapping[str, Indexer]) -> None:
+        """Add indexes, filled with what is there.
+
+        Raises:
+            ValueError: There is one of that name that does something else.
+        """
+        for name, indexer in indexers.items():
+            if self._indexers.setdefault(name, indexer) is not indexer:
+                raise ValueError(f"index {name!r} exists with another function: give one of the two another name")
+            if name not in self._indexes:
+                self._indexes[name] = {}
+                for key, obj in self._objects.items():
+                    self._link(name, key, self._values(name, obj))
+
+    def replace(self, items: Iterable[Object], resource_version: str, *, is_initial: bool = False) -> list[Notification]:
+        """Make `items` the whole content and return what that changed: deletes first, then adds and updates.
+
+        An object that is the same (uid and resourceVersion) as before is no change. A key given twice counts once, in its last state.
+        """
+        fresh = {key_of(item): item for item in items}
+        changes = [self._remove(key) for key in [key for key in self._objects if key not in fresh]]
+        changes += [self._put(key, item, is_initial=is_initial) for key, item in fresh.items() if not self._is_known(key, item)]
+        self._resource_version = resource_version
+        return changes
+
+    def put(self, obj: Object, resource_version: str = "") -> Notification | None:
+        """Add or update `obj`, note `resource_version` unless it is "", and return the change.
+
+        Returns:
+            None when the object is already there in this or a newer state: events may be delivered twice.
+        """
+        self.advance(resource_version)
+        key = key_of(obj)
+        return None if self._is_known(key, obj) or self._is_outdated(key, obj) else self._put(key, obj)
+
+    def remove(self, obj: Object, resource_version: str = "") -> Notification | None:
+        """Take out the object with the key of `obj`, note `resource_version` unless it is "", and return the change.
+
+        Returns:
+            None when there is no such object. Otherwise a notification whose `old` is `obj`, the state in which it was deleted.
+        """
+        self.advance(resource_version)
+        key = key_of(obj)
+        if key not in self._objects:
+            return None
+        self._remove(key)
+        return Notification(obj, None)
+
+    def advance(self, resource_version: str) -> None:
+        """Note that the store is as new as `resource_version`, unless that is ""."""
+        self._resource_version = resource_version or self._resource_version
+
+    def _is_known(self, key: Key, obj: Object) -> bool:
+        known = self._objects.get(key)
+        version = resource_version_of(obj)
+        return known is not None and version != "" and (uid_of(known), resource_version_of(known)) == (uid_of(obj), version)
+
+    def _is_outdated(self, key: Key, obj: Object) -> bool:
+        known = self._objects.get(key)
+        return (
+            known is not None
+            and uid_of(known) == uid_of(obj)
+            and is_at_least(resource_version_of(obj), resource_version_of(known)) is False
+        )
+
+    def _put(self, key: Key, obj: Object, *, is_initial: bool = False) -> Notification:
+        old = self._objects.get(key)
+        self._objects[key] = obj
+        for name in self._indexers:
+            if old is None:
+                self._link(name, key, self._values(name, obj))
+            elif (before := self._values(name, old)) != (after := self._values(name, obj)):
+                self._unlink(name, key, before)
+                self._link(name, key, after)
+        return Notification(old, obj, is_initial)
+
+    def _remove(self, key: Key) -> Notification:
+        old = self._objects.pop(key)
+        for name in self._indexers:
+            self._unlink(name, key, self._values(name, old))
+        return Notification(old, None)
+
+    def _link(self, name: str, key: Key, values: Iterable[str]) -> None:
+        for value in values:
+            self._indexes[name].setdefault(value, {})[key] = None
+
+    def _unlink(self, name: str, key: Key, values: Iterable[str]) -> None:
+        index = self._indexes[name]
+        for value in values:
+            keys = index[value]
+            del keys[key]
+            if not keys:
+                del index[value]
+
+    def _values(self, name: str, obj: Object) -> frozenset[str]:
+        try:
+            return frozenset(self._indexers[name](obj))
+        except Exception:
+            # One malformed object of one user must not stop the watch of everybody's.
+            log.exception("object not indexed", index=name, object=str(key_of(obj)))
+            return frozenset()

@@ -1,0 +1,1 @@
+"""Access to the Kubernetes API: wire objects, resources, errors and the client."""

@@ -1,0 +1,173 @@
+"""The verbs of the Kubernetes API: what they mean as requests.
+
+The client is thin on purpose: it knows parameters, preconditions and the shapes of answers. Connections, credentials,
+deadlines and retries belong to the `Transport` (see docs/adr/0002-transport.md).
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, cast
+
+from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.objects import Key, Object, ObjectList, WatchEvent, key_of
+from mpiop.kube.request import Request, Transport
+from mpiop.kube.resources import Resource, Selection
+
+
+class Client:
+    """Access to one API server.
+
+    Every call but a watch has a deadline. Every method raises `StatusError` when the server refused and `TransportError`
+    when there was no usable answer: a write may then have taken effect or not.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        """Speak over `transport`, which the client closes."""
+        self._transport = transport
+
+    async def get(self, resource: Resource, key: Key) -> Object:
+        """Return the object `key`, read from a quorum of the server's store."""
+        return _object(await self._transport.call(Request("get", resource, _named(key))))
+
+    async def list_page(
+        self,
+        selection: Selection,
+        *,
+        resource_version: str,
+        resource_version_match: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> ObjectList:
+        """Return one page of a list.
+
+        Args:
+            selection: What to list.
+            resource_version: "" is the newest, "0" is whatever the server has at hand, another is at least that.
+            resource_version_match: `Exact` or `NotOlderThan`; "" leaves it to the server.
+            limit: Objects a page at most; 0 is all.
+            continue_token: `metadata.continue` of the page before; the server wants no `resource_version` beside it.
+
+        Returns:
+            The page; `items` is a list even where the server sent null, and each item has its apiVersion and kind.
+        """
+        params = _selectors(selection) | _present(
+            resourceVersion=resource_version,
+            resourceVersionMatch=resource_version_match,
+            limit=str(limit or ""),
+            **{"continue": continue_token},
+        )
+        request = Request("list", selection.resource, Key(selection.namespace, ""), params=params, metadata_only=selection.metadata_only)
+        return _list(request, await self._transport.call(request))
+
+    def watch(
+        self, selection: Selection, *, resource_version: str, timeout_seconds: int, send_initial_events: bool = False
+    ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
+        """Watch `selection`: `async with client.watch(…) as events: async for event in events: …`.
+
+        Bookmarks are always asked for. An event of type ERROR is yielded like the others; its object is a `metav1.Status`.
+
+        Args:
+            selection: What to watch.
+            resource_version: Events after this one; "" and "0" begin with an ADDED for each object.
+            timeout_seconds: After which the server ends the stream.
+            send_initial_events: Stream the objects first, up to a bookmark annotated `k8s.io/initial-events-end: "true"`.
+        """
+        params = _selectors(selection) | _present(resourceVersion=resource_version)
+        params |= {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_seconds)}
+        if send_initial_events:
+            params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        return self._transport.stream(
+            Request("watch", selection.resource, Key(selection.namespace, ""), params=params, metadata_only=selection.metadata_only)
+        )
+
+    async def create(self, resource: Resource, body: Object) -> Object:
+        """Create `body` in the namespace that it names and return it as stored."""
+        return _object(await self._transport.call(Request("create", resource, key_of(body), body=body)))
+
+    async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "") -> Object:
+        """Merge `body` (RFC 7386) into the object `key` and return the result.
+
+        `body["metadata"]` should carry the `resourceVersion` that the change was computed from, and the `uid` where it is known.
+        """
+        return _object(await self._transport.call(Request("patch", resource, _named(key), subresource, body=body)))
+
+    async def update(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        """Replace the object (PUT), which must carry its resourceVersion, and return the result."""
+        return _object(await self._transport.call(Request("update", resource, _named(key_of(body)), subresource, body=body)))
+
+    async def delete(self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background") -> Object | None:
+        """Delete the object `key` if its UID is `uid`: never a successor of the same name.
+
+        Args:
+            resource: Whose object.
+            key: Its key.
+            uid: Its UID; another one there is a conflict.
+            propagation: `Background`, `Foreground` or `Orphan`: what becomes of its dependents.
+
+        Returns:
+            The object as it waits for its finalizers or grace period, or None when the server says only that it is gone.
+        """
+        if not uid:
+            raise ValueError(f"delete {resource.plural} {key}: no uid given, and a successor of the same name must not be hit")
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid},
+            "propagationPolicy": propagation,
+        }
+        answer = await self._transport.call(Request("delete", resource, _named(key), body=options))
+        return None if answer.get("kind") == "Status" else _object(answer)
+
+    async def discover(self, group: str, version: str) -> frozenset[str]:
+        """Return the plurals of the resources that the server serves in `group/version`; none when it does not know it."""
+        request = Request("discover", Resource(group, version, "", "APIResourceList", namespaced=False))
+        try:
+            answer = await self._transport.call(request)
+        except StatusError as error:
+            if error.is_not_found:
+                return frozenset()
+            raise
+        return frozenset(str(row["name"]) for row in answer.get("resources") or () if "/" not in row["name"])
+
+    def for_leases(self, deadline_seconds: float = 2.5) -> "Client":
+        """Return a client with connections of its own and a short deadline, which no other traffic can starve.
+
+        It is closed with this one.
+        """
+        return Client(self._transport.separate(deadline_seconds))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+
+def _named(key: Key) -> Key:
+    if not key.name:
+        raise ValueError(f"an object needs a name, and {key!r} has none: the request would mean the whole collection")
+    return key
+
+
+def _present(**params: str) -> dict[str, str]:
+    return {name: value for name, value in params.items() if value}
+
+
+def _selectors(selection: Selection) -> dict[str, str]:
+    return _present(labelSelector=selection.label_selector, fieldSelector=selection.field_selector)
+
+
+def _object(answer: dict[str, Any]) -> Object:
+    return cast("Object", answer)
+
+
+def _list(request: Request, answer: dict[str, Any]) -> ObjectList:
+    items: Any = answer.get("items") or []  # null is how Go writes an empty list; absent is no list
+    if "items" not in answer or not isinstance(items, list) or not isinstance(answer.get("metadata"), dict):
+        kind = answer.get("kind", "thing without kind")
+        raise TransportError(f"{request}: the answer is a {kind}, not a list; is there a proxy in between?")
+    if not request.metadata_only:
+        for item in cast("list[dict[str, Any]]", items):
+            # Lists of built-in kinds leave these out of their items, watches do not; a store should hold one shape.
+            item.setdefault("apiVersion", request.resource.api_version)
+            item.setdefault("kind", request.resource.kind)
+    answer["items"] = items
+    return cast("ObjectList", answer)

@@ -1,0 +1,130 @@
+"""Wire objects as the API server sends them, and the few questions that every module asks of them.
+
+Objects of other people stay dicts: a field that we do not know is never lost (see docs/adr/0001).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NotRequired, TypedDict
+
+
+class Key(NamedTuple):
+    """What identifies an object of one kind at one moment: namespace ("" for cluster scope) and name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Render as `namespace/name`."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class OwnerReference(TypedDict):
+    """`metav1.OwnerReference`."""
+
+    apiVersion: str
+    kind: str
+    name: str
+    uid: str
+    controller: NotRequired[bool]
+    blockOwnerDeletion: NotRequired[bool]
+
+
+class ObjectMeta(TypedDict, total=False):
+    """`metav1.ObjectMeta`: the fields that we read or set."""
+
+    name: str
+    namespace: str
+    uid: str
+    resourceVersion: str
+    generation: int
+    creationTimestamp: str
+    deletionTimestamp: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    ownerReferences: list[OwnerReference]
+    finalizers: list[str]
+
+
+class Object(TypedDict):
+    """Any Kubernetes object; treat as immutable once it came out of a store."""
+
+    apiVersion: NotRequired[str]
+    kind: NotRequired[str]
+    metadata: ObjectMeta
+    spec: NotRequired[dict[str, Any]]
+    status: NotRequired[dict[str, Any]]
+    data: NotRequired[dict[str, str]]
+    type: NotRequired[str]
+    immutable: NotRequired[bool]
+
+
+class ObjectList(TypedDict):
+    """A page of a list; `metadata["continue"]` is present when there are more pages."""
+
+    metadata: Mapping[str, Any]
+    items: Sequence[Object]
+
+
+class WatchEvent(TypedDict):
+    """One line of a watch: `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR (then `object` is a Status)."""
+
+    type: str
+    object: Any
+
+
+def key_of(obj: Object) -> Key:
+    """Return the key of `obj`."""
+    metadata = obj["metadata"]
+    return Key(metadata.get("namespace", ""), metadata.get("name", ""))
+
+
+def uid_of(obj: Object) -> str:
+    """Return the UID of `obj`, or "" when the server has not assigned one."""
+    return obj["metadata"].get("uid", "")
+
+
+def resource_version_of(obj: Object) -> str:
+    """Return the resourceVersion of `obj`, or ""."""
+    return obj["metadata"].get("resourceVersion", "")
+
+
+def labels_of(obj: Object) -> Mapping[str, str]:
+    """Return the labels of `obj`; null counts as none."""
+    return obj["metadata"].get("labels") or {}
+
+
+def annotations_of(obj: Object) -> Mapping[str, str]:
+    """Return the annotations of `obj`; null counts as none."""
+    return obj["metadata"].get("annotations") or {}
+
+
+def controller_of(obj: Object) -> OwnerReference | None:
+    """Return the owner reference with `controller: true`, of which there is at most one."""
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return reference
+    return None
+
+
+def is_controlled_by(obj: Object, uid: str) -> bool:
+    """Tell whether the object with `uid` is the controller of `obj`: by UID, never by name."""
+    reference = controller_of(obj)
+    return reference is not None and reference["uid"] == uid
+
+
+def is_terminating(obj: Object) -> bool:
+    """Tell whether deletion of `obj` has begun."""
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def is_at_least(have: str, want: str) -> bool | None:
+    """Compare two resourceVersions of the same resource: tell whether `have` is as new as `want`.
+
+    Returns:
+        None when they cannot be compared. Kubernetes orders them as decimal integers (KEP-5504); others, such as "", are only equal or not.
+    """
+    if have == want:
+        return True
+    if have.isdecimal() and want.isdecimal():
+        return int(have) >= int(want)
+    return None

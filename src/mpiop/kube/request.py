@@ -1,0 +1,92 @@
+"""A request to the API server as a value, and what carries it there."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mpiop.kube.objects import Key, WatchEvent
+from mpiop.kube.resources import Resource
+
+NO_KEY = Key("", "")
+METHODS = {
+    "get": "GET",
+    "list": "GET",
+    "watch": "GET",
+    "discover": "GET",
+    "create": "POST",
+    "patch": "PATCH",
+    "update": "PUT",
+    "delete": "DELETE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request.
+
+    Attributes:
+        verb: A key of `METHODS`; also the `verb` of metrics and messages.
+        resource: Whose collection.
+        key: The object; of a list or watch, the namespace alone counts; of a create, the name only informs.
+        subresource: For example `status`; "" is the object itself.
+        params: The query.
+        body: What is sent, or None.
+        metadata_only: Ask for `PartialObjectMetadata`.
+    """
+
+    verb: str
+    resource: Resource
+    key: Key = NO_KEY
+    subresource: str = ""
+    params: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: Mapping[str, Any] | None = None
+    metadata_only: bool = False
+
+    @property
+    def method(self) -> str:
+        """Return the HTTP method."""
+        return METHODS[self.verb]
+
+    @property
+    def path(self) -> str:
+        """Return the URL path below the server's address."""
+        name = self.key.name if self.verb in {"get", "patch", "update", "delete"} else ""
+        return self.resource.path(self.key.namespace, name, self.subresource)
+
+    def __str__(self) -> str:
+        """Render as `verb resource[/subresource] namespace/name`: how each error message begins."""
+        kind = "/".join(filter(None, (self.resource.plural or self.resource.api_version, self.subresource)))
+        return f"{self.verb} {kind} {self.key}".rstrip(" /")
+
+
+class Transport(Protocol):
+    """What carries requests: HTTP in earnest, memory in tests."""
+
+    async def call(self, request: Request) -> dict[str, Any]:
+        """Send `request` and return the decoded answer.
+
+        Raises:
+            StatusError: The server refused.
+            TransportError: There was no usable answer within the deadline.
+        """
+        ...
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
+        """Send the watch `request` and yield its events as they come; leaving the context closes it.
+
+        The iterator ends when the server ends the stream.
+
+        Raises:
+            StatusError: The server refused the watch.
+            TransportError: No connection, silence or a cut stream.
+        """
+        ...
+
+    def separate(self, deadline_seconds: float) -> "Transport":
+        """Return a transport to the same server with connections and a deadline of its own."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections, those of separated transports too."""
+        ...

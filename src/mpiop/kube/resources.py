@@ -1,0 +1,62 @@
+"""The resources that the operator touches, each as one row, and what a list or watch selects of them."""
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A REST resource: where it lives and what its objects are called."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """Return `group/version`, or the version alone for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the URL path of the collection, or of the object `name`, or of its `subresource`."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        scope = f"/namespaces/{quote(namespace, safe='')}" if namespace and self.namespaced else ""
+        parts = (self.plural, quote(name, safe=""), subresource)
+        return "/".join((root + scope, *filter(None, parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a list or watch asks for; the identity of an informer.
+
+    Attributes:
+        resource: Whose objects.
+        namespace: Where; "" is everywhere.
+        label_selector: In the syntax of `kubectl -l`; "" is all.
+        field_selector: In the syntax of `kubectl --field-selector`; "" is all.
+        metadata_only: Ask for `PartialObjectMetadata`: no spec, no status, no data.
+    """
+
+    resource: Resource
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+    metadata_only: bool = False
+
+    def __str__(self) -> str:
+        """Render for logs: `pods in <namespace> with <selectors>`."""
+        where = f" in {self.namespace}" if self.namespace else ""
+        selectors = ", ".join(filter(None, (self.label_selector, self.field_selector)))
+        return f"{self.resource.plural}{where}" + (f" with {selectors}" if selectors else "")
+
+
+MPIJOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
+PODS = Resource("", "v1", "pods", "Pod")
+SERVICES = Resource("", "v1", "services", "Service")
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+EVENTS = Resource("", "v1", "events", "Event")
+JOBS = Resource("batch", "v1", "jobs", "Job")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")

@@ -1,0 +1,194 @@
+"""TLS: the context for new connections, made anew when its files change."""
+
+import os
+import ssl
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from mpiop.kube.errors import ConfigError
+
+CHECK_SECONDS = 10.0
+"""How often the files are looked at: a rotated certificate is in use after at most this long."""
+
+
+@dataclass(frozen=True, slots=True)
+class TLSConfig:
+    """Where certificates come from; for each, data (PEM) wins over the file.
+
+    Attributes:
+        ca_file: CA bundle that signs the server's certificate; with `ca_data` empty too, the system's CAs count.
+        ca_data: The same, as PEM.
+        certificate_file: Client certificate chain.
+        certificate_data: The same, as PEM.
+        key_file: Private key of the client certificate.
+        key_data: The same, as PEM.
+        server_name: Name to expect in the server's certificate, instead of the URL's host.
+        is_insecure: Accept any server certificate.
+    """
+
+    ca_file: str = ""
+    ca_data: str = ""
+    certificate_file: str = ""
+    certificate_data: str = ""
+    key_file: str = ""
+    key_data: str = ""
+    server_name: str = ""
+    is_insecure: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the files that are read."""
+        pairs = (self.ca_file, self.ca_data), (self.certificate_file, self.certificate_data), (self.key_file, self.key_data)
+        return tuple(file for file, data in pairs if file and not data)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """A certificate chain and its private key, as PEM."""
+
+    certificate: str
+    key: str
+
+
+class TLSContexts:
+    """The newest context that could be made.
+
+    Files are compared by identity, size and time of change, through symbolic links: a mounted Secret or ConfigMap changes by
+    swapping the link `..data`. When the new files cannot be used (half written, key and certificate of different pairs), the
+    context before stays, and they are tried again at the next check.
+    """
+
+    def __init__(self, config: TLSConfig, now: Callable[[], float]) -> None:
+        """Make the first context.
+
+        Args:
+            config: Where certificates come from.
+            now: Monotonic clock, in seconds.
+
+        Raises:
+            ConfigError: A file is missing or is no certificate.
+        """
+        self._config = config
+        self._now = now
+        self._log = structlog.get_logger(__name__)
+        self._checked = now()
+        self._signature = _signature(config.files)
+        self._certificate: ClientCertificate | None = None
+        self._context = build_context(config, None)
+
+    def current(self, certificate: ClientCertificate | None = None) -> ssl.SSLContext:
+        """Return the context for a new connection: the same object as before unless something changed.
+
+        Args:
+            certificate: A client certificate that a credential plug-in gave; it wins over the configured one.
+
+        Raises:
+            ConfigError: `certificate` cannot be used.
+        """
+        if certificate != self._certificate:
+            self._context = build_context(self._config, certificate)
+            self._certificate = certificate
+        self._reload_when_due()
+        return self._context
+
+    def is_current(self, context: ssl.SSLContext | None) -> bool:
+        """Tell whether new connections would use `context`."""
+        self._reload_when_due()
+        return context is self._context
+
+    def _reload_when_due(self) -> None:
+        if not self._config.files or self._now() - self._checked < CHECK_SECONDS:
+            return
+        self._checked = self._now()
+        signature = _signature(self._config.files)
+        if signature == self._signature:
+            return
+        try:
+            self._context = build_context(self._config, self._certificate)
+        except ConfigError as error:
+            self._log.warning("changed certificates cannot be used; the ones before stay in use", error=str(error))
+            return
+        self._signature = signature
+        self._log.info("certificates loaded anew", files=self._config.files)
+
+
+def build_context(config: TLSConfig, certificate: ClientCertificate | None) -> ssl.SSLContext:
+    """Return a client context for `config`.
+
+    Raises:
+        ConfigError: A file is missing or is no certificate; the message names it.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Python 3.13 refuses CAs without a key usage extension, which many clusters have; Go and OpenSSL accept them.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if config.is_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif config.ca_data or config.ca_file:
+        _load_ca(context, config)
+    else:
+        context.load_default_certs()
+    if certificate is None and (config.certificate_data or config.certificate_file):
+        certificate = ClientCertificate(
+            config.certificate_data or _read(config.certificate_file), config.key_data or _read(config.key_file)
+        )
+    if certificate is not None:
+        load_certificate(context, certificate, config.certificate_file or "the configuration")
+    return context
+
+
+def _load_ca(context: ssl.SSLContext, config: TLSConfig) -> None:
+    pem = config.ca_data or _read(config.ca_file)
+    try:
+        context.load_verify_locations(cadata=pem)
+    except (ssl.SSLError, ValueError) as error:
+        origin = "certificate-authority-data" if config.ca_data else config.ca_file
+        raise ConfigError(f"{origin} holds no usable CA certificate (PEM): {error}") from error
+
+
+def load_certificate(context: ssl.SSLContext, certificate: ClientCertificate, origin: str) -> None:
+    """Let `context` present `certificate`, which is from `origin`.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    try:
+        with _memory_file(certificate.certificate) as certificate_path, _memory_file(certificate.key) as key_path:
+            context.load_cert_chain(certificate_path, key_path)
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(f"the client certificate of {origin} and its key cannot be used (PEM, one pair?): {error}") from error
+
+
+@contextmanager
+def _memory_file(text: str) -> Generator[str]:
+    """Yield the path of a file with `text` that is in memory only: a private key never touches a disk."""
+    descriptor = os.memfd_create("mpiop-tls")
+    try:
+        os.write(descriptor, text.encode())
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - a path that is a string from start to end
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path or 'the key of the client certificate'} cannot be read: {error}") from error
+
+
+def _signature(files: tuple[str, ...]) -> tuple[tuple[int, int, int, int] | None, ...]:
+    return tuple(_identity(file) for file in files)
+
+
+def _identity(file: str) -> tuple[int, int, int, int] | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116 - as above
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,0 +1,113 @@
+"""Where bearer tokens come from: nowhere, a constant, or a file that the kubelet rotates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from mpiop.kube.errors import ConfigError
+from mpiop.kube.tls import ClientCertificate
+
+REREAD_SECONDS = 60.0
+"""client-go's period too; the kubelet renews a token when a fifth of its life is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What proves who we are; the token is kept out of `repr`, hence out of logs and tracebacks."""
+
+    token: str = ""
+    certificate: ClientCertificate | None = None
+
+    def __repr__(self) -> str:
+        """Say what there is, not what it is."""
+        return f"Credential(token={'yes' if self.token else 'no'}, certificate={'yes' if self.certificate else 'no'})"
+
+
+class CredentialSource(Protocol):
+    """Gives the credential for each request."""
+
+    async def current(self) -> Credential:
+        """Return the credential to use now.
+
+        Raises:
+            ConfigError: There is none to be had; the request must not go out without one.
+        """
+        ...
+
+    async def refresh(self, failed: Credential) -> bool:
+        """Look for a newer one after the server answered `failed` with 401; tell whether another try makes sense."""
+        ...
+
+
+class FixedCredential:
+    """A credential that never changes: a token in the kubeconfig, or none at all beside a client certificate."""
+
+    def __init__(self, credential: Credential = Credential()) -> None:
+        """Always give `credential`."""
+        self._credential = credential
+
+    async def current(self) -> Credential:
+        """Return the credential."""
+        return self._credential
+
+    async def refresh(self, failed: Credential) -> bool:
+        """Tell that there will be no other."""
+        del failed
+        return False
+
+
+class TokenFile:
+    """A token in a file, re-read at most every `REREAD_SECONDS` and at once after a 401.
+
+    An unreadable or empty file keeps the token before: the kubelet swaps a link, other tools write in place.
+    """
+
+    def __init__(self, path: Path, now: Callable[[], float]) -> None:
+        """Read the token for the first time.
+
+        Args:
+            path: The file.
+            now: Monotonic clock, in seconds.
+
+        Raises:
+            ConfigError: The file is missing or empty.
+        """
+        self._path = path
+        self._now = now
+        self._log = structlog.get_logger(__name__)
+        self._read_at = now()
+        try:
+            self._credential = Credential(_read_token(path))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"the token file {path} cannot be used: {error}; mount a service account token there") from error
+
+    async def current(self) -> Credential:
+        """Return the token, read again when it is time."""
+        if self._now() - self._read_at >= REREAD_SECONDS:
+            self._reread()
+        return self._credential
+
+    async def refresh(self, failed: Credential) -> bool:
+        """Read the file now, unless somebody did since `failed` was given out."""
+        if self._credential == failed:
+            self._reread()
+        return True
+
+    def _reread(self) -> None:
+        self._read_at = self._now()
+        try:
+            self._credential = Credential(_read_token(self._path))
+        except (OSError, ValueError) as error:
+            self._log.warning("token file unusable; the token before stays in use", path=str(self._path), error=str(error))
+
+
+def _read_token(path: Path) -> str:
+    token = path.read_text(encoding="ascii").strip()
+    if not token:
+        raise ValueError("it is empty")
+    if not token.isprintable() or " " in token:
+        raise ValueError("it holds more than a token")
+    return token

@@ -1,0 +1,209 @@
+"""What the operator counts and measures; names and labels are documented in docs/reference/metrics.md.
+
+The five `mpi_operator_*` names that existing dashboards use are fixed; `workqueue_*` are those of every Go controller.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import choose_encoder
+
+_QUEUE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 600.0)
+_REQUEST_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_JOB_BUCKETS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+_MAX_REASONS: Final = 100
+_OTHER_REASONS: Final = "Other"
+
+
+class QueueSeries:
+    """The series of one work queue (`mpiop.workqueue.QueueMetrics`)."""
+
+    def __init__(self, depth: Gauge, adds: Counter, retries: Counter, waiting: Histogram, working: Histogram) -> None:
+        """Report to these series."""
+        self._depth = depth
+        self._adds = adds
+        self._retries = retries
+        self._waiting = waiting
+        self._working = working
+
+    def depth(self, keys: int) -> None:
+        """Show that `keys` wait."""
+        self._depth.set(keys)
+
+    def added(self) -> None:
+        """Count a key that was queued."""
+        self._adds.inc()
+
+    def retried(self) -> None:
+        """Count a key that was asked for again."""
+        self._retries.inc()
+
+    def waited(self, seconds: float) -> None:
+        """Observe how long a key waited."""
+        self._waiting.observe(seconds)
+
+    def worked(self, seconds: float) -> None:
+        """Observe how long the work on a key took."""
+        self._working.observe(seconds)
+
+
+JobKey = tuple[str, str]
+
+
+class Metrics:
+    """All metrics of one operator, in a registry of their own; made once and passed on.
+
+    The attributes are `prometheus_client` metrics, to be incremented and observed where things happen.
+    """
+
+    def __init__(self, *, version: str) -> None:
+        """Register every metric; `version` is that of the operator."""
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the package types it half; else each counter brings a series named `…_created`
+        self.registry = CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=self.registry)
+        self._gauge("mpiop_build_info", "Version of the operator; always 1", ("version",)).labels(version).set(1)
+        self._define_jobs()
+        self._define_queue()
+        self._define_traffic()
+        self._shown: dict[JobKey, tuple[str, frozenset[str]]] = {}
+        self._reasons: set[str] = set()
+
+    def _define_jobs(self) -> None:
+        self.jobs_created = self._counter("mpi_operator_jobs_created_total", "Counts number of MPI jobs created")
+        self.jobs_successful = self._counter("mpi_operator_jobs_successful_total", "Counts number of MPI jobs successful")
+        self.jobs_failed = self._counter("mpi_operator_jobs_failed_total", "Counts number of MPI jobs failed")
+        self._job_info = self._gauge(
+            "mpi_operator_job_info", "Information about MPIJob: its launcher Job; always 1", ("launcher", "namespace")
+        )
+        self._job_infos = self._gauge(
+            "mpi_operator_job_infos", "Information about MPIJob: each pod of its launcher; always 1", ("launcher", "namespace")
+        )
+        self.is_leader = self._gauge("mpi_operator_is_leader", "Whether this replica is the leader and works on MPI jobs")
+        self._failures = self._counter("mpiop_job_failures_total", "MPI jobs failed, by the reason of the condition", ("reason",))
+        self.time_to_running_seconds = self._histogram(
+            "mpiop_job_time_to_running_seconds", "From the start of an MPI job until its launcher and workers run", (), _JOB_BUCKETS
+        )
+
+    def _define_queue(self) -> None:
+        name = ("name",)
+        self._queue_depth = self._gauge("workqueue_depth", "Keys that wait in the queue", name)
+        self._queue_adds = self._counter("workqueue_adds_total", "Keys added to the queue", name)
+        self._queue_retries = self._counter("workqueue_retries_total", "Keys added again after a failure", name)
+        self._queue_duration_seconds = self._histogram(
+            "workqueue_queue_duration_seconds", "How long a key waits in the queue", name, _QUEUE_BUCKETS
+        )
+        self._queue_work_duration_seconds = self._histogram(
+            "workqueue_work_duration_seconds", "How long the work on a key takes", name, _QUEUE_BUCKETS
+        )
+        self._queue_unfinished_work_seconds = self._gauge(
+            "workqueue_unfinished_work_seconds", "Sum of the times that keys have been worked on and are not done", name
+        )
+        self._queue_longest_running_seconds = self._gauge(
+            "workqueue_longest_running_processor_seconds", "How long the key has been worked on that takes longest", name
+        )
+
+    def _define_traffic(self) -> None:
+        self.sync_duration_seconds = self._histogram(
+            "mpiop_sync_duration_seconds", "How long a sync of an MPI job takes", (), _QUEUE_BUCKETS
+        )
+        self.sync_errors = self._counter("mpiop_sync_errors_total", "Syncs that failed and will be tried again")
+        self._requests = self._counter(
+            "mpiop_api_requests_total", "Requests to the API server; code 0 is no answer", ("verb", "resource", "code")
+        )
+        self._request_duration_seconds = self._histogram(
+            "mpiop_api_request_duration_seconds",
+            "How long requests to the API server take; a watch until its answer begins",
+            ("verb", "resource", "code"),
+            _REQUEST_BUCKETS,
+        )
+        self.events = self._counter(
+            "mpiop_events_total", "Events about MPI jobs, by what became of them: written, dropped or limited", ("outcome",)
+        )
+        self._define_informers()
+
+    def _define_informers(self) -> None:
+        name = ("informer",)
+        self.informer_lists = self._counter(
+            "mpiop_informer_lists_total", "Times that an informer read everything anew, by a list or a watch-list", name
+        )
+        self.informer_watches = self._counter("mpiop_informer_watches_total", "Watches that an informer opened", name)
+        self.informer_failures = self._counter(
+            "mpiop_informer_failures_total", "Lists and watches of an informer that failed and were tried again", name
+        )
+        self._backlog = self._gauge("mpiop_informer_backlog", "Changes that wait for the handlers of an informer", name)
+        self._staleness_seconds = self._gauge(
+            "mpiop_informer_staleness_seconds", "Time since the API server last sent anything on the watch of an informer", name
+        )
+
+    def queue(self, name: str) -> "QueueSeries":
+        """Return what the work queue `name` reports to."""
+        return QueueSeries(
+            self._queue_depth.labels(name),
+            self._queue_adds.labels(name),
+            self._queue_retries.labels(name),
+            self._queue_duration_seconds.labels(name),
+            self._queue_work_duration_seconds.labels(name),
+        )
+
+    def watch_queue(self, name: str, unfinished_seconds: Callable[[], float], longest_running_seconds: Callable[[], float]) -> None:
+        """Show on each scrape how long the work queue `name` has been busy then."""
+        self._queue_unfinished_work_seconds.labels(name).set_function(unfinished_seconds)
+        self._queue_longest_running_seconds.labels(name).set_function(longest_running_seconds)
+
+    def observe_request(self, verb: str, resource: str, code: int, seconds: float) -> None:
+        """Count a request to the API server that took `seconds`; `code` is the HTTP status, 0 when there was no answer."""
+        labels = (verb, resource, str(code))
+        self._requests.labels(*labels).inc()
+        self._request_duration_seconds.labels(*labels).observe(seconds)
+
+    def watch_informer(self, name: str, staleness_seconds: Callable[[], float], backlog: Callable[[], float]) -> None:
+        """Show on each scrape how stale the informer `name` is then, and how far behind its handlers."""
+        self._staleness_seconds.labels(name).set_function(staleness_seconds)
+        self._backlog.labels(name).set_function(backlog)
+        for counter in (self.informer_lists, self.informer_watches, self.informer_failures):
+            counter.labels(name)  # so that it shows 0 before anything happens
+
+    def count_failure(self, reason: str) -> None:
+        """Count a failed MPI job; `reason` comes from others, so after the hundredth they are counted together."""
+        if reason not in self._reasons and len(self._reasons) >= _MAX_REASONS:
+            reason = _OTHER_REASONS
+        self._reasons.add(reason)
+        self._failures.labels(reason).inc()
+
+    def show_job(self, key: JobKey, launcher_job: str, launcher_pods: Iterable[str]) -> None:
+        """Show the launcher of the MPI job `key` (namespace, name), and no longer what was shown of it before."""
+        pods = frozenset(launcher_pods)
+        if self._shown.get(key) == (launcher_job, pods):
+            return
+        self.hide_job(key)
+        namespace = key[0]
+        self._job_info.labels(launcher_job, namespace).set(1)
+        for pod in pods:
+            self._job_infos.labels(pod, namespace).set(1)
+        self._shown[key] = (launcher_job, pods)
+
+    def hide_job(self, key: JobKey) -> None:
+        """Remove the series of an MPI job that is gone; one that was never shown is all right."""
+        if (shown := self._shown.pop(key, None)) is None:
+            return
+        launcher_job, pods = shown
+        namespace = key[0]
+        self._job_info.remove(launcher_job, namespace)
+        for pod in pods:
+            self._job_infos.remove(pod, namespace)
+
+    def render(self, accept: str) -> tuple[bytes, str]:
+        """Return what a scrape gets, and its content type, in the format that the header `accept` prefers."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+        return Gauge(name, text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, labels: tuple[str, ...], buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(name, text, labels, registry=self.registry, buckets=buckets)

@@ -1,0 +1,175 @@
+"""The composition root: the only place that constructs the parts of the operator and puts them together.
+
+Every replica serves probes and follows the API server; only the one that holds the lease syncs. On a wanted stop the syncs end first, then
+the lease is released, then everything else; when any part dies, so does the process.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from mpiop import __version__
+from mpiop.api import constants as c
+from mpiop.clock import Clock, SystemClock
+from mpiop.controller import pods
+from mpiop.controller.apply import Applier
+from mpiop.controller.builders import BuildOptions
+from mpiop.controller.builders.ssh_secret import KeyPair
+from mpiop.controller.consistency import Consistency
+from mpiop.controller.controller import Controller
+from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
+from mpiop.controller.pace import Pace
+from mpiop.controller.report import Reporter
+from mpiop.controller.ssh_keys import generate_key_pair
+from mpiop.controller.sync import Syncer
+from mpiop.events import EventRecorder
+from mpiop.informers.factory import InformerFactory
+from mpiop.informers.shared_informer import InformerSettings, SharedInformer
+from mpiop.kube.client import Client
+from mpiop.kube.config import load_config
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource, Selection
+from mpiop.kube.transport import TransportOptions, connect
+from mpiop.leaderelection import ElectionConfig, LeaderElector, unique_identity
+from mpiop.metrics import Metrics
+from mpiop.options import Options
+from mpiop.server import Handler, Server, health, scrape
+from mpiop.workqueue import WorkQueue, retry_limiter
+
+QUEUE_NAME = "MPIJob"
+OURS = f"{c.LABEL_OPERATOR_NAME}={c.OPERATOR_NAME}"
+# Counts and discover_hosts.sh follow a starting job at most this often.
+PACE_SECONDS = 1.0
+_CHILDREN = (PODS, SERVICES, CONFIG_MAPS, JOBS)
+_TRIMS: dict[Resource, Callable[[Object], Object]] = {PODS: pods.trim}
+
+log = structlog.get_logger(__name__)
+
+
+async def run(options: Options) -> None:
+    """Run the operator until cancelled.
+
+    Raises:
+        ConfigError: No API server is known, or not how to prove who we are.
+        ExceptionGroup: The lease was lost, a port is taken, or a part of the operator died.
+    """
+    metrics, clock = Metrics(version=__version__), SystemClock()
+    transport = TransportOptions(qps=options.kube_api_qps, burst=options.kube_api_burst, observer=metrics.observe_request)
+    client = await connect(load_config(options.master, options.kubeconfig), transport, clock)
+    log.info("starting", version=__version__, namespace=options.namespace or "all")
+    try:
+        await Operator(options, client, metrics, clock).run()
+    finally:
+        await client.close()
+
+
+class InformerCounters:
+    """Counts what informers do (`mpiop.informers.InformerMetrics`), by the resource that they follow."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Count in `metrics`."""
+        self._metrics = metrics
+
+    def listed(self, selection: Selection, objects: int) -> None:
+        """Count a list or watch-list."""
+        del objects
+        self._metrics.informer_lists.labels(selection.resource.plural).inc()
+
+    def watch_opened(self, selection: Selection) -> None:
+        """Count a watch."""
+        self._metrics.informer_watches.labels(selection.resource.plural).inc()
+
+    def event_received(self, selection: Selection) -> None:
+        """Count nothing: the staleness says when the last one came."""
+
+    def failed(self, selection: Selection, error: Exception) -> None:
+        """Count a failure; the reflector logs it."""
+        del error
+        self._metrics.informer_failures.labels(selection.resource.plural).inc()
+
+
+class Operator:
+    """One replica of the operator."""
+
+    def __init__(self, options: Options, client: Client, metrics: Metrics, clock: Clock) -> None:
+        """Construct every part; nothing runs yet.
+
+        Raises:
+            ValueError: The options contradict each other.
+        """
+        host = socket.gethostname()
+        self._options = options
+        self._metrics = metrics
+        self._factory = InformerFactory(client, InformerSettings(metrics=InformerCounters(metrics)))
+        election = ElectionConfig.from_options(options)
+        leases = client.for_leases(options.renew_deadline_seconds / 4)
+        self._elector = elector = LeaderElector(election, leases, clock, unique_identity(host))
+        metrics.is_leader.set_function(lambda: float(elector.is_leader))
+        count = metrics.events.labels
+        self._recorder = EventRecorder(
+            client, clock, host, count=lambda outcome: count(outcome).inc(), is_silenced=lambda: elector.has_lost
+        )
+        self._queue = WorkQueue[Key](retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME))
+        metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
+        self._controller = self._build_controller(client, clock)
+
+    async def run(self) -> None:
+        """Serve, follow and, with the lease, sync, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for server in self._servers():
+                group.create_task(server.run(), name="server")
+            group.create_task(self._factory.run(), name="informers")
+            group.create_task(self._recorder.run(), name="events")
+            # The body of the group is what a wanted stop cancels first; its tasks end after it.
+            await self._elector.lead(self._lead)
+
+    async def _lead(self) -> None:
+        await self._factory.wait_for_sync()
+        await self._controller.run(self._options.threadiness)
+
+    def _build_controller(self, client: Client, clock: Clock) -> Controller:
+        informers = {resource: self._informer(resource, OURS) for resource in _CHILDREN}
+        informers[MPIJOBS] = self._informer(MPIJOBS, "")
+        stores = {resource: informer.store for resource, informer in informers.items()}
+        applier = Applier(client, Consistency(stores, clock), self._elector.assert_leading)
+        syncer = Syncer(
+            mpijobs=stores[MPIJOBS],
+            listers=Listers(stores[SERVICES], stores[CONFIG_MAPS], stores[JOBS], stores[PODS]),
+            applier=applier,
+            reporter=Reporter(applier, self._recorder, self._metrics, clock, Pace(PACE_SECONDS, clock)),
+            new_key_pair=self._new_key_pair,
+            options=BuildOptions(self._options.cluster_domain, self._options.gang_scheduling),
+        )
+        controller = Controller(syncer.sync, self._queue, stores[MPIJOBS].keys, self._metrics)
+        for informer in informers.values():
+            informer.add_handler(controller.handle)
+        return controller
+
+    def _informer(self, resource: Resource, label_selector: str) -> SharedInformer:
+        selection = Selection(resource, self._options.namespace, label_selector)
+        informer = self._factory.informer(selection, indexers={BY_CONTROLLER: index_by_controller}, trim=_TRIMS.get(resource))
+        self._metrics.watch_informer(resource.plural, lambda: _age_seconds(informer.last_activity), lambda: float(informer.backlog))
+        return informer
+
+    def _servers(self) -> list[Server]:
+        """Return one server a port; port 0 is off, and probes and metrics may share one."""
+        probes = {
+            "/healthz": health({"leader election": self._elector.check}),
+            "/readyz": health({"informers": self._unsynced}),
+        }
+        routes: dict[int, dict[str, Handler]] = {self._options.health_port: probes}
+        routes.setdefault(self._options.monitoring_port, {})["/metrics"] = scrape(self._metrics)
+        return [Server("", port, handlers) for port, handlers in routes.items() if port]
+
+    def _unsynced(self) -> Sequence[str]:
+        return [f"{selection} not synced" for selection in self._factory.unsynced()]
+
+    async def _new_key_pair(self) -> KeyPair:
+        return await asyncio.to_thread(generate_key_pair, self._options.ssh_key_type)
+
+
+def _age_seconds(loop_time: float | None) -> float:
+    """Return how long ago `loop_time` was; infinitely long when it never was."""
+    return float("inf") if loop_time is None else asyncio.get_running_loop().time() - loop_time

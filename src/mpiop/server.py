@@ -1,0 +1,107 @@
+"""HTTP for probes and scrapes: /healthz, /readyz and /metrics.
+
+`aiohttp.web` serves them: it is loaded for the client already, and a server of our own would be one more parser of hostile input.
+"""
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import structlog
+from aiohttp import web
+
+from mpiop.metrics import Metrics
+
+Check = Callable[[], Sequence[str]]
+"""Returns what is wrong, one sentence each; empty is well."""
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+_SHUTDOWN_SECONDS = 1.0
+_log = structlog.get_logger(__name__)
+
+
+class ServerError(Exception):
+    """A port cannot be listened on; the message says which, why and what to do."""
+
+
+def health(checks: Mapping[str, Check]) -> Handler:
+    """Return a handler that answers 200 `ok`, or 503 with what is wrong; `?verbose` lists every check.
+
+    Args:
+        checks: By name; asked anew on each request. For liveness none of them may depend on the API server: else all replicas restart in
+            an outage, and lose the warm stores that the recovery needs.
+    """
+
+    async def answer(request: web.Request) -> web.Response:
+        results = {name: list(check()) for name, check in checks.items()}
+        is_well = not any(results.values())
+        if is_well and "verbose" not in request.query:
+            return web.Response(text="ok")
+        lines = [f"[-] {name}: {'; '.join(problems)}" if problems else f"[+] {name} ok" for name, problems in results.items()]
+        lines.append(f"{request.path} {'passed' if is_well else 'failed'}")
+        return web.Response(text="\n".join(lines) + "\n", status=200 if is_well else 503)
+
+    return answer
+
+
+def scrape(metrics: Metrics) -> Handler:
+    """Return a handler that renders `metrics` for Prometheus, compressed when it asks for that."""
+
+    async def answer(request: web.Request) -> web.Response:
+        body, content_type = metrics.render(request.headers.get("Accept", ""))
+        response = web.Response(body=body, headers={"Content-Type": content_type})
+        response.enable_compression()
+        return response
+
+    return answer
+
+
+class Server:
+    """Serves some GET routes on one port."""
+
+    def __init__(self, host: str, port: int, routes: Mapping[str, Handler]) -> None:
+        """Prepare to serve `routes` (path to handler) on `host` ("" is every address, IPv4 and IPv6) and `port` (0 is a free one)."""
+        self._host = host
+        self._port = port
+        self._routes = routes
+        self._runner: web.AppRunner | None = None
+
+    async def run(self) -> None:
+        """Listen and answer until cancelled.
+
+        Raises:
+            ServerError: The port is taken, or we may not listen on it.
+        """
+        await self.listen()
+        try:
+            await asyncio.Event().wait()  # which nobody sets
+        finally:
+            await self.close()
+
+    async def listen(self) -> int:
+        """Begin to answer requests and return the port.
+
+        Raises:
+            ServerError: The port is taken, or we may not listen on it.
+        """
+        app = web.Application()
+        app.add_routes([web.get(path, handler) for path, handler in self._routes.items()])
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self._host or None, self._port).start()
+        except OSError as error:
+            await self.close()
+            paths = ", ".join(sorted(self._routes))
+            why = "another process listens there" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
+            raise ServerError(f"cannot serve {paths} on port {self._port}: {why}; choose another port by its flag") from error
+        port: int = self._runner.addresses[0][1]
+        _log.info("listening", port=port, paths=sorted(self._routes))
+        return port
+
+    async def close(self) -> None:
+        """Stop answering; once is enough, twice does no harm."""
+        runner, self._runner = self._runner, None
+        if runner:
+            await runner.cleanup()

@@ -1,0 +1,19 @@
+"""The queue between watch events and work: each key once, in order, never in two workers, failing keys ever more slowly."""
+
+from mpiop.workqueue.measures import NoQueueMetrics, QueueMetrics
+from mpiop.workqueue.queue import ShutDown, WorkQueue
+from mpiop.workqueue.rate_limiters import ExponentialBackoff, MaxOf, RateLimiter, TokenBucket, retry_limiter
+from mpiop.workqueue.worker import work
+
+__all__ = [
+    "ExponentialBackoff",
+    "MaxOf",
+    "NoQueueMetrics",
+    "QueueMetrics",
+    "RateLimiter",
+    "ShutDown",
+    "TokenBucket",
+    "WorkQueue",
+    "retry_limiter",
+    "work",
+]

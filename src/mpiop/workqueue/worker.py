@@ -1,0 +1,41 @@
+"""The rule by which a worker treats a queue."""
+
+from collections.abc import Awaitable, Callable, Hashable
+from typing import TypeVar
+
+from mpiop.workqueue.queue import ShutDown, WorkQueue
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+
+
+async def work(
+    queue: WorkQueue[KeyT],
+    sync: Callable[[KeyT], Awaitable[float | None]],
+    failed: Callable[[KeyT, Exception], None],
+) -> None:
+    """Take keys from `queue` and `sync` them, one at a time, until the queue is shut down and empty.
+
+    A sync that succeeds makes the queue forget the key's failures; if it returns a number, the key comes again in so many seconds.
+    One that raises brings the key back rate-limited. The key is given back in any case, also when this task is cancelled.
+
+    Args:
+        queue: Where keys come from. Several workers may share it.
+        sync: Does the work for a key and returns the seconds until it wants to be called again, or None.
+        failed: Told about each exception, to log it: it is raised no further. Must not raise.
+    """
+    while True:
+        try:
+            key = await queue.get()
+        except ShutDown:
+            return
+        try:
+            again_in_seconds = await sync(key)
+        except Exception as error:  # noqa: BLE001 - the one place where any failure of a sync becomes a retry
+            failed(key, error)
+            queue.add_rate_limited(key)
+        else:
+            queue.forget(key)
+            if again_in_seconds is not None:
+                queue.add_after(key, again_in_seconds)
+        finally:
+            queue.done(key)

@@ -1,0 +1,91 @@
+"""What the contract suite examines: a client, a namespace, and the objects that it makes there."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from fakes.api_server import FakeClient
+from mpiop.kube.client import Client
+from mpiop.kube.errors import StatusError
+from mpiop.kube.objects import Key, Object, WatchEvent
+from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, Resource, Selection
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+CONTAINER = {"name": "main", "image": "registry.example.com/none"}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A client and its namespace; `fake` is the client when it is one."""
+
+    client: Client
+    namespace: str
+    fake: FakeClient | None
+
+    def key(self, name: str) -> Key:
+        """Return the key of `name` here."""
+        return Key(self.namespace, name)
+
+    def body(self, name: str, *, labels: Mapping[str, str] | None = None, **fields: Any) -> Object:
+        """Return an object of any kind."""
+        metadata = {"name": name, "namespace": self.namespace} | ({"labels": labels} if labels else {})
+        return cast("Object", {"metadata": metadata, **fields})
+
+    async def config_map(self, name: str, *, labels: Mapping[str, str] | None = None, **data: str) -> Object:
+        """Create a ConfigMap."""
+        return await self.client.create(CONFIG_MAPS, self.body(name, labels=labels, data=data))
+
+    async def mpijob(self, name: str, **metadata: Any) -> Object:
+        """Create an MPIJob."""
+        spec = {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [CONTAINER]}}}}}
+        body = {"apiVersion": MPIJOBS.api_version, "kind": "MPIJob", **self.body(name, spec=spec)}
+        body["metadata"] = {**body["metadata"], **metadata}
+        return await self.client.create(MPIJOBS, cast("Object", body))
+
+    async def pod(self, name: str) -> Object:
+        """Create a Pod that nothing will schedule."""
+        spec = {"schedulerName": "nobody", "containers": [CONTAINER]}
+        return await self.client.create(PODS, self.body(name, spec=spec))
+
+    async def is_gone(self, resource: Resource, name: str) -> bool:
+        """Tell whether the object does not exist."""
+        try:
+            await self.client.get(resource, self.key(name))
+        except StatusError as error:
+            if error.is_not_found:
+                return True
+            raise
+        return False
+
+    async def wait_until_collected(self, resource: Resource, name: str) -> None:
+        """Wait until the garbage collector has taken the object."""
+        if self.fake is not None:
+            self.fake.collect_garbage()
+        async with asyncio.timeout(60):
+            while not await self.is_gone(resource, name):  # noqa: ASYNC110 - the state of a server, not of this process
+                await asyncio.sleep(0.2)
+
+    def selection(self, resource: Resource = CONFIG_MAPS, labels: str = "", fields: str = "", *, metadata_only: bool = False) -> Selection:
+        """Select objects of this namespace; the one that the server puts into each is left out."""
+        own = "metadata.name!=kube-root-ca.crt" if resource == CONFIG_MAPS else ""
+        return Selection(resource, self.namespace, labels, ",".join(filter(None, (fields, own))), metadata_only)
+
+    async def events(self, selection: Selection, count: int, *, since: str, **how: Any) -> list[WatchEvent]:
+        """Return the first `count` events of a watch."""
+        found: list[WatchEvent] = []
+        async with (
+            asyncio.timeout(30),
+            self.client.watch(selection, resource_version=since, timeout_seconds=60, **how) as events,
+        ):
+            async for event in events:
+                found.append(event)
+                if len(found) == count:
+                    break
+        return found
+
+
+def names(objects: Any) -> list[str]:
+    """Return the names of `objects`."""
+    return [obj["metadata"]["name"] for obj in objects]

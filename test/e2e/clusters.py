@@ -1,0 +1,27 @@
+"""Which cluster the tests run on, and how it comes and goes."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+
+from demonstration.cluster import ROOT, environment_of
+from e2e.kubectl import Kubectl
+
+__all__ = ["ROOT", "embedded_cluster", "project"]
+
+
+def project(*arguments: str) -> None:
+    """Run one of the project's own commands; what it prints goes to the terminal."""
+    subprocess.run(arguments, cwd=ROOT, check=True, stdin=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def embedded_cluster(name: str, *options: str) -> Iterator[Kubectl]:
+    """Yield kubectl on an embedded cluster, taken down at the end unless MPIOP_E2E_KEEP is set."""
+    try:
+        project("hack/cluster", "up", "--name", name, *options)
+        yield Kubectl(environment_of(name))
+    finally:
+        if not os.environ.get("MPIOP_E2E_KEEP"):
+            project("hack/cluster", "down", "--name", name)

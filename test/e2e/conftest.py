@@ -1,0 +1,95 @@
+"""One cluster for all tests of this folder, the operator on it by its manifests, and a namespace for each test.
+
+The cluster is an embedded one of its own (`hack/cluster --name e2e`), taken down at the end unless MPIOP_E2E_KEEP is set.
+MPIOP_CLUSTER=current uses the current kubeconfig context instead, whose nodes must be able to pull the images that the manifests name.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+
+from demonstration.cluster import Cluster
+from demonstration.operator_images import apply_operator, built_archives
+from e2e.clusters import ROOT, embedded_cluster, project
+from e2e.diagnosis import write_diagnosis
+from e2e.kubectl import Kubectl
+from e2e.operator_pods import Operator
+
+NAME = "e2e"
+
+
+def pytest_configure() -> None:
+    """Let SIGTERM end the tests as Ctrl-C does: fixtures clean up."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+
+
+@pytest.fixture(scope="session")
+def is_current_cluster() -> bool:
+    """Whether the tests run on the user's own cluster."""
+    return os.environ.get("MPIOP_CLUSTER", "") == "current"
+
+
+@pytest.fixture(scope="session")
+def cluster(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+    """A kubectl on a cluster with the images on its node."""
+    if is_current_cluster:
+        yield Kubectl(dict(os.environ))
+        return
+    with contextlib.ExitStack() as stack:
+        # What it prints is shown as it comes: from a cold machine this takes minutes.
+        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            kubectl = stack.enter_context(embedded_cluster(NAME))
+            project("hack/cluster", "load-image", "--name", NAME, *built_archives())
+        yield kubectl
+
+
+@pytest.fixture(scope="session")
+def operator(cluster: Kubectl, is_current_cluster: bool) -> Operator:  # noqa: FBT001 - a fixture
+    """The operator, deployed by the manifest that users apply, both replicas ready."""
+    apply_operator(Cluster(is_current=is_current_cluster, environment=cluster.environment))
+    operator = Operator(cluster.within("mpi-operator"))
+    operator.wait_until_ready()
+    return operator
+
+
+@contextlib.contextmanager
+def new_namespace(cluster: Kubectl, name: str, session: pytest.Session) -> Iterator[Kubectl]:
+    """Yield kubectl in a fresh namespace; what is in it goes to build/e2e/ when a test fails before it is deleted."""
+    here = cluster.within(f"e2e-{name}")
+    failed_before = session.testsfailed
+    cluster.run("delete", "namespace", here.namespace, "--ignore-not-found")
+    cluster.run("create", "namespace", here.namespace)
+    yield here
+    if session.testsfailed > failed_before:
+        folder = ROOT / "build" / "e2e" / name
+        write_diagnosis(folder, here)
+        sys.stderr.write(f"\nobjects, events and logs: {folder.relative_to(ROOT)}\n")
+    cluster.run("delete", "namespace", here.namespace, "--wait=false")
+
+
+@pytest.fixture
+def namespace(cluster: Kubectl, operator: Operator, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+    """A kubectl in a namespace of the test's own, on a cluster where the operator runs."""
+    assert operator.pods()
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))[:50].strip("-")
+    with new_namespace(cluster, name, request.session) as here:
+        yield here
+
+
+@pytest.fixture(scope="module")
+def module_namespace(cluster: Kubectl, operator: Operator, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+    """The same for all tests of a module."""
+    assert operator.pods()
+    name = request.module.__name__.rpartition(".")[2].removeprefix("test_").replace("_", "-")
+    with new_namespace(cluster, name, request.session) as here:
+        yield here

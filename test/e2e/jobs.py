@@ -1,0 +1,93 @@
+"""MPIJobs for the tests: the example's, changed in the one thing that a test is about."""
+
+import copy
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from e2e.kubectl import Kubectl, Obj
+from mpiop.kube.resources import MPIJOBS, PODS
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "v2beta1"
+PI = EXAMPLES / "pi" / "pi.yaml"
+LAUNCHER = "training.kubeflow.org/job-role=launcher"
+WORKER = "training.kubeflow.org/job-role=worker"
+DONE_SECONDS = 90
+GATE = "/gate/open"
+
+
+def pi_job(name: str = "pi", *, workers: int | None = None) -> Obj:
+    """Return the example's MPIJob under `name`."""
+    job: Obj = yaml.safe_load(PI.read_text(encoding="utf-8"))
+    job["metadata"] = {"name": name}
+    if workers is not None:
+        job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = workers
+    return job
+
+
+def launcher_container(job: Obj) -> Obj:
+    """Return the launcher's container of an MPIJob."""
+    container: Obj = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    return container
+
+
+def with_script(job: Obj, script: str) -> Obj:
+    """Return `job` with a shell script in the launcher's place; `"$@"` in it is what the launcher ran."""
+    changed = copy.deepcopy(job)
+    container = launcher_container(changed)
+    ran = [*container.get("command", []), *container.get("args", [])]
+    container.pop("args", None)
+    container["command"] = ["/bin/sh", "-c", script, "launcher", *ran]
+    return changed
+
+
+def gated(job: Obj) -> Obj:
+    """Return `job` whose launcher waits until `open_gate` lets it run; once open it stays so, after a restart of the container too."""
+    changed = with_script(job, f'trap "exit 143" TERM; until [ -e {GATE} ]; do sleep 0.1; done; exec "$@"')
+    pod = changed["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    pod["volumes"] = [*pod.get("volumes", []), {"name": "gate", "emptyDir": {}}]
+    container = launcher_container(changed)
+    container["volumeMounts"] = [*container.get("volumeMounts", []), {"name": "gate", "mountPath": str(Path(GATE).parent)}]
+    return changed
+
+
+def open_gate(here: Kubectl, launcher: str) -> None:
+    """Let the gated launcher Pod run."""
+    here.run("exec", launcher, "--", "touch", GATE)
+
+
+def until_resolved(here: Kubectl, launcher: str, worker: Obj) -> None:
+    """Return when the launcher's Pod sees `worker` under its name: DNS learns of a new address a moment after the Pod is Ready."""
+    host, address = f"{worker['metadata']['name']}.{worker['spec']['subdomain']}", worker["status"]["podIP"]
+    script = f'until [ "$(getent hosts {host} | cut -d " " -f 1)" = {address} ]; do sleep 0.1; done'
+    here.run("exec", launcher, "--", "timeout", "60", "sh", "-c", script)
+
+
+def launcher_pod(here: Kubectl, *, timeout_seconds: float = 60) -> str:
+    """Return the name of the one launcher Pod as soon as it runs."""
+    pods = here.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"], labels=LAUNCHER, timeout_seconds=timeout_seconds)
+    name: str = pods[0]["metadata"]["name"]
+    return name
+
+
+def phase(pod: Obj) -> str:
+    """Return the phase of a Pod."""
+    return str(pod["status"].get("phase", ""))
+
+
+def condition(obj: Obj, type_: str) -> Obj:
+    """Return the condition of that type, {} when there is none."""
+    conditions: Iterable[Obj] = obj.get("status", {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == type_), {})
+
+
+def is_true(obj: Obj, type_: str) -> bool:
+    """Tell whether the condition of that type is True."""
+    return bool(condition(obj, type_).get("status") == "True")
+
+
+def until_true(here: Kubectl, name: str, type_: str, *, timeout_seconds: float = DONE_SECONDS) -> Obj:
+    """Return the MPIJob as soon as its condition `type_` is True."""
+    return here.until_one(MPIJOBS, name, lambda job: is_true(job, type_), timeout_seconds=timeout_seconds)

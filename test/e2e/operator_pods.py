@@ -1,0 +1,97 @@
+"""The operator as deployed: its Pods, which of them leads, what they log and measure."""
+
+import contextlib
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from e2e.kubectl import DEPLOYMENTS, Kubectl, NotSeenError, Obj
+from mpiop.kube.resources import LEASES, PODS
+
+NAME = "mpi-operator"
+HEALTH_PORT = 8080
+SELECTOR = "app=mpi-operator"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The Deployment `mpi-operator` in the namespace of `kubectl`."""
+
+    kubectl: Kubectl
+
+    def wait_until_ready(self) -> None:
+        """Return when the Deployment is rolled out and one replica leads."""
+        self.kubectl.run("rollout", "status", f"deployment/{NAME}", "--timeout=120s", timeout_seconds=130)
+        self.until_led()
+
+    def pods(self) -> list[Obj]:
+        """Return its Pods that are not being deleted."""
+        return [pod for pod in self.kubectl.read_all(PODS, SELECTOR) if "deletionTimestamp" not in pod["metadata"]]
+
+    def until_led(self, *, not_by: str = "", timeout_seconds: float = 60) -> str:
+        """Return the name of the Pod that holds the Lease, as soon as one other than `not_by` does."""
+        lease = self.kubectl.until_one(LEASES, NAME, lambda lease: holder(lease) not in {"", not_by}, timeout_seconds=timeout_seconds)
+        return holder(lease)
+
+    def replicas_wanted(self) -> int:
+        """Return how many Pods the Deployment wants."""
+        wanted: int = self.kubectl.read(DEPLOYMENTS, NAME)["spec"]["replicas"]
+        return wanted
+
+    def answer(self, pod: str, path: str, port: int = HEALTH_PORT) -> str:
+        """Return what `pod` answers to GET `path`."""
+        return self.kubectl.raw(f"/api/v1/namespaces/{self.kubectl.namespace}/pods/{pod}:{port}/proxy{path}")
+
+    def metrics(self, pod: str) -> dict[str, float]:
+        """Return every sample of `pod`, by series in the order of sorted labels: `name{a="b"}`."""
+        text = self.answer(pod, "/metrics", self.metrics_port(pod))
+        return {
+            series(sample.name, sample.labels): sample.value for family in text_string_to_metric_families(text) for sample in family.samples
+        }
+
+    def until_metrics(self, is_seen: Callable[[dict[str, float]], bool], *, timeout_seconds: float = 20) -> dict[str, float]:
+        """Return the leader's samples as soon as `is_seen` holds for them; metrics cannot be watched, so they are asked for again.
+
+        Raises:
+            NotSeenError: It did not within `timeout_seconds`.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while time.monotonic() < deadline:
+            if is_seen(samples := self.metrics(self.until_led())):
+                return samples
+        raise NotSeenError(f"metrics of the leader: not seen in {timeout_seconds:g} s")
+
+    def metrics_port(self, pod: str) -> int:
+        """Return the port that the manifest tells `pod` to serve metrics on."""
+        arguments: list[str] = self.kubectl.read(PODS, pod)["spec"]["containers"][0]["args"]
+        return next(int(each.rpartition("=")[2]) for each in arguments if "monitoring-port" in each)
+
+    @contextlib.contextmanager
+    def following(self, pod: str) -> Iterator[Iterator[str]]:
+        """Yield the lines that `pod` logs from now on; they end with the Pod."""
+        command = self.kubectl.command("logs", "--follow", "--since=1s", pod)
+        with subprocess.Popen(command, env=self.kubectl.environment, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                yield iter(process.stdout)
+            finally:
+                process.terminate()
+
+    def log(self, pod: str) -> list[Obj]:
+        """Return the log of `pod`, a JSON object a line."""
+        return [json.loads(line) for line in self.kubectl.run("logs", pod).splitlines()]
+
+
+def holder(lease: Obj) -> str:
+    """Return the Pod named in the Lease (the identity is the Pod's name, `_` and something unique), or ""."""
+    return (lease["spec"].get("holderIdentity") or "").partition("_")[0]
+
+
+def series(name: str, labels: dict[str, str]) -> str:
+    """Render a series as Prometheus does."""
+    inner = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
+    return f"{name}{{{inner}}}" if inner else name

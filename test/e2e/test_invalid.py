@@ -1,0 +1,68 @@
+"""Invalid MPIJobs that slipped in (test_admission.py has those that are refused): told so by event and condition, and disturbing nobody."""
+
+import copy
+import time
+
+import yaml
+
+from e2e.jobs import condition, is_true, pi_job, until_true
+from e2e.kubectl import DEFINITIONS, Kubectl, Obj
+from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, PODS
+
+CRD = "mpijobs.kubeflow.org"
+
+
+def loosened(definition: Obj) -> Obj:
+    """Return the CRD as a careless one: anything goes."""
+    loose = copy.deepcopy(definition)
+    loose.pop("status", None)
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    loose["spec"]["versions"][0]["schema"] = {
+        "openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}},
+    }
+    return loose
+
+
+def replace_definition(cluster: Kubectl, definition: Obj) -> None:
+    """Put `definition` in the place of the CRD."""
+    metadata = {key: value for key, value in definition["metadata"].items() if key in {"name", "annotations", "labels"}}
+    cluster.run("replace", "-f", "-", stdin=yaml.safe_dump({**definition, "metadata": metadata}))
+
+
+def until_accepted(here: Kubectl, job: Obj) -> None:
+    """Return when the API server accepts `job`: it takes up a changed CRD a moment after it was stored, and tells nobody."""
+    deadline = time.monotonic() + 30
+    while (tried := here.attempt("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(job))).returncode:
+        assert time.monotonic() < deadline, tried.stderr
+
+
+def test_broken_jobs_that_slipped_in_are_told_so_and_disturb_nobody(namespace: Kubectl, cluster: Kubectl) -> None:
+    strict = cluster.read(DEFINITIONS, CRD)
+    broken = {
+        "no-launcher": {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}},
+        "no-replicas": {"slotsPerWorker": 1},
+        "wrong-types": {"mpiReplicaSpecs": {"Launcher": "yes", "Worker": [1]}, "slotsPerWorker": "many", "runPolicy": 7},
+        "bad-container": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": "none"}}}}},
+    }
+    try:
+        replace_definition(cluster, loosened(strict))
+        jobs = [{**pi_job(name), "spec": spec} for name, spec in broken.items()]
+        until_accepted(namespace, jobs[0])
+        namespace.apply(*jobs)
+        namespace.apply(pi_job("good"))
+        until_true(namespace, "good", "Succeeded")
+        for name in broken:
+            job = namespace.until_one(MPIJOBS, name, lambda found: is_true(found, "Stalled"))
+            assert condition(job, "Stalled")["reason"] == "ValidationError"
+            assert condition(job, "Created") == {}
+    finally:
+        replace_definition(cluster, strict)
+    warned = {
+        e["involvedObject"]["name"] for e in namespace.read_all(EVENTS) if e["reason"] == "ValidationError" and e["type"] == "Warning"
+    }
+    assert warned == set(broken)
+    assert [job["metadata"]["name"] for job in namespace.read_all(JOBS)] == ["good-launcher"]
+    assert {pod["metadata"]["labels"]["training.kubeflow.org/job-name"] for pod in namespace.read_all(PODS)} == {"good"}
+    # Under the strict CRD again, a repaired job starts.
+    namespace.run("apply", "-f", "-", stdin=yaml.safe_dump(pi_job("no-replicas")))
+    until_true(namespace, "no-replicas", "Succeeded")

@@ -1,0 +1,111 @@
+"""The manifests and the commands of the documents, against a real API server."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from e2e.clusters import ROOT, embedded_cluster
+from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl
+
+MANIFESTS = ROOT / "manifests"
+DEPLOY = ROOT / "deploy/v2beta1/mpi-operator.yaml"
+OVERLAYS = sorted(path.parent for path in MANIFESTS.glob("overlays/*/kustomization.yaml"))
+EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def empty(is_current_cluster: bool) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+    """A kubectl on a cluster where nothing of ours is installed; an API server is enough."""
+    if is_current_cluster:
+        pytest.skip("the user's own cluster is not installed upon twice")
+    with embedded_cluster("e2e-manifests", "--control-plane-only") as kubectl:
+        yield kubectl
+
+
+def test_there_is_something_to_check() -> None:
+    assert {path.name for path in OVERLAYS} >= {"standalone", "kubeflow", "dev"}
+    assert EXAMPLES
+
+
+def test_the_documents_commands_install_the_operator_standalone(empty: Kubectl) -> None:
+    empty.run("apply", "-f", str(DEPLOY))
+    assert "mpijobs.kubeflow.org" in empty.run("get", "crd")
+    deployment = empty.within("mpi-operator").read(DEPLOYMENTS, "mpi-operator")
+    definition = empty.read(DEFINITIONS, "mpijobs.kubeflow.org")
+    empty.run("apply", "-f", str(DEPLOY))
+    again = empty.within("mpi-operator").read(DEPLOYMENTS, "mpi-operator"), empty.read(DEFINITIONS, "mpijobs.kubeflow.org")
+    assert [each["metadata"]["generation"] for each in again] == [each["metadata"]["generation"] for each in (deployment, definition)]
+    assert deployment["spec"]["replicas"] == 2
+    assert deployment["spec"]["selector"]["matchLabels"] == {
+        "app": "mpi-operator",
+        "app.kubernetes.io/component": "mpijob",
+        "app.kubernetes.io/name": "mpi-operator",
+        "kustomize.component": "mpi-operator",
+    }
+
+
+def test_the_documents_commands_install_the_operator_for_kubeflow(empty: Kubectl) -> None:
+    empty.run("create", "namespace", "kubeflow")
+    empty.run("apply", "-k", str(MANIFESTS / "overlays/kubeflow"))
+    deployment = empty.within("kubeflow").read(DEPLOYMENTS, "mpi-operator")
+    assert deployment["metadata"]["namespace"] == "kubeflow"
+    for role in ("admin", "edit", "view"):
+        found = json.loads(empty.run("get", "clusterrole", f"kubeflow-mpijobs-{role}", "-o", "json"))
+        assert found["metadata"]["labels"][f"rbac.authorization.kubeflow.org/aggregate-to-kubeflow-{role}"] == "true"
+
+
+def test_kubectl_kustomize_base_works_in_manifests(empty: Kubectl) -> None:
+    printed = subprocess.run(
+        ["kubectl", "kustomize", "base"], cwd=MANIFESTS, env=empty.environment, check=True, capture_output=True, text=True
+    ).stdout
+    assert {each["kind"] for each in yaml.safe_load_all(printed)} >= {"CustomResourceDefinition", "ClusterRole", "Deployment"}
+
+
+def test_the_definition_is_established_and_small_enough_for_plain_apply(empty: Kubectl) -> None:
+    empty.run("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", "--timeout=30s")
+    definition = empty.read(DEFINITIONS, "mpijobs.kubeflow.org")
+    assert not [c for c in definition["status"]["conditions"] if c["type"] == "NonStructuralSchema"]
+    stored = len(definition["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"])
+    assert stored < 200_000
+
+
+def test_every_field_of_the_spec_is_explained(empty: Kubectl) -> None:
+    for path in ("mpijob", "mpijob.spec", "mpijob.spec.runPolicy", "mpijob.spec.mpiReplicaSpecs.Launcher", "mpijob.status"):
+        explained = empty.run("explain", path, "--api-version=kubeflow.org/v2beta1")
+        assert "<no description>" not in explained, explained
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
+def test_the_api_server_accepts_every_overlay(overlay: Path, empty: Kubectl) -> None:
+    rendered = empty.run("kustomize", str(overlay))
+    for namespace in {each["metadata"].get("namespace", "") for each in yaml.safe_load_all(rendered)} - {""}:
+        empty.run("apply", "-f", "-", stdin=yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+    empty.run("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-", stdin=rendered)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_api_server_accepts_every_example(example: Path, empty: Kubectl) -> None:
+    empty.within("default").run("create", "--dry-run=server", "--validate=strict", "-f", str(example))
+
+
+def test_deploy_is_what_the_standalone_overlay_makes(empty: Kubectl) -> None:
+    rendered = empty.run("kustomize", str(MANIFESTS / "overlays/standalone"))
+    assert list(yaml.safe_load_all(rendered)) == list(yaml.safe_load_all(DEPLOY.read_text(encoding="utf-8")))
+
+
+def test_kubectl_is_of_the_clusters_version(empty: Kubectl) -> None:
+    assert shutil.which("kubectl", path=empty.environment["PATH"])
+    told = json.loads(empty.run("version", "-o", "json"))
+    assert told["clientVersion"]["gitVersion"] == told["serverVersion"]["gitVersion"]
+
+
+def test_make_images_builds_under_the_name_that_is_asked_for() -> None:
+    command = ["make", "RELEASE_VERSION=dev", "IMAGE_NAME=registry.example.com/mpi-operator", "images"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "registry.example.com/mpi-operator:dev" in ended.stderr

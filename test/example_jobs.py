@@ -1,0 +1,51 @@
+"""MPIJobs for tests: parsed, small, and changed by keyword."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaSpec, RunPolicy
+
+MPIRUN: Mapping[str, Any] = {
+    "spec": {"containers": [{"name": "launcher", "image": "example.com/pi", "command": ["mpirun", "/pi"]}]},
+}
+SSHD: Mapping[str, Any] = {"spec": {"containers": [{"name": "worker", "image": "example.com/pi"}]}}
+
+PI = MPIJob(
+    namespace="default",
+    name="pi",
+    uid="1b671a64-40d5-491e-99b0-da01ff1f3341",
+    generation=1,
+    raw={"metadata": {"namespace": "default", "name": "pi"}},
+    slots_per_worker=1,
+    run_launcher_as_worker=False,
+    ssh_auth_mount_path=c.DEFAULT_SSH_AUTH_MOUNT_PATH,
+    launcher_creation_policy=c.AT_STARTUP,
+    mpi_implementation=c.OPEN_MPI,
+    run_policy=RunPolicy(),
+    launcher=ReplicaSpec(1, MPIRUN, c.ON_FAILURE),
+    worker=ReplicaSpec(2, SSHD, c.NEVER),
+    status=MPIJobStatus(),
+)
+
+
+def with_workers(job: MPIJob, replicas: int) -> MPIJob:
+    """Return the job with that many workers; none: without Worker."""
+    return replace(job, worker=replace(job.worker, replicas=replicas) if job.worker and replicas else None)
+
+
+def with_launcher(job: MPIJob, template: Mapping[str, Any]) -> MPIJob:
+    """Return the job with another template of the launcher."""
+    return replace(job, launcher=replace(job.launcher, template=template))
+
+
+def with_worker(job: MPIJob, template: Mapping[str, Any]) -> MPIJob:
+    """Return the job with another template of the workers."""
+    assert job.worker is not None
+    return replace(job, worker=replace(job.worker, template=template))
+
+
+def with_annotations(job: MPIJob, annotations: dict[str, str]) -> MPIJob:
+    """Return the job with annotations of its own."""
+    return replace(job, raw={"metadata": {"namespace": job.namespace, "name": job.name, "annotations": annotations}})

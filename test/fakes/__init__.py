@@ -1,0 +1,1 @@
+"""Stand-ins that keep the contracts of what they stand in for."""

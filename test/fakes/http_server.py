@@ -1,0 +1,177 @@
+"""A small HTTP/1.1 server on loopback that a test scripts byte by byte: what a proxy or a dying API server may answer."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import orjson
+
+from fakes.certificates import Pair
+from mpiop.kube.tls import ClientCertificate, load_certificate
+
+RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request as it came, and the means to answer it; `connection` numbers the connections from 1."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+    connection: int
+    writer: asyncio.StreamWriter
+    client_certificate: Mapping[str, Any] = field(default_factory=dict)
+
+    async def answer(self, body: Any, status: int = 200, **headers: str) -> None:
+        """Send a whole answer; anything but bytes goes as JSON. Header names have `_` for `-`."""
+        content = body if isinstance(body, bytes) else orjson.dumps(body)
+        fields = {"Content-Type": "application/json", "Content-Length": str(len(content))}
+        fields |= {name.replace("_", "-"): value for name, value in headers.items()}
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value)
+        await self.send(f"HTTP/1.1 {status} Status\r\n{head}\r\n".encode() + content)
+
+    async def refuse(self, status: int, reason: str = "", message: str = "", **headers: str) -> None:
+        """Send a `metav1.Status`."""
+        body = {"kind": "Status", "status": "Failure", "code": status, "reason": reason, "message": message}
+        await self.answer(body, status, **headers)
+
+    async def begin_stream(self) -> None:
+        """Send the head of a chunked answer."""
+        await self.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+
+    async def chunk(self, content: bytes) -> None:
+        """Send a chunk of the stream; an empty one ends it."""
+        await self.send(f"{len(content):x}\r\n".encode() + content + b"\r\n")
+
+    async def event(self, kind: str, name: str, **metadata: str) -> None:
+        """Send a watch event of an object as a chunk of its own."""
+        await self.chunk(orjson.dumps({"type": kind, "object": {"metadata": {"name": name, **metadata}}}) + b"\n")
+
+    async def send(self, content: bytes) -> None:
+        """Send bytes as they are."""
+        self.writer.write(content)
+        with contextlib.suppress(ConnectionError):
+            await self.writer.drain()
+
+    def close(self) -> None:
+        """End the connection in order (FIN)."""
+        self.writer.close()
+
+    def reset(self) -> None:
+        """Break the connection (RST)."""
+        connection: socket.socket = self.writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+        self.writer.transport.abort()
+
+
+Handler = Callable[[Exchange], Awaitable[None]]
+
+
+class HttpServer:
+    """The server; `handler` may be changed at any time.
+
+    Attributes:
+        exchanges: Every request, in order.
+        url: Where it listens.
+        open_connections: Connections that are not closed.
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.exchanges: list[Exchange] = []
+        self.url = ""
+        self.connections = 0
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def open_connections(self) -> int:
+        """Return how many connections are open."""
+        return len(self.tasks)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.add(task)
+        self.connections += 1
+        number = self.connections
+        try:
+            while (exchange := await self._read(reader, writer, number)) is not None:
+                self.exchanges.append(exchange)
+                await self.handler(exchange)
+        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, asyncio.CancelledError):
+            pass  # the client went, or the test is over
+        finally:
+            self.tasks.discard(task)
+            writer.transport.abort()
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> Exchange | None:
+        if writer.is_closing():
+            return None
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        method, target, _ = head[0].split(" ")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+        url = urlsplit(target)
+        content = await self._body(reader, headers)
+        certificate = (writer.get_extra_info("ssl_object") or _NoTLS).getpeercert() or {}
+        body = orjson.loads(content) if content else None
+        return Exchange(method, url.path, dict(parse_qsl(url.query)), headers, body, number, writer, certificate)
+
+    @staticmethod
+    async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+        if headers.get("transfer-encoding") != "chunked":
+            return await reader.readexactly(int(headers.get("content-length", "0")))
+        content = b""
+        while size := int((await reader.readuntil(b"\r\n")).strip(), 16):
+            content += await reader.readexactly(size)
+            await reader.readexactly(2)
+        await reader.readexactly(2)
+        return content
+
+
+class _NoTLS:
+    @staticmethod
+    def getpeercert() -> dict[str, Any]:
+        return {}
+
+
+@contextlib.asynccontextmanager
+async def http_server(handler: Handler, pair: Pair | None = None, client_authority: str = "") -> AsyncIterator[HttpServer]:
+    """Serve on a free port of loopback: with TLS when given a certificate, asking for the client's when given an authority."""
+    context = None if pair is None else server_context(pair, client_authority)
+    server = HttpServer(handler)
+    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=context)
+    host, port = listener.sockets[0].getsockname()[:2]
+    server.url = f"{'http' if context is None else 'https'}://{host}:{port}"
+    try:
+        yield server
+    finally:
+        listener.close()
+        for task in list(server.tasks):
+            task.cancel()
+        await asyncio.gather(*server.tasks, return_exceptions=True)
+        await listener.wait_closed()
+
+
+def server_context(pair: Pair, client_authority: str = "") -> ssl.SSLContext:
+    """Return a context with the certificate of `pair`; it may be given another later, by `load_pair`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_pair(context, pair)
+    if client_authority:
+        context.load_verify_locations(cadata=client_authority)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
+    """Use `pair` for new connections."""
+    load_certificate(context, ClientCertificate(pair.certificate, pair.key), "the test")

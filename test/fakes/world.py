@@ -1,0 +1,165 @@
+"""A job's world in memory: a fake API server, stores that follow it when told to, and the syncer between them."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from example_children import launcher_pod
+from example_jobs import MPIRUN, SSHD
+from fakes.api_server import FakeClient
+from mpiop.api.status import parse_status
+from mpiop.api.types import MPIJobStatus
+from mpiop.controller import pods
+from mpiop.controller.apply import Applier
+from mpiop.controller.builders import BuildOptions
+from mpiop.controller.builders.ssh_secret import KeyPair
+from mpiop.controller.consistency import Consistency
+from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
+from mpiop.controller.pace import Pace
+from mpiop.controller.report import Reporter
+from mpiop.controller.sync import Syncer
+from mpiop.informers.store import Store
+from mpiop.kube.objects import Key, Object, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
+from mpiop.metrics import Metrics
+from virtual_time import VirtualClock
+
+KEY = Key("default", "pi")
+WATCHED = (MPIJOBS, PODS, SERVICES, CONFIG_MAPS, JOBS)
+
+
+def mpijob(name: str = "pi", *, workers: int = 2, **spec: Any) -> Object:
+    """Return an MPIJob as a user writes it."""
+    replica_specs: dict[str, Any] = {"Launcher": {"template": MPIRUN}}
+    if workers:
+        replica_specs["Worker"] = {"replicas": workers, "template": SSHD}
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"mpiReplicaSpecs": replica_specs, **spec},
+    }
+
+
+@dataclass
+class Recorder:
+    """Notes the events that are told."""
+
+    told: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    uids: list[str] = field(default_factory=list[str])
+
+    def record(self, obj: Object, type_: str, reason: str, message: str) -> None:
+        assert uid_of(obj)
+        self.told.append((type_, reason, message))
+        self.uids.append(uid_of(obj))
+
+    @property
+    def reasons(self) -> list[str]:
+        return [reason for _, reason, _ in self.told]
+
+
+class World:
+    """The API server is `client.server`; a sync sees it as of the last `look`."""
+
+    def __init__(self, *, options: BuildOptions | None = None, client: FakeClient | None = None) -> None:
+        self.clock = VirtualClock()
+        self.client = client or FakeClient(self.clock)
+        self.recorder = Recorder()
+        self.metrics = Metrics(version="test")
+        self.keys_made = 0
+        self.leads = True
+        self.stores = {resource: Store({BY_CONTROLLER: index_by_controller}) for resource in WATCHED}
+        consistency = Consistency(self.stores, self.clock)
+        applier = Applier(self.client, consistency, self._fence)
+        self.pace = Pace(1.0, self.clock)
+        self.syncer = Syncer(
+            mpijobs=self.stores[MPIJOBS],
+            listers=Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.stores[JOBS], self.stores[PODS]),
+            applier=applier,
+            reporter=Reporter(applier, self.recorder, self.metrics, self.clock, self.pace),
+            new_key_pair=self._new_key_pair,
+            options=options or BuildOptions(),
+        )
+
+    async def submit(self, **spec: Any) -> Object:
+        """Create an MPIJob as a user."""
+        created = await self.client.create(MPIJOBS, mpijob(**spec))
+        self.client.actions.clear()
+        return created
+
+    async def edit(self, body: Mapping[str, Any]) -> None:
+        """Change the MPIJob as a user."""
+        await self.client.patch(MPIJOBS, KEY, body)
+        self.client.actions.clear()
+
+    async def sync(self, key: Key = KEY) -> float | None:
+        """Look, then sync."""
+        self.look()
+        return await self.syncer.sync(key)
+
+    async def settle(self, *, rounds: int = 20) -> None:
+        """Sync until nothing more is written; time passes where a write waits."""
+        for _ in range(rounds):
+            before = len(self.client.actions)
+            wait = await self.sync()
+            if wait is not None:
+                await asyncio.sleep(wait)
+            elif len(self.client.actions) == before:
+                return
+        raise AssertionError(f"still writing after {rounds} rounds: {self.writes[-5:]}")
+
+    def look(self, *resources: Resource) -> None:
+        """Let the stores of `resources` (all by default) show the server as it is now."""
+        for resource in resources or WATCHED:
+            objects = self.client.server.objects(resource)
+            kept = [pods.trim(obj) for obj in objects] if resource is PODS else objects  # as the informers of the operator do
+            self.stores[resource].replace(kept, str(self.client.server.storage.version))
+
+    def start_workers(self, phase: str = "Running", *, ready: bool = True) -> None:
+        """Do what kubelets do."""
+        for pod in self.client.server.objects(PODS):
+            if "-worker-" in pod["metadata"]["name"]:
+                self.pod_status(pod["metadata"]["name"], phase, ready=ready)
+
+    def pod_status(self, name: str, phase: str, *, ready: bool = False, **status: Any) -> None:
+        """Set a pod's phase."""
+        conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+        self.client.server.put_status(PODS, Key("default", name), {"phase": phase, "conditions": conditions, **status})
+
+    def start_launcher(self, phase: str = "Running") -> None:
+        """Do what the Job controller and a kubelet do; a second call changes the phase."""
+        job = self.one(JOBS, "pi-launcher")
+        pod = launcher_pod(phase)
+        metadata = {**pod["metadata"], "ownerReferences": [{**pod["metadata"]["ownerReferences"][0], "uid": uid_of(job)}]}
+        self.client.server.put(PODS, {**pod, "metadata": metadata})
+
+    def end_launcher(self, type_: str = "Complete", **status: Any) -> None:
+        """Let the launcher Job end."""
+        self.client.server.put_status(JOBS, Key("default", "pi-launcher"), {"conditions": [{"type": type_, "status": "True", **status}]})
+
+    def one(self, resource: Resource, name: str) -> Object:
+        """Return an object as the server has it."""
+        return next(obj for obj in self.client.server.objects(resource) if obj["metadata"]["name"] == name)
+
+    def names(self, resource: Resource) -> list[str]:
+        """Return the names of all objects of `resource`."""
+        return [obj["metadata"]["name"] for obj in self.client.server.objects(resource)]
+
+    @property
+    def status(self) -> MPIJobStatus:
+        """Return the job's status as stored."""
+        return parse_status(self.one(MPIJOBS, "pi").get("status"))
+
+    @property
+    def writes(self) -> list[str]:
+        """Return the writes tried so far, as `verb Kind ns/name`."""
+        return [str(action) for action in self.client.actions]
+
+    def _fence(self) -> None:
+        if not self.leads:
+            raise PermissionError("not the leader")
+
+    async def _new_key_pair(self) -> KeyPair:
+        self.keys_made += 1
+        return KeyPair(f"private {self.keys_made}", f"public {self.keys_made}")

@@ -1,0 +1,34 @@
+"""`python -m faults`: run the fault matrix against an embedded control plane, and say what did not hold."""
+
+import argparse
+import asyncio
+import sys
+
+from faults.suite import Choice, run_suite
+
+
+def main() -> int:
+    """Run what the arguments choose; return 0 when all of it held."""
+    parser = argparse.ArgumentParser(prog="faults", description=__doc__)
+    parser.add_argument("--rows", default="", help="rows of the matrix, for example F8,F13 (default: all)")
+    parser.add_argument("--case", default="", help="one case by its name, as a failure prints it")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="every so many cases of each row only, so that at most N run")
+    parser.add_argument("--parallel", type=int, default=10, metavar="N", help="runs side by side")
+    parser.add_argument(
+        "--lease", type=int, default=2, metavar="SECONDS", help="lease duration; longer where the machine is busy (default: 2)"
+    )
+    parser.add_argument("--cluster", default="faults", help="name of the embedded cluster")
+    parser.add_argument("--keep", action="store_true", help="leave the cluster up")
+    parser.add_argument("--list", action="store_true", help="only print the names of the cases")
+    given = parser.parse_args()
+    rows = frozenset(filter(None, given.rows.upper().replace(" ", ",").split(",")))
+    choice = Choice(rows, given.case, given.sample, given.list)
+    running = run_suite(choice, cluster=given.cluster, parallel=given.parallel, lease_seconds=given.lease, keep=given.keep)
+    try:
+        return asyncio.run(running)
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""One case: a life of a job under one fault, judged against the same life without."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from faults.ground import Ground
+from faults.lives import LIVES
+from faults.oracle import NOTHING_DIFFERS, Allowance, Reference, complaints
+from faults.plans import Faults, NoFaults, Several
+from faults.run import NotSeenError, Run, new_run
+from faults.state import State, difference
+from faults.trace import Trace
+from mpiop.kube.errors import KubeError
+
+CASE_SECONDS = 120.0
+"""A case takes 4 s; on a machine that has no time for the lease the operator may have to begin a few times."""
+QUIET_SECONDS = 2.0
+"""After the reference run: what the operator does without being asked would show by then."""
+SETTLED_SECONDS = 0.5
+
+Script = Callable[[Run], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case.
+
+    Attributes:
+        row: Number of the row of the fault matrix, for example F13.
+        life: A key of `LIVES`.
+        what: The rest of its name: target and fault.
+        plan: Makes the faults of a run.
+        allowance: What may differ.
+        seconds: How long it may take.
+        replicas: How many replicas run.
+        script: Runs beside the life: what signals or the driver do.
+        environment: More environment variables of the operator.
+        has_leases_apart: Whether each replica has a lease of its own, so that all of them lead.
+        check: What must hold beside the oracle.
+        wants_hit: Whether a run in which the fault met nothing counts as not reached.
+        on_server: Whether it disturbs the server, so that nothing else may run beside it.
+    """
+
+    row: str
+    life: str
+    what: str
+    plan: Callable[[Run], Faults | Several] = field(default=lambda _run: Faults(), repr=False)
+    allowance: Allowance = NOTHING_DIFFERS
+    seconds: float = CASE_SECONDS
+    replicas: int = 1
+    script: Script | None = field(default=None, repr=False)
+    environment: tuple[tuple[str, str], ...] = ()
+    has_leases_apart: bool = False
+    check: Callable[[Run], list[str]] | None = field(default=None, repr=False)
+    wants_hit: bool = True
+    on_server: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return what it is called, and by which it is repeated."""
+        return f"{self.row}/{self.life}/{self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a case ended; no complaints and not reached means that the request did not come in this run."""
+
+    name: str
+    complaints: list[str]
+    trace: Trace
+    was_reached: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Faultless:
+    """A life without faults: what it came to, and every request in it."""
+
+    reference: Reference
+    trace: Trace
+
+
+async def run_faultless(ground: Ground, namespace: str, life: str) -> Faultless:
+    """Return what the life comes to.
+
+    Raises:
+        NotSeenError: It did not come to its end.
+    """
+    async with new_run(ground, namespace, NoFaults(), CASE_SECONDS) as run:
+        await run.launch().start()
+        await LIVES[life](run)
+        await _until_unchanged(run)
+        reference = Reference(await run.state(), run.proxy.trace.effects("create", "delete"))
+        if wrong := await complaints(run, reference, NOTHING_DIFFERS):
+            raise NotSeenError(f"{life} without faults: {'; '.join(wrong)}\n{run.proxy.trace}")
+        return Faultless(reference, run.proxy.trace)
+
+
+async def run_case(ground: Ground, namespace: str, case: Case, reference: Reference) -> Verdict:
+    """Run the case and judge it."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    async with new_run(ground, namespace, NoFaults(), case.seconds) as run:
+        run.proxy.plan = plan = case.plan(run)
+        for number in range(case.replicas):
+            name = "operator" if case.replicas == 1 else f"operator-{number}"
+            flags = (f"--lease-name={name}",) if case.has_leases_apart else ()
+            await run.launch(name, flags=flags, environment=dict(case.environment)).start()
+        try:
+            wrong = await _play(run, case, reference, plan)
+        except NotSeenError as error:
+            wrong = [str(error), *await _judged(run, case, reference)]
+        return Verdict(case.name, wrong, run.proxy.trace, plan.hits > 0 or not case.wants_hit, loop.time() - begun)
+
+
+async def _play(run: Run, case: Case, reference: Reference, plan: Faults | Several) -> list[str]:
+    script = asyncio.create_task(case.script(run)) if case.script else None
+    try:
+        await LIVES[case.life](run)
+        if script is not None:
+            await script
+    finally:
+        if script is not None:
+            script.cancel()
+            await asyncio.wait({script})
+    for each in plan.plans if isinstance(plan, Several) else [plan]:
+        each.is_over = True
+    await run.until("the end of what is under way", lambda: _is_at_rest(run))
+    await run.until("the end state of the faultless run", lambda: _has_come_to(run, reference.state))
+    await asyncio.sleep(SETTLED_SECONDS)
+    await run.until("/readyz to be well", lambda: _are_ready(run))
+    return await _judged(run, case, reference)
+
+
+async def _judged(run: Run, case: Case, reference: Reference) -> list[str]:
+    own = case.check(run) if case.check else []
+    try:
+        return [*own, *await complaints(run, reference, case.allowance)]
+    except KubeError as error:
+        return [f"the API server does not answer the driver: {error}"]
+
+
+async def _is_at_rest(run: Run) -> bool:
+    return run.proxy.under_way == 0
+
+
+async def _has_come_to(run: Run, state: State) -> bool:
+    return not difference(state, await run.state())
+
+
+async def _are_ready(run: Run) -> bool:
+    return all([await replica.is_ready() for replica in run.replicas])
+
+
+async def _until_unchanged(run: Run) -> None:
+    before: State = {}
+    for _ in range(20):
+        with contextlib.suppress(KubeError):
+            now = await run.state()
+            if not difference(before, now):
+                return
+            before = now
+        await asyncio.sleep(QUIET_SECONDS)
+    raise NotSeenError("the faultless run did not come to rest")

@@ -1,0 +1,110 @@
+"""Which requests and events a life has, and the cases that a fault makes of each."""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from faults.case import CASE_SECONDS, Case, Faultless
+from faults.meaning import Target
+from faults.oracle import NOTHING_DIFFERS, Allowance
+from faults.plans import Faults
+from faults.proxy import Exchange, Fault
+from faults.request_faults import Do
+from faults.run import Run
+from faults.stream import EventFault
+
+Lives = Mapping[str, Faultless]
+MOST_LEASES = 3
+MOST_EVENTS = 12
+Wanted = Callable[[Target], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A fault in which the driver does something to the run: kill the operator, edit an object.
+
+    Attributes:
+        name: What it is called.
+        action: What is done.
+        when: As in `Do`.
+    """
+
+    name: str
+    action: Callable[[Run, Exchange], Awaitable[None]]
+    when: str = "before"
+
+    def on(self, run: Run) -> Do:
+        """Return the fault for `run`."""
+
+        async def act(exchange: Exchange) -> None:
+            await self.action(run, exchange)
+
+        return Do(self.name, act, self.when)
+
+
+def targets(lives: Lives, is_wanted: Wanted) -> Iterator[tuple[str, Target]]:
+    """Yield each request or event of the lives once, with the first life that has it; of the endless renewals the first few."""
+    seen = set[Target]()
+    for life, faultless in lives.items():
+        for entry in faultless.trace.entries:
+            target = entry.target
+            if target in seen or not is_wanted(target):
+                continue
+            seen.add(target)
+            if target.meaning.resource == "leases" and target.meaning.verb == "update" and target.ordinal > MOST_LEASES:
+                continue
+            yield life, target
+
+
+def is_request(target: Target) -> bool:
+    """Tell whether it is a request, a watch's beginning included."""
+    return target.meaning.verb != "event"
+
+
+def is_write(target: Target) -> bool:
+    """Tell whether it is a write."""
+    return target.meaning.is_write
+
+
+def is_write_of_jobs(target: Target) -> bool:
+    """Tell whether it is a write that a sync makes: no lease, no Event."""
+    return target.meaning.is_write and target.meaning.resource not in {"leases", "events"}
+
+
+def is_event(target: Target) -> bool:
+    """Tell whether it is an event of a watch of jobs or their children."""
+    return target.meaning.verb == "event" and target.meaning.resource != "leases" and target.ordinal <= MOST_EVENTS
+
+
+def with_requests(
+    row: str,
+    found: Iterable[tuple[str, Target]],
+    faults: Iterable[Fault | Act],
+    *,
+    times: int = 1,
+    allowance: Allowance = NOTHING_DIFFERS,
+    seconds: float = CASE_SECONDS,
+) -> Iterator[Case]:
+    """Yield a case for each request and fault."""
+    chosen = list(faults)
+    for life, target in found:
+        for fault in chosen:
+            suffix = f" x{times}" if times > 1 else ""
+            yield Case(row, life, f"{target}/{fault.name}{suffix}", _request_plan(target, fault, times), allowance, seconds)
+
+
+def with_events(
+    row: str, found: Iterable[tuple[str, Target]], faults: Iterable[EventFault], *, allowance: Allowance = NOTHING_DIFFERS
+) -> Iterator[Case]:
+    """Yield a case for each event and fault."""
+    chosen = list(faults)
+    for life, target in found:
+        for fault in chosen:
+            yield Case(row, life, f"{target}/{fault.name}", _event_plan(target, fault), allowance)
+
+
+def _request_plan(target: Target, fault: Fault | Act, times: int) -> Callable[[Run], Faults]:
+    return lambda run: Faults(target=target, requests=fault.on(run) if isinstance(fault, Act) else fault, times=times)
+
+
+def _event_plan(target: Target, fault: EventFault) -> Callable[[Run], Faults]:
+    return lambda _run: Faults(target=target, events=fault)

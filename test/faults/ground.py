@@ -1,0 +1,141 @@
+"""What all runs share: a control plane with the CRD, the operator's real rights, a token with them, and certificates for the proxies."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from demonstration.cluster import ROOT, environment_of
+from fakes.certificates import Authority
+from fakes.http_server import server_context
+from faults.proxy import Upstream
+from mpiop.kube.client import Client
+from mpiop.kube.config import load_config
+from mpiop.kube.objects import Object
+from mpiop.kube.resources import Resource
+from mpiop.kube.tls import TLSConfig
+from mpiop.kube.transport import connect
+
+NAMESPACE = "mpi-operator"
+BASE = ROOT / "manifests" / "base"
+APPLIED = frozenset({"Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"})
+TOKEN_SECONDS = 3 * 3600
+_RBAC = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A control plane, ready for runs.
+
+    Attributes:
+        cluster: Name of the embedded cluster.
+        client: With all rights: the driver's.
+        upstream: Where the proxies forward to.
+        authority: PEM of who signed the proxies' certificate.
+        context: The proxies' certificate.
+        token: Of the operator's service account, with the rights that the manifests give and no more.
+        folder: Where logs and traces go.
+        lease_seconds: Lease duration of the operators.
+    """
+
+    cluster: str
+    client: Client
+    upstream: Upstream
+    authority: str
+    context: ssl.SSLContext = field(repr=False)
+    token: str = field(repr=False)
+    folder: Path
+    lease_seconds: int = 2
+
+    async def control(self, *arguments: str) -> None:
+        """Run `hack/cluster` on the cluster: `control("restart", "etcd")`."""
+        await command("hack/cluster", arguments[0], *arguments[1:], "--name", self.cluster)
+
+
+async def command(*arguments: str, stdin: str = "", environment: dict[str, str] | None = None) -> str:
+    """Run a command in the project's folder and return what it printed.
+
+    Raises:
+        RuntimeError: It failed; the message is what it said.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *arguments, cwd=ROOT, env=environment, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, err = await process.communicate(stdin.encode())
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} failed: {err.decode().strip() or out.decode().strip()}")
+    return out.decode()
+
+
+@contextlib.asynccontextmanager
+async def prepared(cluster: str, folder: Path, *, lease_seconds: int = 2, keep: bool = False) -> AsyncIterator[Ground]:
+    """Yield the ground on an embedded control plane of that name, taken down at the end unless `keep`."""
+    await command("hack/cluster", "up", "--name", cluster, "--control-plane-only")
+    try:
+        environment = environment_of(cluster)
+        client = await connect(load_config(kubeconfig=environment["KUBECONFIG"]))
+        try:
+            yield replace(await _prepare(cluster, client, environment, folder), lease_seconds=lease_seconds)
+        finally:
+            await client.close()
+    finally:
+        if not keep:
+            await command("hack/cluster", "down", "--name", cluster)
+
+
+async def _prepare(cluster: str, client: Client, environment: dict[str, str], folder: Path) -> Ground:
+    rendered = await command("kubectl", "kustomize", str(BASE), environment=environment)
+    documents = [each for each in yaml.safe_load_all(rendered) if each["kind"] in APPLIED]
+    everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*documents, *_lease_rights()]})
+    await command("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=everything, environment=environment)
+    await command("kubectl", "wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", environment=environment)
+    config = load_config(kubeconfig=environment["KUBECONFIG"])
+    authority = Authority()
+    return Ground(
+        cluster=cluster,
+        client=client,
+        upstream=Upstream(config.server, _trust(config.tls)),
+        authority=authority.certificate,
+        context=server_context(authority.issue("fault-proxy")),
+        token=await new_token(client),
+        folder=folder,
+    )
+
+
+def _trust(tls: TLSConfig) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=tls.ca_file or None, cadata=tls.ca_data or None)
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", ssl.VerifyFlags(0))
+    return context
+
+
+async def new_token(client: Client) -> str:
+    """Return a new token of the operator's service account."""
+    requests = Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest")
+    accounts = Resource("", "v1", f"serviceaccounts/{NAMESPACE}/token", "TokenRequest")
+    body: Any = {
+        "apiVersion": requests.api_version,
+        "kind": requests.kind,
+        "metadata": {"namespace": NAMESPACE},
+        "spec": {"expirationSeconds": TOKEN_SECONDS},
+    }
+    answer = cast("dict[str, Any]", await client.create(accounts, cast("Object", body)))
+    token: str = answer["status"]["token"]
+    return token
+
+
+def _lease_rights() -> list[dict[str, Any]]:
+    """Return what lets the operator have its lease anywhere: in these runs each is in the namespace of its run."""
+    rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create", "get", "watch", "update"]}]
+    name = {"metadata": {"name": "faults-leases"}}
+    subject = {"kind": "ServiceAccount", "name": NAMESPACE, "namespace": NAMESPACE}
+    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "faults-leases"}
+    return [
+        {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", **name, "rules": rules},
+        {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRoleBinding", **name, "roleRef": reference, "subjects": [subject]},
+    ]

@@ -1,0 +1,103 @@
+"""Whole lives of a job, as its user and its pods live them; each waits for what the user would see, not for time."""
+
+import copy
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import yaml
+
+from demonstration.cluster import ROOT
+from faults.run import Run
+from faults.state import JOB, conditions, objects, role
+from mpiop.kube.objects import Object
+from mpiop.kube.resources import JOBS, MPIJOBS, PODS
+
+PI = ROOT / "examples" / "v2beta1" / "pi" / "pi.yaml"
+Life = Callable[[Run], Awaitable[None]]
+
+
+def job(run: Run, name: str = JOB) -> Object:
+    """Return the example's MPIJob for the run; no scheduler looks at its pods, and its watch events hold characters of many bytes."""
+    made: Any = copy.deepcopy(yaml.safe_load(PI.read_text(encoding="utf-8")))
+    made["metadata"] = {"name": name, "namespace": run.namespace, "annotations": {"example.org/note": "π ≈ 3.14 🥧"}}
+    for replica in made["spec"]["mpiReplicaSpecs"].values():
+        replica["template"]["spec"]["schedulerName"] = "nobody"
+        replica["template"].setdefault("metadata", {})["annotations"] = {"example.org/note": "π"}
+    made["spec"]["runPolicy"]["backoffLimit"] = 0
+    return cast("Object", made)
+
+
+async def create(run: Run) -> None:
+    """Create the job."""
+    await run.ground.client.create(MPIJOBS, job(run))
+
+
+async def until_condition(run: Run, type_: str) -> None:
+    """Wait until the job's condition is True."""
+
+    async def is_true() -> bool:
+        return conditions(cast("dict[str, Any]", await run.job())).get(type_) == "True"
+
+    await run.until(f"MPIJob condition {type_}", is_true)
+
+
+async def until_workers(run: Run, count: int) -> None:
+    """Wait until the job has so many worker pods that run."""
+
+    async def are_there() -> bool:
+        pods = await objects(run.ground.client, PODS, run.namespace)
+        workers = [pod for pod in pods if role(pod) == "worker" and not pod["metadata"]["name"].startswith("bystander")]
+        return len(workers) == count and all(pod.get("status", {}).get("phase") == "Running" for pod in workers)
+
+    await run.until(f"{count} running workers", are_there)
+
+
+async def succeed(run: Run) -> None:
+    """Create, run, succeed, clean up."""
+    await create(run)
+    await _run_and_end(run, "Succeeded")
+
+
+async def fail(run: Run) -> None:
+    """Create, run, fail, clean up."""
+    await create(run)
+    await _run_and_end(run, "Failed")
+
+
+async def suspend(run: Run) -> None:
+    """Create, run, suspend, resume, run, succeed, clean up."""
+    await create(run)
+    await until_workers(run, 2)
+    await until_condition(run, "Running")
+    await _set_suspended(run, value=True)
+    await until_condition(run, "Suspended")
+    await until_workers(run, 0)
+    await run.until("a launcher Job that knows that it is suspended", lambda: _is_launcher_suspended(run))
+    await _set_suspended(run, value=False)
+    await until_workers(run, 2)
+    await _run_and_end(run, "Succeeded")
+
+
+LIVES: dict[str, Life] = {"succeed": succeed, "fail": fail, "suspend": suspend}
+
+
+async def _run_and_end(run: Run, phase: str) -> None:
+    await until_workers(run, 2)
+    await until_condition(run, "Running")
+    run.launcher_ends = phase
+    await until_condition(run, phase)
+    await until_workers(run, 0)
+
+
+async def _is_launcher_suspended(run: Run) -> bool:
+    """Tell whether the Job controller has suspended the launcher; the condition of the MPIJob may come before that."""
+    launchers = await objects(run.ground.client, JOBS, run.namespace)
+    return [conditions(cast("dict[str, Any]", each)).get("Suspended") for each in launchers] == ["True"]
+
+
+async def _set_suspended(run: Run, *, value: bool) -> None:
+    async def is_set() -> bool:
+        await run.ground.client.patch(MPIJOBS, run.key, {"spec": {"runPolicy": {"suspend": value}}})
+        return True
+
+    await run.until("the change of suspend to be accepted", is_set)

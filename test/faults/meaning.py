@@ -1,0 +1,116 @@
+"""What a request means, so that the same request is found again in another run: `create pods/pi-worker-0 #1`."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import orjson
+
+_PATH = re.compile(
+    r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/[^/]+)?/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<subresource>[a-z]+))?"
+)
+_VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
+_TEXT = re.compile(r"(?P<verb>\w+) (?P<resource>\w+)(?:\.(?P<subresource>\w+))?(?:/(?P<name>\S+))? #(?P<ordinal>\d+)")
+WRITES = frozenset(_VERBS.values())
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Meaning:
+    """What is asked of what. The namespace is left out: each run has its own.
+
+    Attributes:
+        verb: get, list, watch, create, patch, update or delete; `event` for an event of a watch.
+        resource: Plural of the resource.
+        subresource: For example `status`, or "".
+        name: Of the object, also of one to be created; an Event's reason, since its name is made of times; "" for a collection.
+    """
+
+    verb: str
+    resource: str
+    subresource: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        """Render as `verb resource.subresource/name`."""
+        kind = f"{self.resource}.{self.subresource}" if self.subresource else self.resource
+        return f"{self.verb} {kind}/{self.name}" if self.name else f"{self.verb} {kind}"
+
+    @property
+    def is_write(self) -> bool:
+        """Tell whether the request changes something."""
+        return self.verb in WRITES
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Target:
+    """The n-th request of a meaning in a run, from 1."""
+
+    meaning: Meaning
+    ordinal: int = 1
+
+    def __str__(self) -> str:
+        """Render as `verb resource/name #n`."""
+        return f"{self.meaning} #{self.ordinal}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Target":
+        """Read what `str` wrote.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        if not (match := _TEXT.fullmatch(text)):
+            raise ValueError(f"{text!r} is no target; they look like: create pods/pi-worker-0 #1")
+        parts = match.groupdict(default="")
+        return cls(Meaning(parts["verb"], parts["resource"], parts["subresource"], parts["name"]), int(parts["ordinal"]))
+
+
+class Numbering:
+    """Counts requests by meaning."""
+
+    def __init__(self) -> None:
+        self._seen = Counter[Meaning]()
+
+    def next(self, meaning: Meaning) -> Target:
+        """Return the target that this request of `meaning` is."""
+        self._seen[meaning] += 1
+        return Target(meaning, self._seen[meaning])
+
+
+def meaning_of(first_line: str, body: bytes) -> Meaning:
+    """Return what a request means.
+
+    Args:
+        first_line: For example `GET /api/v1/namespaces/x/pods?watch=true HTTP/1.1`.
+        body: Its body, which names the object of a create.
+    """
+    method, target, _ = first_line.split(" ")
+    url = urlsplit(target)
+    match = _PATH.fullmatch(url.path)
+    if not match:
+        return Meaning("get", "other", "", url.path)
+    resource, subresource = match["resource"], match["subresource"] or ""
+    name = unquote(match["name"] or "")
+    if method == "GET":
+        if "watch" in parse_qs(url.query):
+            return Meaning("watch", resource)
+        return Meaning("get" if name else "list", resource, subresource, name)
+    verb = _VERBS[method]
+    if resource == "events":
+        return Meaning(verb, resource, "", _reason(body) if verb == "create" else "")
+    return Meaning(verb, resource, subresource, name or _body_name(body))
+
+
+def _decoded(body: bytes) -> dict[str, Any]:
+    decoded: Any = orjson.loads(body) if body else {}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+def _body_name(body: bytes) -> str:
+    return str(_decoded(body).get("metadata", {}).get("name", ""))
+
+
+def _reason(body: bytes) -> str:
+    return str(_decoded(body).get("reason", ""))

@@ -1,0 +1,91 @@
+"""Plans: what is done to which requests."""
+
+from dataclasses import dataclass, field
+
+from faults.meaning import Target
+from faults.proxy import Fault
+from faults.stream import EventFault
+
+ALWAYS = 1_000_000
+
+
+@dataclass(slots=True)
+class NoFaults:
+    """Let everything pass."""
+
+    def fault_of(self, target: Target) -> Fault | None:
+        """Return none."""
+        del target
+        return None
+
+    def event_fault_of(self, target: Target) -> EventFault | None:
+        """Return none."""
+        del target
+        return None
+
+
+@dataclass(slots=True)
+class Faults:
+    """Do something to the requests that match.
+
+    Attributes:
+        verbs: Verbs that match; empty are all.
+        resources: Resources that match; empty are all.
+        target: The first request that matches, where verb and resource do not say enough; None is any.
+        times: How many requests of the target's meaning, from it on, are hit.
+        requests: What is done to a request.
+        events: What is done to an event of a watch.
+        hits: How often something was done.
+    """
+
+    verbs: frozenset[str] = frozenset()
+    resources: frozenset[str] = frozenset()
+    target: Target | None = None
+    times: int = 1
+    requests: Fault | None = None
+    events: EventFault | None = None
+    hits: int = field(default=0, init=False)
+    is_over: bool = field(default=False, init=False)
+
+    def fault_of(self, target: Target) -> Fault | None:
+        """Return what is done to this request."""
+        if self.requests is None or not self._matches(target):
+            return None
+        self.hits += 1
+        return self.requests
+
+    def event_fault_of(self, target: Target) -> EventFault | None:
+        """Return what is done to this event."""
+        if self.events is None or not self._matches(target):
+            return None
+        self.hits += 1
+        return self.events
+
+    def _matches(self, target: Target) -> bool:
+        if self.is_over or self.hits >= self.times:
+            return False
+        if self.target is not None:
+            first = self.target.ordinal
+            return target.meaning == self.target.meaning and first <= target.ordinal
+        meaning = target.meaning
+        return (not self.verbs or meaning.verb in self.verbs) and (not self.resources or meaning.resource in self.resources)
+
+
+@dataclass(slots=True)
+class Several:
+    """Ask several plans, the first that has something to do first."""
+
+    plans: list[Faults]
+
+    @property
+    def hits(self) -> int:
+        """Return the hits of the last plan: those before it prepare its ground."""
+        return self.plans[-1].hits
+
+    def fault_of(self, target: Target) -> Fault | None:
+        """Return what the first plan that has something to do does to this request."""
+        return next((fault for plan in self.plans if (fault := plan.fault_of(target)) is not None), None)
+
+    def event_fault_of(self, target: Target) -> EventFault | None:
+        """Return what the first plan that has something to do does to this event."""
+        return next((fault for plan in self.plans if (fault := plan.event_fault_of(target)) is not None), None)

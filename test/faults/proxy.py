@@ -1,0 +1,228 @@
+"""The fault proxy: HTTP/1.1 over TLS between the operator and an API server, which does to each request what a plan says.
+
+It reads a request whole, gives it a number by its meaning, asks the plan for a fault and lets that act on the `Exchange`. Without a fault
+the request goes to the server and the answer back. A watch goes through event by event (see `stream`), each numbered and asked for alike.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import orjson
+
+from faults.meaning import Numbering, Target, meaning_of
+from faults.stream import EventFault, Stream
+from faults.trace import Entry, Trace
+from faults.wire import Message, chunks, close, read_body, read_head, read_message
+
+_GONE = (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, TimeoutError)
+
+
+class CutError(Exception):
+    """The connection to the operator was ended on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The real server; `context` None speaks plain HTTP."""
+
+    url: str
+    context: ssl.SSLContext | None = None
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a connection."""
+        url = urlsplit(self.url)
+        assert url.hostname is not None
+        return await asyncio.open_connection(url.hostname, url.port, ssl=self.context, limit=32 * 2**20)
+
+
+class Fault(Protocol):
+    """What is done to a request."""
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in case names and traces."""
+        ...
+
+    async def act(self, exchange: "Exchange") -> None:
+        """Answer the request, or not, in the fault's own way."""
+        ...
+
+
+class Plan(Protocol):
+    """Says what is done to what."""
+
+    def fault_of(self, target: Target) -> Fault | None:
+        """Return what is done to this request."""
+        ...
+
+    def event_fault_of(self, target: Target) -> EventFault | None:
+        """Return what is done to this event of a watch."""
+        ...
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request on its way, and what a fault may do with it."""
+
+    proxy: "Proxy"
+    request: Message
+    target: Target
+    entry: Entry
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def forward(self) -> Message:
+        """Send the request to the server and return its whole answer."""
+        return await self.proxy.ask(self.request, self.entry)
+
+    async def deliver(self, answer: Message) -> None:
+        """Send an answer to the operator."""
+        self.writer.write(answer.rendered())
+        await self.writer.drain()
+        self.entry.delivered = True
+
+    async def pass_on(self) -> None:
+        """Do what a proxy does: a watch as a stream, anything else whole."""
+        if self.target.meaning.verb == "watch":
+            await self._pass_stream()
+        else:
+            await self.deliver(await self.forward())
+
+    def cut(self, *, reset: bool) -> None:
+        """End the connection to the operator.
+
+        Raises:
+            CutError: Always: nothing more can be done with this exchange.
+        """
+        close(self.writer, reset=reset)
+        raise CutError
+
+    async def until_client_leaves(self) -> None:
+        """Wait until the operator closes the connection: while it waits for an answer it sends nothing."""
+        with contextlib.suppress(*_GONE):
+            await self.reader.read(1)
+
+    async def _pass_stream(self) -> None:
+        reader, writer = await self.proxy.upstream.connect()
+        leaving = asyncio.create_task(self.until_client_leaves())
+        try:
+            writer.write(self.request.rendered())
+            head = await read_head(reader)
+            self.entry.code = head.status
+            if not head.is_chunked:
+                await self.deliver(Message(head.first_line, head.fields, await read_body(reader, head)))
+                return
+            self.writer.write(head.head("transfer-encoding: chunked"))
+            await self.writer.drain()
+            stream = Stream(self.target.meaning.resource, self.writer, self.proxy)
+            passing = asyncio.create_task(stream.pass_events(chunks(reader)))
+            await asyncio.wait({passing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not passing.done():
+                passing.cancel()
+                await asyncio.wait({passing})
+            elif cut := passing.result():
+                self.cut(reset=cut == "reset")
+            else:
+                self.entry.delivered = True
+        finally:
+            leaving.cancel()
+            await asyncio.wait({leaving})
+            writer.transport.abort()
+
+
+@dataclass(slots=True)
+class Proxy:
+    """The proxy for one run.
+
+    Attributes:
+        upstream: The real server.
+        plan: What is done to which request; may be replaced at any time.
+        trace: What passed.
+        url: Where it listens.
+        under_way: Requests that are not done with, watches left out: late writes among them.
+    """
+
+    upstream: Upstream
+    plan: Plan
+    trace: Trace = field(default_factory=Trace)
+    url: str = ""
+    under_way: int = 0
+    numbering: Numbering = field(default_factory=Numbering)
+    tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection of the operator's."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.add(task)
+        try:
+            while True:
+                await self._serve_one(await read_message(reader), reader, writer)
+        except (*_GONE, CutError, asyncio.CancelledError):
+            pass  # either side went, a fault cut it, or the run is over
+        finally:
+            self.tasks.discard(task)
+            if not writer.is_closing():
+                writer.transport.abort()
+
+    async def _serve_one(self, request: Message, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        target = self.numbering.next(meaning_of(request.first_line, request.body))
+        exchange = Exchange(self, request, target, self.trace.begin(target), reader, writer)
+        fault = self.plan.fault_of(target)
+        counts = target.meaning.verb != "watch"
+        self.under_way += counts
+        try:
+            if fault is None:
+                await exchange.pass_on()
+            else:
+                exchange.entry.fault = fault.name
+                await fault.act(exchange)
+        finally:
+            self.under_way -= counts
+
+    async def ask(self, request: Message, entry: Entry) -> Message:
+        """Ask the server on a connection of its own, and note the answer in `entry`."""
+        reader, writer = await self.upstream.connect()
+        try:
+            writer.write(request.rendered())
+            answer = await read_message(reader)
+        finally:
+            writer.transport.abort()
+        entry.code = answer.status
+        if entry.target.meaning.is_write:
+            entry.answer = _evidence(answer.body)
+        return answer
+
+
+def _evidence(body: bytes) -> dict[str, Any]:
+    """Return what the oracle needs of an answer to a write; never the data of a Secret."""
+    decoded = orjson.loads(body)
+    metadata = decoded.get("metadata") or {}
+    if decoded.get("kind") == "Status":  # what is left to say of an object that is gone
+        metadata = decoded.get("details") or {}
+    evidence = {name: metadata[name] for name in ("name", "uid", "resourceVersion") if name in metadata}
+    return evidence | ({"status": decoded.get("status", {})} if decoded.get("kind") == "MPIJob" else {})
+
+
+@contextlib.asynccontextmanager
+async def fault_proxy(upstream: Upstream, plan: Plan, context: ssl.SSLContext | None = None) -> AsyncIterator[Proxy]:
+    """Serve on a free port of loopback, with TLS when given a context."""
+    proxy = Proxy(upstream, plan)
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]] = proxy.serve
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context, limit=32 * 2**20)
+    host, port = listener.sockets[0].getsockname()[:2]
+    proxy.url = f"{'http' if context is None else 'https'}://{host}:{port}"
+    try:
+        yield proxy
+    finally:
+        listener.close()
+        tasks = list(proxy.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await listener.wait_closed()

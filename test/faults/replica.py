@@ -1,0 +1,165 @@
+"""The operator as a process of its own, restarted when it ends as a kubelet would."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from demonstration.cluster import ROOT
+
+RESTART_SECONDS = 0.3
+STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the operator is started.
+
+    Attributes:
+        server: URL of the API server, or of what stands in for it.
+        authority: PEM of who signed its certificate.
+        token: Bearer token.
+        namespace: Whose jobs it looks after, and where its lease is.
+        folder: Where its kubeconfig, token and logs go.
+        flags: More flags, after the usual ones.
+        lease_seconds: Lease duration; the other times of the lease follow from it.
+        environment: More environment variables.
+    """
+
+    server: str
+    authority: str = field(repr=False)
+    token: str = field(repr=False)
+    namespace: str
+    folder: Path
+    flags: Sequence[str] = ()
+    lease_seconds: int = 2
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Replica:
+    """One replica: processes that follow one another.
+
+    Attributes:
+        exits: The exit codes so far of processes that ended by themselves; negative is a signal.
+        health_port: Where it serves /readyz.
+    """
+
+    def __init__(self, launch: Launch, name: str = "operator") -> None:
+        self._launch = launch
+        self.log = launch.folder / f"{name}.log"
+        self.token_file = launch.folder / f"{name}.token"
+        self._kubeconfig = launch.folder / f"{name}.kubeconfig"
+        self.health_port = free_port()
+        self.exits: list[int] = []
+        self.process: asyncio.subprocess.Process | None = None
+        self._supervising: asyncio.Task[None] | None = None
+        self._write_files()
+
+    async def start(self) -> None:
+        """Start it, and again whenever it ends."""
+        self.process = await self._spawn()
+        self._supervising = asyncio.create_task(self._supervise())
+
+    async def stop(self) -> None:
+        """End it in order; by force when that takes too long, which then is an exit of its own."""
+        if self._supervising is not None:
+            self._supervising.cancel()
+            await asyncio.wait({self._supervising})
+        if self.process is None or self.process.returncode is not None:
+            return
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self.process.wait(), STOP_SECONDS)
+        except TimeoutError:
+            self.process.kill()
+            await self.process.wait()
+            self.exits.append(-signal.SIGKILL)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process that runs now; one that has just ended needs none."""
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+    async def is_ready(self) -> bool:
+        """Tell whether /readyz says so."""
+        try:
+            async with asyncio.timeout(3):
+                reader, writer = await asyncio.open_connection("127.0.0.1", self.health_port)
+                writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                answer = await reader.readline()
+                writer.transport.abort()
+        except (OSError, TimeoutError):
+            return False
+        return b" 200 " in answer
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """Return what it logged; a line that is no JSON (a traceback, say) as `{"raw": line}`."""
+        return [_parsed(line) for line in self.log.read_text(encoding="utf-8").splitlines()] if self.log.exists() else []
+
+    async def _supervise(self) -> None:
+        while True:
+            assert self.process is not None
+            self.exits.append(await self.process.wait())
+            await asyncio.sleep(RESTART_SECONDS)
+            self.process = await self._spawn()
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        launch = self._launch
+        arguments = [
+            f"--kubeConfig={self._kubeconfig}",
+            f"--health-port={self.health_port}",
+            f"--namespace={launch.namespace}",
+            f"--lock-namespace={launch.namespace}",
+            "--log-format=json",
+            f"--lease-duration={launch.lease_seconds}s",
+            f"--renew-deadline={launch.lease_seconds * 750}ms",
+            f"--retry-period={launch.lease_seconds * 200}ms",
+            *launch.flags,
+        ]
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src"), **launch.environment}
+        with self.log.open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "mpiop", *arguments, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def _write_files(self) -> None:
+        self._launch.folder.mkdir(parents=True, exist_ok=True)
+        self.log.unlink(missing_ok=True)
+        self.token_file.write_text(self._launch.token, encoding="ascii")
+        authority = self._launch.folder / "ca.crt"
+        authority.write_text(self._launch.authority, encoding="ascii")
+        cluster = {"server": self._launch.server, "certificate-authority": str(authority)}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "proxy", "cluster": cluster}],
+            "users": [{"name": "operator", "user": {"tokenFile": str(self.token_file)}}],
+            "contexts": [{"name": "faults", "context": {"cluster": "proxy", "user": "operator"}}],
+            "current-context": "faults",
+        }
+        self._kubeconfig.write_text(json.dumps(content), encoding="utf-8")
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
+        parsed: Any = json.loads(line)
+    except ValueError:
+        return {"raw": line}
+    return parsed if isinstance(parsed, dict) else {"raw": line}

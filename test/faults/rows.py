@@ -1,0 +1,154 @@
+"""The rows of the fault matrix that the proxy enumerates: each a function from the faultless lives to cases."""
+
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from faults.case import Case
+from faults.enumeration import Act, Lives, is_event, is_request, is_write, is_write_of_jobs, targets, with_events, with_requests
+from faults.event_faults import CutLine, CutStream, ErrorEvent
+from faults.meaning import Meaning, Target
+from faults.oracle import Allowance
+from faults.plans import ALWAYS, Faults, Several
+from faults.proxy import Exchange
+from faults.request_faults import GARBLINGS, CutAfter, CutBefore, Garble, Hang, Refuse
+from faults.run import Run
+from mpiop.kube.objects import Key
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, Resource
+
+KILLED = Allowance(exits=frozenset({-signal.SIGKILL}))
+_RESOURCES: dict[str, Resource] = {resource.plural: resource for resource in (CONFIG_MAPS, JOBS, MPIJOBS, PODS)}
+_FOLLOWED = (*_RESOURCES, "services")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the matrix: its number, what goes wrong, and the cases."""
+
+    number: str
+    title: str
+    cases: Callable[[Lives], Iterable[Case]]
+
+
+def f8(lives: Lives) -> Iterator[Case]:
+    """Each request is refused once as if the server were broken."""
+    return with_requests("F8", targets(lives, is_request), (Refuse(500), Refuse(503)))
+
+
+def f9(lives: Lives) -> Iterator[Case]:
+    """Each request is told to come back later, once and ten times."""
+    found = list(targets(lives, is_request))
+    yield from with_requests("F9", found, [Refuse(429, 1)])
+    writes = [(life, target) for life, target in found if target.meaning.is_write and target.ordinal == 1]
+    yield from with_requests("F9", writes, [Refuse(429, 1)], times=10)
+
+
+def f10(lives: Lives) -> Iterator[Case]:
+    """Each request hangs; a watch that does not even begin is found by its silence, which takes longer."""
+    found = targets(lives, lambda target: is_request(target) and target.meaning.verb != "watch")
+    return with_requests("F10", found, [Hang()])
+
+
+def f11(lives: Lives) -> Iterator[Case]:
+    """Each patch and update is answered with a conflict: one made up, and one that is real since the object was edited in between."""
+    found = list(targets(lives, lambda target: target.meaning.verb in {"patch", "update"} and target.meaning.resource != "events"))
+    yield from with_requests("F11", found, [Refuse(409)])
+    edited = [(life, target) for life, target in found if target.meaning.resource in _RESOURCES]
+    yield from with_requests("F11", edited, [Act("edited", _edit)])
+
+
+async def _edit(run: Run, exchange: Exchange) -> None:
+    """Change the object that the request is about to change, in the driver's name."""
+    meaning = exchange.target.meaning
+    body = {"metadata": {"annotations": {"example.org/edited": str(exchange.target.ordinal)}}}
+    await run.ground.client.patch(_RESOURCES[meaning.resource], Key(run.namespace, meaning.name), body)
+
+
+def f12(lives: Lives) -> Iterator[Case]:
+    """Each write is cut off before the server sees it."""
+    return with_requests("F12", targets(lives, is_write), [CutBefore(reset=True)])
+
+
+def f13(lives: Lives) -> Iterator[Case]:
+    """Each write takes effect, and its answer is lost."""
+    return with_requests("F13", targets(lives, is_write), (CutAfter(reset=True), CutAfter(reset=False)))
+
+
+def f15(lives: Lives) -> Iterator[Case]:
+    """Each first list comes garbled; watch-lists are refused, so that there are lists."""
+    del lives
+    for resource in _FOLLOWED:
+        for name in GARBLINGS:
+            target = Target(Meaning("list", resource))
+            yield Case("F15", "succeed", f"{target}/{name}", _garbled(target, Garble(name)))
+
+
+def _garbled(target: Target, fault: Garble) -> Callable[[Run], Several]:
+    def plan(_run: Run) -> Several:
+        refused = Faults(verbs=frozenset({"watch"}), resources=frozenset({target.meaning.resource}), requests=Refuse(400))
+        return Several([refused, Faults(target=target, requests=fault)])
+
+    return plan
+
+
+def f17(lives: Lives) -> Iterator[Case]:
+    """Each request is unauthorized once; and for two seconds all are."""
+    yield from with_requests("F17", targets(lives, is_request), [Refuse(401)])
+    for life in lives:
+        target = Target(Meaning("create", "pods", "", "pi-worker-0"))
+        yield Case("F17", life, f"{target}/all-401", _all_unauthorized)
+
+
+def _all_unauthorized(_run: Run) -> Faults:
+    return Faults(resources=frozenset({*_FOLLOWED, "secrets"}), requests=Refuse(401), times=20)
+
+
+def f19(lives: Lives) -> Iterator[Case]:
+    """Each watch is cut after each event."""
+    return with_events("F19", targets(lives, is_event), (CutStream("close"), CutStream("reset")))
+
+
+def f20(lives: Lives) -> Iterator[Case]:
+    """Each watch is cut in the middle of each event, inside a character where there is one."""
+    return with_events("F20", targets(lives, is_event), [CutLine()])
+
+
+def f21(lives: Lives) -> Iterator[Case]:
+    """Each watch ends with an ERROR event in the place of its first events."""
+    errors = [
+        ErrorEvent(410, "Expired"),
+        ErrorEvent(429, "TooManyRequests"),
+        ErrorEvent(500, "InternalError"),
+        ErrorEvent(403, "Forbidden"),
+    ]
+    found = targets(lives, lambda target: is_event(target) and target.ordinal <= 2)
+    return with_events("F21", found, [*errors, ErrorEvent(0, is_bare=True)])
+
+
+def f32(lives: Lives) -> Iterator[Case]:
+    """The operator is killed at each write: once it took effect, and once the answer was delivered too."""
+    faults = [Act("killed-undelivered", _kill, "after"), Act("killed-delivered", _kill, "delivered")]
+    return with_requests("F32", targets(lives, is_write_of_jobs), faults, allowance=KILLED)
+
+
+async def _kill(run: Run, exchange: Exchange) -> None:
+    del exchange
+    for replica in run.replicas:
+        replica.signal(signal.SIGKILL)
+
+
+ENUMERATED = (
+    Row("F8", "each request answered 500, 503", f8),
+    Row("F9", "each request answered 429 with Retry-After, once; each write ten times", f9),
+    Row("F10", "each request hangs", f10),
+    Row("F11", "each update conflicts, made up and real", f11),
+    Row("F12", "each write reset before the server sees it", f12),
+    Row("F13", "each write takes effect, its answer is lost (RST, FIN)", f13),
+    Row("F15", "each list garbled in five ways", f15),
+    Row("F17", "each request answered 401; all for a while", f17),
+    Row("F19", "each watch cut after each event (FIN, RST)", f19),
+    Row("F20", "each watch cut inside each event", f20),
+    Row("F21", "ERROR events 410, 429, 500, 403 and without a code", f21),
+    Row("F32", "killed at each write, answer delivered or not", f32),
+)
+__all__ = ["ALWAYS", "ENUMERATED", "KILLED", "Row"]

@@ -1,0 +1,159 @@
+"""One run: a namespace, a proxy, one or more replicas of the operator, and a kubelet that is played by the driver."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from faults.ground import Ground
+from faults.proxy import Plan, Proxy, fault_proxy
+from faults.replica import Launch, Replica
+from faults.state import BYSTANDER, JOB, State, objects, read_state, role
+from mpiop.kube.errors import KubeError
+from mpiop.kube.objects import Key, Object, is_terminating, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, SECRETS, Resource
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+LOOK_SECONDS = 0.1
+# Whom no run may touch: they carry the operator's label and the job's names as far as others may.
+_LABELS = {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": JOB}
+
+
+class NotSeenError(AssertionError):
+    """What a run waits for did not come."""
+
+
+@dataclass
+class Run:
+    """What a life and a fault may use.
+
+    Attributes:
+        ground: What is shared.
+        namespace: The run's own.
+        proxy: Between the operator and the API server.
+        replicas: The operator's processes.
+        launcher_ends: Phase that the launcher's pod ends with as soon as it is set.
+        deadline: Loop time at which waiting ends.
+    """
+
+    ground: Ground
+    namespace: str
+    proxy: Proxy
+    deadline: float
+    replicas: list[Replica] = field(default_factory=list[Replica])
+    launcher_ends: str = ""
+    bystanders: list[Object] = field(default_factory=list[Object])
+
+    @property
+    def key(self) -> Key:
+        """Return the key of the run's MPIJob."""
+        return Key(self.namespace, JOB)
+
+    async def job(self) -> Object:
+        """Return the MPIJob as it is now."""
+        return await self.ground.client.get(MPIJOBS, self.key)
+
+    async def state(self) -> State:
+        """Return what is in the namespace."""
+        return await read_state(self.ground.client, self.namespace)
+
+    async def until(self, what: str, is_seen: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until `is_seen`, whatever happens to single requests.
+
+        Raises:
+            NotSeenError: The run's time was over before.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            with contextlib.suppress(KubeError):
+                if await is_seen():
+                    return
+            if loop.time() > self.deadline:
+                raise NotSeenError(f"never seen: {what}")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def play_kubelet(self) -> None:
+        """Let pods run, and the launcher's end as told, until cancelled."""
+        while True:
+            with contextlib.suppress(KubeError):
+                for pod in await objects(self.ground.client, PODS, self.namespace, newest=False):
+                    if not is_terminating(pod) and not pod["metadata"]["name"].startswith(BYSTANDER):
+                        await self._play_pod(pod)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _play_pod(self, pod: Object) -> None:
+        phase = pod.get("status", {}).get("phase")
+        is_ended = phase in {"Succeeded", "Failed"}
+        wanted = self.launcher_ends if self.launcher_ends and role(pod) == "launcher" else "Running"
+        if is_ended or phase == wanted:
+            return
+        is_ready = "True" if wanted == "Running" else "False"
+        status = {"phase": wanted, "conditions": [{"type": "Ready", "status": is_ready}]}
+        key = Key(self.namespace, pod["metadata"]["name"])
+        body = {"metadata": {"uid": uid_of(pod)}, "status": status}
+        await self.ground.client.patch(PODS, key, body, subresource="status")
+
+    async def place_bystanders(self) -> None:
+        """Make objects of others, which the run must leave as they are."""
+        for resource in (CONFIG_MAPS, SECRETS):
+            body = {
+                "apiVersion": "v1",
+                "kind": resource.kind,
+                "metadata": {"namespace": self.namespace, "name": f"{BYSTANDER}-config", "labels": _LABELS},
+            }
+            self.bystanders.append(await self.ground.client.create(resource, cast("Object", body)))
+        pod: Any = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "namespace": self.namespace,
+                "name": f"{BYSTANDER}-worker-0",
+                "labels": _LABELS | {"training.kubeflow.org/job-role": "worker"},
+            },
+            "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "nothing"}]},
+        }
+        self.bystanders.append(await self.ground.client.create(PODS, pod))
+
+    def launch(self, name: str = "operator", **changes: Any) -> Replica:
+        """Return one more replica, not yet started."""
+        launch = Launch(
+            server=self.proxy.url,
+            authority=self.ground.authority,
+            token=self.ground.token,
+            namespace=self.namespace,
+            folder=self.ground.folder / self.namespace,
+            lease_seconds=self.ground.lease_seconds,
+            **changes,
+        )
+        self.replicas.append(replica := Replica(launch, name))
+        return replica
+
+
+@contextlib.asynccontextmanager
+async def new_run(ground: Ground, namespace: str, plan: Plan, seconds: float) -> AsyncIterator[Run]:
+    """Yield a run of at most `seconds` with nothing started but the proxy and the kubelet; all of it is gone afterwards."""
+    body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    await ground.client.create(NAMESPACES, body)
+    async with fault_proxy(ground.upstream, plan, ground.context) as proxy:
+        run = Run(ground, namespace, proxy, asyncio.get_running_loop().time() + seconds)
+        await run.until("the namespace to be usable", lambda: _is_usable(run))
+        await run.place_bystanders()
+        kubelet = asyncio.create_task(run.play_kubelet())
+        try:
+            yield run
+        finally:
+            kubelet.cancel()
+            await asyncio.wait({kubelet})
+            for replica in run.replicas:
+                await replica.stop()
+            with contextlib.suppress(KubeError):
+                made = await ground.client.get(NAMESPACES, Key("", namespace))
+                await ground.client.delete(NAMESPACES, Key("", namespace), uid=uid_of(made))
+
+
+async def _is_usable(run: Run) -> bool:
+    """Tell whether pods can be made: their service account is made a little after the namespace."""
+    accounts = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+    await run.ground.client.get(accounts, Key(run.namespace, "default"))
+    return True

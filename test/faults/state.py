@@ -1,0 +1,79 @@
+"""The end state of a run in a form that two runs can be compared in: without UIDs, versions, times and made-up suffixes."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+from mpiop.kube.client import Client
+from mpiop.kube.objects import Object
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource, Selection
+
+JOB = "pi"
+CHILDREN = (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS)
+ROLE = "training.kubeflow.org/job-role"
+BYSTANDER = "bystander"
+State = dict[str, Any]
+
+
+async def objects(client: Client, resource: Resource, namespace: str, *, newest: bool = True) -> list[Object]:
+    """Return the objects of a resource in a namespace, the cluster's own left out; not `newest` costs the server less."""
+    page = await client.list_page(Selection(resource, namespace), resource_version="" if newest else "0")
+    return [each for each in page["items"] if each["metadata"]["name"] != "kube-root-ca.crt"]
+
+
+async def read_state(client: Client, namespace: str) -> State:
+    """Return what is in the namespace of a run."""
+    lists = await asyncio.gather(*(objects(client, resource, namespace) for resource in (MPIJOBS, *CHILDREN)))
+    state: State = {}
+    for resource, found in zip((MPIJOBS, *CHILDREN), lists, strict=True):
+        for obj in found:
+            name = obj["metadata"]["name"]
+            if name.startswith(BYSTANDER):
+                continue
+            if resource is PODS and role(obj) == "launcher":
+                name = "launcher"
+            state[f"{resource.plural}/{name}"] = _summary(resource, cast("Mapping[str, Any]", obj))
+    return state
+
+
+def role(pod: Object) -> str:
+    """Return worker or launcher."""
+    return pod["metadata"].get("labels", {}).get(ROLE, "")
+
+
+def conditions(obj: Mapping[str, Any]) -> dict[str, str]:
+    """Return the conditions that an object has, type to status."""
+    return {each["type"]: each["status"] for each in obj.get("status", {}).get("conditions") or ()}
+
+
+def _summary(resource: Resource, obj: Mapping[str, Any]) -> Any:
+    status = obj.get("status") or {}
+    owned = [[owner["kind"], owner["name"]] for owner in obj["metadata"].get("ownerReferences", [])]
+    common = {"owners": owned, "labels": sorted(obj["metadata"].get("labels") or {})}
+    if resource is MPIJOBS:
+        reasons = {each["type"]: [each["status"], each["reason"]] for each in status.get("conditions") or ()}
+        return {
+            "conditions": reasons,
+            "replicas": status.get("replicaStatuses"),
+            "started": "startTime" in status,
+            "completed": "completionTime" in status,
+        }
+    if resource is PODS:
+        return common | {"phase": status.get("phase")}
+    if resource is JOBS:
+        return common | {"conditions": conditions(obj), "suspend": obj["spec"].get("suspend", False)}
+    if resource is CONFIG_MAPS:
+        namespace = obj["metadata"]["namespace"]
+        return common | {"data": {key: text.replace(f".{namespace}.", ".NAMESPACE.") for key, text in (obj.get("data") or {}).items()}}
+    if resource is SECRETS:
+        return common | {"keys": sorted(obj.get("data") or {}), "type": obj.get("type")}
+    return common | {"selector": obj["spec"].get("selector")}
+
+
+def difference(wanted: State, found: State) -> list[str]:
+    """Return what differs, a line each."""
+    return [
+        f"{name}: {found.get(name, 'absent')} instead of {wanted.get(name, 'absent')}"
+        for name in sorted(wanted.keys() | found.keys())
+        if wanted.get(name) != found.get(name)
+    ]

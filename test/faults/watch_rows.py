@@ -1,0 +1,110 @@
+"""Rows about watches: refused, expired, silent, late, with gaps and doubles; and about writes that arrive late."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from faults.case import Case
+from faults.enumeration import Lives, is_event, is_write_of_jobs, targets, with_events, with_requests
+from faults.event_faults import CutStream, Duplicate, EditBookmark, Gap, Lag, Silence
+from faults.meaning import Meaning, Target
+from faults.oracle import Allowance
+from faults.plans import ALWAYS, Faults, Several
+from faults.request_faults import Late, Refuse
+from faults.rows import Row
+from faults.run import Run
+
+FOLLOWED = ("configmaps", "jobs", "mpijobs", "pods", "services")
+
+
+def f6(lives: Lives) -> Iterator[Case]:
+    """Each watch is told three times to come back later, at its first and at its second beginning: it does, and nothing is listed."""
+    del lives
+    for resource in FOLLOWED:
+        for begin in (1, 2):
+            target = Target(Meaning("watch", resource), begin)
+            plan = _at_beginning(target, Refuse(429, 1), times=3)
+            yield Case("F6", "succeed", f"{target}/429-after-1 x3", plan, check=_listed_nothing)
+
+
+def f7(lives: Lives) -> Iterator[Case]:
+    """The second watch of each resource is answered 410, after the first was cut."""
+    del lives
+    for resource in FOLLOWED:
+        target = Target(Meaning("watch", resource), 2)
+        yield Case("F7", "succeed", f"{target}/410", _at_beginning(target, Refuse(410), times=1))
+
+
+def _at_beginning(target: Target, fault: Refuse, *, times: int) -> Callable[[Run], Several]:
+    def plan(_run: Run) -> Several:
+        cut = Faults(target=Target(Meaning("event", target.meaning.resource)), events=CutStream("close"))
+        plans = [Faults(target=target, requests=fault, times=times)]
+        return Several([cut, *plans] if target.ordinal > 1 else plans)
+
+    return plan
+
+
+def _listed_nothing(run: Run) -> list[str]:
+    return [f"a list was not needed: {entry}" for entry in run.proxy.trace.entries if entry.target.meaning.verb == "list"]
+
+
+def f14(lives: Lives) -> Iterator[Case]:
+    """Each write reaches the server 30 s after the operator gave it up; a pod made so is one too many, and taken away again."""
+    for case in with_requests("F14", targets(lives, is_write_of_jobs), [Late()], seconds=150.0):
+        pod = case.what.partition(" #")[0].partition("/")[2]
+        effects = frozenset({f"create pods/{pod}", f"delete pods/{pod}"}) if case.what.startswith("create pods/") else frozenset[str]()
+        yield replace(case, allowance=Allowance(effects=effects))
+
+
+def f22(lives: Lives) -> Iterator[Case]:
+    """Each watch falls silent without an end; it is given up after 150 s."""
+    found = ((life, target) for life, target in targets(lives, is_event) if target.ordinal == 1)
+    return (replace(case, seconds=260.0) for case in with_events("F22", found, [Silence()]))
+
+
+def f23(lives: Lives) -> Iterator[Case]:
+    """One resource's watch lags behind the others."""
+    for seconds in (5.0, 15.0):
+        for resource in FOLLOWED:
+            for life in lives:
+                plan = _all_events(resource, Lag(seconds))
+                yield Case("F23", life, f"event {resource}/lag-{seconds:g}", plan, seconds=240.0)
+
+
+def f25(lives: Lives) -> Iterator[Case]:
+    """From each event on, a second of events is never seen: only the list that follows shows what became of things."""
+    return with_events("F25", targets(lives, is_event), [Gap()])
+
+
+def f26(lives: Lives) -> Iterator[Case]:
+    """No bookmark says that the initial events are over; lists are used after a minute."""
+    del lives
+    for how in ("none", "plain", "false"):
+        plan = _every_bookmark(EditBookmark(how))
+        yield Case("F26", "succeed", f"bookmark/{how}", plan, seconds=180.0)
+
+
+def f27(lives: Lives) -> Iterator[Case]:
+    """Every event of a resource comes twice."""
+    for resource in FOLLOWED:
+        for life in lives:
+            yield Case("F27", life, f"event {resource}/duplicate", _all_events(resource, Duplicate()))
+
+
+def _all_events(resource: str, fault: Lag | Duplicate) -> Callable[[Run], Faults]:
+    return lambda _run: Faults(verbs=frozenset({"event"}), resources=frozenset({resource}), events=fault, times=ALWAYS)
+
+
+def _every_bookmark(fault: EditBookmark) -> Callable[[Run], Faults]:
+    return lambda _run: Faults(verbs=frozenset({"bookmark"}), events=fault, times=ALWAYS)
+
+
+WATCHES = (
+    Row("F6", "each watch answered 429 with Retry-After three times", f6),
+    Row("F7", "each watch answered 410 when it begins again", f7),
+    Row("F14", "each write reaches the server 30 s late", f14),
+    Row("F22", "each watch falls silent", f22),
+    Row("F23", "the watch of one resource lags 5 s and 15 s", f23),
+    Row("F25", "a second of events is never seen, from each event on", f25),
+    Row("F26", "no bookmarks, or without their annotation, or with another", f26),
+    Row("F27", "every event of a resource twice", f27),
+)

@@ -1,0 +1,140 @@
+"""The operator's flags: those of the reference, with the defaults that the contract names."""
+
+from dataclasses import fields
+
+import pytest
+
+from mpiop import __version__
+from mpiop.cli.flags import GROUPS, SSH_KEY_TYPES, Command, help_text, parse_command
+from mpiop.cli.goflags import FlagError
+from mpiop.controller.ssh_keys import KEY_TYPES
+from mpiop.options import Options
+
+
+def parsed(*arguments: str, **environment: str) -> Command:
+    return parse_command(arguments, environment)
+
+
+def test_without_flags_the_options_are_the_defaults() -> None:
+    assert parsed() == Command(answer="", options=Options(), ignored=[])
+
+
+REFERENCE_FLAGS = [
+    ("--master=https://api:6443", "master", "https://api:6443"),
+    ("--kubeConfig=/etc/kube", "kubeconfig", "/etc/kube"),
+    ("--namespace=team", "namespace", "team"),
+    ("--threadiness=8", "threadiness", 8),
+    ("--monitoring-port=8081", "monitoring_port", 8081),
+    ("--gang-scheduling=volcano", "gang_scheduling", "volcano"),
+    ("--lock-namespace=kubeflow", "lock_namespace", "kubeflow"),
+    ("--kube-api-qps=50", "kube_api_qps", 50.0),
+    ("--kube-api-burst=100", "kube_api_burst", 100),
+    ("--controller-queue-rate-limit=20", "queue_rate_limit", 20.0),
+    ("--controller-queue-burst=200", "queue_burst", 200),
+    ("--cluster-domain=cluster.local", "cluster_domain", "cluster.local"),
+]
+NEW_FLAGS = [
+    ("--kube-config=/etc/kube", "kubeconfig", "/etc/kube"),
+    ("--kubeconfig=/etc/kube", "kubeconfig", "/etc/kube"),
+    ("--lease-name=other", "lease_name", "other"),
+    ("--lease-duration=2s", "lease_duration_seconds", 2.0),
+    ("--renew-deadline=1500ms", "renew_deadline_seconds", 1.5),
+    ("--retry-period=500ms", "retry_period_seconds", 0.5),
+    ("--health-port=0", "health_port", 0),
+    ("--log-format=json", "log_format", "json"),
+    ("--log-level=warning", "log_level", "warning"),
+    ("--ssh-key-type=rsa-3072", "ssh_key_type", "rsa-3072"),
+]
+
+
+@pytest.mark.parametrize(("argument", "option", "value"), REFERENCE_FLAGS + NEW_FLAGS)
+@pytest.mark.parametrize("dashes", ["-", "--"])
+@pytest.mark.parametrize("is_joined", [True, False], ids=["joined", "apart"])
+def test_a_flag_sets_its_option_and_no_other(argument: str, option: str, value: object, dashes: str, *, is_joined: bool) -> None:
+    name, _, text = argument.removeprefix("--").partition("=")
+    arguments = [f"{dashes}{name}={text}"] if is_joined else [f"{dashes}{name}", text]
+    options = parsed(*arguments).options
+    changed = {field.name: getattr(options, field.name) for field in fields(Options) if getattr(options, field.name) != field.default}
+    assert changed == {option: value}
+
+
+def test_every_option_has_a_flag() -> None:
+    settings = [setting for group in GROUPS.values() for setting in group]
+    assert sorted(setting.option for setting in settings) == sorted(field.name for field in fields(Options))
+
+
+def test_the_namespace_comes_from_the_environment_unless_a_flag_says_otherwise() -> None:
+    assert parsed(KUBEFLOW_NAMESPACE="team").options.namespace == "team"
+    assert parsed("--namespace=other", KUBEFLOW_NAMESPACE="team").options.namespace == "other"
+    assert not parsed("--namespace=", KUBEFLOW_NAMESPACE="team").options.namespace
+
+
+def test_the_arguments_of_the_reference_s_own_manifest_are_accepted() -> None:
+    command = parsed("-alsologtostderr", "--lock-namespace=mpi-operator", "-logtostderr=true", "-stderrthreshold", "INFO", "-vmodule=x=2")
+    assert command.options == Options(lock_namespace="mpi-operator")
+    assert command.ignored == ["stderrthreshold", "vmodule", "alsologtostderr", "logtostderr"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "level"),
+    [
+        (["-v=2"], "info"),
+        (["-v=4"], "debug"),
+        (["--v", "10"], "debug"),
+        (["-v=4", "--log-level=error"], "debug"),
+        (["-v=1", "--log-level=error"], "error"),
+    ],
+)
+def test_klog_s_verbosity_becomes_a_level(arguments: list[str], level: str) -> None:
+    assert parsed(*arguments).options.log_level == level
+
+
+@pytest.mark.parametrize(
+    ("argument", "complaint"),
+    [
+        ("--threadiness=0", "flag --threadiness cannot be '0': it must be at least 1"),
+        ("--controller-queue-rate-limit=0", "flag --controller-queue-rate-limit cannot be '0'"),
+        ("--controller-queue-burst=0", "flag --controller-queue-burst cannot be '0'"),
+        ("--kube-api-qps=-1", "flag --kube-api-qps cannot be '-1'"),
+        ("--monitoring-port=http", "flag --monitoring-port cannot be 'http'"),
+        ("--lease-duration=15", "flag --lease-duration cannot be '15': a duration with its unit"),
+        ("--log-level=loud", "flag --log-level cannot be 'loud': it is one of debug, info, warning, error"),
+        ("--treadiness=2", "there is no flag --treadiness; did you mean --threadiness?"),
+        ("--kube-confg=x", "there is no flag --kube-confg; did you mean --kube-config?"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(argument: str, complaint: str) -> None:
+    with pytest.raises(FlagError) as caught:
+        parsed(argument)
+    assert str(caught.value).startswith(complaint)
+
+
+def test_the_key_types_are_those_that_can_be_made() -> None:
+    assert SSH_KEY_TYPES == KEY_TYPES
+
+
+@pytest.mark.parametrize("argument", ["--version", "-version", "--version=true"])
+def test_version(argument: str) -> None:
+    assert parsed(argument).answer == f"mpiop {__version__}" == "mpiop 0.1.0"
+
+
+def test_version_can_be_declined() -> None:
+    assert not parsed("--version=false").answer
+
+
+@pytest.mark.parametrize("argument", ["--help", "-h", "-help"])
+def test_help_names_every_flag_with_its_default(argument: str) -> None:
+    text = parsed(argument).answer
+    assert text == help_text()
+    for group, settings in GROUPS.items():
+        assert f"\n{group}:\n" in text
+        for setting in settings:
+            assert f"  --{setting.flag.names[0]}=" in text
+    assert (
+        "--lease-duration=DURATION\n        How long the other replicas wait for a leader that went silent; whole seconds (default: 15s)"
+        in text
+    )
+    assert "(default: $KUBEFLOW_NAMESPACE, else all namespaces)" in text
+    assert "\n  -v=N\n" in text
+    assert "\n  --version\n" in text
+    assert max(map(len, text.splitlines())) <= 140

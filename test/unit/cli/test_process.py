@@ -1,0 +1,249 @@
+"""The process: a signal stops it in order, a failure ends it at once and non-zero."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mpiop.cli.process import _log_failure, run_until_stopped, stdout_descriptor
+from mpiop.kube.errors import ConfigError, TransportError
+from mpiop.leaderelection import LeaseLostError
+from mpiop.server import ServerError
+
+pytestmark = pytest.mark.real_time
+
+
+@pytest.fixture(autouse=True)
+def signals_as_before() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_work_that_ends_by_itself_is_exit_code_0() -> None:
+    async def work() -> None:
+        await asyncio.sleep(0)
+
+    assert run_until_stopped(work) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_F33_a_signal_cancels_the_work_and_waits_for_its_end(number: signal.Signals) -> None:
+    told = []
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), number)
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            told.append("ended in order")
+
+    assert run_until_stopped(work) == 0
+    assert told == ["ended in order"]
+
+
+def test_F38_without_standard_output_there_is_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert stdout_descriptor() is None
+
+
+def test_standard_output_has_its_descriptor(capfd: pytest.CaptureFixture[str]) -> None:
+    with capfd.disabled():
+        assert stdout_descriptor() == sys.stdout.fileno()
+
+
+@pytest.mark.parametrize(
+    ("failure", "phrases", "has_traceback"),
+    [
+        pytest.param(LeaseLostError("Lease a/b is lost: why"), ["leadership lost", "Lease a/b is lost: why"], False, id="lost lease"),
+        pytest.param(
+            ExceptionGroup("tasks", [ValueError("side effect"), ExceptionGroup("more", [LeaseLostError("Lease a/b is lost")])]),
+            ["leadership lost"],
+            False,
+            id="lost lease in a group",
+        ),
+        pytest.param(ServerError("cannot serve /metrics on port 80"), ["cannot serve /metrics on port 80"], False, id="taken port"),
+        pytest.param(
+            ExceptionGroup("tasks", [ConfigError("no kubeconfig"), TransportError("refused")]),
+            ["ConfigError: no kubeconfig", "TransportError: refused"],
+            False,
+            id="no API server",
+        ),
+        pytest.param(RuntimeError("a defect"), ["the operator failed", "RuntimeError: a defect"], True, id="a defect has a traceback"),
+    ],
+)
+def test_F36_a_failure_is_told_with_all_its_causes(
+    failure: Exception, phrases: list[str], capsys: pytest.CaptureFixture[str], *, has_traceback: bool
+) -> None:
+    try:
+        raise failure
+    except type(failure) as raised:
+        _log_failure(raised)
+    text = capsys.readouterr().out
+    for phrase in phrases:
+        assert phrase in text
+    assert ("Traceback" in text) == has_traceback
+
+
+PRELUDE = """
+import asyncio, os, signal, sys, threading, time
+from mpiop import log
+from mpiop.cli.process import run_until_stopped, stdout_descriptor
+from mpiop.leaderelection import LeaseLostError
+log.configure("json", "info", fd=stdout_descriptor())
+"""
+
+
+class Child:
+    """A process of its own that runs `run_until_stopped`."""
+
+    def __init__(self, work: str, **how: Any) -> None:
+        script = PRELUDE + textwrap.dedent(work) + "\nsys.exit(run_until_stopped(work))\n"
+        self.process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
+
+    def wait_for(self, line: str) -> None:
+        assert self.process.stdout is not None
+        for text in self.process.stdout:
+            if line in text:
+                return
+        raise AssertionError(f"{line!r} was not said")
+
+    def end(self) -> tuple[int, list[dict[str, Any]], str]:
+        """Return the exit code, the log and standard error."""
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, [json.loads(line) for line in out.splitlines()], err
+
+
+@contextlib.contextmanager
+def child(work: str) -> Iterator[Child]:
+    started = Child(work)
+    try:
+        yield started
+    finally:
+        if started.process.poll() is None:
+            started.process.kill()
+            started.process.communicate()
+
+
+def test_L64_a_lost_lease_ends_the_process_at_once_though_a_thread_hangs() -> None:
+    work = """
+        async def work():
+            asyncio.get_running_loop().run_in_executor(None, time.sleep, 600)
+            await asyncio.sleep(0.1)
+            raise ExceptionGroup("tasks", [LeaseLostError("Lease a/b is lost: b holds it now")])
+    """
+    with child(work) as process:
+        code, records, err = process.end()
+    assert code == 1
+    assert [(record["level"], record["msg"]) for record in records if record["level"] == "error"] == [("error", "leadership lost")]
+    assert not err
+
+
+def test_F36_a_part_that_dies_ends_the_process_with_one_line_and_its_traceback() -> None:
+    work = """
+        async def informer():
+            raise RuntimeError("a defect")
+        async def work():
+            async with asyncio.TaskGroup() as group:
+                group.create_task(informer())
+                await asyncio.Event().wait()
+    """
+    with child(work) as process:
+        code, records, err = process.end()
+    assert code == 1
+    (failure,) = [record for record in records if record["level"] == "error"]
+    assert failure["errors"] == ["RuntimeError: a defect"]
+    assert 'raise RuntimeError("a defect")' in failure["exception"] or "in informer" in failure["exception"]
+    assert not err
+
+
+def test_F33_sigterm_ends_it_in_order_with_code_0() -> None:
+    work = """
+        async def work():
+            print("ready", flush=True)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0.2)
+    """
+    with child(work) as process:
+        process.wait_for("ready")
+        process.process.send_signal(signal.SIGTERM)
+        code, records, err = process.end()
+    assert code == 0
+    assert [record["msg"] for record in records] == ["stopping", "stopped"]
+    assert records[0]["signal"] == "SIGTERM"
+    assert not err
+
+
+def test_a_second_signal_does_not_wait_for_the_end_of_the_work() -> None:
+    work = """
+        async def work():
+            print("ready", flush=True)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                print("ending", flush=True)
+                await asyncio.sleep(600)
+    """
+    with child(work) as process:
+        process.wait_for("ready")
+        process.process.send_signal(signal.SIGINT)
+        process.wait_for("ending")
+        process.process.send_signal(signal.SIGTERM)
+        process.process.communicate(timeout=30)
+        assert process.process.returncode == -signal.SIGTERM
+
+
+def test_F38_it_runs_with_standard_output_closed_or_broken() -> None:
+    script = PRELUDE + "async def work():\n    await asyncio.sleep(0)\nsys.exit(run_until_stopped(work))\n"
+    closed = subprocess.run(f"exec {sys.executable} -c '{script}' >&-", shell=True, capture_output=True, text=True, timeout=30, check=False)  # noqa: S602 - the shell closes it
+    assert (closed.returncode, closed.stderr) == (0, "")
+    reader, writer = os.pipe()
+    os.close(reader)
+    broken = subprocess.run([sys.executable, "-c", script], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=30, check=False)
+    os.close(writer)
+    assert (broken.returncode, broken.stderr) == (0, "")
+
+
+def test_F34_a_blocked_event_loop_is_logged_with_where_it_hangs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mpiop.cli.watchdog._BEAT_SECONDS", 0.02)
+    monkeypatch.setattr("mpiop.cli.watchdog._BLOCKED_SECONDS", 0.2)
+
+    async def work() -> None:
+        await asyncio.sleep(0.1)
+        hang_here()
+        await asyncio.sleep(0.1)
+
+    assert run_until_stopped(work) == 0
+    text = capsys.readouterr().out
+    assert text.count("event loop is blocked") == 1, "once for each time"
+    assert "in hang_here" in text
+
+
+def hang_here() -> None:
+    time.sleep(1.0)
+
+
+def test_a_loop_that_runs_is_not_called_blocked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("mpiop.cli.watchdog._BEAT_SECONDS", 0.02)
+    monkeypatch.setattr("mpiop.cli.watchdog._BLOCKED_SECONDS", 1.0)
+
+    async def work() -> None:
+        await asyncio.sleep(0.3)
+
+    assert run_until_stopped(work) == 0
+    assert "blocked" not in capsys.readouterr().out

@@ -1,0 +1,210 @@
+"""The launcher Job: the whole of one, then a row for each rule; its gate is in test_wait_for_workers."""
+
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from example_jobs import PI, with_launcher, with_workers
+from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
+from mpiop.controller.builders import BuildOptions
+from mpiop.controller.builders.launcher_job import build_launcher_job, build_launcher_template
+from mpiop.controller.builders.pod_template import has_template_restart_policy
+
+LAUNCHER = """
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: pi-launcher
+  namespace: default
+  labels:
+    app: pi
+    training.kubeflow.org/operator-name: mpi-operator
+    training.kubeflow.org/job-name: pi
+  ownerReferences:
+  - apiVersion: kubeflow.org/v2beta1
+    kind: MPIJob
+    name: pi
+    uid: 1b671a64-40d5-491e-99b0-da01ff1f3341
+    controller: true
+    blockOwnerDeletion: true
+spec:
+  podReplacementPolicy: Failed
+  suspend: false
+  template:
+    metadata:
+      labels:
+        training.kubeflow.org/operator-name: mpi-operator
+        training.kubeflow.org/job-name: pi
+        training.kubeflow.org/job-role: launcher
+        mpi_job_name: pi
+        mpi_role_type: launcher
+      annotations:
+        mpiop.kubeflow.org/ssh-config: |
+          ConnectionAttempts 10
+          Include ~/.ssh/config /etc/ssh/ssh_config
+    spec:
+      hostname: pi-launcher
+      subdomain: pi
+      restartPolicy: OnFailure
+      containers:
+      - name: launcher
+        image: example.com/pi
+        command: [mpirun, /pi]
+        env:
+        - {name: K_MPI_JOB_ROLE, value: launcher}
+        - {name: OMPI_MCA_orte_keep_fqdn_hostnames, value: "true"}
+        - {name: OMPI_MCA_orte_default_hostfile, value: /etc/mpi/hostfile}
+        - {name: OMPI_MCA_plm_rsh_args, value: -o ConnectionAttempts=10}
+        - {name: OMPI_MCA_orte_set_default_slots, value: "1"}
+        - {name: PRTE_MCA_prte_keep_fqdn_hostnames, value: "true"}
+        - {name: PRTE_MCA_prte_default_hostfile, value: /etc/mpi/hostfile}
+        - {name: PRTE_MCA_plm_ssh_args, value: -F /etc/mpi/ssh_config}
+        - {name: PRTE_MCA_prte_set_default_slots, value: "1"}
+        - {name: NVIDIA_VISIBLE_DEVICES, value: ""}
+        - {name: NVIDIA_DRIVER_CAPABILITIES, value: ""}
+        volumeMounts:
+        - {name: ssh-auth, mountPath: /root/.ssh}
+        - {name: mpi-job-config, mountPath: /etc/mpi}
+      volumes:
+      - name: ssh-auth
+        secret:
+          secretName: pi-ssh
+          defaultMode: 0600
+          items:
+          - {key: ssh-privatekey, path: id_rsa}
+          - {key: ssh-publickey, path: id_rsa.pub}
+          - {key: ssh-publickey, path: authorized_keys}
+      - name: mpi-job-config
+        projected:
+          sources:
+          - configMap:
+              name: pi-config
+              items:
+              - {key: hostfile, path: hostfile, mode: 0444}
+              - {key: discover_hosts.sh, path: discover_hosts.sh, mode: 0555}
+          - downwardAPI:
+              items:
+              - path: ssh_config
+                mode: 0444
+                fieldRef:
+                  fieldPath: metadata.annotations['mpiop.kubeflow.org/ssh-config']
+"""
+LONE = with_workers(PI, 0)
+
+
+def container(**fields: object) -> dict[str, Any]:
+    return {"name": "launcher", "image": "example.com/pi", **fields}
+
+
+def template(*containers: dict[str, Any], metadata: dict[str, Any] | None = None, **spec: object) -> dict[str, Any]:
+    return {"metadata": metadata, "spec": {"containers": list(containers) or [container()], **spec}}
+
+
+def pod_of(job: MPIJob, options: BuildOptions = BuildOptions()) -> dict[str, Any]:  # noqa: B008 - frozen
+    return build_launcher_template(job, options)
+
+
+def environment(job: MPIJob) -> list[tuple[str, Any]]:
+    return [(variable["name"], variable.get("value")) for variable in pod_of(job)["spec"]["containers"][0]["env"]]
+
+
+def test_a_launcher_word_by_word() -> None:
+    assert build_launcher_job(LONE, BuildOptions(), suspend=False) == yaml.safe_load(LAUNCHER)
+
+
+def test_a_suspended_launcher() -> None:
+    assert build_launcher_job(PI, BuildOptions(), suspend=True)["spec"]["suspend"] is True
+
+
+def test_limits_are_passed_on_zero_too() -> None:
+    policy = RunPolicy(ttl_seconds_after_finished=0, active_deadline_seconds=60, backoff_limit=3)
+    spec = build_launcher_job(replace(PI, run_policy=policy), BuildOptions(), suspend=False)["spec"]
+    assert {name: spec[name] for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")} == {
+        "ttlSecondsAfterFinished": 0,
+        "activeDeadlineSeconds": 60,
+        "backoffLimit": 3,
+    }
+
+
+def test_the_users_template_stays_as_it_was_and_no_part_of_it_is_shared() -> None:
+    text = template(
+        container(env=[{"name": "A", "value": "1"}], securityContext={"runAsUser": 1}),
+        metadata={"labels": {"a": "b"}},
+        initContainers=[{"name": "mine", "image": "example.com/mine"}],
+    )
+    before = deepcopy(text)
+    pod = pod_of(with_launcher(PI, text))
+    pod["metadata"]["labels"]["a"] = "changed"
+    pod["spec"]["containers"][0]["securityContext"]["runAsUser"] = 2
+    pod["spec"]["initContainers"][0]["name"] = "changed"
+    pod["spec"]["initContainers"][1]["securityContext"]["runAsUser"] = 3
+    assert text == before
+    assert pod["spec"]["containers"][0]["securityContext"] == {"runAsUser": 2}, "the gate's copy is its own, too"
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_the_replica_specs_restart_policy_overrides_the_templates(policy: str) -> None:
+    job = replace(PI, launcher=ReplicaSpec(1, template(restartPolicy="Always"), policy))
+    assert pod_of(job)["spec"]["restartPolicy"] == policy
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        (template(restartPolicy="Never"), True),
+        (template(restartPolicy=""), False),
+        (template(), False),
+        ({}, False),
+        ({"spec": None}, False),
+    ],
+)
+def test_a_restart_policy_in_the_template_is_noticed(text: dict[str, Any], has: bool) -> None:  # noqa: FBT001 - a column
+    assert has_template_restart_policy(ReplicaSpec(1, text, "Never")) is has
+
+
+def test_dns_policy_follows_the_host_network_and_searches_stay() -> None:
+    spec = pod_of(with_launcher(PI, template(hostNetwork=True, dnsConfig={"searches": ["corp.example.com"]})))["spec"]
+    assert spec["dnsPolicy"] == "ClusterFirstWithHostNet"
+    assert spec["dnsConfig"] == {"searches": ["corp.example.com"]}
+
+
+def test_a_launcher_that_works_keeps_its_gpus_and_is_replica_0() -> None:
+    job = replace(PI, run_launcher_as_worker=True)
+    assert not [name for name, _ in environment(job) if name.startswith("NVIDIA_")]
+    assert pod_of(job)["metadata"]["labels"]["training.kubeflow.org/replica-index"] == "0"
+
+
+def test_variables_of_the_user_win_except_for_the_gpus() -> None:
+    given = [
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+        {"name": "OMPI_MCA_plm_rsh_args", "value": "-p 2222"},
+        {"name": "A", "value": "1"},
+    ]
+    found = environment(with_launcher(PI, template(container(env=given))))
+    assert found[:3] == [("OMPI_MCA_plm_rsh_args", "-p 2222"), ("A", "1"), ("K_MPI_JOB_ROLE", "launcher")]
+    assert found[-2:] == [("NVIDIA_VISIBLE_DEVICES", ""), ("NVIDIA_DRIVER_CAPABILITIES", "")]
+    assert len({name for name, _ in found}) == len(found)
+
+
+@pytest.mark.parametrize("implementation", ["Intel", "MPICH"])
+def test_hydra_gets_its_own_variables_and_no_ssh_config(implementation: str) -> None:
+    job = replace(LONE, mpi_implementation=implementation)
+    pod = pod_of(job)
+    assert pod["metadata"]["annotations"] == {}
+    assert [list(source) for source in pod["spec"]["volumes"][1]["projected"]["sources"]] == [["configMap"]]
+    assert not [name for name, _ in environment(job) if "_MCA_" in name]
+
+
+def test_what_the_user_mounts_at_etc_mpi_stays() -> None:
+    mounts = [{"name": "mine", "mountPath": "/etc/mpi"}]
+    found = pod_of(with_launcher(LONE, template(container(volumeMounts=mounts))))["spec"]["containers"][0]["volumeMounts"]
+    assert found == [*mounts, {"name": "ssh-auth", "mountPath": "/root/.ssh"}]
+
+
+def test_gang_scheduling() -> None:
+    pod = pod_of(PI, BuildOptions(gang_scheduler="volcano"))
+    assert pod["spec"]["schedulerName"] == "volcano"
+    assert pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "pi"

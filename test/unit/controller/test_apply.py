@@ -1,0 +1,125 @@
+"""Carrying writes out against a server that refuses, loses answers and has other people's objects."""
+
+from typing import Any
+
+import pytest
+
+from example_jobs import PI
+from fakes.api_server import FakeClient
+from mpiop.controller.apply import Applier, Owner, PredecessorError
+from mpiop.controller.consistency import Consistency
+from mpiop.controller.diff import Create, Delete, Patch
+from mpiop.controller.stalled import ResourceExistsError
+from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.objects import Key, Object, uid_of
+from mpiop.kube.resources import JOBS, PODS
+from virtual_time import VirtualClock
+
+OWNER = Owner(PI.key, PI.uid)
+
+
+def pod(name: str, *, owner_uid: str = PI.uid, owner_name: str = "pi", **metadata: Any) -> Object:
+    owner: Any = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": owner_name, "uid": owner_uid, "controller": True}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "ownerReferences": [owner], **metadata}}
+
+
+def create(name: str) -> Create:
+    return Create(PODS, Key("default", name), lambda: pod(name))
+
+
+def applier(client: FakeClient) -> Applier:
+    return Applier(client, Consistency({}, VirtualClock()), lambda: None)
+
+
+async def test_E56_creates_start_slowly_and_stop_after_the_first_batch_with_an_error() -> None:
+    client = FakeClient()
+    client.refuse("create", PODS, "p-4", StatusError("create", {"code": 403, "message": "exceeded quota"}))
+    failed = await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)])
+    assert len(failed) == 1
+    assert [action.key.name for action in client.actions] == [f"p-{index}" for index in range(7)], "batches of 1, 2 and 4"
+
+
+async def test_E56_all_are_made_when_none_is_refused() -> None:
+    client = FakeClient()
+    assert await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)]) == []
+    assert len(client.server.objects(PODS)) == 20
+
+
+async def test_one_refused_write_does_not_stop_the_others() -> None:
+    client = FakeClient()
+    first, second = [client.server.put(PODS, pod(name)) for name in ("a", "b")]
+    client.refuse("delete", PODS, "a", TransportError("lost"))
+    failed = await applier(client).apply(OWNER, [Delete(PODS, first), create("c"), Delete(PODS, second)])
+    assert [str(write.error) for write in failed] == ["lost"]
+    assert sorted(obj["metadata"]["name"] for obj in client.server.objects(PODS)) == ["a", "c"]
+
+
+async def test_E58_a_create_that_meets_our_own_object_is_done() -> None:
+    client = FakeClient()
+    client.server.put(PODS, pod("a"))
+    result = await applier(client).perform(OWNER, create("a"))
+    assert result is not None
+    assert uid_of(result) == uid_of(client.server.objects(PODS)[0])
+
+
+@pytest.mark.parametrize(
+    ("existing", "error"),
+    [
+        (pod("a", owner_uid="former"), PredecessorError),
+        (pod("a", finalizers=["example.com/x"]), PredecessorError),
+        (pod("a", owner_uid="else", owner_name="other"), ResourceExistsError),
+        ({**pod("a"), "metadata": {"name": "a", "namespace": "default"}}, ResourceExistsError),
+    ],
+    ids=["child of a former job of that name", "ours, on its way out", "another job's", "nobody's"],
+)
+async def test_E58_a_create_that_meets_another_object_says_whose(existing: Object, error: type[Exception]) -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, existing)
+    if "finalizers" in existing["metadata"]:
+        await client.delete(PODS, Key("default", "a"), uid=uid_of(stored))
+    before = client.server.objects(PODS)
+    with pytest.raises(error):
+        await applier(client).perform(OWNER, create("a"))
+    assert client.server.objects(PODS) == before, "it is not touched"
+
+
+async def test_E59_deleting_what_is_gone_is_a_success() -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    client.server.remove(PODS, Key("default", "a"))
+    assert await applier(client).perform(OWNER, Delete(PODS, stored)) is None
+
+
+async def test_a_launcher_job_is_deleted_after_its_pods() -> None:
+    client = FakeClient()
+    stored = client.server.put(JOBS, {**pod("pi-launcher"), "apiVersion": "batch/v1", "kind": "Job"})
+    left = await applier(client).perform(OWNER, Delete(JOBS, stored))
+    assert left is not None
+    assert left["metadata"]["finalizers"] == ["foregroundDeletion"]
+
+
+async def test_what_failed_says_whether_it_was_to_be_made() -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    client.refuse("*", PODS, "", TransportError("lost"))
+    failed = await applier(client).apply(OWNER, [Delete(PODS, stored), create("b")])
+    assert [write.is_create for write in failed] == [False, True]
+
+
+async def test_E57_a_successor_of_the_same_name_is_not_deleted() -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    client.server.remove(PODS, Key("default", "a"))
+    successor = client.server.put(PODS, pod("a"))
+    failed = await applier(client).apply(OWNER, [Delete(PODS, stored)])
+    assert [isinstance(write.error, StatusError) and write.error.is_conflict for write in failed] == [True]
+    assert client.server.objects(PODS) == [successor]
+
+
+async def test_a_patch_of_what_has_changed_meanwhile_fails() -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    client.server.put_status(PODS, Key("default", "a"), {"phase": "Running"})
+    with pytest.raises(KubeError):
+        await applier(client).perform(OWNER, Patch(PODS, stored, {"metadata": {"labels": {"x": "y"}}}))
+    assert "labels" not in client.server.objects(PODS)[0]["metadata"]

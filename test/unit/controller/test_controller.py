@@ -1,0 +1,166 @@
+"""The controller over real informers: events in, syncs out, nothing while it does not lead."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import structlog
+
+from example_children import launcher_pod, worker
+from fakes.world import KEY, WATCHED, World, mpijob
+from mpiop.controller.apply import PredecessorError
+from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
+from mpiop.informers.shared_informer import SharedInformer
+from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import JOBS, MPIJOBS, PODS, SECRETS, Selection
+from mpiop.leaderelection import LeaseLostError
+from mpiop.metrics import Metrics
+from mpiop.workqueue import WorkQueue
+
+
+@asynccontextmanager
+async def live(world: World) -> AsyncIterator[Controller]:
+    """Let informers feed the world's stores, and a controller that is yet to run."""
+    controller = Controller(world.syncer.sync, WorkQueue[Key](), world.stores[MPIJOBS].keys, world.metrics)
+    async with asyncio.TaskGroup() as group:
+        tasks: list[asyncio.Task[None]] = []
+        for resource in WATCHED:
+            informer = SharedInformer(world.client, Selection(resource))
+            informer.store = world.stores[resource]
+            informer.add_handler(controller.handle)
+            tasks.append(group.create_task(informer.run()))
+            await informer.wait_for_sync()
+        yield controller
+        for task in tasks:
+            task.cancel()
+
+
+@asynccontextmanager
+async def running(controller: Controller, workers: int = 2) -> AsyncIterator[None]:
+    task = asyncio.create_task(controller.run(workers))
+    await asyncio.sleep(0.1)
+    yield
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_a_job_is_taken_from_its_creation_to_its_end_by_events_alone() -> None:
+    world = World()
+    async with live(world) as controller, running(controller):
+        await world.submit(runPolicy={"cleanPodPolicy": "All"})
+        await asyncio.sleep(3)
+        world.start_workers()
+        world.start_launcher()
+        await asyncio.sleep(3)
+        world.end_launcher()
+        await asyncio.sleep(3)
+        assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
+        assert world.names(PODS) == ["pi-launcher-x"]
+
+
+async def test_a_replica_that_stands_by_writes_nothing_and_queues_nothing_and_then_takes_over() -> None:
+    world = World()
+    async with live(world) as controller:
+        await world.submit()
+        await asyncio.sleep(1)
+        assert world.writes == []
+        assert len(controller._queue) == 0
+        async with running(controller):
+            await asyncio.sleep(1)
+            assert world.names(JOBS) == ["pi-launcher"]
+
+
+async def test_a_failing_sync_is_repeated_and_does_not_hold_up_others() -> None:
+    world = World()
+    world.client.refuse("create", SECRETS, "pi-ssh", TransportError("lost"), times=5)
+    async with live(world) as controller, running(controller, workers=1):
+        await world.submit()
+        await world.submit(name="other")
+        await asyncio.sleep(10)
+        assert sorted(world.names(JOBS)) == ["other-launcher", "pi-launcher"]
+        assert world.metrics.registry.get_sample_value("mpiop_sync_errors_total") == 5
+
+
+async def test_a_stop_lets_the_sync_under_way_end_and_begins_no_other() -> None:
+    started, ended = asyncio.Event(), list[str]()
+
+    async def slow(key: Key) -> None:
+        started.set()
+        await asyncio.sleep(STOP_GRACE_SECONDS / 2)
+        ended.append(key.name)
+
+    controller = Controller(slow, WorkQueue[Key](), lambda: [Key("default", name) for name in "abc"], Metrics(version="test"))
+    task = asyncio.create_task(controller.run(1))
+    await started.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+    assert ended == ["a"]
+
+
+async def test_a_stop_does_not_wait_for_a_sync_that_hangs() -> None:
+    async def hang(_key: Key) -> None:
+        await asyncio.sleep(3600)
+
+    controller = Controller(hang, WorkQueue[Key](), lambda: [Key("default", "a")], Metrics(version="test"))
+    task = asyncio.create_task(controller.run(1))
+    await asyncio.sleep(1)
+    task.cancel()
+    await asyncio.wait({task}, timeout=STOP_GRACE_SECONDS * 1.5)
+    assert task.cancelled()
+
+
+async def test_a_defect_in_a_sync_costs_only_that_job_and_is_logged_with_its_place() -> None:
+    done: list[str] = []
+
+    async def sync(key: Key) -> None:
+        if key.name == "poison":
+            raise KeyError("a defect")
+        done.append(key.name)
+
+    controller = Controller(sync, WorkQueue[Key](), lambda: [Key("default", "poison"), Key("default", "pi")], Metrics(version="test"))
+    with structlog.testing.capture_logs() as logs:
+        async with running(controller, workers=1):
+            await asyncio.sleep(1)
+    assert done == ["pi"]
+    assert {entry["event"] for entry in logs if entry["log_level"] == "error"} == {"sync failed"}
+
+
+@pytest.mark.parametrize(
+    ("obj", "key"),
+    [
+        (mpijob(), KEY),
+        (launcher_pod(), KEY),
+        (worker(0), KEY),
+        ({"kind": "Pod", "metadata": {"name": "x", "namespace": "default"}}, None),
+    ],
+    ids=["the job itself", "a pod of its launcher, by label", "a child, by its controller", "a stranger"],
+)
+def test_the_job_that_an_object_concerns(obj: Object, key: Key | None) -> None:
+    assert job_of(obj) == key
+
+
+async def test_a_worker_that_dies_takes_the_controller_with_it() -> None:
+    async def sync(_key: Key) -> None:
+        raise asyncio.InvalidStateError
+
+    queue = WorkQueue[Key]()
+    controller = Controller(sync, queue, lambda: [Key("default", "a")], Metrics(version="test"))
+    controller._failed = _broken  # type: ignore[method-assign]  # a worker ends only by a defect of the machinery itself
+    with pytest.raises(ZeroDivisionError):
+        await controller.run(2)
+    assert queue.is_shut_down
+
+
+def _broken(_key: Key, _error: Exception) -> None:
+    raise ZeroDivisionError
+
+
+def test_only_the_worlds_failures_are_expected() -> None:
+    assert is_expected(PredecessorError(PODS, Key("default", "pi-worker-0")))
+    lost, refused = TransportError("lost"), StatusError("get", {"code": 500})
+    assert is_expected(ExceptionGroup("sync", [lost, refused]))
+    assert is_expected(ExceptionGroup("sync", [lost, LeaseLostError("the renew deadline has passed")]))
+    assert not is_expected(ExceptionGroup("sync", [lost, KeyError("x")]))

@@ -1,0 +1,248 @@
+"""What our own writes leave to wait for (E50 to E55 in place of expectations, docs/adr/0006), and how refused ones are tried again."""
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from example_jobs import PI
+from fakes.api_server import FakeClient
+from fakes.world import KEY, World
+from mpiop.api import constants as c
+from mpiop.controller.apply import Applier, Owner
+from mpiop.controller.consistency import ESCAPE_SECONDS, Consistency
+from mpiop.controller.diff import Create, Delete
+from mpiop.controller.observed import Listers
+from mpiop.informers.store import Store
+from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.objects import Key, Object, resource_version_of, uid_of
+from mpiop.kube.resources import MPIJOBS, PODS
+from mpiop.workqueue import WorkQueue, work
+from virtual_time import VirtualClock
+
+OWNER = Owner(PI.key, PI.uid)
+STATUS = "patch MPIJob/status default/pi"
+
+
+class Scene:
+    """An applier whose cache of pods shows what the test lets it see."""
+
+    def __init__(self) -> None:
+        self.client = FakeClient(VirtualClock())
+        self.pods = Store()
+        self.consistency = Consistency({PODS: self.pods}, VirtualClock())
+        self.applier = Applier(self.client, self.consistency, lambda: None)
+        self.look()
+
+    def look(self) -> None:
+        self.pods.replace(self.client.server.objects(PODS), str(self.client.server.storage.version))
+
+    def is_waiting(self) -> bool:
+        return self.consistency.wait_seconds(PI.key, PI.uid) > 0
+
+
+def pod(name: str, **metadata: object) -> Object:
+    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": PI.uid, "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "ownerReferences": [owner], **metadata},  # type: ignore[typeddict-item]
+    }
+
+
+def create(name: str) -> Create:
+    return Create(PODS, Key("default", name), lambda: pod(name))
+
+
+@pytest.mark.parametrize("error", [StatusError("create", {"code": 500}), TransportError("no answer")], ids=["refused", "no answer"])
+async def test_E50_a_write_that_failed_leaves_nothing_to_wait_for(error: KubeError) -> None:
+    scene = Scene()
+    scene.client.refuse("create", PODS, "", error)
+    assert len(await scene.applier.apply(OWNER, [create("a")])) == 1
+    assert not scene.is_waiting()
+
+
+async def test_E50_of_several_writes_those_that_succeeded_are_waited_for() -> None:
+    scene = Scene()
+    scene.client.refuse("create", PODS, "b", TransportError("no answer"))
+    assert len(await scene.applier.apply(OWNER, [create("a"), create("b"), create("c")])) == 1
+    assert scene.is_waiting()
+    scene.look()
+    assert not scene.is_waiting()
+
+
+async def test_E50_a_write_that_the_watch_shows_before_its_answer_comes_leaves_nothing_to_wait_for() -> None:
+    scene = Scene()
+    scene.client.server.put(PODS, pod("a"))
+    scene.look()
+    await scene.applier.perform(OWNER, create("a"))  # it is there: the live object is the answer
+    scene.look()
+    assert not scene.is_waiting()
+
+
+async def test_E51_a_cache_that_stands_still_holds_a_job_up_but_not_for_good_and_nothing_is_made_twice() -> None:
+    world = World()
+    await world.submit()
+    await world.sync()
+    done = list(world.writes)
+    for wait in (ESCAPE_SECONDS, ESCAPE_SECONDS / 2):
+        assert await world.syncer.sync(KEY) == wait
+        assert world.writes == done, "held up"
+        await asyncio.sleep(ESCAPE_SECONDS / 2)
+    await asyncio.sleep(1)
+    with pytest.raises(StatusError, match="Conflict"):
+        await world.syncer.sync(KEY)  # goes on, blind as it is; what it should not do is refused
+    assert len(world.writes) > len(done)
+    assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
+    world.client.actions.clear()
+    await world.settle()
+    assert [write for write in world.writes if write.startswith("create")] == []
+    assert world.recorder.reasons == ["MPIJobCreated"]
+
+
+async def test_E52_a_deleted_pod_on_its_way_out_is_waited_for_until_the_cache_shows_that() -> None:
+    scene = Scene()
+    stored = scene.client.server.put(PODS, pod("a", finalizers=["example.com/x"]))
+    scene.look()
+    left = await scene.applier.perform(OWNER, Delete(PODS, stored))
+    assert left is not None
+    assert "deletionTimestamp" in left["metadata"]
+    assert scene.is_waiting()
+    scene.pods.put(left, resource_version_of(left))
+    assert not scene.is_waiting()
+    scene.pods.remove(left, str(int(resource_version_of(left)) + 1))
+    assert not scene.is_waiting(), "its end is no second thing to wait for"
+
+
+@pytest.mark.parametrize("is_gone_before", [False, True], ids=["goes at once", "was gone"])
+async def test_E52_a_deletion_that_leaves_nothing_is_not_waited_for(*, is_gone_before: bool) -> None:
+    scene = Scene()
+    stored = scene.client.server.put(PODS, pod("a"))
+    scene.look()
+    if is_gone_before:
+        scene.client.server.remove(PODS, Key("default", "a"))
+    await scene.applier.perform(OWNER, Delete(PODS, stored))
+    assert scene.client.server.objects(PODS) == []
+    assert not scene.is_waiting()
+
+
+class Spy:
+    """A lister that notes that it was read."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.reads = 0
+
+    def get(self, key: Key) -> Object | None:
+        self.reads += 1
+        return self.store.get(key)
+
+    def by_index(self, index_name: str, value: str) -> Sequence[Object]:
+        self.reads += 1
+        return self.store.by_index(index_name, value)
+
+
+async def test_E54_no_child_is_read_from_a_cache_before_it_is_known_to_be_new_enough() -> None:
+    world = World()
+    await world.submit()
+    await world.sync()
+    children = world.syncer.listers
+    spies = [Spy(store) for store in (children.services, children.config_maps, children.jobs, children.pods)]  # type: ignore[arg-type]  # they are
+    world.syncer = replace(world.syncer, listers=Listers(*spies))
+    world.look(MPIJOBS)
+    assert await world.syncer.sync(KEY)
+    assert [spy.reads for spy in spies] == [0, 0, 0, 0]
+    await world.sync()
+    assert min(spy.reads for spy in spies) > 0
+
+
+async def test_E57_a_strangers_pod_with_our_name_and_labels_outlives_job_and_clean_up() -> None:
+    world = World()
+    await world.submit(runPolicy={"cleanPodPolicy": "All"})
+    await world.settle()
+    mine = world.one(PODS, "pi-worker-1")
+    world.client.server.remove(PODS, Key("default", "pi-worker-1"))
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "pi", "uid": "stranger", "controller": True}
+    metadata = {"name": "pi-worker-1", "namespace": "default", "labels": mine["metadata"]["labels"], "ownerReferences": [owner]}
+    stranger = world.client.server.put(PODS, {**mine, "metadata": metadata})
+    world.start_launcher()
+    for _ in range(3):
+        await world.sync()
+    world.end_launcher()
+    for _ in range(3):
+        await world.sync()
+        await asyncio.sleep(1)
+    assert world.status.is_true(c.CONDITION_SUCCEEDED)
+    left = world.one(PODS, "pi-worker-1")
+    assert (uid_of(left), resource_version_of(left)) == (uid_of(stranger), resource_version_of(stranger)), "never touched"
+    assert "pi-worker-0" not in world.names(PODS)
+
+
+async def live_for(world: World, seconds: float) -> list[float]:
+    """Let a worker sync the job for `seconds`, its cache always current; return the times of its syncs."""
+    queue = WorkQueue[Key]()
+    times: list[float] = []
+
+    async def sync(key: Key) -> float | None:
+        times.append(asyncio.get_running_loop().time())
+        return await world.sync(key)
+
+    queue.add(KEY)
+    worker = asyncio.create_task(work(queue, sync, lambda _key, _error: None))
+    await asyncio.sleep(seconds)
+    queue.shut_down()
+    worker.cancel()
+    with suppress(asyncio.CancelledError):
+        await worker
+    return times
+
+
+async def test_E59_in_a_namespace_on_its_way_out_nothing_is_told_and_tries_grow_rare() -> None:
+    world = World()
+    await world.submit()
+    world.client.server.terminate_namespace("default")
+    times = await live_for(world, 600)
+    pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert pauses[-1] >= 100
+    assert len(times) < 25
+    assert len([write for write in world.writes if write.startswith("create")]) <= len(times), "the first refusal ends a try"
+    assert world.recorder.reasons == ["MPIJobCreated"]
+    assert not world.status.is_true(c.CONDITION_STALLED)
+
+
+async def test_E58_a_name_that_stays_taken_is_looked_at_rarely_and_told_once() -> None:
+    world = World()
+    await world.submit()
+    world.client.server.put(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pi-worker-0", "namespace": "default"}})
+    await live_for(world, 600)
+    creates = [write for write in world.writes if write == "create Pod default/pi-worker-0"]
+    assert 10 <= len(creates) <= 60
+    assert world.recorder.reasons.count("MPIJobStalled") <= 1
+    assert world.status.is_true(c.CONDITION_STALLED)
+
+
+async def test_T4_a_status_that_met_a_conflict_is_computed_again_from_what_was_read_since() -> None:
+    world = World()
+    await world.submit()
+    world.look()
+    await world.edit({"metadata": {"annotations": {"touched": "by kubectl"}}})  # between our reading and our writing
+    with pytest.raises(StatusError) as caught:
+        await world.syncer.sync(KEY)
+    assert caught.value.is_conflict
+    assert world.writes.count(STATUS) == 1, "the body that was refused is not sent again"
+    await world.settle()
+    assert world.status.is_true(c.CONDITION_CREATED)
+    assert world.one(MPIJOBS, "pi")["metadata"]["annotations"] == {"touched": "by kubectl"}
+    assert world.recorder.reasons == ["MPIJobCreated"]
+
+
+async def test_T4_conflicts_without_end_are_met_with_ever_longer_pauses() -> None:
+    world = World()
+    await world.submit()
+    world.client.refuse("patch", MPIJOBS, "", StatusError("patch", {"code": 409, "reason": "Conflict"}))
+    times = await live_for(world, 600)
+    assert world.writes.count(STATUS) == len(times), "one try for each reading"
+    assert len(times) < 25

@@ -1,0 +1,294 @@
+"""Random lives of a job in a random world, and what must be true of every one of them.
+
+A seed decides everything: what users, kubelets and controllers do and when, which caches are how old, which requests fail, when an operator
+dies and whether two of them lead at once. In every other life one operator is alone and lives through it, so that it tells all there is to
+tell; half of those are calm, with old caches but no trouble, so that nothing is tried in vain. The judge sees the server's whole history.
+
+A failure names its seed; run that one alone with `MPIOP_SIMULATION_SEEDS=<seed>`. By default a few dozen lives are lived (seconds); a long
+run is `MPIOP_SIMULATION_SEEDS=0-20000`.
+
+Two things are taken for granted, for nobody can tell without asking the server before each write. No cache of MPIJobs is older than the
+vanishing of a launcher Job: a job that looks new may else have been run, recorded and cleaned up since. And a status that got lost on its
+way is not stored by another leader, to the letter and within the same second: its event would then be told by both.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from fakes.cluster import Cluster, Step
+from fakes.storage import Change
+from fakes.world import KEY, WATCHED, World
+from mpiop.api import constants as c
+from mpiop.api.parse import parse_mpijob
+from mpiop.api.status import parse_status
+from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.controller import pods
+from mpiop.controller.apply import PredecessorError
+from mpiop.controller.status import transitions
+from mpiop.kube.errors import KubeError
+from mpiop.kube.objects import Object, controller_of, key_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, SECRETS
+from virtual_time import VirtualClock
+
+STEPS = 120
+_FIRST, _, _LAST = os.environ.get("MPIOP_SIMULATION_SEEDS", "0-39").partition("-")
+SEEDS = range(int(_FIRST), int(_LAST or _FIRST) + 1)
+
+
+class Life:
+    """A cluster, its operators, and a random course of events."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)  # noqa: S311 - a reproducible life, no secret
+        self.cluster = Cluster(VirtualClock(), self.random)
+        self.operators = [self._new_operator(), self._new_operator()]
+        self.told = list[tuple[str, str, str]]()
+        self.is_calm = seed % 4 == 0
+        self.is_alone = seed % 4 <= 1
+        everybody: list[tuple[Step, int]] = [
+            (self.cluster.create_job, 6),
+            (self.cluster.delete_job, 1),
+            (self.cluster.suspend_or_resume, 4),
+            (self.cluster.scale, 4),
+            (self.cluster.spoil_or_repair, 1),
+            (self.cluster.delete_worker, 3),
+            (self.cluster.delete_support, 1),
+            (self.cluster.put_in_the_way, 1),
+            (self.cluster.clear_the_way, 2),
+            (self.cluster.move_pod, 40),
+            (self.cluster.fail_worker, 1),
+            (self.cluster.evict_worker, 2),
+            (self.cluster.end_terminating_pods, 10),
+            (self.cluster.control_jobs, 20),
+            (self.collect_garbage, 8),
+            (self.expire_launcher, 2),
+            (self.cluster.fail_requests, 12),
+            (self.cluster.recover, 6),
+            (self.restart, 2),
+        ]
+        losses, troubles = {self.restart, self.cluster.delete_job}, {self.cluster.put_in_the_way, self.cluster.fail_requests}
+        left_out = (losses if self.is_alone else set()) | (troubles | {self.cluster.delete_support} if self.is_calm else set())
+        everybody = [(step, weight) for step, weight in everybody if step not in left_out]
+        if self.is_alone:
+            del self.operators[1]
+        self.steps, self.weights = zip(*everybody, strict=True)
+
+    def expire_launcher(self) -> None:
+        self.cluster.expire_launcher()
+        self._see_jobs()
+
+    def collect_garbage(self) -> None:
+        self.cluster.collect_garbage()
+        self._see_jobs()
+
+    def _see_jobs(self) -> None:
+        """Let no cache of MPIJobs be older than the vanishing of a launcher Job (see above)."""
+        for operator in self.operators:
+            operator.look(MPIJOBS)
+
+    def restart(self) -> None:
+        """Let an operator die and another begin with an empty memory."""
+        index = self.random.randrange(len(self.operators))
+        self._collect(self.operators[index])
+        self.operators[index] = self._new_operator()
+
+    def _new_operator(self) -> World:
+        """Return an operator with an empty memory, whose caches have been filled once."""
+        operator = World(client=self.cluster.client)
+        operator.look()
+        return operator
+
+    async def live(self) -> None:
+        for _ in range(STEPS):
+            for step in self.random.choices(self.steps, self.weights, k=self.random.randint(1, 6)):
+                step()
+            operators = [operator for operator in self.operators if self.random.random() < 0.6]
+            await asyncio.gather(*(self._sync(operator) for operator in operators))
+            await asyncio.sleep(self.random.choice((0.0, 0.1, 0.3) if self.is_calm else (0.0, 0.3, 1.0, 5.0, 31.0)))
+
+    async def rest(self) -> None:
+        """End all faults and let the operators, kubelets and controllers come to rest."""
+        self.cluster.recover()
+        self.cluster.clear_the_way()
+        for _ in range(40):
+            before = self.cluster.server.storage.version
+            waits = [await self.see_and_sync(operator) for operator in self.operators]
+            for _ in range(3):
+                self.cluster.end_terminating_pods()
+                self.cluster.control_jobs()
+                self.cluster.collect_garbage()
+                self.cluster.start_pods()
+            await asyncio.sleep(31)
+            if not any(wait is not None for wait in waits) and self.cluster.server.storage.version == before:
+                break
+        for operator in self.operators:
+            self._collect(operator)
+
+    async def see_and_sync(self, operator: World) -> float | None:
+        operator.look()
+        return await self._try(operator)
+
+    async def _sync(self, operator: World) -> None:
+        stores = [resource for resource in WATCHED if self.random.random() < 0.7]
+        if stores:
+            operator.look(*stores)
+        await self._try(operator)
+
+    async def _try(self, operator: World) -> float | None:
+        """Sync, and return the seconds after which to do it again."""
+        wait: float | None = 0.0
+        try:
+            wait = await operator.syncer.sync(KEY)
+        except* (KubeError, PredecessorError):
+            pass
+        return wait
+
+    def _collect(self, operator: World) -> None:
+        for uid, (_, reason, message) in zip(operator.recorder.uids, operator.recorder.told, strict=True):
+            self.told.append((uid, reason, message))
+        operator.recorder.told.clear()
+        operator.recorder.uids.clear()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_any_life(seed: int) -> None:
+    life = Life(seed)
+    await life.live()
+    await life.rest()
+    check_history(life)
+    check_rest(life)
+    await check_idleness(life)
+    await check_memory(life)
+
+
+def check_history(life: Life) -> None:
+    """Check what must be true at every moment."""
+    server = life.cluster.server
+    assert server.useless == [], "no write that changes nothing"
+    if life.is_calm:
+        assert [str(action) for action in server.actions if action.verb == "create" and action.error] == [], "nothing is made twice"
+    assert server.foreign == [], "nothing is touched that is not the job's"
+    keys = Counter(_owner(change.new) for change in server.storage.history if change.resource is SECRETS and change.old is None)
+    assert all(count == 1 for owner, count in keys.items() if owner), "one SSH key a job"
+    check_launchers(server.storage.history)
+    changes = [
+        change for change in server.storage.history if change.resource is MPIJOBS and change.old is not None and not change.is_deletion
+    ]
+    happened = sum((news_of(change) for change in changes), Counter[tuple[str, str, str]]())
+    told = Counter(life.told)
+    assert told <= happened, f"told more than happened: {told - happened}"
+    assert told == happened or not life.is_alone, f"not told: {happened - told}"
+
+
+def news_of(change: Change) -> Counter[tuple[str, str, str]]:
+    """Check one write of an MPIJob and return the news in it."""
+    before, after = parse_status((change.old or {}).get("status")), parse_status(change.new.get("status"))
+    if before.is_finished:
+        assert [(x.type, x.reason) for x in before.conditions if x.status == "True"] == [
+            (x.type, x.reason) for x in after.conditions if x.status == "True"
+        ], "what has ended stays so"
+        assert before.completion_time == after.completion_time
+    assert not (after.is_finished and after.is_true(c.CONDITION_RUNNING))
+    assert not (after.is_true(c.CONDITION_SUCCEEDED) and after.is_true(c.CONDITION_FAILED))
+    return Counter((change.new["metadata"]["uid"], news.reason, news.message) for news in transitions(KEY, before, after))
+
+
+def check_launchers(history: list[Change]) -> None:
+    """Check that no launcher Job is made again after the end, nor when the first was seen to exist and is gone."""
+    jobs, suspended, begun, lost = dict[str, MPIJobStatus](), dict[str, bool](), set[str](), set[str]()
+    for change in history:
+        uid = change.new["metadata"]["uid"] if change.resource is MPIJOBS else _owner(change.new)
+        if change.resource is MPIJOBS and change.is_deletion:
+            del jobs[uid]
+        elif change.resource is MPIJOBS:
+            jobs[uid] = parse_status(change.new.get("status"))
+            suspended[uid] = change.new["spec"]["runPolicy"]["suspend"] or jobs[uid].is_true(c.CONDITION_SUSPENDED)
+            lost -= {uid} if suspended[uid] else set()
+        elif change.resource is JOBS and uid in jobs and change.is_deletion:
+            lost |= {uid} if c.LAUNCHER in jobs[uid].replica_statuses and not suspended[uid] else set()
+        elif change.resource is JOBS and uid in jobs and change.old is None:
+            assert uid not in lost, "a launcher was run twice"
+            assert not (jobs[uid].is_finished and uid in begun), "a finished job was started again"
+            begun.add(uid)
+
+
+def check_rest(life: Life) -> None:
+    """Check that the world has become what the job wants."""
+    raw = life.cluster.job
+    if raw is None:
+        assert life.cluster.pods() == life.cluster.server.objects(JOBS) == []
+        return
+    status = parse_status(raw.get("status"))
+    if raw["spec"].get("slotsPerWorker") == -1:
+        assert status.is_finished or status.summary.state == "ValidationError"
+    elif status.is_finished:
+        check_end(life, parse_mpijob(raw))
+    else:
+        check_life(life, parse_mpijob(raw))
+
+
+def check_life(life: Life, job: MPIJob) -> None:
+    """Check a job that has not ended."""
+    workers, launchers = life.cluster.workers(), life.cluster.server.objects(JOBS)
+    config_map = next(obj for obj in life.cluster.server.objects(CONFIG_MAPS))
+    running = sum(map(pods.is_running, workers))
+    all_run = running == job.worker_replicas
+    assert sorted(key_of(pod).name for pod in workers) == [
+        f"pi-worker-{index}" for index in range(0 if job.is_suspended else job.worker_replicas)
+    ]
+    assert config_map["data"]["hostfile"].count("\n") == job.worker_replicas
+    assert config_map["data"]["discover_hosts.sh"].count("echo") == running
+    assert job.status.is_true(c.CONDITION_SUSPENDED) == job.is_suspended
+    assert not job.status.is_true(c.CONDITION_STALLED)
+    assert job.status.summary.workers == f"{running}/{job.worker_replicas}"
+    assert job.status.observed_generation == job.generation
+    if job.is_suspended:
+        assert [obj["spec"]["suspend"] for obj in launchers] == [True]
+    elif all_run or job.launcher_creation_policy == c.AT_STARTUP:
+        assert [bool(obj["spec"].get("suspend")) for obj in launchers] == [False]
+        assert job.status.is_true(c.CONDITION_RUNNING) or not all_run
+
+
+def check_end(life: Life, job: MPIJob) -> None:
+    """Check the clean-up."""
+    workers = life.cluster.workers()
+    match job.run_policy.clean_pod_policy:
+        case c.CLEAN_ALL:
+            assert workers == []
+        case c.CLEAN_RUNNING:
+            assert all(map(pods.is_finished, workers))
+    launchers = [obj for obj in life.cluster.server.objects(JOBS) if pods.job_outcome(obj) is None]
+    assert all(obj["spec"].get("suspend") for obj in launchers), "nothing runs on after the end"
+    counts = job.status.replica_statuses.get(c.LAUNCHER)
+    assert counts is None or counts.active == 0
+    assert job.status.completion_time is not None
+
+
+async def check_idleness(life: Life) -> None:
+    """Check that a world at rest costs nothing."""
+    before = len(life.cluster.server.actions)
+    for operator in life.operators:
+        await life.see_and_sync(operator)
+    assert [str(action) for action in life.cluster.server.actions[before:]] == []
+
+
+async def check_memory(life: Life) -> None:
+    """Check that an operator forgets a job that is gone."""
+    life.cluster.delete_job()
+    for operator in life.operators:
+        await life.see_and_sync(operator)
+        assert not operator.pace._last
+        assert not operator.syncer.applier.consistency._writes
+        assert not operator.syncer.reporter.untold
+        assert not operator.metrics._shown
+
+
+def _owner(obj: Mapping[str, Any]) -> str:
+    controller = controller_of(cast("Object", obj))
+    return "" if controller is None else controller["uid"]

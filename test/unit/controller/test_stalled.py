@@ -1,0 +1,148 @@
+"""Why a job does not get on."""
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from example_children import launcher_pod, observed, worker
+from mpiop.controller.observed import Observed
+from mpiop.controller.stalled import FailedWrite, ResourceExistsError, find_problem
+from mpiop.kube.errors import StatusError, TransportError
+
+
+def refused(code: int, message: str = "no", **status: Any) -> StatusError:
+    return StatusError("create pods default/pi-worker-0", {"code": code, "message": message, **status})
+
+
+def terminated(exit_code: int, reason: str = "Error") -> dict[str, Any]:
+    return {"name": "worker", "image": "example.com/pi", "state": {"terminated": {"exitCode": exit_code, "reason": reason}}}
+
+
+def waiting(reason: str) -> dict[str, Any]:
+    return {"name": "worker", "image": "example.com/pi", "state": {"waiting": {"reason": reason}}}
+
+
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+
+
+class Case(NamedTuple):
+    id: str
+    look: Observed
+    failed: tuple[FailedWrite, ...]
+    reason: str | None
+    message: str = ""
+
+
+CASES = [
+    Case("all is well", observed(worker(0), worker(1)), (), None),
+    Case(
+        "quota",
+        observed(),
+        (FailedWrite("Pod", refused(403, "exceeded quota: pods")),),
+        "QuotaExceeded",
+        "worker pod created failed: exceeded quota: pods",
+    ),
+    Case(
+        "forbidden otherwise",
+        observed(),
+        (FailedWrite("Job", refused(403, "denied by policy")),),
+        "Forbidden",
+        "launcher pod created failed: denied by policy",
+    ),
+    Case(
+        "invalid pod",
+        observed(),
+        (FailedWrite("Pod", refused(422, "bad volume")),),
+        "ValidationError",
+        "worker pod created failed: bad volume",
+    ),
+    Case("too large", observed(), (FailedWrite("ConfigMap", refused(413, "too large")),), "ValidationError", "too large"),
+    Case(
+        "in the way",
+        observed(),
+        (FailedWrite("Service", ResourceExistsError("Service", "pi")),),
+        "ResourceExists",
+        'Resource "pi" of Kind "Service" already exists and is not managed by MPIJob',
+    ),
+    Case(
+        "a refused change of a pod is no failed creation",
+        observed(),
+        (FailedWrite("Pod", refused(403, "denied"), is_create=False),),
+        "Forbidden",
+        "denied",
+    ),
+    Case("server busy passes", observed(), (FailedWrite("Pod", refused(503)),), None),
+    Case("no connection passes", observed(), (FailedWrite("Pod", TransportError("refused")),), None),
+    Case(
+        "namespace on its way out passes",
+        observed(),
+        (FailedWrite("Pod", refused(403, details={"causes": [{"reason": "NamespaceTerminating"}]})),),
+        None,
+    ),
+    Case(
+        "the first that needs somebody counts",
+        observed(),
+        (FailedWrite("Pod", refused(500)), FailedWrite("Pod", refused(422, "bad"))),
+        "ValidationError",
+    ),
+    Case(
+        "unschedulable",
+        observed(worker(0, "Pending", conditions=[UNSCHEDULABLE])),
+        (),
+        "Unschedulable",
+        "pod pi-worker-0 cannot be scheduled: 0/1 nodes",
+    ),
+    Case(
+        "scheduling gated is no fault", observed(worker(0, "Pending", conditions=[UNSCHEDULABLE | {"reason": "SchedulingGated"}])), (), None
+    ),
+    Case(
+        "image",
+        observed(worker(0, "Pending", containerStatuses=[waiting("ImagePullBackOff")])),
+        (),
+        "ImagePull",
+        "pod pi-worker-0 cannot get image example.com/pi: ImagePullBackOff",
+    ),
+    Case(
+        "image of the launcher's gate",
+        observed(launcher_pods=(launcher_pod("Pending", initContainerStatuses=[waiting("ErrImagePull")]),)),
+        (),
+        "ImagePull",
+    ),
+    Case("creating is no fault", observed(worker(0, "Pending", containerStatuses=[waiting("ContainerCreating")])), (), None),
+    Case(
+        "no sshd in PATH",
+        observed(worker(0, "Failed", containerStatuses=[terminated(127)])),
+        (),
+        "NoSshd",
+        "container worker of worker pi-worker-0 did not start (exit code 127): has image example.com/pi an sshd?",
+    ),
+    Case("no sshd at all", observed(worker(0, "Failed", containerStatuses=[terminated(128, "StartError")])), (), "NoSshd"),
+    Case(
+        "no sshd, restarted",
+        observed(
+            worker(
+                0,
+                containerStatuses=[
+                    {"name": "w", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 127}}}
+                ],
+            )
+        ),
+        (),
+        "NoSshd",
+    ),
+    Case("another exit code is the user's program", observed(worker(0, "Failed", containerStatuses=[terminated(1)])), (), None),
+    Case(
+        "the launcher's 127 is not about sshd",
+        observed(launcher_pods=(launcher_pod("Failed", containerStatuses=[terminated(127)]),)),
+        (),
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_problem(case: Case) -> None:
+    problem = find_problem(case.look, case.failed)
+    assert (problem.reason if problem else None) == case.reason
+    if problem and case.message:
+        assert problem.message == case.message

@@ -1,0 +1,533 @@
+"""One job's life as the API server sees it: what is written, when, and how often."""
+
+import asyncio
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from fakes.world import KEY, World, mpijob
+from mpiop.api import constants as c
+from mpiop.controller.diff import ANNOTATION_SECRET_UID
+from mpiop.controller.names import ANNOTATION_WORKERS_READY
+from mpiop.controller.sync import REFUSED_RETRY_SECONDS
+from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.objects import Key, controller_of, labels_of, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
+
+STATUS = "patch MPIJob/status default/pi"
+CHILDREN = [
+    "create Secret default/pi-ssh",
+    "create Service default/pi",
+    "create ConfigMap default/pi-config",
+    "create Job default/pi-launcher",
+    "create Pod default/pi-worker-0",
+    "create Pod default/pi-worker-1",
+]
+
+
+def refusal(code: int, message: str = "no", **status: Any) -> StatusError:
+    return StatusError("test", {"code": code, "message": message, **status})
+
+
+async def running() -> World:
+    """Return a world in which the job runs."""
+    world = World()
+    await world.submit()
+    await world.settle()
+    world.start_workers()
+    world.start_launcher()
+    await world.settle()
+    assert world.status.is_true(c.CONDITION_RUNNING)
+    world.client.actions.clear()
+    world.recorder.told.clear()
+    return world
+
+
+async def test_a_new_job_gets_its_children_and_then_its_status() -> None:
+    world = World()
+    await world.submit()
+    await world.sync()
+    assert world.writes == [*CHILDREN, STATUS]
+    assert world.recorder.told == [("Normal", "MPIJobCreated", "MPIJob default/pi is created.")]
+
+
+async def test_every_child_is_the_jobs_and_found_by_label() -> None:
+    world = World()
+    job = await world.submit()
+    await world.sync()
+    for resource in (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS):
+        for child in world.client.server.objects(resource):
+            owner = controller_of(child)
+            assert owner is not None
+            assert owner["uid"] == uid_of(job)
+            assert labels_of(child)[c.LABEL_OPERATOR_NAME] == c.OPERATOR_NAME
+
+
+async def test_a_settled_job_costs_no_write() -> None:
+    world = await running()
+    await world.sync()
+    assert world.writes == []
+
+
+async def test_a_whole_life_in_the_fewest_writes() -> None:
+    world = World()
+    await world.submit(runPolicy={"cleanPodPolicy": "All"})
+    await world.sync()
+    world.start_workers()
+    world.start_launcher()
+    await world.settle()
+    world.end_launcher()
+    await world.settle()
+    assert world.writes == [
+        *CHILDREN,
+        STATUS,
+        "patch ConfigMap default/pi-config",
+        STATUS,
+        STATUS,
+        "delete Pod default/pi-worker-0",
+        "delete Pod default/pi-worker-1",
+    ]
+    assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
+    assert [world.metrics.registry.get_sample_value(f"mpi_operator_jobs_{what}_total") for what in ("created", "successful", "failed")] == [
+        1,
+        1,
+        0,
+    ]
+
+
+async def test_E55_nothing_is_judged_before_the_caches_show_our_own_writes() -> None:
+    world = World()
+    await world.submit()
+    await world.sync()
+    done = list(world.writes)
+    world.look(MPIJOBS)
+    wait = await world.syncer.sync(KEY)
+    assert wait is not None
+    assert wait > 0
+    assert world.writes == done
+
+
+async def test_the_gate_opens_when_all_workers_are_ready() -> None:
+    world = World()
+    await world.submit()
+    await world.settle()
+    world.start_launcher("Pending")
+    world.start_workers(ready=False)
+    await world.settle()
+    assert world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_WORKERS_READY] == "0"
+    world.start_workers()
+    await world.settle()
+    assert world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_WORKERS_READY] == "2"
+    assert world.writes.count("patch Pod default/pi-launcher-x") == 1
+
+
+async def test_a_deleted_worker_comes_back_and_a_finished_one_does_not() -> None:
+    world = await running()
+    world.client.server.remove(PODS, Key("default", "pi-worker-0"))
+    world.pod_status("pi-worker-1", "Failed")
+    await world.settle()
+    assert world.writes[0] == "create Pod default/pi-worker-0"
+    assert not any("pi-worker-1" in write for write in world.writes)
+
+
+async def test_a_failing_launcher_fails_the_job() -> None:
+    world = await running()
+    world.end_launcher("Failed", reason="DeadlineExceeded", message="too late")
+    await world.settle()
+    assert world.recorder.told == [("Warning", "DeadlineExceeded", "too late")]
+    assert world.metrics.registry.get_sample_value("mpiop_job_failures_total", {"reason": "DeadlineExceeded"}) == 1
+
+
+async def test_the_end_is_recorded_before_anything_is_cleaned_up() -> None:
+    world = World()
+    await world.submit(runPolicy={"cleanPodPolicy": "All"})
+    await world.settle()
+    world.end_launcher()
+    world.client.actions.clear()
+    await world.sync()
+    assert world.writes == [STATUS]
+
+
+async def test_clean_up_of_running_pods_keeps_the_finished_ones() -> None:
+    world = World()
+    await world.submit(runPolicy={"cleanPodPolicy": "Running"})
+    await world.settle()
+    world.start_workers()
+    world.pod_status("pi-worker-1", "Failed")
+    world.end_launcher()
+    await world.settle()
+    assert world.names(PODS) == ["pi-worker-1"]
+
+
+async def test_scaling_follows_in_pods_and_hostfile() -> None:
+    world = await running()
+    await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}})
+    await world.settle()
+    assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0"]
+    assert world.one(CONFIG_MAPS, "pi-config")["data"]["hostfile"] == "pi-worker-0.pi.default.svc slots=1\n"
+    await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
+    await world.settle()
+    assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1", "pi-worker-2"]
+
+
+async def test_suspend_takes_the_workers_away_and_resume_brings_them_back() -> None:
+    world = await running()
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await world.settle()
+    assert world.names(PODS) == ["pi-launcher-x"]
+    assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
+    assert world.status.is_true(c.CONDITION_SUSPENDED)
+    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await world.settle()
+    assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1"]
+    assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is False
+    assert world.recorder.reasons == ["MPIJobSuspended", "MPIJobResumed"]
+
+
+async def test_an_evicted_worker_ends_the_job_and_its_launcher() -> None:
+    world = await running()
+    world.pod_status("pi-worker-1", "Failed", reason="Evicted")
+    await world.settle()
+    assert world.recorder.told == [("Warning", "MPIJobEvicted", "1/2 workers are evicted")]
+    assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
+    assert world.status.completion_time is not None
+
+
+async def test_a_patient_launcher_waits_for_its_workers() -> None:
+    world = World()
+    await world.submit(launcherCreationPolicy="WaitForWorkersReady")
+    await world.settle()
+    assert world.names(JOBS) == []
+    world.start_workers()
+    await world.settle()
+    assert world.names(JOBS) == ["pi-launcher"]
+
+
+@pytest.mark.parametrize("manager", ["kueue.x-k8s.io/multikueue", ""])
+async def test_a_job_of_another_manager_is_left_alone(manager: str) -> None:
+    world = World()
+    await world.submit(runPolicy={"managedBy": manager})
+    await world.sync()
+    assert world.writes == []
+
+
+async def test_a_job_on_its_way_out_is_left_alone() -> None:
+    world = World()
+    job = mpijob()
+    job["metadata"]["finalizers"] = ["example.com/keep"]
+    created = await world.client.create(MPIJOBS, job)
+    await world.client.delete(MPIJOBS, KEY, uid=uid_of(created))
+    world.client.actions.clear()
+    await world.sync()
+    assert world.writes == []
+
+
+async def test_a_job_that_is_gone_leaves_nothing_behind() -> None:
+    world = await running()
+    labels = {"launcher": "pi-launcher", "namespace": "default"}
+    assert world.metrics.registry.get_sample_value("mpi_operator_job_info", labels) == 1
+    world.client.server.remove(MPIJOBS, KEY)
+    await world.sync()
+    assert world.writes == []
+    assert world.metrics.registry.get_sample_value("mpi_operator_job_info", labels) is None
+
+
+async def test_an_invalid_job_says_so_once_and_can_be_repaired() -> None:
+    world = World()
+    await world.submit(slotsPerWorker=-1)
+    await world.sync()
+    await world.sync()
+    assert world.writes == [STATUS]
+    stalled = world.status.condition(c.CONDITION_STALLED)
+    assert stalled is not None
+    assert stalled.reason == "ValidationError"
+    assert "spec.slotsPerWorker" in stalled.message
+    assert world.recorder.reasons == ["ValidationError"]
+    assert not world.status.is_true(c.CONDITION_CREATED)
+    await world.edit({"spec": {"slotsPerWorker": 1}})
+    await world.sync()
+    assert world.writes == [*CHILDREN, STATUS]
+
+
+async def test_a_job_that_nobody_can_read_is_refused_like_an_invalid_one() -> None:
+    world = World()
+    await world.submit(mpiImplementation={"not": "a string"})
+    await world.sync()
+    assert world.writes == [STATUS]
+    assert world.recorder.reasons == ["ValidationError"]
+
+
+async def test_E57_E58_a_foreign_object_in_the_way_is_not_touched_and_said() -> None:
+    world = World()
+    await world.submit()
+    world.client.server.put(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "pi", "namespace": "default"}})
+    wait = await world.sync()
+    assert wait == REFUSED_RETRY_SECONDS
+    assert world.recorder.told[-1] == (
+        "Warning",
+        "ErrResourceExists",
+        'Resource "pi" of Kind "Service" already exists and is not managed by MPIJob',
+    )
+    assert not any("Pod" in write for write in world.writes), "without its Service no worker would be found"
+    world.client.server.remove(SERVICES, KEY)
+    await world.settle()
+    assert "create Pod default/pi-worker-1" in world.writes
+    assert not world.status.is_true(c.CONDITION_STALLED)
+
+
+async def test_E58_a_child_of_a_deleted_namesake_is_waited_for() -> None:
+    world = World()
+    await world.submit()
+    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": "former", "controller": True}
+    world.client.server.put(SERVICES, {"metadata": {"name": "pi", "namespace": "default", "ownerReferences": [owner]}})
+    with pytest.raises(ExceptionGroup):
+        await world.sync()
+    assert world.recorder.reasons == ["MPIJobCreated"]
+
+
+async def test_children_without_our_label_are_found_by_name_and_labelled() -> None:
+    world = World()
+    await world.submit()
+    await world.settle()
+    for resource, name in ((SERVICES, "pi"), (CONFIG_MAPS, "pi-config"), (JOBS, "pi-launcher"), (SECRETS, "pi-ssh")):
+        child = world.one(resource, name)
+        child["metadata"]["labels"] = {"app": "pi"}
+        child["metadata"].pop("annotations", None)
+        world.client.server.put(resource, child)
+    uids = [uid_of(obj) for resource in (SERVICES, CONFIG_MAPS, JOBS, SECRETS) for obj in world.client.server.objects(resource)]
+    world.look()
+    for resource in (SERVICES, CONFIG_MAPS, JOBS):
+        world.stores[resource].replace((), "999999")
+    await world.syncer.sync(KEY)
+    assert [uid_of(obj) for resource in (SERVICES, CONFIG_MAPS, JOBS, SECRETS) for obj in world.client.server.objects(resource)] == uids
+    assert all(
+        labels_of(world.one(resource, name)).get(c.LABEL_OPERATOR_NAME)
+        for resource, name in ((SERVICES, "pi"), (CONFIG_MAPS, "pi-config"), (JOBS, "pi-launcher"))
+    )
+    world.stores[CONFIG_MAPS].replace((), "")
+    await world.settle()
+    assert world.one(CONFIG_MAPS, "pi-config")["metadata"]["annotations"][ANNOTATION_SECRET_UID] == uid_of(world.one(SECRETS, "pi-ssh"))
+
+
+async def test_E56_a_quota_is_asked_few_times_and_the_job_says_why_it_waits() -> None:
+    world = World()
+    await world.submit(workers=100)
+    world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"))
+    wait = await world.sync()
+    assert wait == REFUSED_RETRY_SECONDS
+    assert sum("create Pod" in write for write in world.writes) <= 2
+    assert world.recorder.told[-1] == ("Warning", "MPIJobFailed", "worker pod created failed: exceeded quota: pods")
+    assert world.status.is_true(c.CONDITION_STALLED)
+    world.client.server.allow()
+    await world.settle()
+    assert len(world.names(PODS)) == 100
+    assert not world.status.is_true(c.CONDITION_STALLED)
+
+
+@pytest.mark.parametrize(
+    "verb_and_resource", [("create", SECRETS), ("create", SERVICES), ("create", CONFIG_MAPS), ("create", JOBS), ("create", PODS)], ids=str
+)
+@pytest.mark.parametrize(
+    "error", [refusal(500), refusal(409, reason="Conflict"), TransportError("no connection")], ids=["500", "conflict", "lost"]
+)
+@pytest.mark.parametrize("takes_effect", [False, True], ids=["not done", "done unseen"])
+async def test_a_failed_write_is_repeated_and_nothing_is_made_twice(
+    verb_and_resource: tuple[str, Any], error: Exception, *, takes_effect: bool
+) -> None:
+    world = World()
+    await world.submit()
+    verb, resource = verb_and_resource
+    world.client.server.refuse(verb, resource, "", error, times=1, takes_effect=takes_effect)  # type: ignore[arg-type]  # both are KubeErrors
+    with pytest.raises(ExceptionGroup):
+        await world.sync()
+    assert world.status.is_true(c.CONDITION_CREATED), "the status is written on the error path too"
+    await world.settle()
+    assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
+    assert len(world.names(SECRETS)) == len(world.names(JOBS)) == 1
+    assert world.recorder.reasons == ["MPIJobCreated"]
+
+
+async def test_an_event_is_told_once_though_the_status_was_refused_at_first() -> None:
+    world = World()
+    await world.submit()
+    world.client.refuse("patch", MPIJOBS, "pi", refusal(500), times=2)
+    for _ in range(2):
+        with pytest.raises(StatusError):
+            await world.sync()
+        assert world.recorder.told == []
+    await world.settle()
+    assert world.recorder.reasons == ["MPIJobCreated"]
+    assert world.metrics.registry.get_sample_value("mpi_operator_jobs_created_total") == 1
+
+
+async def test_counts_are_stored_at_a_bounded_rate_and_never_lost() -> None:
+    world = World()
+    await world.submit(workers=3)
+    await world.settle()
+    world.client.actions.clear()
+    world.pod_status("pi-worker-0", "Running", ready=True)
+    await world.sync()
+    world.pod_status("pi-worker-1", "Running", ready=True)
+    wait = await world.sync()
+    assert wait is not None
+    assert 0 < wait <= 1
+    await asyncio.sleep(wait)
+    await world.settle()
+    assert world.status.summary.workers == "2/3"
+    assert world.writes.count(STATUS) <= 2
+    assert world.one(CONFIG_MAPS, "pi-config")["data"]["discover_hosts.sh"].count("echo") == 2
+
+
+async def test_the_cause_of_a_failure_outlives_its_pod() -> None:
+    world = await running()
+    status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
+    world.pod_status("pi-launcher-x", "Running", containerStatuses=[status])
+    await world.settle()
+    assert world.writes == ["patch Job default/pi-launcher"]
+    world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
+    world.end_launcher("Failed", reason="BackoffLimitExceeded", message="too often")
+    await world.settle()
+    assert world.recorder.told[-1] == (
+        "Warning",
+        "BackoffLimitExceeded/Error",
+        "too often: pod pi-launcher-x container launcher exit code 3",
+    )
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["gone", "another took its name"])
+async def test_a_launcher_that_is_gone_unseen_is_not_run_again(*, taken: bool) -> None:
+    world = await running()
+    world.client.server.remove(JOBS, Key("default", "pi-launcher"))
+    if taken:
+        world.client.server.put(JOBS, {"metadata": {"name": "pi-launcher", "namespace": "default"}})
+    await world.settle()
+    assert world.writes == [STATUS]
+    assert world.recorder.reasons == ["LauncherJobNotFound"]
+
+
+async def test_a_launcher_that_only_the_cache_has_lost_goes_on() -> None:
+    world = await running()
+    job = world.one(JOBS, "pi-launcher")
+    job["metadata"]["labels"] = {}
+    world.client.server.put(JOBS, job)
+    world.look()
+    world.stores[JOBS].replace((), world.stores[JOBS].resource_version)
+    await world.syncer.sync(KEY)
+    assert "patch Job default/pi-launcher" in world.writes, "found, and labelled so that the cache will see it"
+    await world.settle()
+    assert world.status.is_true(c.CONDITION_RUNNING)
+
+
+async def test_a_launcher_that_cannot_be_looked_for_is_not_given_up() -> None:
+    world = await running()
+    world.client.server.remove(JOBS, Key("default", "pi-launcher"))
+    world.client.refuse("get", JOBS, "pi-launcher", refusal(500), times=1)
+    with pytest.raises(StatusError):
+        await world.sync()
+    assert world.writes == []
+
+
+@pytest.mark.parametrize("refused", [("patch", CONFIG_MAPS), ("create", SECRETS)], ids=["hostfile", "secret"])
+async def test_a_suspend_is_carried_out_though_another_write_is_refused(refused: tuple[str, Any]) -> None:
+    world = await running()
+    if refused[1] is SECRETS:
+        world.client.server.remove(CONFIG_MAPS, Key("default", "pi-config"))
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    world.client.refuse(*refused, "", refusal(403, "denied"))
+    await world.sync()
+    assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
+    await asyncio.sleep(1)
+    world.pod_status("pi-launcher-x", "Failed")
+    await world.sync()
+    assert world.names(PODS) == ["pi-launcher-x"]
+
+
+async def test_a_write_that_could_not_be_tried_does_not_end_a_stall() -> None:
+    world = World()
+    await world.submit()
+    world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"), times=1)
+    await world.sync()
+    world.client.refuse("create", PODS, "", TransportError("lost"), times=1)
+    with pytest.raises(ExceptionGroup):
+        await world.sync()
+    assert world.status.is_true(c.CONDITION_STALLED)
+    assert world.recorder.reasons == ["MPIJobCreated", "MPIJobFailed"]
+
+
+@pytest.mark.parametrize("takes_effect", [False, True], ids=["not done", "done unseen"])
+async def test_an_event_is_told_once_though_storing_its_status_got_no_answer(*, takes_effect: bool) -> None:
+    world = World()
+    await world.submit()
+    world.client.refuse("patch", MPIJOBS, "pi", TransportError("lost"), times=1, takes_effect=takes_effect)
+    with pytest.raises(TransportError):
+        await world.sync()
+    assert world.recorder.told == []
+    world.look(PODS, SERVICES, CONFIG_MAPS, JOBS)
+    with pytest.raises(StatusError) if takes_effect else nullcontext():
+        await world.syncer.sync(KEY)  # the cache of jobs does not show it yet
+    await asyncio.sleep(2)
+    await world.settle()
+    assert world.recorder.reasons == ["MPIJobCreated"]
+
+
+async def test_news_of_an_attempt_that_nobody_answered_is_not_told_of_a_status_that_another_stored() -> None:
+    world = World()
+    await world.submit()
+    world.client.refuse("patch", MPIJOBS, "pi", TransportError("lost"), times=1)
+    with pytest.raises(TransportError):
+        await world.sync()
+    created = {"type": "Created", "status": "True", "reason": "MPIJobCreated", "message": "by another leader"}
+    world.client.server.put_status(MPIJOBS, KEY, {"conditions": [created]})
+    await world.settle()
+    assert world.recorder.told == []
+
+
+async def test_what_others_add_to_the_owners_of_a_child_stays() -> None:
+    world = await running()
+    service = world.one(SERVICES, "pi")
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other"}
+    service["metadata"]["ownerReferences"].append(other)  # type: ignore[arg-type,union-attr]  # a plain dict
+    world.client.server.put(SERVICES, service)
+    await world.settle()
+    assert world.writes == []
+
+
+async def test_a_finished_launcher_is_not_touched_again() -> None:
+    world = await running()
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await world.settle()
+    world.end_launcher()
+    await world.settle()
+    world.client.actions.clear()
+    await world.sync()
+    assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
+    assert world.writes == []
+
+
+async def test_without_the_lease_nothing_is_written() -> None:
+    world = World()
+    await world.submit()
+    world.leads = False
+    with pytest.raises(PermissionError):
+        await world.sync()
+    assert world.writes == []
+
+
+async def test_the_key_is_made_once() -> None:
+    world = await running()
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await world.settle()
+    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await world.settle()
+    assert world.keys_made == 1
+
+
+async def test_templates_with_a_restart_policy_are_warned_of() -> None:
+    world = World()
+    job = mpijob()
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
+    worker["template"] = {"spec": {**worker["template"]["spec"], "restartPolicy": "Always"}}
+    await world.client.create(MPIJOBS, job)
+    await world.sync()
+    assert world.recorder.reasons == ["MPIJobCreated", "SetPodTemplateRestartPolicy"]

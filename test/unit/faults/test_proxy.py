@@ -1,0 +1,262 @@
+"""The fault proxy against a small server on loopback, driven by the operator's own client."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import orjson
+import pytest
+
+from fakes.certificates import Authority
+from fakes.http_server import Exchange, http_server, server_context
+from faults.event_faults import CutLine, CutStream, Duplicate, EditBookmark, ErrorEvent, Lag, Silence, Swallow
+from faults.meaning import Meaning, Target, meaning_of
+from faults.plans import Faults
+from faults.proxy import Fault, Proxy, Upstream, fault_proxy
+from faults.request_faults import GARBLINGS, CutAfter, CutBefore, Delay, Do, Garble, Hang, Late, Refuse
+from faults.stream import EventFault
+from mpiop.kube.client import Client
+from mpiop.kube.config import ClientConfig
+from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.objects import Key, Object, WatchEvent
+from mpiop.kube.resources import MPIJOBS, PODS, Selection
+from mpiop.kube.tls import TLSConfig
+from mpiop.kube.transport import TransportOptions, connect
+
+NAMES = ("a", "b", "c")
+POD: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "x", "name": "pi-worker-0"}}
+CREATE = Target(Meaning("create", "pods", "", "pi-worker-0"))
+
+
+class Server:
+    """Answers every write with what was sent, every watch with three events and a bookmark, and every list with nothing."""
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+
+    async def __call__(self, exchange: Exchange) -> None:
+        self.requests.append(f"{exchange.method} {exchange.path}")
+        if "watch" in exchange.query:
+            await exchange.begin_stream()
+            for number, name in enumerate(NAMES, 1):
+                await exchange.event("ADDED", name, resourceVersion=str(number), label="ü")
+            mark = {"metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}}
+            await exchange.chunk(orjson.dumps({"type": "BOOKMARK", "object": mark}) + b"\n")
+            await exchange.chunk(b"")
+        elif exchange.method == "GET":
+            await exchange.answer({"kind": "PodList", "metadata": {"resourceVersion": "1"}, "items": []})
+        else:
+            await exchange.answer(exchange.body, 201)
+
+
+class Setting:
+    """Server, proxy and client in a row."""
+
+    def __init__(self, server: Server, proxy: Proxy, client: Client) -> None:
+        self.server, self.proxy, self.client = server, proxy, client
+
+    def inject(self, target: Target, fault: Fault | None = None, events: EventFault | None = None, times: int = 1) -> None:
+        self.proxy.plan = Faults(target=target, requests=fault, events=events, times=times)
+
+    async def create(self) -> Object:
+        return await self.client.create(PODS, POD)
+
+    async def watch(self) -> tuple[list[WatchEvent], KubeError | None]:
+        """Return the events that came, and what ended the stream."""
+        seen: list[WatchEvent] = []
+        try:
+            async with self.client.watch(Selection(PODS), resource_version="", timeout_seconds=9) as events:
+                async for event in events:
+                    seen.append(event)  # noqa: PERF401 - those before an error count
+        except KubeError as error:
+            return seen, error
+        return seen, None
+
+
+@pytest.fixture
+async def setting() -> AsyncIterator[Setting]:
+    authority, server = Authority(), Server()
+    async with contextlib.AsyncExitStack() as stack:
+        real = await stack.enter_async_context(http_server(server))
+        context = server_context(authority.issue("proxy"))
+        proxy = await stack.enter_async_context(fault_proxy(Upstream(real.url), Faults(), context))
+        config = ClientConfig(proxy.url, tls=TLSConfig(ca_data=authority.certificate))
+        client = await connect(config, TransportOptions(deadline_seconds=1.0, silence_seconds=1.0))
+        stack.push_async_callback(client.close)
+        yield Setting(server, proxy, client)
+
+
+def names(events: list[WatchEvent]) -> list[str]:
+    return [event["object"]["metadata"].get("name", "") for event in events if event["type"] == "ADDED"]
+
+
+@pytest.mark.parametrize(
+    ("line", "body", "text"),
+    [
+        ("GET /api/v1/namespaces/x/pods/a HTTP/1.1", b"", "get pods/a #1"),
+        ("GET /api/v1/namespaces/x/pods?limit=5 HTTP/1.1", b"", "list pods #1"),
+        ("GET /apis/batch/v1/namespaces/x/jobs?watch=true HTTP/1.1", b"", "watch jobs #1"),
+        ("POST /api/v1/namespaces/x/pods HTTP/1.1", b'{"metadata": {"name": "a"}}', "create pods/a #1"),
+        ("POST /api/v1/namespaces/x/events HTTP/1.1", b'{"reason": "Made"}', "create events/Made #1"),
+        ("PATCH /apis/kubeflow.org/v2beta1/namespaces/x/mpijobs/pi/status HTTP/1.1", b"{}", "patch mpijobs.status/pi #1"),
+        ("DELETE /api/v1/namespaces/x/pods/a HTTP/1.1", b"{}", "delete pods/a #1"),
+    ],
+)
+def test_a_request_is_called_by_what_it_means(line: str, body: bytes, text: str) -> None:
+    target = Target(meaning_of(line, body))
+    assert str(target) == text
+    assert Target.parse(text) == target
+
+
+async def test_without_a_fault_all_passes_and_is_traced(setting: Setting) -> None:
+    assert (await setting.create())["metadata"] == POD["metadata"]
+    events, error = await setting.watch()
+    assert names(events) == list(NAMES)
+    assert error is None
+    assert (await setting.client.list_page(Selection(PODS), resource_version=""))["items"] == []
+    assert [str(entry.target) for entry in setting.proxy.trace.entries] == [
+        "create pods/pi-worker-0 #1",
+        "watch pods #1",
+        *(f"event pods #{n}" for n in (1, 2, 3)),
+        "list pods #1",
+    ]
+    assert setting.proxy.trace.effects("create") == {"create pods/pi-worker-0": 1}
+
+
+@pytest.mark.parametrize("code", [401, 403, 409, 410, 429, 500, 503])
+async def test_it_answers_in_the_servers_stead(setting: Setting, code: int) -> None:
+    setting.inject(CREATE, Refuse(code))
+    with pytest.raises(StatusError) as caught:
+        await setting.create()
+    assert caught.value.code == code
+    assert setting.server.requests == []
+    await setting.create()
+    assert len(setting.server.requests) == 1
+
+
+async def test_it_says_when_to_come_back(setting: Setting) -> None:
+    setting.inject(CREATE, Refuse(429, 0))
+    await setting.create()
+    assert [entry.fault for entry in setting.proxy.trace.entries] == ["429-after-0", ""]
+
+
+@pytest.mark.parametrize("reset", [True, False])
+async def test_it_cuts_before_the_server_is_asked(setting: Setting, reset: bool) -> None:  # noqa: FBT001 - a case
+    setting.inject(CREATE, CutBefore(reset))
+    with pytest.raises(TransportError):
+        await setting.create()
+    assert setting.server.requests == []
+
+
+@pytest.mark.parametrize("reset", [True, False])
+async def test_it_cuts_after_the_server_was_asked(setting: Setting, reset: bool) -> None:  # noqa: FBT001 - a case
+    setting.inject(CREATE, CutAfter(reset))
+    with pytest.raises(TransportError):
+        await setting.create()
+    assert len(setting.server.requests) == 1
+    assert setting.proxy.trace.effects("create") == {"create pods/pi-worker-0": 1}
+    assert not setting.proxy.trace.entries[0].delivered
+
+
+async def test_it_hangs_until_the_client_gives_up(setting: Setting) -> None:
+    setting.inject(CREATE, Hang())
+    with pytest.raises(TransportError, match="no answer within 1 s"):
+        await setting.create()
+    assert setting.server.requests == []
+
+
+async def test_it_sends_a_write_late(setting: Setting) -> None:
+    setting.inject(CREATE, Late(1.3))
+    with pytest.raises(TransportError):
+        await setting.create()
+    assert setting.server.requests == []
+    assert setting.proxy.under_way == 1
+    async with asyncio.timeout(5):
+        await asyncio.gather(*setting.proxy.tasks)  # the connection is cut once the write was sent
+    assert len(setting.server.requests) == 1
+
+
+async def test_it_delays(setting: Setting) -> None:
+    setting.inject(CREATE, Delay(0.2))
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    await setting.create()
+    assert loop.time() - begun >= 0.2
+
+
+@pytest.mark.parametrize("when", ["before", "after", "delivered"])
+async def test_the_driver_acts_at_a_request(setting: Setting, when: str) -> None:
+    asked: list[int] = []
+
+    async def act(_exchange: object) -> None:
+        asked.append(len(setting.server.requests))
+        await asyncio.sleep(0)
+
+    setting.inject(CREATE, Do("act", act, when))
+    await setting.create()
+    assert asked == [0 if when == "before" else 1]
+
+
+@pytest.mark.parametrize("garbling", GARBLINGS)
+async def test_it_garbles_lists(setting: Setting, garbling: str) -> None:
+    setting.inject(Target(Meaning("list", "pods")), Garble(garbling))
+    if garbling == "cut-body":  # a read whose connection broke is sent again
+        setting.proxy.plan = Faults(verbs=frozenset({"list"}), requests=Garble(garbling), times=99)
+    with pytest.raises(KubeError):
+        await setting.client.list_page(Selection(PODS), resource_version="")
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("how", ["close", "reset"])
+async def test_it_cuts_a_watch_after_event_k(setting: Setting, how: str, k: int) -> None:
+    setting.inject(Target(Meaning("event", "pods"), k), events=CutStream("reset" if how == "reset" else "close"))
+    events, error = await setting.watch()
+    assert isinstance(error, TransportError)
+    assert names(events) == list(NAMES[:k])[: len(names(events))]
+    assert how == "reset" or len(names(events)) == k  # RST may overtake what was sent
+
+
+async def test_it_cuts_inside_a_character(setting: Setting) -> None:
+    setting.inject(Target(Meaning("event", "pods"), 2), events=CutLine())
+    events, error = await setting.watch()
+    assert names(events) == ["a"]
+    assert isinstance(error, TransportError)
+
+
+@pytest.mark.parametrize(
+    ("fault", "seen"),
+    [(Swallow(), ["a", "c"]), (Duplicate(), ["a", "b", "b", "c"]), (Swallow("close"), ["a"]), (Lag(0.1), ["a", "b", "c"])],
+    ids=lambda case: getattr(case, "name", ""),
+)
+async def test_it_loses_and_repeats_events(setting: Setting, fault: EventFault, seen: list[str]) -> None:
+    setting.inject(Target(Meaning("event", "pods"), 2), events=fault)
+    events, _ = await setting.watch()
+    assert names(events) == seen
+
+
+async def test_it_sends_errors_in_a_watch(setting: Setting) -> None:
+    setting.inject(Target(Meaning("event", "pods"), 2), events=ErrorEvent(410, "Expired"))
+    events, _ = await setting.watch()
+    assert [event["type"] for event in events] == ["ADDED", "ERROR"]
+
+
+async def test_it_falls_silent(setting: Setting) -> None:
+    setting.inject(Target(Meaning("event", "pods"), 2), events=Silence())
+    events, error = await setting.watch()
+    assert names(events) == ["a"]
+    assert isinstance(error, TransportError)
+
+
+@pytest.mark.parametrize(("how", "annotations"), [("none", []), ("plain", [{}]), ("false", [{"k8s.io/initial-events-end": "false"}])])
+async def test_it_edits_bookmarks(setting: Setting, how: str, annotations: list[dict[str, str]]) -> None:
+    setting.proxy.plan = Faults(verbs=frozenset({"bookmark"}), events=EditBookmark(how), times=99)
+    events, _ = await setting.watch()
+    assert [event["object"]["metadata"].get("annotations", {}) for event in events if event["type"] == "BOOKMARK"] == annotations
+
+
+async def test_statuses_are_kept_in_the_order_of_their_versions(setting: Setting) -> None:
+    for version in ("12", "9"):
+        body = {"kind": "MPIJob", "metadata": {"name": "pi", "resourceVersion": version}, "status": {"n": version}}
+        await setting.client.patch(MPIJOBS, Key("x", "pi"), body, subresource="status")
+    assert [status["status"]["n"] for status in setting.proxy.trace.statuses()] == ["9", "12"]
+    assert setting.proxy.trace.most_in_a_second() == 2

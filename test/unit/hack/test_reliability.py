@@ -1,0 +1,207 @@
+"""`make invariants` and `make mutants`: they fail when they should."""
+
+from pathlib import Path
+
+import pytest
+
+from reliability.defects import DEFECTS
+from reliability.invariants import ROOT, TITLES, Proof, find_proofs, numbers_of
+from reliability.mutants import Copy, Outcome, Verdict, broken, try_one
+from reliability.mutator import mutants_of
+from reliability.report import Result, parse, problems, render, selected
+
+A, B = Proof("test/unit/test_a.py", "test_R4_a"), Proof("test/unit/test_b.py", "TestQ40B")
+REPORT = """<?xml version="1.0"?><testsuites><testsuite>
+<testcase classname="test.unit.test_a" name="test_R4_a[1]" time="0.5"/>
+<testcase classname="test.unit.test_a" name="test_R4_a[2]" time="0.25">{}</testcase>
+<testcase classname="test.unit.test_b.TestQ40B" name="runTest" time="1"/>
+</testsuite></testsuites>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("test_R04_expired_watch_relists_once", ["R4"]),
+        ("test_L61_F43_wall_clocks_are_never_compared", ["L61", "F43"]),
+        ("TestQ40Q41QueueAgainstModel", ["Q40", "Q41"]),
+        ("test_that_R4_is_mentioned_later", []),
+        ("test_r4_in_small_letters", []),
+        ("helper_R4_no_test", []),
+    ],
+)
+def test_numbers_stand_at_the_beginning_of_a_name(name: str, numbers: list[str]) -> None:
+    assert numbers_of(name) == numbers
+
+
+def test_every_number_is_there() -> None:
+    ranges = {"R": (1, 22), "I": (23, 39), "Q": (40, 49), "E": (50, 59), "L": (60, 66), "T": (1, 6)}
+    assert list(TITLES) == [f"{letter}{number}" for letter, (first, last) in ranges.items() for number in range(first, last + 1)]
+
+
+def test_every_invariant_has_a_test_and_a_defect() -> None:
+    assert [number for number, found in find_proofs().items() if not found] == []
+    assert set(TITLES) == {defect.number for defect in DEFECTS}
+
+
+def test_the_text_of_every_defect_is_there_once() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in {ROOT / "src/mpiop" / defect.file for defect in DEFECTS}}
+    assert [defect.why for defect in DEFECTS if texts[ROOT / "src/mpiop" / defect.file].count(defect.old) != 1] == []
+    assert [defect.why for defect in DEFECTS if defect.old == defect.new] == []
+
+
+def tree(root: Path, source: str) -> Path:
+    (root / "test" / "unit").mkdir(parents=True)
+    (root / "test" / "unit" / "test_some.py").write_text(source, encoding="utf-8")
+    return root
+
+
+def test_tests_are_found_by_their_names(tmp_path: Path) -> None:
+    source = "def test_R01_R2_a(): ...\nasync def test_R1_b(): ...\ndef test_F5_c(): ...\nTestQ40M = object\ndef test_d(): ...\n"
+    found = find_proofs(tree(tmp_path, source))
+    assert [proof.name for proof in found["R1"]] == ["test_R01_R2_a", "test_R1_b"]
+    assert [proof.node_id for proof in found["Q40"]] == ["test/unit/test_some.py::TestQ40M"]
+    assert found["R3"] == []
+
+
+def test_a_number_that_there_is_not_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="test_R99_a: there is no invariant R99"):
+        find_proofs(tree(tmp_path, "def test_R99_a(): ...\n"))
+
+
+def test_cases_are_counted_by_test() -> None:
+    assert parse(REPORT.format("")) == {A: Result(passed=2, seconds=0.75), B: Result(passed=1, seconds=1)}
+
+
+@pytest.mark.parametrize(
+    ("what", "problem"),
+    [
+        ('<failure message="no&#10;way"/>', "test/unit/test_a.py::test_R4_a: FAILED 1 of 2 test_R4_a[2]: no"),
+        ('<error message="fixture"/>', "test/unit/test_a.py::test_R4_a: FAILED 1 of 2 test_R4_a[2]: fixture"),
+    ],
+    ids=["failure", "error"],
+)
+def test_a_failing_case_is_a_problem(what: str, problem: str) -> None:
+    results = parse(REPORT.format(what))
+    assert problems({"R4": [A], "Q40": [B]}, results) == [problem]
+    assert "1 problem" in render({"R4": [A], "Q40": [B]}, results)
+
+
+def test_gaps_tests_that_did_not_run_and_tests_that_are_always_skipped_are_problems() -> None:
+    found = problems({"R4": [A], "R5": [], "Q40": [B]}, {B: Result(skipped=3)})
+    assert [line.partition(":")[0] for line in found] == ["R5", "test/unit/test_a.py", "test/unit/test_b.py"]
+    assert [line.rpartition(" ")[2] for line in found[1:]] == ["RUN", "SKIPPED"]
+    assert "no gap, no failure" in render({"Q40": [B]}, {B: Result(passed=1)})
+
+
+def test_unknown_numbers_are_refused() -> None:
+    assert selected({"R4": [A], "Q40": [B]}, ["Q40"]) == {"Q40": [B]}
+    with pytest.raises(ValueError, match="there is no invariant R77; they run from R1 to T6"):
+        selected({"R4": [A]}, ["R77"])
+
+
+class Scripted(Copy):
+    """A copy in which tests end as the script says."""
+
+    def __init__(self, status: int | None) -> None:
+        self.status = status
+        self.texts = [""]
+
+    def write(self, file: str, text: str) -> None:
+        del file
+        self.texts.append(text)
+
+    def restore(self, file: str) -> None:
+        self.texts.append(f"{file} as it was")
+
+    async def test(self, ids: object, seconds: float) -> tuple[int | None, str]:
+        del ids, seconds
+        self.texts.append("tested")
+        return self.status, "output"
+
+
+DEFECT = DEFECTS[0]
+
+
+@pytest.mark.parametrize(
+    ("status", "hangs", "verdict"),
+    [
+        (1, False, Verdict.CAUGHT),
+        (0, False, Verdict.SURVIVED),
+        (None, False, Verdict.BROKEN),
+        (None, True, Verdict.CAUGHT),
+        (0, True, Verdict.SURVIVED),
+        (2, False, Verdict.BROKEN),
+        (4, True, Verdict.BROKEN),
+    ],
+)
+async def test_only_a_test_that_fails_catches_a_defect(status: int | None, *, hangs: bool, verdict: Verdict) -> None:
+    copy = Scripted(status)
+    outcome = await try_one(copy, DEFECT._replace(hangs=hangs), ["x"])
+    assert outcome.verdict is verdict
+    assert copy.texts[1:] == [broken(DEFECT), "tested", f"{DEFECT.file} as it was"]
+    assert DEFECT.old not in copy.texts[1]
+
+
+@pytest.mark.parametrize("old", ["text that nobody wrote", "self"], ids=["gone", "often"])
+async def test_a_defect_whose_text_is_not_there_once_is_told(old: str) -> None:
+    copy = Scripted(1)
+    outcome = await try_one(copy, DEFECT._replace(old=old), ["x"])
+    assert outcome.verdict is Verdict.NOT_FOUND
+    assert copy.texts == [""]
+
+
+async def test_a_defect_without_test_is_told() -> None:
+    assert await try_one(Scripted(1), DEFECT, []) == Outcome(DEFECT, Verdict.UNTESTED)
+
+
+def test_a_copy_can_be_broken_and_made_whole(tmp_path: Path) -> None:
+    copy = Copy(tmp_path)
+    path = tmp_path / "src/mpiop" / DEFECT.file
+    whole = path.read_text(encoding="utf-8")
+    copy.write(DEFECT.file, broken(DEFECT))
+    assert DEFECT.new in path.read_text(encoding="utf-8") != whole
+    copy.restore(DEFECT.file)
+    assert path.read_text(encoding="utf-8") == whole
+
+
+MODULE = '''"""Docstring with 1 < 2."""
+from typing import Protocol
+
+class Wanted(Protocol):
+    def told(self) -> bool: ...
+
+def f(a: int = 1, *, loud: bool = True) -> int:
+    """Add 1."""
+    log.info("says 1")
+    if a < 3 and not loud:
+        raise ValueError(f"{a + 1}")
+    self.é = a + 2
+    return -a if a in (0, 5) else a
+'''
+WANTED = [
+    ("1", "2"),
+    ("True", "False"),
+    ("a < 3 and not loud", "not (a < 3 and (not loud))"),
+    ("a < 3 and not loud", "((a < 3) or (not loud))"),
+    ("a < 3", "a <= 3"),
+    ("3", "4"),
+    ("not loud", "(loud)"),
+    ('raise ValueError(f"{a + 1}")', "pass"),
+    ("self.é = a + 2", "pass"),
+    ("a + 2", "((a) - (2))"),
+    ("2", "3"),
+    ("a in (0, 5)", "a not in (0, 5)"),
+    ("0", "1"),
+    ("5", "6"),
+]
+
+
+def test_small_changes_are_made_everywhere_but_in_what_only_people_read() -> None:
+    assert sorted((mutant.old, mutant.new) for mutant in mutants_of(MODULE)) == sorted(WANTED)
+
+
+def test_a_small_change_changes_one_place() -> None:
+    for mutant in mutants_of(MODULE):
+        assert len(mutant.text) - len(MODULE) == len(mutant.new) - len(mutant.old)
+        assert mutant.text.splitlines()[: mutant.line - 1] == MODULE.splitlines()[: mutant.line - 1]
+        assert mutant.text != MODULE

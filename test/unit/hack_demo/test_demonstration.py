@@ -1,0 +1,86 @@
+"""The demo: which cluster and image it takes, what it shows of a job, and how it fails."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from demonstration import cluster, following, operator_images, story
+from demonstration.cluster import Cluster
+from demonstration.screen import DemoError, Screen
+
+JOB_LINES = r"""
+Created|True|MPIJob default/pi is created.
+Created|True|MPIJob default/pi is created.
+Running|True|MPIJob default/pi is running.
+Created|True|MPIJob default/pi is created.
+"""
+
+
+def programs(folder: Path, ending: str) -> dict[str, str]:
+    """Put a kubectl into `folder` that tells of a job as a watch does, and return an environment where it is the one found."""
+    lines = "".join(f"printf 'condition|{line}\\n'; " for line in [*JOB_LINES.split("\n"), ending] if line)
+    kubectl = folder / "kubectl"
+    kubectl.write_text(f'#!/bin/sh\ncase "$*" in *mpijob*) {lines};; *) printf "Pod|pi-worker-0|Running|\\n";; esac\nexec sleep 60\n')
+    kubectl.chmod(0o755)
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize("ending", ["Succeeded", "Failed"])
+def test_a_job_is_shown_until_its_end_each_news_once(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    environment = programs(tmp_path, rf"{ending}|True|the end")
+    assert following.follow(Cluster(is_current=False, environment=environment), Screen(steps=1), "pi") == ending
+    shown = [line.split(" s  ")[1].split() for line in capsys.readouterr().out.splitlines() if "condition" in line]
+    assert [words[1] for words in shown] == ["Created", "Running", ending]
+
+
+def test_a_job_without_end_is_given_up_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "WAIT_SECONDS", 0.2)
+    environment = programs(tmp_path, r"Succeeded|False|not yet")
+    with pytest.raises(DemoError, match="kubectl describe mpijob pi"):
+        following.follow(Cluster(is_current=False, environment=environment), Screen(steps=1), "pi")
+
+
+def test_the_users_cluster_is_never_taken_by_accident(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/somewhere")
+    monkeypatch.delenv("MPIOP_CLUSTER", raising=False)
+    assert cluster.is_current_wanted() is False
+    monkeypatch.setenv("MPIOP_CLUSTER", "current")
+    assert cluster.is_current_wanted() is True
+
+
+def test_an_unknown_cluster_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("MPIOP_CLUSTER", "mine")
+    assert story.main([]) == 1
+    assert capsys.readouterr().err.strip().splitlines() == [
+        "demo: MPIOP_CLUSTER=mine: leave it out for an embedded cluster, or say current for the current kubeconfig context"
+    ]
+
+
+def test_unknown_arguments_show_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert story.main(["up"]) == 2
+    assert capsys.readouterr().err == "usage: hack/demo [down]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "wanted"),
+    [
+        pytest.param("", "", "{repository}:{version}", id="what the manifest names"),
+        pytest.param("registry.example.com/op", "", "registry.example.com/op:{version}", id="another repository"),
+        pytest.param("registry.example.com:5000/op", "dev", "registry.example.com:5000/op:dev", id="another repository and tag"),
+    ],
+)
+def test_the_image_for_the_users_cluster(name: str, version: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IMAGE_NAME", name)
+    monkeypatch.setenv("RELEASE_VERSION", version)
+    repository, _, tag = operator_images.named_image().rpartition(":")
+    assert operator_images.wanted_image() == wanted.format(repository=repository, version=tag)
+
+
+def test_a_kubectl_that_fails_is_quoted(tmp_path: Path) -> None:
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text("#!/bin/sh\necho no such thing >&2\nexit 1\n")
+    kubectl.chmod(0o755)
+    broken = Cluster(is_current=False, environment={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    with pytest.raises(DemoError, match="kubectl get this failed: no such thing"):
+        broken.kubectl("get", "this")

@@ -1,0 +1,102 @@
+"""An image is built when what goes in has changed, and only then."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fakes.image_engine import FakeEngine
+from imaging.archive import archived_image
+from imaging.building import INPUTS_LABEL, VERSION_LABEL, Building
+from imaging.catalogue import Image
+
+IMAGE = Image("a", "x.io/a", "a")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/.dockerignore").write_text("*\n!main.c\n", "utf-8")
+    (tmp_path / "a/Dockerfile").write_text("FROM x\n", "utf-8")
+    (tmp_path / "a/main.c").touch()
+    return tmp_path
+
+
+@pytest.fixture
+def building(root: Path) -> Building:
+    return Building(FakeEngine(images={"base": {}}), "base", "v1", {}, root=root)
+
+
+def engine_of(building: Building) -> FakeEngine:
+    assert isinstance(building.engine, FakeEngine)
+    return building.engine
+
+
+def test_the_first_build_says_base_version_and_inputs(building: Building, root: Path) -> None:
+    assert building.build(IMAGE).startswith("built in")
+    [build] = engine_of(building).builds
+    assert (build.reference, build.context, build.arguments["BASE_IMAGE"]) == ("x.io/a:v1", root / "a", "base")
+    assert build.labels[VERSION_LABEL] == "v1"
+    assert len(build.labels[INPUTS_LABEL]) == 32
+
+
+def test_nothing_is_built_twice(building: Building) -> None:
+    building.build(IMAGE)
+    assert building.build(IMAGE) == "nothing changed"
+    assert len(engine_of(building).builds) == 1
+
+
+def test_a_changed_file_is_built(building: Building, root: Path) -> None:
+    building.build(IMAGE)
+    (root / "a/main.c").write_text("int main;", "utf-8")
+    building.build(IMAGE)
+    assert len(engine_of(building).builds) == 2
+
+
+def test_another_image_under_the_name_of_the_base_is_built_on(building: Building) -> None:
+    building.build(IMAGE)
+    engine_of(building).images["base"] = {"updated": "yes"}
+    building.build(IMAGE)
+    assert len(engine_of(building).builds) == 2
+
+
+def test_a_proxy_makes_no_difference_to_the_image(building: Building, monkeypatch: pytest.MonkeyPatch) -> None:
+    building.build(IMAGE)
+    monkeypatch.setenv("http_proxy", "http://user:word@proxy")
+    assert building.build(IMAGE) == "nothing changed"
+    building.build(replace(IMAGE, target="new"))
+    assert engine_of(building).builds[-1].arguments["http_proxy"] == "http://user:word@proxy"
+
+
+def test_fresh_means_built_in_any_case(building: Building) -> None:
+    building.build(IMAGE)
+    replace(building, uses_cache=False).build(IMAGE)
+    assert [build.uses_cache for build in engine_of(building).builds] == [True, False]
+
+
+def test_several_platforms_are_left_to_the_builder(building: Building) -> None:
+    several = replace(building, platforms=("linux/amd64", "linux/arm64"))
+    several.build(IMAGE)
+    several.build(IMAGE)
+    assert [build.is_index for build in engine_of(building).builds] == [True, True]
+
+
+def test_an_archive_is_written_once_for_each_image(building: Building, root: Path) -> None:
+    building.build(IMAGE)
+    file = building.save(IMAGE, root / "out")
+    assert file == root / "out/a.tar"
+    assert archived_image(file) == (engine_of(building).image_id("x.io/a:v1"), "x.io/a:v1")
+    building.save(IMAGE, root / "out")
+    assert len(engine_of(building).saves) == 1
+    (root / "a/main.c").write_text("int main;", "utf-8")
+    building.build(IMAGE)
+    building.save(IMAGE, root / "out")
+    assert len(engine_of(building).saves) == 2
+    assert [path.name for path in (root / "out").iterdir()] == ["a.tar"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no tar"])
+def test_a_broken_archive_is_no_archive(tmp_path: Path, content: bytes) -> None:
+    assert archived_image(tmp_path / "gone.tar") == ("", "")
+    (tmp_path / "broken.tar").write_bytes(content)
+    assert archived_image(tmp_path / "broken.tar") == ("", "")

@@ -1,0 +1,87 @@
+"""The table of images, and that Dockerfiles, manifests and table agree."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from imaging.base import REGISTRY_BASE
+from imaging.catalogue import CATALOGUE, ROOT, Image, release_version, select, with_registry
+from imaging.errors import ImagesError
+from imaging.fingerprint import input_files
+
+EACH_IMAGE = pytest.mark.parametrize("image", CATALOGUE, ids=lambda image: image.name)
+
+
+def dockerfile(image: Image) -> str:
+    return (ROOT / image.context / "Dockerfile").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("repository", "full"),
+    [
+        ("mpioperator/mpi-pi", "docker.io/mpioperator/mpi-pi"),
+        ("alpine", "docker.io/library/alpine"),
+        ("registry.example.com/mpi-operator", "registry.example.com/mpi-operator"),
+        ("registry:5000/mpi-operator", "registry:5000/mpi-operator"),
+        ("localhost/mpi-operator", "localhost/mpi-operator"),
+    ],
+)
+def test_a_name_without_registry_gets_the_one_that_kubernetes_would_ask(repository: str, full: str) -> None:
+    assert with_registry(repository) == full
+
+
+def test_a_tag_of_its_own_wins_over_the_version() -> None:
+    assert Image("a", "x.io/a", ".").reference("dev") == "x.io/a:dev"
+    assert Image("a", "x.io/a", ".", tag="mpich").reference("dev") == "x.io/a:mpich"
+
+
+def test_only_what_is_asked_for_is_selected() -> None:
+    assert select([]) == CATALOGUE
+    assert [image.name for image in select(["pi"])] == ["pi"]
+
+
+def test_an_unknown_image_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ImagesError, match="--only tau: no such image; there are operator, pi"):
+        select(["tau", "pi"])
+
+
+def test_the_version_is_read_from_the_source(tmp_path: Path) -> None:
+    source = tmp_path / "src/mpiop/__init__.py"
+    source.parent.mkdir(parents=True)
+    source.write_text('"""x"""\n__version__ = "1.2.3"\n', "utf-8")
+    assert release_version(tmp_path) == "v1.2.3"
+    source.write_text("", "utf-8")
+    with pytest.raises(ImagesError, match="--release-version"):
+        release_version(tmp_path)
+
+
+def test_names_are_unique() -> None:
+    names = [image.name for image in CATALOGUE]
+    references = [image.reference("v1") for image in CATALOGUE]
+    assert len(set(names)) == len(names)
+    assert len(set(references)) == len(references)
+
+
+@EACH_IMAGE
+def test_the_dockerfile_has_the_stage_and_the_default_base(image: Image) -> None:
+    assert f"ARG BASE_IMAGE={REGISTRY_BASE}\n" in dockerfile(image)
+    if image.target:
+        assert re.search(rf"^FROM \S+ AS {image.target}$", dockerfile(image), re.MULTILINE)
+
+
+@EACH_IMAGE
+def test_what_the_dockerfile_copies_is_let_in(image: Image) -> None:
+    context = ROOT / image.context
+    files = {file.relative_to(context) for file in input_files(context)}
+    for line in re.findall(r"^COPY (?!--from)(.+)$", dockerfile(image), re.MULTILINE):
+        *sources, _ = [word for word in line.split() if not word.startswith("--")]
+        for source in sources:
+            assert any(file.is_relative_to(source) for file in files), source
+
+
+def test_the_manifests_name_the_images_that_are_built() -> None:
+    built = {image.reference(release_version()) for image in CATALOGUE}
+    manifests = [ROOT / "deploy/v2beta1/mpi-operator.yaml", *(ROOT / "examples/v2beta1/pi").glob("*.yaml")]
+    named = {name for file in manifests for name in re.findall(r"^ +(?:- )?image: (\S+)$", file.read_text("utf-8"), re.MULTILINE)}
+    assert {with_registry(name) for name in named} == built

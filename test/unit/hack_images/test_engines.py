@@ -1,0 +1,96 @@
+"""What each builder is told, seen by a program of its name that writes down its arguments."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from imaging.buildah import Buildah
+from imaging.engines import Build, DockerLike
+from imaging.errors import ImagesError
+from imaging.process import Programs
+
+Install = Callable[[str, str], Path]
+WRITE_DOWN = 'echo "$*" >>"$CALLS"'
+
+
+def build_in(context: Path, **changes: object) -> Build:
+    values: dict[str, object] = {
+        "arguments": {"BASE_IMAGE": "base"},
+        "labels": {"a": "b"},
+        "secrets": {"ca.crt": Path("/ca")},
+        "target": "stage",
+    }
+    return Build("a", "x.io/a:1", context, **(values | changes))  # type: ignore[arg-type]  # a dict of keywords has one type
+
+
+FLAGS = "--build-arg=BASE_IMAGE=base --label=a=b --secret=id=ca.crt,src=/ca"
+
+
+def test_docker(programs: Programs, tmp_path: Path, install: Install) -> None:
+    calls = install("docker", WRITE_DOWN)
+    docker = DockerLike("docker", programs)
+    docker.build(build_in(tmp_path))
+    docker.build(build_in(tmp_path, platforms=("linux/amd64", "linux/arm64"), uses_cache=False))
+    docker.save("x.io/a:1", tmp_path / "a.tar")
+    docker.import_root(tmp_path / "root.tar", "base")
+    assert calls.read_text("utf-8").splitlines() == [
+        f"build --tag=x.io/a:1 --network=host {FLAGS} --target=stage {tmp_path}",
+        f"buildx build --tag=x.io/a:1 --network=host {FLAGS} --platform=linux/amd64,linux/arm64 --target=stage --no-cache {tmp_path}",
+        f"save --output={tmp_path}/a.tar x.io/a:1",
+        f"import {tmp_path}/root.tar base",
+    ]
+
+
+def test_podman(programs: Programs, tmp_path: Path, install: Install) -> None:
+    calls = install("podman", WRITE_DOWN)
+    podman = DockerLike("podman", programs)
+    podman.build(build_in(tmp_path))
+    podman.build(build_in(tmp_path, platforms=("linux/amd64", "linux/arm64")))
+    podman.save("x.io/a:1", tmp_path / "a.tar")
+    both = "--platform=linux/amd64,linux/arm64"
+    assert calls.read_text("utf-8").splitlines() == [
+        f"build --tag=x.io/a:1 --network=host --layers --format=docker {FLAGS} --target=stage {tmp_path}",
+        "manifest rm x.io/a:1",
+        f"build --manifest=x.io/a:1 --network=host --layers --format=docker {FLAGS} {both} --target=stage {tmp_path}",
+        f"save --format=docker-archive --output={tmp_path}/a.tar x.io/a:1",
+    ]
+
+
+def test_buildah_has_a_storage_of_our_own(programs: Programs, tmp_path: Path, install: Install) -> None:
+    calls = install("buildah", WRITE_DOWN)
+    buildah = Buildah.on(tmp_path, programs)
+    (tmp_path / "root.tar").touch()
+    buildah.build(build_in(tmp_path))
+    buildah.save("x.io/a:1", tmp_path / "a.tar")
+    buildah.import_root(tmp_path / "root.tar", "base")
+    buildah.discard_leftovers()
+    own = f"--root={tmp_path}/storage --runroot={tmp_path}/run --storage-driver=overlay "
+    policy = f"--signature-policy={tmp_path}/policy.json"
+    info, build, push, base, remove = calls.read_text("utf-8").splitlines()
+    assert info == f"{own}info"
+    assert build == f"{own}bud --tag=x.io/a:1 --layers --network=host {policy} {FLAGS} --target=stage {tmp_path}"
+    assert push == f"{own}push {policy} x.io/a:1 docker-archive:{tmp_path}/a.tar:x.io/a:1"
+    assert base.startswith(f"{own}bud --tag=base --layers")
+    assert remove == f"{own}rm --all"
+    assert not list(tmp_path.glob("base-*"))
+
+
+def test_ids_are_bare_digits(programs: Programs, install: Install) -> None:
+    install("docker", "echo sha256:abc")
+    assert DockerLike("docker", programs).image_id("x") == "abc"
+    install("docker", "exit 1")
+    assert not DockerLike("docker", programs).image_id("x")
+    assert not DockerLike("docker", programs).label("x", "a")
+
+
+def test_a_failed_build_shows_its_end_and_its_log(programs: Programs, tmp_path: Path, install: Install) -> None:
+    install("docker", 'i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo "line $i"; done; echo reason >&2; exit 3')
+    with pytest.raises(ImagesError) as caught:
+        DockerLike("docker", programs).build(build_in(tmp_path))
+    message = str(caught.value)
+    assert "exit code 3" in message
+    assert "line 100\nreason" in message
+    assert "line 50" not in message
+    assert (tmp_path / "logs/a.log").read_text("utf-8").startswith("line 1\n")
+    assert str(tmp_path / "logs/a.log") in message

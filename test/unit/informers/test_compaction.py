@@ -1,0 +1,144 @@
+"""Small objects: what is left out, what is shared, and that nothing is changed by it."""
+
+import tracemalloc
+from typing import Any, cast
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes.scripted_server import pod
+from mpiop.informers.compaction import Compactor, has_name, preparation
+from mpiop.kube.objects import Object
+
+WIRE = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False) | st.text(max_size=300),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(max_size=4), children, max_size=4),
+    max_leaves=30,
+)
+
+
+def object_with(spec: Any) -> Object:
+    return cast("Object", {"kind": "Pod", "metadata": {"name": "a"}, "spec": spec})
+
+
+def exact(value: Any) -> str:
+    """Return what tells 1, 1.0 and True apart."""
+    return repr(value)
+
+
+@given(st.lists(WIRE, min_size=1, max_size=5), st.integers(1, 20))
+def test_a_compact_object_is_equal_to_the_original_which_stays_as_it_is(specs: list[Any], capacity: int) -> None:
+    compactor = Compactor(capacity)
+    for spec in specs:
+        original = object_with(spec)
+        before = exact(original)
+        assert exact(compactor.compact(original)) == before
+        assert exact(original) == before
+
+
+def test_managed_fields_are_left_out() -> None:
+    original = cast("Object", {"metadata": {"name": "a", "managedFields": [{"manager": "x"}], "uid": "u"}})
+    assert Compactor().compact(original) == {"metadata": {"name": "a", "uid": "u"}}
+
+
+def test_equal_parts_of_different_objects_are_one() -> None:
+    compactor = Compactor()
+    first, second = (compactor.compact(orjson.loads(orjson.dumps(object_with({"containers": [{"name": "c"}]})))) for _ in range(2))
+    assert first["spec"] is second["spec"]
+    assert first is second
+
+
+def test_the_memory_of_parts_is_bounded() -> None:
+    compactor = Compactor(capacity=100)
+    for number in range(1000):
+        compactor.compact(object_with({"number": str(number)}))
+        assert len(compactor._parts) <= 100 + 10, "the capacity, and what one object has"
+
+
+def test_parts_that_only_look_equal_are_not_shared() -> None:
+    compactor = Compactor()
+    values = [{"a": 1}, {"a": True}, {"a": 1.0}, {"a": "1"}, {"a": [1]}, {"a": [True]}]
+    assert [exact(compactor.compact(object_with(value))["spec"]) for value in values] == [exact(value) for value in values]
+
+
+@pytest.mark.parametrize(
+    "thing", [None, "pod", 5, [], {}, {"metadata": None}, {"metadata": []}, {"metadata": {}}, {"metadata": {"name": ""}}]
+)
+def test_what_has_no_name_is_left_out(thing: Any) -> None:
+    assert not has_name(thing)
+    assert preparation(None)(thing) is None
+
+
+def test_an_object_that_cannot_be_trimmed_is_kept_whole() -> None:
+    prepare = preparation(lambda obj: {"metadata": obj["metadata"], "spec": {"nodeName": obj["spec"]["nodeName"]}})
+    assert prepare(pod("a", 1)) == pod("a", 1)
+
+
+def worker(job: int, index: int) -> Object:
+    """Return a pod with about what a running worker has on the wire."""
+    name, volume = f"job-{job}-worker-{index}", f"kube-api-access-{index}"
+    stamp = f"2026-01-01T00:01:{index % 60:02d}Z"
+    conditions = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    container = {
+        "name": "worker",
+        "image": "mpioperator/mpi-pi:openmpi",
+        "command": ["/usr/sbin/sshd"],
+        "args": ["-De", "-f", "/home/mpiuser/.sshd_config"],
+        "env": [{"name": f"VARIABLE_{number}", "value": "value" * 4} for number in range(10)],
+        "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}},
+        "volumeMounts": [
+            {"name": "ssh-auth", "mountPath": "/root/.ssh"},
+            {"name": volume, "mountPath": "/var/run/secrets", "readOnly": True},
+        ],
+    }
+    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": f"job-{job}", "uid": f"{job:036d}", "controller": True}
+    labels = {
+        "training.kubeflow.org/job-name": f"job-{job}",
+        "training.kubeflow.org/job-role": "worker",
+        "training.kubeflow.org/replica-index": str(index),
+    }
+    whole = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": f"{job:018d}{index:018d}",
+            "resourceVersion": str(1000 * job + index),
+            "creationTimestamp": stamp,
+            "labels": labels,
+            "ownerReferences": [owner],
+            "managedFields": [{"manager": "kubelet", "fieldsV1": {f"f:{number}": {"f:x": {}} for number in range(60)}}],
+        },
+        "spec": {
+            "hostname": name,
+            "volumes": [{"name": "ssh-auth"}, {"name": volume}],
+            "containers": [container],
+            "nodeName": f"node-{index}",
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": stamp} for kind in conditions],
+            "podIP": f"10.1.{job}.{index}",
+            "podIPs": [{"ip": f"10.1.{job}.{index}"}],
+            "containerStatuses": [
+                {"name": "worker", "ready": True, "state": {"running": {"startedAt": stamp}}, "containerID": f"{job:032d}{index:032d}"}
+            ],
+        },
+    }
+    return cast("Object", orjson.loads(orjson.dumps(whole)))
+
+
+def test_a_whole_pod_takes_no_more_than_4_kib() -> None:
+    prepare = preparation(None)
+    pods = [worker(job, index) for job in range(10) for index in range(30)]
+    tracemalloc.start()
+    try:
+        kept = [prepare(whole) for whole in pods]
+        del prepare  # its memory is bounded for a selection, whatever the number of pods
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert used / len(kept) <= 4096

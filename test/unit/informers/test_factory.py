@@ -1,0 +1,128 @@
+"""The factory: one informer for each selection, run and waited for together."""
+
+import asyncio
+
+import pytest
+
+from fakes.api_server import FakeClient
+from fakes.following import background
+from fakes.scripted_server import pod
+from mpiop.informers import InformerFactory, InformerSettings, MutationError
+from mpiop.kube.objects import Key, Object, labels_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, Selection
+from virtual_time import VirtualClock
+
+PODS_OF_PI = Selection(PODS, label_selector="app=pi")
+ALL_JOBS = Selection(JOBS)
+
+
+def by_role(obj: Object) -> list[str]:
+    return [labels_of(obj).get("role", "")]
+
+
+def body(name: str, **labels: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "ns", "name": name, "labels": labels}}
+
+
+def client() -> FakeClient:
+    return FakeClient(VirtualClock())
+
+
+async def test_a_selection_has_one_informer() -> None:
+    factory = InformerFactory(client())
+    informer = factory.informer(PODS_OF_PI)
+    assert factory.informer(PODS_OF_PI, indexers={"role": by_role}) is informer
+    assert list(informer.store.indexers) == ["role"]
+    assert factory.informer(ALL_JOBS) is not informer
+    assert len(list(factory)) == 2
+
+
+async def test_users_of_one_informer_must_agree_on_the_trim() -> None:
+    factory = InformerFactory(client())
+    factory.informer(PODS_OF_PI)
+    with pytest.raises(ValueError, match="another trim"):
+        factory.informer(PODS_OF_PI, trim=lambda obj: obj)
+
+
+async def test_all_run_together_and_those_unsynced_are_named() -> None:
+    fake = client()
+    await fake.create(PODS, body("ours", app="pi", role="worker"))
+    await fake.create(PODS, body("theirs", app="e"))
+    factory = InformerFactory(fake)
+    pods = factory.informer(PODS_OF_PI, indexers={"role": by_role})
+    factory.informer(ALL_JOBS)
+    heard: list[Key] = []
+    pods.add_handler(lambda notification: heard.append(notification.key))
+    assert factory.unsynced() == ["pods with app=pi", "jobs"]
+    async with background(asyncio.create_task(factory.run())):
+        await asyncio.wait_for(factory.wait_for_sync(), 10)
+        assert factory.unsynced() == []
+        assert heard == [Key("ns", "ours")]
+        assert [obj["metadata"].get("name") for obj in pods.store.by_index("role", "worker")] == ["ours"]
+        await fake.create(PODS, body("another", app="pi", role="worker"))
+        await asyncio.sleep(1)
+        assert heard == [Key("ns", "ours"), Key("ns", "another")]
+
+
+async def test_an_informer_made_while_running_runs_too() -> None:
+    fake = client()
+    factory = InformerFactory(fake)
+    async with background(asyncio.create_task(factory.run())):
+        await asyncio.sleep(1)
+        late = factory.informer(Selection(CONFIG_MAPS))
+        await asyncio.wait_for(factory.wait_for_sync(), 10)
+        assert late.is_running
+    assert not late.is_running
+
+
+async def test_an_informer_that_dies_ends_all() -> None:
+    factory = InformerFactory(client())
+    pods, jobs = factory.informer(PODS_OF_PI), factory.informer(ALL_JOBS)
+    running = asyncio.create_task(factory.run())
+    await asyncio.sleep(1)
+
+    async def die() -> None:
+        raise MemoryError
+
+    assert factory._group is not None
+    factory._group.create_task(die())
+    with pytest.raises(ExceptionGroup):
+        await asyncio.wait_for(running, 1)
+    assert not pods.is_running
+    assert not jobs.is_running
+
+
+async def test_mutations_are_found_in_every_store() -> None:
+    fake = client()
+    await fake.create(PODS, body("ours", app="pi"))
+    factory = InformerFactory(fake, InformerSettings(detects_mutations=True))
+    pods = factory.informer(PODS_OF_PI)
+    async with background(asyncio.create_task(factory.run())):
+        await factory.wait_for_sync()
+        factory.verify_unchanged()
+        stored = pods.store.get(Key("ns", "ours"))
+        assert stored is not None
+        stored["status"] = {"phase": "Made up"}
+        with pytest.raises(MutationError, match="ns/ours"):
+            factory.verify_unchanged()
+
+
+async def test_the_store_follows_the_fake_server_through_cuts_and_compaction() -> None:
+    fake = client()
+    factory = InformerFactory(fake)
+    pods = factory.informer(PODS_OF_PI)
+    async with background(asyncio.create_task(factory.run())):
+        await factory.wait_for_sync()
+        for number in range(30):
+            created = await fake.create(PODS, body(f"p{number}", app="pi"))
+            if number % 3 == 0:
+                fake.server.cut_streams()
+            if number % 5 == 0:
+                await fake.delete(PODS, Key("ns", f"p{number}"), uid=created["metadata"].get("uid", ""))
+            if number % 7 == 0:
+                fake.server.compact()
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(60)
+        expected = {Key("ns", f"p{number}") for number in range(30) if number % 5}
+        assert set(pods.store.keys()) == expected
+    assert pod("p1", 1)["kind"] == "Pod"

@@ -1,0 +1,422 @@
+"""Invariants I23, I26 to I27 and I30 to I39: handlers of an informer."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from fakes.following import LISTS, background
+from fakes.scripted_server import (
+    SELECTION,
+    Hang,
+    ListReply,
+    ScriptedServer,
+    Sleep,
+    StreamReply,
+    added,
+    bookmark,
+    deleted,
+    error_event,
+    modified,
+    page,
+    pod,
+)
+from mpiop.informers import InformerSettings, MutationError, Notification, SharedInformer
+from mpiop.informers.listener import Listener
+from mpiop.kube.errors import TransportError
+from mpiop.kube.objects import Key, Object
+from virtual_time import VirtualTimeLoop, settle, turns_until
+
+SETTINGS = InformerSettings(reflector=LISTS)
+DETECTING = InformerSettings(reflector=LISTS, detects_mutations=True)
+
+
+@dataclass
+class Heard:
+    """A handler that remembers what it was told."""
+
+    notifications: list[Notification] = field(default_factory=list[Notification])
+
+    def __call__(self, notification: Notification) -> None:
+        self.notifications.append(notification)
+
+    def lines(self) -> list[str]:
+        return [line(notification) for notification in self.notifications]
+
+
+def line(notification: Notification) -> str:
+    def version(obj: Object | None) -> str:
+        return obj["metadata"].get("resourceVersion", "") if obj else "-"
+
+    mark = " initial" if notification.is_initial else ""
+    return f"{notification.key.name} {version(notification.old)}>{version(notification.new)}{mark}"
+
+
+def informer_of(lists: list[ListReply], watches: list[StreamReply] | None = None, settings: InformerSettings = SETTINGS) -> SharedInformer:
+    return SharedInformer(ScriptedServer(list_replies=lists, watch_replies=watches or []), SELECTION, settings=settings)
+
+
+@asynccontextmanager
+async def running(informer: SharedInformer) -> AsyncIterator[asyncio.Task[object]]:
+    async with background(asyncio.create_task(informer.run())) as task:
+        yield task
+
+
+def busy_handler(seconds: float, heard: list[str]) -> Callable[[Notification], None]:
+    """Return a handler that keeps the processor busy for `seconds` each time."""
+
+    def handle(notification: Notification) -> None:
+        cast("VirtualTimeLoop", asyncio.get_running_loop()).advance(seconds)
+        heard.append(line(notification))
+
+    return handle
+
+
+async def test_I23_every_handler_hears_of_what_vanished_in_a_gap_with_its_last_known_state() -> None:
+    informer = informer_of([page(pod("a", 1), pod("b", 2), version=10), page(pod("b", 2), version=20)], [[error_event(410, "Expired")]])
+    handlers = [Heard(), Heard()]
+    for heard in handlers:
+        informer.add_handler(heard)
+    async with running(informer):
+        await asyncio.sleep(30)
+    for heard in handlers:
+        assert heard.lines() == ["a ->1 initial", "b ->2 initial", "a 1>-"]
+
+
+async def test_I26_the_store_is_updated_before_a_handler_is_called() -> None:
+    informer = informer_of([page(pod("a", 1), version=10)], [[modified(pod("a", 11)), deleted(pod("a", 12)), Hang()]])
+    ahead: list[bool] = []
+
+    def handle(notification: Notification) -> None:
+        stored = informer.store.get(notification.key)
+        version = int(stored["metadata"].get("resourceVersion", "")) if stored else 1000
+        told = int(notification.new["metadata"].get("resourceVersion", "")) if notification.new else 1000
+        ahead.append(version >= told)
+
+    informer.add_handler(handle)
+    async with running(informer):
+        await asyncio.sleep(1)
+    assert ahead == [True, True, True]
+
+
+async def test_I27_each_object_goes_forward_only() -> None:
+    stream: StreamReply = [
+        modified(pod("a", 12)),
+        modified(pod("a", 11)),
+        modified(pod("a", 12)),
+        modified(pod("b", 13)),
+        modified(pod("a", 14)),
+        Hang(),
+    ]
+    informer = informer_of([page(pod("a", 1), pod("b", 2), version=10)], [stream])
+    heard = Heard()
+    informer.add_handler(heard)
+    async with running(informer):
+        await asyncio.sleep(1)
+    assert heard.lines() == ["a ->1 initial", "b ->2 initial", "a 1>12", "b 2>13", "a 12>14"]
+
+
+async def test_I29_a_bookmark_moves_the_version_of_the_store_and_calls_nobody() -> None:
+    informer = informer_of([page(pod("a", 1), version=10)], [[bookmark(42), Hang()]])
+    heard = Heard()
+    informer.add_handler(heard)
+    async with running(informer):
+        await asyncio.sleep(1)
+    assert informer.store.resource_version == "42"
+    assert heard.lines() == ["a ->1 initial"]
+
+
+async def test_I30_synced_when_the_whole_first_list_is_in_the_store() -> None:
+    informer = informer_of([page(pod("a", 1), version=10, token="t"), Sleep(5), page(pod("b", 2), version=10)])
+    assert not informer.has_synced
+    async with running(informer):
+        await asyncio.sleep(4)
+        assert (informer.has_synced, len(informer.store)) == (False, 0)
+        await asyncio.wait_for(informer.wait_for_sync(), 10)
+        assert len(informer.store) == 2
+    assert informer.has_synced
+
+
+async def test_I30_only_the_first_list_is_initial() -> None:
+    informer = informer_of([page(pod("a", 1), version=10), page(pod("a", 1), pod("b", 12), version=20)], [[error_event(410, "Expired")]])
+    heard = Heard()
+    informer.add_handler(heard)
+    async with running(informer):
+        await asyncio.sleep(60)
+    assert heard.lines() == ["a ->1 initial", "b ->12"]
+
+
+async def test_I30_an_empty_list_is_synced() -> None:
+    informer = informer_of([page(version=10)])
+    registration = informer.add_handler(Heard())
+    async with running(informer):
+        await asyncio.wait_for(informer.wait_for_sync(), 1)
+    assert informer.has_synced
+    assert registration.has_synced
+
+
+async def test_I30_initial_items_deleted_before_they_are_handled_do_not_hinder_it() -> None:
+    informer = informer_of([page(pod("a", 1), version=10)], [[deleted(pod("a", 11)), Hang()]])
+    heard = Heard()
+    registration = informer.add_handler(heard)
+    async with running(informer):
+        await asyncio.wait_for(registration.wait_for_sync(), 1)
+        await settle()
+    assert heard.lines() == ["a ->1 initial", "a 11>-"]
+
+
+async def test_I31_a_handler_is_synced_only_after_all_its_initial_adds() -> None:
+    informer = informer_of([page(*(pod(f"p{number}", 1) for number in range(20)), version=10)])
+    states: list[bool] = []
+    registration = informer.add_handler(lambda _notification: states.append(registration.has_synced))
+    async with running(informer):
+        await registration.wait_for_sync()
+        assert states == [False] * 20
+        assert registration.has_synced
+
+
+async def test_I31_a_busy_handler_is_synced_later_than_the_informer() -> None:
+    informer = informer_of([page(*(pod(f"p{number}", 1) for number in range(20)), version=10)])
+    heard: list[str] = []
+    registration = informer.add_handler(busy_handler(1.0, heard))
+    async with running(informer):
+        await turns_until(lambda: informer.has_synced)
+        assert not registration.has_synced
+        await informer.wait_for_sync()
+        assert len(heard) == 20
+
+
+async def test_I32_a_late_handler_gets_each_object_once_and_loses_no_event() -> None:
+    stream: StreamReply = [Sleep(5), modified(pod("a", 11)), Sleep(5), modified(pod("a", 12)), added(pod("c", 13)), Hang()]
+    informer = informer_of([page(pod("a", 1), pod("b", 2), version=10)], [stream])
+    late = Heard()
+    async with running(informer):
+        await asyncio.sleep(7)
+        registration = informer.add_handler(late)
+        assert not registration.has_synced
+        await asyncio.wait_for(registration.wait_for_sync(), 0.1)
+        assert late.lines() == ["a ->11 initial", "b ->2 initial"]
+        await asyncio.sleep(10)
+    assert late.lines() == ["a ->11 initial", "b ->2 initial", "a 11>12", "c ->13"]
+
+
+async def test_I32_a_late_handler_of_an_empty_store_is_synced_at_once() -> None:
+    informer = informer_of([page(version=10)])
+    async with running(informer):
+        await informer.wait_for_sync()
+        assert informer.add_handler(Heard()).has_synced
+
+
+async def test_I33_a_removed_handler_is_not_called_again() -> None:
+    informer = informer_of([page(pod("a", 1), version=10)], [[Sleep(5), modified(pod("a", 11)), Hang()]])
+    removed, kept = Heard(), Heard()
+    registration = informer.add_handler(removed)
+    informer.add_handler(kept)
+    async with running(informer):
+        await asyncio.sleep(1)
+        registration.remove()
+        registration.remove()
+        await asyncio.sleep(10)
+    assert removed.lines() == ["a ->1 initial"]
+    assert kept.lines() == ["a ->1 initial", "a 1>11"]
+    assert len(informer.registrations) == 1
+
+
+async def test_I33_removal_drops_what_is_buffered_and_who_waits_for_it_waits_no_more() -> None:
+    informer = informer_of([page(pod("a", 1), pod("b", 2), version=10)])
+    heard = Heard()
+
+    def once(notification: Notification) -> None:
+        heard(notification)
+        registration.remove()
+
+    registration = informer.add_handler(once)
+    async with running(informer):
+        await asyncio.wait_for(registration.wait_for_sync(), 1)
+        await asyncio.sleep(1)
+    assert heard.lines() == ["a ->1 initial"]
+    assert registration.backlog == 0
+
+
+async def test_I34_resync_tells_stored_objects_again_without_a_request() -> None:
+    informer = informer_of([page(pod("a", 1), pod("b", 2), version=10)])
+    heard, other = Heard(), Heard()
+    informer.add_handler(heard, resync_seconds=60)
+    informer.add_handler(other)
+    async with running(informer):
+        await asyncio.sleep(130)
+    assert heard.lines() == ["a ->1 initial", "b ->2 initial", *["a 1>1", "b 2>2"] * 2]
+    assert other.lines() == ["a ->1 initial", "b ->2 initial"]
+
+
+async def test_I34_resync_skips_objects_with_news_in_the_buffer() -> None:
+    heard = Heard()
+    listener = Listener(heard, 0.0, lambda _listener: None)
+    listener.push([Notification(pod("a", 1), pod("a", 11))])
+    listener.resync([pod("a", 11), pod("b", 2)])
+    await settle()
+    assert heard.lines() == ["a 1>11", "b 2>2"]
+
+
+async def test_I34_a_late_handler_is_resynced_and_a_removed_one_is_not() -> None:
+    informer = informer_of([page(pod("a", 1), version=10)])
+    heard = Heard()
+    async with running(informer):
+        await asyncio.sleep(10)
+        registration = informer.add_handler(heard, resync_seconds=60)
+        await asyncio.sleep(61)
+        assert heard.lines() == ["a ->1 initial", "a 1>1"]
+        registration.remove()
+        await asyncio.sleep(600)
+    assert len(heard.lines()) == 2
+
+
+async def test_I35_an_exception_loses_one_item_of_one_handler() -> None:
+    informer = informer_of([page(pod("a", 1), pod("b", 2), pod("c", 3), version=10)], [[Sleep(5), modified(pod("b", 11)), Hang()]])
+    heard, other = Heard(), Heard()
+
+    def fragile(notification: Notification) -> None:
+        if line(notification) == "b ->2 initial":
+            raise RuntimeError("cannot stand b")
+        heard(notification)
+
+    registration = informer.add_handler(fragile)
+    informer.add_handler(other)
+    async with running(informer):
+        await asyncio.sleep(10)
+    assert registration.has_synced
+    assert heard.lines() == ["a ->1 initial", "c ->3 initial", "b 2>11"]
+    assert other.lines() == ["a ->1 initial", "b ->2 initial", "c ->3 initial", "b 2>11"]
+
+
+async def test_I36_a_slow_handler_delays_neither_others_nor_the_reflector_and_its_backlog_is_measured() -> None:
+    events = [modified(pod("a", version)) for version in range(11, 111)]
+    informer = informer_of([page(pod("a", 1), version=10)], [[*events, Hang()]])
+    slow: list[str] = []
+    quick = Heard()
+    slow_registration = informer.add_handler(busy_handler(0.1, slow))
+    informer.add_handler(quick)
+    async with running(informer):
+        await turns_until(lambda: informer.store.resource_version == "110")
+        await turns_until(lambda: len(quick.notifications) == 101)
+        assert len(slow) < 10  # it lags
+        assert slow_registration.backlog > 90
+        assert informer.backlog == slow_registration.backlog
+        await asyncio.sleep(20)
+        assert len(slow) == 101  # and gets there
+        assert informer.backlog == 0
+
+
+async def test_I37_runs_once_refuses_handlers_afterwards_and_leaves_no_task() -> None:
+    informer = informer_of([page(pod("a", 1), version=10)])
+    heard = Heard()
+    registration = informer.add_handler(heard, resync_seconds=60)
+    states = [informer.is_running]
+    before = asyncio.all_tasks()
+    async with running(informer):
+        await informer.wait_for_sync()
+        with pytest.raises(RuntimeError, match="called twice"):
+            await informer.run()
+        states.append(informer.is_running)
+    states.append(informer.is_running)
+    assert states == [False, True, False]
+    with pytest.raises(RuntimeError, match="after it has stopped"):
+        informer.add_handler(heard)
+    with pytest.raises(RuntimeError, match="called twice"):
+        await informer.run()
+    await asyncio.sleep(600)
+    assert asyncio.all_tasks() == before
+    scheduled: list[asyncio.TimerHandle] = vars(asyncio.get_running_loop())["_scheduled"]
+    assert [timer for timer in scheduled if not timer.cancelled()] == []
+    assert heard.lines() == ["a ->1 initial"]
+    registration.remove()
+    assert informer.has_synced
+
+
+async def test_I37_after_a_stop_nothing_that_is_buffered_is_delivered() -> None:
+    informer = informer_of([page(*(pod(f"p{number}", 1) for number in range(100)), version=10)])
+    slow: list[str] = []
+    informer.add_handler(busy_handler(1.0, slow))
+    async with running(informer):
+        await turns_until(lambda: len(slow) > 0)
+    handled = len(slow)
+    await asyncio.sleep(600)
+    assert len(slow) == handled < 100
+
+
+async def test_I38_a_changed_object_is_found_while_stored_and_when_it_leaves() -> None:
+    informer = informer_of([page(pod("a", 1), pod("b", 2), version=10)], [[Sleep(5), deleted(pod("b", 11)), Hang()]], DETECTING)
+    async with running(informer):
+        await informer.wait_for_sync()
+        informer.verify_unchanged()
+        stored = informer.store.get(Key("ns", "b"))
+        assert stored is not None
+        stored["metadata"]["labels"] = {"changed": "in place"}
+        with pytest.raises(MutationError, match="ns/b"):
+            informer.verify_unchanged()
+        await asyncio.sleep(10)
+        assert len(informer.store) == 1
+        with pytest.raises(MutationError, match="ns/b"):
+            informer.verify_unchanged()
+
+
+async def test_I38_what_was_changed_is_found_when_it_leaves_though_nobody_looked_before() -> None:
+    informer = informer_of([page(pod("a", 1), version=10)], [[Sleep(5), deleted(pod("a", 11)), Hang()]], DETECTING)
+    async with running(informer):
+        await informer.wait_for_sync()
+        stored = informer.store.get(Key("ns", "a"))
+        assert stored is not None
+        stored["metadata"]["labels"] = {"changed": "in place"}
+        await asyncio.sleep(10)
+        assert len(informer.store) == 0
+        with pytest.raises(MutationError, match="ns/a"):
+            informer.verify_unchanged()
+
+
+async def test_I38_undetected_by_default() -> None:
+    informer = informer_of([page(pod("a", 1), version=10)])
+    async with running(informer):
+        await informer.wait_for_sync()
+        informer.verify_unchanged()
+
+
+async def test_I38_what_the_client_gave_is_not_changed() -> None:
+    original = pod("a", 1)
+    original["metadata"]["managedFields"] = [{"manager": "somebody"}]  # type: ignore[typeddict-unknown-key] # a field we do not know
+    given = page(original, version=10)
+    informer = SharedInformer(
+        ScriptedServer(list_replies=[given]),
+        SELECTION,
+        trim=lambda obj: {"metadata": obj["metadata"]},
+        settings=SETTINGS,
+    )
+    async with running(informer):
+        await informer.wait_for_sync()
+    assert "managedFields" in original["metadata"]
+    assert informer.store.get(Key("ns", "a")) == {"metadata": pod("a", 1)["metadata"]}
+
+
+async def test_I39_after_a_disrupted_watch_what_is_told_is_the_real_difference() -> None:
+    first = page(pod("same", 1), pod("changed", 2), pod("gone", 3), pod("swapped", 4, uid="old"), version=10)
+    second = page(pod("same", 1), pod("changed", 15), pod("new", 16), pod("swapped", 17, uid="new"), version=20)
+    informer = informer_of([first, TransportError("down"), second], [[TransportError("reset")], [error_event(410, "Expired")]])
+    heard = Heard()
+    informer.add_handler(heard)
+    async with running(informer):
+        await asyncio.sleep(60)
+    assert sorted(heard.lines()[4:]) == ["changed 2>15", "gone 3>-", "new ->16", "swapped 4>17"]
+    assert not any(notification.is_initial for notification in heard.notifications[4:])
+
+
+async def test_last_activity_follows_lists_events_and_bookmarks() -> None:
+    informer = informer_of([Sleep(5), page(version=10)], [[Sleep(10), added(pod("a", 11)), Sleep(60), bookmark(20), Hang()]])
+    assert informer.last_activity is None
+    moments: list[float | None] = []
+    async with running(informer):
+        for seconds in (4, 2, 10, 61):
+            await asyncio.sleep(seconds)
+            moments.append(informer.last_activity)
+    assert moments == [None, 5, 15, 75]

@@ -1,0 +1,217 @@
+"""Invariants I23 to I30 as far as the store alone keeps them."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from fakes.scripted_server import pod
+from mpiop.informers.store import Notification, Store
+from mpiop.kube.objects import Key, Object, is_at_least, labels_of
+
+A, B, C = Key("ns", "a"), Key("ns", "b"), Key("ns", "c")
+
+
+def by_app(obj: Object) -> Iterable[str]:
+    """Index under each part of the label `app`, such as `x` and `y` for `x.y`."""
+    app = labels_of(obj).get("app")
+    return app.split(".") if app else ()
+
+
+def labelled(name: str, version: int, app: str) -> Object:
+    return pod(name, version, labels={"app": app})
+
+
+def changes(notifications: Iterable[Notification]) -> list[tuple[str, str, str]]:
+    """Return key, old version and new version of each."""
+    return [
+        (
+            notification.key.name,
+            notification.old["metadata"].get("resourceVersion", "") if notification.old else "",
+            notification.new["metadata"].get("resourceVersion", "") if notification.new else "",
+        )
+        for notification in notifications
+    ]
+
+
+def test_I23_what_vanished_in_a_gap_is_told_with_its_last_known_state() -> None:
+    store = Store()
+    store.replace([pod("a", 1), pod("b", 2)], "10")
+    (deletion,) = store.replace([pod("b", 2)], "20")
+    assert deletion == Notification(pod("a", 1), None)
+    assert deletion.key == A
+
+
+def test_I23_a_deletion_tells_the_state_in_which_the_object_was_deleted() -> None:
+    store = Store()
+    store.put(pod("a", 1, phase="Running"))
+    assert store.remove(pod("a", 5, phase="Failed")) == Notification(pod("a", 5, phase="Failed"), None)
+    assert store.remove(pod("a", 5)) is None
+
+
+def test_I24_a_replace_gives_one_change_a_key_deletes_first() -> None:
+    store = Store()
+    store.replace([pod("same", 1), pod("gone", 2), pod("changed", 3)], "10")
+    told = store.replace([pod("new", 11), pod("changed", 12), pod("same", 1)], "20")
+    assert changes(told) == [("gone", "2", ""), ("new", "", "11"), ("changed", "3", "12")]
+    assert store.replace([pod("new", 11), pod("changed", 12), pod("same", 1)], "30") == []
+
+
+def test_I24_a_key_given_twice_counts_once() -> None:
+    store = Store()
+    assert changes(store.replace([pod("a", 1), pod("a", 2)], "10")) == [("a", "", "2")]
+
+
+def test_I24_a_replace_may_go_back_when_the_server_did() -> None:
+    store = Store()
+    store.replace([pod("a", 100)], "100")
+    assert changes(store.replace([pod("a", 7)], "10")) == [("a", "100", "7")]
+    assert store.resource_version == "10"
+
+
+@pytest.mark.parametrize("through", ["replace", "put"])
+def test_I25_a_delete_and_recreation_in_a_gap_is_one_update_with_a_new_uid(through: str) -> None:
+    store = Store()
+    store.replace([pod("a", 1, uid="first")], "10")
+    successor = pod("a", 15, uid="second")
+    told = store.put(successor) if through == "put" else store.replace([successor], "20")[0]
+    assert told == Notification(pod("a", 1, uid="first"), successor)
+    assert told.is_replacement
+    assert not Notification(None, successor).is_replacement
+    assert not Notification(pod("a", 1), pod("a", 2)).is_replacement
+
+
+def test_I25_a_successor_with_a_lower_version_is_no_repetition() -> None:
+    store = Store()
+    store.put(pod("a", 15, uid="first"))
+    assert store.put(pod("a", 3, uid="second")) is not None
+    assert store.get(A) == pod("a", 3, uid="second")
+
+
+@pytest.mark.parametrize("through", ["put", "replace"])
+def test_I25_a_successor_of_the_same_version_is_no_repetition(through: str) -> None:
+    """Versions repeat when etcd was set back."""
+    store = Store()
+    store.replace([pod("a", 15, uid="first")], "15")
+    successor = pod("a", 15, uid="second")
+    told = store.put(successor) if through == "put" else store.replace([successor], "15")[0]
+    assert told == Notification(pod("a", 15, uid="first"), successor)
+
+
+def test_I27_an_event_that_is_known_or_outdated_is_no_change() -> None:
+    store = Store()
+    store.put(pod("a", 10, phase="Running"), "10")
+    assert store.put(pod("a", 10, phase="Running"), "10") is None
+    assert store.put(pod("a", 9, phase="Pending"), "11") is None
+    assert store.get(A) == pod("a", 10, phase="Running")
+    assert store.resource_version == "11"
+
+
+def test_I27_versions_that_cannot_be_compared_count_as_news() -> None:
+    store = Store()
+    store.put(pod("a", "x"))
+    assert store.put(pod("a", "")) is not None
+    assert store.put(pod("a", "")) is not None
+
+
+def test_I28_indexes_follow_adds_updates_and_deletes() -> None:
+    store = Store({"app": by_app})
+    store.replace([labelled("a", 1, "x"), labelled("b", 2, "x.y"), labelled("c", 3, "")], "10")
+    assert [obj["metadata"].get("name") for obj in store.by_index("app", "x")] == ["a", "b"]
+    assert [obj["metadata"].get("name") for obj in store.by_index("app", "y")] == ["b"]
+    store.put(labelled("b", 11, "y.z"))
+    assert [obj["metadata"].get("name") for obj in store.by_index("app", "x")] == ["a"]
+    assert store.by_index("app", "z") == [labelled("b", 11, "y.z")]
+    store.remove(labelled("b", 12, "y.z"))
+    store.replace([], "20")
+    assert store.by_index("app", "x") == []
+
+
+def test_I28_an_update_that_changes_no_value_keeps_its_place() -> None:
+    store = Store({"app": by_app})
+    store.replace([labelled("a", 1, "x"), labelled("b", 2, "x")], "10")
+    store.put(labelled("a", 11, "x"))
+    assert store.by_index("app", "x") == [labelled("a", 11, "x"), labelled("b", 2, "x")]
+
+
+def test_I28_empty_sets_are_removed() -> None:
+    store = Store({"app": by_app})
+    for version in range(100):
+        store.put(labelled("a", version, f"app-{version}"))
+    assert list(store.index_values("app")) == ["app-99"]
+    store.remove(pod("a", 100))
+    assert list(store.index_values("app")) == []
+
+
+def test_I28_an_index_added_later_holds_what_is_there() -> None:
+    store = Store()
+    store.put(labelled("a", 1, "x"))
+    store.add_indexers({"app": by_app})
+    store.add_indexers({"app": by_app})
+    assert store.by_index("app", "x") == [labelled("a", 1, "x")]
+    assert list(store.indexers) == ["app"]
+    with pytest.raises(ValueError, match="index 'app' exists"):
+        store.add_indexers({"app": lambda _obj: ["x"]})
+    with pytest.raises(KeyError):
+        store.by_index("nothing", "x")
+
+
+def test_I28_an_object_that_cannot_be_indexed_is_stored_all_the_same() -> None:
+    def fragile(obj: Object) -> Iterable[str]:
+        return [obj["metadata"]["labels"]["app"]]
+
+    store = Store({"app": fragile})
+    store.replace([pod("a", 1), labelled("b", 2, "x")], "10")
+    store.put(pod("b", 11))
+    store.put(labelled("a", 12, "x"))
+    assert store.by_index("app", "x") == [labelled("a", 12, "x")]
+    assert sorted(store.keys()) == [A, B]
+    store.replace([], "20")
+    assert len(store) == 0
+
+
+def test_I29_the_store_tells_the_version_that_it_is_synchronised_to() -> None:
+    store = Store()
+    assert store.resource_version == ""
+    store.replace([pod("a", 1)], "10")
+    assert store.resource_version == "10"
+    store.put(pod("a", 11), "11")
+    assert store.resource_version == "11"
+    store.put(pod("b", 12), "")
+    assert store.resource_version == "11"
+    store.remove(pod("b", 13), "13")
+    assert store.resource_version == "13"
+    store.advance("20")
+    assert store.resource_version == "20"
+    store.advance("")
+    assert store.resource_version == "20"
+
+
+def test_I30_values_and_keys_are_those_of_the_moment() -> None:
+    store = Store()
+    store.replace([pod("a", 1), pod("b", 2)], "10")
+    values = store.values()
+    store.replace([], "20")
+    assert values == [pod("a", 1), pod("b", 2)]
+    assert (store.get(A), len(store), list(store.keys())) == (None, 0, [])
+
+
+def test_a_notification_without_objects_is_refused() -> None:
+    with pytest.raises(ValueError, match="says nothing"):
+        _ = Notification(None, None).key
+
+
+@pytest.mark.parametrize(
+    ("have", "want", "expected"),
+    [
+        ("10", "9", True),
+        ("9", "10", False),
+        ("10", "10", True),
+        ("x", "x", True),
+        ("", "", True),
+        ("", "1", None),
+        ("x", "1", None),
+        ("1", "", None),
+    ],
+)
+def test_versions_are_compared_as_integers_where_they_are(have: str, want: str, expected: object) -> None:
+    assert is_at_least(have, want) is expected

@@ -1,0 +1,102 @@
+"""Where the API server is: flag, $KUBECONFIG, Pod; and what to do when it is nowhere."""
+
+from pathlib import Path
+
+import pytest
+
+from mpiop.kube.config import ClientConfig, load_config
+from mpiop.kube.errors import ConfigError
+from mpiop.kube.tls import TLSConfig
+
+POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
+KUBECONFIG = """
+current-context: c
+contexts: [{name: c, context: {cluster: k, namespace: n}}]
+clusters: [{name: k, cluster: {server: "https://%s"}}]
+"""
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Path:
+    """A service account's directory, as the kubelet mounts it."""
+    directory = tmp_path / "account"
+    directory.mkdir()
+    (directory / "token").write_text("one")
+    (directory / "ca.crt").write_text("pem")
+    (directory / "namespace").write_text("mpi-operator\n")
+    return directory
+
+
+def kubeconfig(directory: Path, name: str) -> str:
+    path = directory / name
+    path.write_text(KUBECONFIG % name)
+    return str(path)
+
+
+def test_in_a_pod_the_service_account_counts(account: Path) -> None:
+    assert load_config(environment=POD, service_account=account) == ClientConfig(
+        server="https://10.0.0.1:6443",
+        tls=TLSConfig(ca_file=str(account / "ca.crt")),
+        namespace="mpi-operator",
+        token_file=str(account / "token"),
+    )
+
+
+def test_an_ipv6_address_gets_brackets(account: Path) -> None:
+    assert load_config(environment=POD | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, service_account=account).server == "https://[fd00::1]:6443"
+
+
+def test_without_port_authority_and_namespace_it_works_too(account: Path) -> None:
+    for name in ("ca.crt", "namespace"):
+        (account / name).unlink()
+    config = load_config(environment={"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, service_account=account)
+    assert (config.server, config.tls, config.namespace) == ("https://10.0.0.1:443", TLSConfig(), "")
+
+
+def test_a_master_wins_over_the_pods_address(account: Path) -> None:
+    config = load_config("https://other:1/", environment=POD, service_account=account)
+    assert (config.server, config.token_file) == ("https://other:1", str(account / "token"))
+
+
+@pytest.mark.parametrize(
+    ("master", "server"), [("http://localhost:8080/", "http://localhost:8080"), ("localhost:8080", "http://localhost:8080")]
+)
+def test_a_master_alone_needs_no_credentials(tmp_path: Path, master: str, server: str) -> None:
+    assert load_config(master, environment={}, service_account=tmp_path) == ClientConfig(server)
+
+
+def test_the_flag_wins_over_the_environment_and_that_over_the_pod(account: Path, tmp_path: Path) -> None:
+    one, two = kubeconfig(tmp_path, "one"), kubeconfig(tmp_path, "two")
+    environment = POD | {"KUBECONFIG": two}
+    assert load_config("", one, environment=environment, service_account=account).server == "https://one"
+    assert load_config(environment=environment, service_account=account).server == "https://two"
+    assert load_config(environment=POD | {"KUBECONFIG": ""}, service_account=account).server == "https://10.0.0.1:6443"
+    assert load_config("https://x", one, environment=environment, service_account=account).server == "https://x"
+
+
+def test_nothing_found_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(environment={}, service_account=tmp_path)
+    assert str(caught.value) == (
+        "no API server is known: this is not a Pod (KUBERNETES_SERVICE_HOST is not set); "
+        "pass --kubeConfig PATH or --master URL, or set KUBECONFIG"
+    )
+
+
+def test_a_pod_without_a_token_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"this is a Pod .* but it has no service account token at .*/token; project one"):
+        load_config(environment=POD, service_account=tmp_path)
+
+
+def test_a_token_without_a_server_says_what_to_do(account: Path) -> None:
+    with pytest.raises(ConfigError, match="no API server is known"):
+        load_config(environment={}, service_account=account)
+
+
+def test_an_address_must_be_http(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'ftp://x' is neither http:// nor https://"):
+        load_config("ftp://x", environment={}, service_account=tmp_path)
+
+
+def test_a_token_does_not_show_in_a_configuration() -> None:
+    assert "hunter2" not in repr(ClientConfig("https://x", token="hunter2"))

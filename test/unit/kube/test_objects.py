@@ -1,0 +1,48 @@
+"""The questions that every module asks of wire objects; null counts as absent."""
+
+from typing import Any, cast
+
+from mpiop.kube import objects
+from mpiop.kube.objects import Key, Object
+
+
+def of(**metadata: Any) -> Object:
+    return cast("Object", {"metadata": metadata})
+
+
+def test_keys_and_versions() -> None:
+    obj = of(namespace="n", name="a", uid="u", resourceVersion="7")
+    assert objects.key_of(obj) == Key("n", "a")
+    assert (str(Key("n", "a")), str(Key("", "a"))) == ("n/a", "a")
+    assert (objects.uid_of(obj), objects.resource_version_of(obj)) == ("u", "7")
+    assert (objects.key_of(of()), objects.uid_of(of()), objects.resource_version_of(of())) == (Key("", ""), "", "")
+
+
+def test_labels_and_annotations() -> None:
+    assert objects.labels_of(of(labels={"a": "b"})) == {"a": "b"}
+    assert objects.annotations_of(of(annotations={"a": "b"})) == {"a": "b"}
+    for none in (of(), of(labels=None, annotations=None)):
+        assert objects.labels_of(none) == {}
+        assert objects.annotations_of(none) == {}
+
+
+def test_E57_control_is_by_uid() -> None:
+    owner = {"apiVersion": "v1", "kind": "Thing", "name": "a", "uid": "u"}
+    controlled = of(ownerReferences=[owner | {"uid": "other"}, owner | {"controller": True}])
+    assert objects.is_controlled_by(controlled, "u")
+    assert not objects.is_controlled_by(controlled, "other")
+    assert not objects.is_controlled_by(of(ownerReferences=[owner]), "u")
+    assert not objects.is_controlled_by(of(ownerReferences=None), "u")
+    assert objects.controller_of(of()) is None
+
+
+def test_termination() -> None:
+    assert objects.is_terminating(of(deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert not objects.is_terminating(of())
+
+
+def test_resource_versions_are_ordered_as_numbers_and_others_only_equal_or_not() -> None:
+    assert objects.is_at_least("10", "9") is True
+    assert objects.is_at_least("9", "10") is False
+    assert objects.is_at_least("x", "x") is True
+    assert objects.is_at_least("", "9") is None

@@ -1,0 +1,95 @@
+"""T3: what is sent again, and when; and how many requests are under way."""
+
+import asyncio
+
+import pytest
+
+from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.objects import Key
+from mpiop.kube.request import METHODS, Request
+from mpiop.kube.resources import PODS
+from mpiop.kube.retry import ResetError, Throttle, TokenBucket, retry_delay_seconds
+
+VERBS = sorted(METHODS)
+READS = {"get", "list", "watch", "discover"}
+
+
+def request(verb: str) -> Request:
+    return Request(verb, PODS, Key("a", "b"))
+
+
+def refusal(code: int, wait: float | None = None, message: str = "") -> StatusError:
+    return StatusError("x", {"code": code, "message": message}, retry_after_seconds=wait)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
+def test_T3_any_verb_is_sent_again_when_the_server_says_when(verb: str, code: int) -> None:
+    assert retry_delay_seconds(request(verb), refusal(code, 3), 0) == 3
+    assert retry_delay_seconds(request(verb), refusal(code, 0), 0) == 0
+
+
+@pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
+def test_T3_nothing_is_sent_again_when_the_server_does_not_say_when(code: int) -> None:
+    assert retry_delay_seconds(request("get"), refusal(code), 0) is None
+
+
+@pytest.mark.parametrize("code", [302, 400, 401, 403, 404, 409, 410, 422])
+def test_T3_other_refusals_are_final(code: int) -> None:
+    assert retry_delay_seconds(request("get"), refusal(code, 1), 0) is None
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_T3_a_broken_connection_is_tried_again_for_reads_alone(verb: str) -> None:
+    assert (retry_delay_seconds(request(verb), ResetError("x"), 0) is not None) == (verb in READS)
+
+
+def test_T3_other_failures_of_the_connection_are_final() -> None:
+    assert retry_delay_seconds(request("get"), TransportError("refused"), 0) is None
+
+
+def test_T3_ten_times_are_enough() -> None:
+    error: KubeError = refusal(503, 1)
+    assert [retry_delay_seconds(request("get"), error, retries) for retries in (9, 10)] == [1, None]
+
+
+def test_a_version_from_the_future_is_for_the_reflector_to_handle() -> None:
+    assert retry_delay_seconds(request("list"), refusal(504, 1, "Too large resource version: 9, current: 8"), 0) is None
+
+
+def test_tokens_come_back_at_their_rate_up_to_the_burst() -> None:
+    bucket = TokenBucket(qps=2, burst=2)
+    assert [bucket.reserve(0.0) for _ in range(4)] == [0, 0, 0.5, 1.0]
+    assert bucket.reserve(1.5) == 0
+    assert [bucket.reserve(1000.0) for _ in range(3)] == [0, 0, 0.5]
+
+
+async def test_the_rate_is_bound_when_asked_for() -> None:
+    throttle = Throttle(100, qps=10, burst=5)
+    loop = asyncio.get_running_loop()
+    begun: list[float] = []
+
+    async def work() -> None:
+        async with throttle.admitted():
+            begun.append(loop.time())
+
+    await asyncio.gather(*(work() for _ in range(25)))
+    assert sum(time < 0.05 for time in begun) == 5
+    assert max(begun) == pytest.approx(2.0)
+
+
+async def test_no_rate_is_bound_by_default_and_places_are() -> None:
+    throttle = Throttle(3)
+    inside, most = 0, 0
+
+    async def work() -> None:
+        nonlocal inside, most
+        async with throttle.admitted():
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(1)
+            inside -= 1
+
+    await asyncio.gather(*(work() for _ in range(9)))
+    assert most == 3
+    assert asyncio.get_running_loop().time() == 3

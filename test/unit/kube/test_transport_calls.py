@@ -1,0 +1,323 @@
+"""Calls over real connections: what is sent, what is sent again, and when it is given up (T3, F8-F15, F52)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fakes.http_server import Exchange
+from mpiop import __version__
+from mpiop.kube.config import ClientConfig
+from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.objects import Key
+from mpiop.kube.resources import CONFIG_MAPS, LEASES, MPIJOBS, PODS, Selection
+from mpiop.kube.tls import TLSConfig
+from mpiop.kube.transport import connect
+
+pytestmark = pytest.mark.real_time
+
+POD = Key("default", "a")
+
+
+class Script:
+    """Answers each request by the next step; the last one goes on for ever."""
+
+    def __init__(self, *steps: Any) -> None:
+        self.steps = list(steps)
+
+    async def __call__(self, exchange: Exchange) -> None:
+        step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
+        await step(exchange)
+
+
+async def answer(exchange: Exchange) -> None:
+    await exchange.answer({"kind": "Thing", "metadata": {"name": "a"}})
+
+
+async def reset(exchange: Exchange) -> None:
+    exchange.reset()
+
+
+async def close(exchange: Exchange) -> None:
+    exchange.close()
+
+
+async def hang(exchange: Exchange) -> None:
+    del exchange
+    await asyncio.Event().wait()
+
+
+def refuse(status: int, **headers: str) -> Any:
+    async def step(exchange: Exchange) -> None:
+        await exchange.refuse(status, "Reason", "not now", **headers)
+
+    return step
+
+
+async def test_what_is_sent(bench: Any) -> None:
+    server = await bench.serve(answer)
+    client = await bench.client(server, config={"token": "one"})
+    await client.get(PODS, POD)
+    await client.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "π"}})
+    await client.patch(MPIJOBS, POD, {"status": {}}, subresource="status")
+    await client.update(LEASES, {"metadata": {"name": "a", "namespace": "default"}})
+    await client.delete(PODS, POD, uid="u")
+    assert [(exchange.method, exchange.path) for exchange in server.exchanges] == [
+        ("GET", "/api/v1/namespaces/default/pods/a"),
+        ("POST", "/api/v1/namespaces/default/configmaps"),
+        ("PATCH", "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/a/status"),
+        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/a"),
+        ("DELETE", "/api/v1/namespaces/default/pods/a"),
+    ]
+    assert [exchange.headers.get("content-type") for exchange in server.exchanges] == [
+        None,
+        "application/json",
+        "application/merge-patch+json",
+        "application/json",
+        "application/json",
+    ]
+    assert server.exchanges[1].body["data"] == {"x": "π"}
+    assert server.exchanges[4].body["preconditions"] == {"uid": "u"}
+    assert server.exchanges[4].body["propagationPolicy"] == "Background"
+    for exchange in server.exchanges:
+        assert exchange.headers["user-agent"] == f"mpiop/{__version__}"
+        assert exchange.headers["authorization"] == "Bearer one"
+        assert exchange.headers["accept"] == "application/json"
+        assert exchange.headers["accept-encoding"] == "identity"
+    assert server.connections == 1
+    assert bench.observed == [
+        ("get", "pods", 200),
+        ("create", "configmaps", 200),
+        ("patch", "mpijobs", 200),
+        ("update", "leases", 200),
+        ("delete", "pods", 200),
+    ]
+
+
+async def test_metadata_alone_is_asked_for(bench: Any) -> None:
+    async def page(exchange: Exchange) -> None:
+        await exchange.answer({"kind": "PartialObjectMetadataList", "metadata": {}, "items": None})
+
+    server = await bench.serve(page)
+    client = await bench.client(server)
+    found = await client.list_page(Selection(PODS, "n", "a in (b,c)", "x=y", metadata_only=True), resource_version="0", limit=5)
+    assert found["items"] == []
+    assert server.exchanges[0].headers["accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    assert server.exchanges[0].query == {"labelSelector": "a in (b,c)", "fieldSelector": "x=y", "resourceVersion": "0", "limit": "5"}
+
+
+async def test_a_path_of_the_server_comes_first(bench: Any) -> None:
+    server = await bench.serve(answer)
+    client = await connect(ClientConfig(f"{server.url}/k8s/clusters/c-1", TLSConfig(ca_data=bench.authority.certificate)))
+    bench.stack.push_async_callback(client.close)
+    await client.get(PODS, POD)
+    assert server.exchanges[0].path == "/k8s/clusters/c-1/api/v1/namespaces/default/pods/a"
+
+
+async def test_F8_a_refusal_without_retry_after_is_reported_at_once(bench: Any) -> None:
+    server = await bench.serve(refuse(503))
+    client = await bench.client(server)
+    with pytest.raises(StatusError, match="get pods default/a: 503 Reason: not now"):
+        await client.get(PODS, POD)
+    assert len(server.exchanges) == 1
+
+
+async def test_T3_F9_retry_after_is_obeyed_for_writes_too(bench: Any) -> None:
+    server = await bench.serve(Script(refuse(429, Retry_After="1"), refuse(503, Retry_After="0"), answer))
+    client = await bench.client(server)
+    begun = asyncio.get_running_loop().time()
+    await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+    assert asyncio.get_running_loop().time() - begun >= 1
+    assert [exchange.body["metadata"]["name"] for exchange in server.exchanges] == ["a", "a", "a"]
+    assert [code for _, _, code in bench.observed] == [429, 503, 200]
+
+
+async def test_T3_ten_retries_are_the_most(bench: Any) -> None:
+    server = await bench.serve(refuse(429, Retry_After="0"))
+    client = await bench.client(server)
+    with pytest.raises(StatusError) as caught:
+        await client.get(PODS, POD)
+    assert caught.value.code == 429
+    assert len(server.exchanges) == 11
+
+
+async def test_T3_a_wait_beyond_the_deadline_is_not_begun(bench: Any) -> None:
+    server = await bench.serve(refuse(429, Retry_After="30"))
+    client = await bench.client(server)
+    async with asyncio.timeout(5):
+        with pytest.raises(StatusError) as caught:
+            await client.get(PODS, POD)
+    assert caught.value.retry_after_seconds == 30
+
+
+@pytest.mark.parametrize("broken", [reset, close])
+async def test_T3_a_read_survives_a_dropped_connection(bench: Any, broken: Any) -> None:
+    server = await bench.serve(Script(answer, broken, broken, answer))
+    client = await bench.client(server)
+    await client.get(PODS, POD)
+    await client.get(PODS, POD)
+    assert len(server.exchanges) == 4
+
+
+@pytest.mark.parametrize("broken", [reset, close])
+@pytest.mark.parametrize("verb", ["create", "patch", "update", "delete"])
+async def test_T3_F12_a_write_is_sent_once_even_on_a_kept_connection_that_is_dead(bench: Any, broken: Any, verb: str) -> None:
+    server = await bench.serve(Script(answer, broken, answer))
+    client = await bench.client(server)
+    await client.get(PODS, POD)
+    body: Any = {"metadata": {"name": "a", "namespace": "default"}}
+    calls: dict[str, Any] = {
+        "create": lambda: client.create(PODS, body),
+        "patch": lambda: client.patch(PODS, POD, body),
+        "update": lambda: client.update(PODS, body),
+        "delete": lambda: client.delete(PODS, POD, uid="u"),
+    }
+    with pytest.raises(TransportError, match=f"^{verb} pods default/a: connection broken before an answer"):
+        await calls[verb]()
+    assert len(server.exchanges) == 2
+    assert bench.observed[-1] == (verb, "pods", 0)
+    await client.get(PODS, POD)
+
+
+async def test_F10_a_request_that_hangs_ends_with_the_deadline(bench: Any) -> None:
+    server = await bench.serve(Script(hang, answer))
+    client = await bench.client(server, deadline_seconds=0.2)
+    with pytest.raises(TransportError, match=r"^get pods default/a: no answer within 0\.2 s$"):
+        await client.get(PODS, POD)
+    assert bench.observed == [("get", "pods", 0)]
+    await client.get(PODS, POD)
+
+
+async def test_F10_a_body_that_trickles_ends_with_the_deadline(bench: Any) -> None:
+    async def trickle(exchange: Exchange) -> None:
+        await exchange.begin_stream()
+        for _ in range(1000):
+            await exchange.chunk(b" ")
+            await asyncio.sleep(0.05)
+
+    server = await bench.serve(trickle)
+    client = await bench.client(server, deadline_seconds=0.3)
+    with pytest.raises(TransportError, match="no answer within"):
+        await client.get(PODS, POD)
+
+
+async def test_a_list_may_take_longer_than_other_calls_but_not_be_silent_for_long(bench: Any) -> None:
+    async def slow(exchange: Exchange) -> None:
+        await exchange.begin_stream()
+        for part in (b'{"metadata":{},', b'"items":', b"[", b"]", b"}"):
+            await asyncio.sleep(0.1)
+            await exchange.chunk(part)
+        await exchange.chunk(b"")
+
+    server = await bench.serve(Script(slow, hang))
+    client = await bench.client(server, deadline_seconds=0.3)
+    assert (await client.list_page(Selection(PODS), resource_version="0"))["items"] == []
+    async with asyncio.timeout(5):
+        with pytest.raises(TransportError, match=r"^list pods: "):
+            await client.list_page(Selection(PODS), resource_version="0")
+
+
+async def test_F15_a_cut_body_is_a_transport_error(bench: Any) -> None:
+    async def cut(exchange: Exchange) -> None:
+        await exchange.send(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"kind":')
+        exchange.close()
+
+    server = await bench.serve(cut)
+    client = await bench.client(server)
+    with pytest.raises(TransportError, match=r"^list pods: "):
+        await client.list_page(Selection(PODS), resource_version="0")
+    assert len(server.exchanges) == 1
+
+
+@pytest.mark.parametrize("garbage", [b"HTTP/9 what\r\n\r\n", b"\x15\x03\x01", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"])
+async def test_F15_what_is_not_http_is_a_transport_error(bench: Any, garbage: bytes) -> None:
+    async def nonsense(exchange: Exchange) -> None:
+        await exchange.send(garbage)
+        exchange.close()
+
+    server = await bench.serve(nonsense)
+    client = await bench.client(server)
+    with pytest.raises(TransportError, match=r"^create pods default/a: "):
+        await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+
+
+async def test_a_table_is_no_list(bench: Any) -> None:
+    async def table(exchange: Exchange) -> None:
+        await exchange.answer({"kind": "Table", "metadata": {}, "rows": []})
+
+    client = await bench.client(await bench.serve(table))
+    with pytest.raises(TransportError, match="list pods: the answer is a Table, not a list"):
+        await client.list_page(Selection(PODS), resource_version="0")
+
+
+async def test_F1_a_refused_connection_says_where(bench: Any) -> None:
+    server = await bench.serve(answer)
+    client = await bench.client(server)
+    server.url = "https://127.0.0.1:1"
+    nowhere = await bench.client(server)
+    with pytest.raises(TransportError, match=r"^get pods default/a: ClientConnectorError: .*127\.0\.0\.1:1"):
+        await nowhere.get(PODS, POD)
+    await client.close()
+    with pytest.raises(TransportError, match="the client was closed"):
+        await client.get(PODS, POD)
+
+
+async def test_F52_the_environment_names_no_proxy_and_no_password(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    netrc = bench.directory / "netrc"
+    netrc.write_text("machine 127.0.0.1 login a password b\n")
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.setenv("NETRC", str(netrc))
+    server = await bench.serve(answer)
+    client = await bench.client(server, config={"token": "one"})
+    await client.get(PODS, POD)
+    assert server.exchanges[0].headers["authorization"] == "Bearer one"
+
+
+async def test_redirects_are_not_followed(bench: Any) -> None:
+    async def elsewhere(exchange: Exchange) -> None:
+        await exchange.answer(b"", 307, Location=f"{server.url}/other")
+
+    server = await bench.serve(elsewhere)
+    client = await bench.client(server, config={"token": "one"})
+    with pytest.raises(StatusError) as caught:
+        await client.get(PODS, POD)
+    assert caught.value.code == 307
+    assert len(server.exchanges) == 1
+
+
+async def test_a_body_of_megabytes_goes_through(bench: Any) -> None:
+    server = await bench.serve(answer)
+    client = await bench.client(server)
+    await client.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "y" * 3_000_000}})
+    assert len(server.exchanges[0].body["data"]["x"]) == 3_000_000
+
+
+async def test_F9_F18_leases_do_not_wait_for_other_calls(bench: Any) -> None:
+    async def slow_but_for_leases(exchange: Exchange) -> None:
+        if "/leases/" not in exchange.path:
+            await asyncio.sleep(0.5)
+        await answer(exchange)
+
+    server = await bench.serve(slow_but_for_leases)
+    client = await bench.client(server, most_in_flight=2, qps=1.0, burst=1)
+    leases = client.for_leases(deadline_seconds=0.4)
+    calls = [asyncio.create_task(client.get(PODS, POD)) for _ in range(3)]
+    await asyncio.sleep(0.1)
+    async with asyncio.timeout(1):  # the rate limit of one a second is for the others
+        for _ in range(5):
+            await leases.get(LEASES, POD)
+    with pytest.raises(TransportError, match=r"no answer within 0\.4 s"):
+        await leases.get(PODS, POD)
+    await asyncio.gather(*calls)
+
+
+async def test_F18_waiting_for_a_place_is_not_part_of_the_deadline(bench: Any) -> None:
+    async def slow(exchange: Exchange) -> None:
+        await asyncio.sleep(0.2)
+        await answer(exchange)
+
+    server = await bench.serve(slow)
+    client = await bench.client(server, most_in_flight=2, deadline_seconds=0.5)
+    await asyncio.gather(*(client.get(PODS, POD) for _ in range(10)))
+    assert server.connections == 2

@@ -1,0 +1,265 @@
+"""Credentials over real connections: 401, rotation, client certificates, server names, proxies (T1, T2, T6, F17, F51)."""
+
+import asyncio
+import contextlib
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.certificates import Authority
+from fakes.http_server import Exchange, http_server
+from mpiop.kube.config import ClientConfig
+from mpiop.kube.connections import open_socket
+from mpiop.kube.errors import ConfigError, StatusError, TransportError
+from mpiop.kube.exec_plugin import ExecConfig
+from mpiop.kube.objects import Key
+from mpiop.kube.resources import PODS, Selection
+from mpiop.kube.tls import CHECK_SECONDS, TLSConfig
+from mpiop.kube.transport import connect
+
+pytestmark = pytest.mark.real_time
+
+POD = Key("default", "a")
+
+
+class SteppedClock:
+    """A clock that a test puts forward."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> Any:
+        raise NotImplementedError
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+def accepting(token: str) -> Any:
+    """Return a script that answers 401 to all but `token`."""
+
+    async def script(exchange: Exchange) -> None:
+        if exchange.headers.get("authorization") != f"Bearer {token}":
+            await exchange.refuse(401, "Unauthorized", "who are you?")
+        elif exchange.query.get("watch"):
+            await exchange.begin_stream()
+            await exchange.chunk(b"")
+        else:
+            await exchange.answer({"kind": "Pod"})
+
+    return script
+
+
+async def watched(client: Any) -> list[Any]:
+    async with client.watch(Selection(PODS), resource_version="0", timeout_seconds=5) as events:
+        return [event async for event in events]
+
+
+async def test_T1_F17_a_401_reads_the_token_again_and_tries_once(bench: Any) -> None:
+    path = bench.directory / "token"
+    path.write_text("one\n")
+    server = await bench.serve(accepting("two"))
+    client = await bench.client(server, config={"token_file": str(path)})
+    with pytest.raises(StatusError) as caught:
+        await client.get(PODS, POD)
+    assert caught.value.is_unauthorized
+    assert len(server.exchanges) == 2
+    path.write_text("two\n")
+    await client.get(PODS, POD)
+    assert len(server.exchanges) == 4
+    await client.get(PODS, POD)
+    assert len(server.exchanges) == 5
+
+
+async def test_T1_a_watch_does_so_too(bench: Any) -> None:
+    path = bench.directory / "token"
+    path.write_text("one")
+    server = await bench.serve(accepting("two"))
+    client = await bench.client(server, config={"token_file": str(path)})
+    with pytest.raises(StatusError):
+        await watched(client)
+    path.write_text("two")
+    assert await watched(client) == []
+    assert len(server.exchanges) == 4
+
+
+async def test_a_token_that_cannot_change_is_not_tried_twice(bench: Any) -> None:
+    server = await bench.serve(accepting("two"))
+    client = await bench.client(server, config={"token": "one"})
+    with pytest.raises(StatusError):
+        await client.get(PODS, POD)
+    with pytest.raises(StatusError):
+        await watched(client)
+    assert len(server.exchanges) == 2
+
+
+async def test_T6_a_401_runs_the_plugin_once_more(bench: Any) -> None:
+    script = bench.directory / "plugin"
+    script.write_text(
+        f"""#!/bin/sh
+echo run >> {bench.directory}/runs
+number=$(wc -l < {bench.directory}/runs)
+echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"'$number'"}}}}'
+"""
+    )
+    script.chmod(0o755)
+    server = await bench.serve(accepting("2"))
+    client = await bench.client(server, config={"exec_plugin": ExecConfig(str(script))})
+    await asyncio.gather(*(client.get(PODS, POD) for _ in range(5)))
+    await client.get(PODS, POD)
+    assert (bench.directory / "runs").read_text().count("run") == 2
+
+
+async def test_a_client_certificate_is_shown(bench: Any) -> None:
+    async def who(exchange: Exchange) -> None:
+        subject = dict(pair[0] for pair in exchange.client_certificate.get("subject", ()))
+        await exchange.answer({"kind": "Pod", "metadata": {"name": subject.get("commonName", "nobody")}})
+
+    server = await bench.serve(who)
+    pair = bench.authority.issue("alice")
+    tls = TLSConfig(ca_data=bench.authority.certificate, certificate_data=pair.certificate, key_data=pair.key)
+    assert (await (await bench.client(server, config={"tls": tls})).get(PODS, POD))["metadata"]["name"] == "alice"
+    assert (await (await bench.client(server)).get(PODS, POD))["metadata"]["name"] == "nobody"
+
+
+async def test_T2_a_rotated_client_certificate_is_used_and_old_connections_end(bench: Any) -> None:
+    certificate, key = bench.directory / "tls.crt", bench.directory / "tls.key"
+    bench.authority.issue("one").write(certificate, key)
+    release = asyncio.Event()
+
+    async def script(exchange: Exchange) -> None:
+        if exchange.query.get("watch"):
+            await exchange.begin_stream()
+            await release.wait()
+            await exchange.event("ADDED", "b")
+            await exchange.writer.wait_closed()
+            return
+        subject = dict(pair[0] for pair in exchange.client_certificate["subject"])
+        await exchange.answer({"kind": "Pod", "metadata": {"name": subject["commonName"]}})
+
+    clock = SteppedClock()
+    server = await bench.serve(script)
+    tls = TLSConfig(ca_data=bench.authority.certificate, certificate_file=str(certificate), key_file=str(key))
+    client = await bench.client(server, config={"tls": tls}, clock=clock)
+    async with asyncio.timeout(10):
+        assert (await client.get(PODS, POD))["metadata"]["name"] == "one"
+        watching = asyncio.create_task(watched(client))
+        while len(bench.observed) < 2:  # noqa: ASYNC110 - until the watch began
+            await asyncio.sleep(0.01)
+        bench.authority.issue("two").write(certificate, key)
+        clock.seconds = CHECK_SECONDS
+        assert (await client.get(PODS, POD))["metadata"]["name"] == "two"
+        release.set()
+        assert [event["object"]["metadata"]["name"] for event in await watching] == ["b"], "the watch ends in order, after an event"
+        assert server.connections == 3
+        while server.open_connections > 1:  # noqa: ASYNC110 - the other side of a socket
+            await asyncio.sleep(0.01)
+
+
+async def test_T2_a_call_under_way_is_not_cut_by_a_rotation(bench: Any) -> None:
+    path = bench.directory / "ca.crt"
+    path.write_text(bench.authority.certificate)
+    release = asyncio.Event()
+
+    async def script(exchange: Exchange) -> None:
+        if exchange.path.endswith("/slow"):
+            await release.wait()
+        await exchange.answer({"kind": "Pod"})
+
+    clock = SteppedClock()
+    server = await bench.serve(script)
+    client = await bench.client(server, config={"tls": TLSConfig(ca_file=str(path))}, clock=clock)
+    slow = asyncio.create_task(client.get(PODS, Key("default", "slow")))
+    while not server.exchanges:  # noqa: ASYNC110 - the other side of a socket
+        await asyncio.sleep(0.01)
+    path.write_text(bench.authority.certificate + "\n")
+    clock.seconds = CHECK_SECONDS
+    await client.get(PODS, POD)
+    release.set()
+    assert (await slow).get("kind") == "Pod"
+    async with asyncio.timeout(5):
+        while server.open_connections > 1:  # noqa: ASYNC110 - the other side of a socket
+            await asyncio.sleep(0.01)
+
+
+async def test_a_server_of_another_authority_is_not_talked_to(bench: Any) -> None:
+    server = await bench.serve(accepting("secret"))
+    client = await bench.client(server, config={"token": "secret", "tls": TLSConfig(ca_data=Authority("other").certificate)})
+    with pytest.raises(TransportError, match=r"ClientConnectorCertificateError: .*certificate verify failed"):
+        await client.get(PODS, POD)
+    assert server.exchanges == []
+
+
+async def test_the_name_in_the_certificate_can_be_another(authority: Authority) -> None:
+    async with http_server(accepting("t"), authority.issue("kubernetes.example.com", address="192.0.2.1")) as server:
+        for name, works in (("", False), ("kubernetes.example.com", True)):
+            tls = TLSConfig(ca_data=authority.certificate, server_name=name)
+            client = await connect(ClientConfig(server.url, tls, token="t"))
+            with contextlib.nullcontext() if works else pytest.raises(TransportError, match="IP address mismatch"):
+                await client.get(PODS, POD)
+            await client.close()
+
+
+async def test_insecure_talks_to_anybody(bench: Any) -> None:
+    server = await bench.serve(accepting("t"))
+    client = await bench.client(server, config={"token": "t", "tls": TLSConfig(is_insecure=True)})
+    await client.get(PODS, POD)
+
+
+async def test_plain_http_needs_no_certificates() -> None:
+    async with http_server(accepting("t")) as server:
+        client = await connect(ClientConfig(server.url, TLSConfig(ca_file="/nowhere"), token="t"))
+        await client.get(PODS, POD)
+        assert await watched(client) == []
+        await client.close()
+
+
+async def test_a_proxy_that_the_configuration_names_is_used(bench: Any) -> None:
+    asked: list[str] = []
+    server = await bench.serve(accepting("t"))
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[0])
+        host, _, port = asked[-1].split(" ")[1].partition(":")
+        there, back = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(copy(reader, back), copy(there, writer))
+
+    async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while chunk := await source.read(65536):
+                sink.write(chunk)
+                await sink.drain()
+        sink.close()
+
+    proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    client = await bench.client(server, config={"token": "t", "proxy_url": f"http://127.0.0.1:{port}"})
+    await client.get(PODS, POD)
+    await client.close()
+    assert asked == [f"CONNECT {server.url.removeprefix('https://')} HTTP/1.1"]
+    proxy.close()
+    await proxy.wait_closed()
+
+
+async def test_connecting_fails_at_once_where_no_credential_can_be_had(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="token file"):
+        await connect(ClientConfig("https://192.0.2.1", token_file=str(tmp_path / "none")))
+    with pytest.raises(ConfigError, match="credential plug-in"):
+        await connect(ClientConfig("https://192.0.2.1", exec_plugin=ExecConfig(str(tmp_path / "none"))))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        await connect(ClientConfig("https://192.0.2.1", TLSConfig(ca_file=str(tmp_path / "none"))))
+
+
+def test_F53_sockets_notice_a_dead_peer_within_a_minute() -> None:
+    with open_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))) as connection:
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        idle, interval, probes, user = (
+            connection.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        )
+    assert idle <= 30
+    assert idle + interval * probes <= 60
+    assert 0 < user <= 60_000

@@ -1,0 +1,88 @@
+"""The documents say what is so: every command, link, target and image name in them exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from imaging.catalogue import CATALOGUE, release_version, with_registry
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+TARGETS = set(re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+TARGET_NAMES = {name for line in TARGETS for name in line.split()}
+MANIFESTS = sorted([*ROOT.glob("deploy/**/*.yaml"), *ROOT.glob("examples/**/*.yaml")])
+
+
+def text_of(document: Path) -> str:
+    return document.read_text(encoding="utf-8")
+
+
+def by_path(document: Path) -> str:
+    return str(document.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
+def test_every_link_to_a_file_leads_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text_of(document))
+    assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
+def test_every_make_target_exists(document: Path) -> None:
+    code = re.findall(r"`([^`]+)`", text_of(document)) + re.findall(r"```.*?\n(.*?)```", text_of(document), re.DOTALL)
+    named = {
+        word
+        for piece in code
+        for words in re.findall(r"(?:^|[ \n])make((?: +[A-Za-z_]+=(?:'[^']*'|\S*)| +[a-z][a-z0-9-]*)+)", piece)
+        for word in re.sub(r"[A-Za-z_]+=(?:'[^']*'|\S*)", "", words).split()
+    }
+    assert named - TARGET_NAMES == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
+def test_every_file_that_a_command_names_exists(document: Path) -> None:
+    named = re.findall(r"(?:-f|-k) +((?:deploy|manifests|examples)/\S+?)[`\s]", text_of(document))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
+def test_no_place_was_left_to_fill_in(document: Path) -> None:
+    assert re.findall(r"@[A-Z_]+@|TODO|TBD|FIXME", text_of(document)) == []
+
+
+def test_every_target_is_explained() -> None:
+    internal = {"mypy", "basedpyright", "imports"}
+    makefile = text_of(ROOT / "Makefile")
+    explained = set(re.findall(r"^([a-z0-9-]+):.*## ", makefile, re.MULTILINE))
+    assert explained == TARGET_NAMES - internal
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=by_path)
+def test_manifests_name_the_images_that_make_images_builds(manifest: Path) -> None:
+    built = {image.reference(release_version()) for image in CATALOGUE}
+    named = {with_tag(name) for each in yaml.safe_load_all(text_of(manifest)) for name in images_in(each)}
+    repositories = {name.rpartition(":")[0] for name in built}
+    assert named
+    assert {name for name in named if name.rpartition(":")[0] in repositories} <= built
+
+
+def with_tag(name: str) -> str:
+    repository, colon, tag = name.rpartition(":")
+    return f"{with_registry(repository)}:{tag}" if colon else name
+
+
+def images_in(node: object) -> list[str]:
+    """Return the value of every `image` of a container below `node`."""
+    if isinstance(node, list):
+        return [name for each in node for name in images_in(each)]
+    if not isinstance(node, dict):
+        return []
+    own = [container["image"] for key in ("containers", "initContainers") for container in containers(node.get(key))]
+    return own + [name for each in node.values() for name in images_in(each)]
+
+
+def containers(value: object) -> list[dict[str, str]]:
+    """Return the containers of a Pod's spec; a CRD has such a key too, for their schema."""
+    return [each for each in value if isinstance(each, dict) and "image" in each] if isinstance(value, list) else []

@@ -1,0 +1,345 @@
+"""Events: recorded without waiting, counted, combined, limited, and dropped rather than waited for (T5)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+
+from fakes.api_server import FakeClient
+from mpiop.events import EventRecorder
+from mpiop.events.correlator import MAX_ENTRIES, Correlator, Occurrence, Regarding
+from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import EVENTS
+from virtual_time import VirtualClock
+
+PI: Object = {
+    "apiVersion": "kubeflow.org/v2beta1",
+    "kind": "MPIJob",
+    "metadata": {"namespace": "ns", "name": "pi", "uid": "u-1", "resourceVersion": "7"},
+}
+NO_ANSWER = TransportError("create Event: no answer")
+
+
+def other(number: int) -> Object:
+    return {**PI, "metadata": {"namespace": "ns", "name": f"pi-{number}", "uid": f"u-{number}"}}
+
+
+def status(code: int, reason: str, **details: Any) -> StatusError:
+    return StatusError("create Event", {"kind": "Status", "code": code, "reason": reason, "message": reason, "details": details})
+
+
+class Scene:
+    """A recorder at work, and the server it writes to."""
+
+    def __init__(self) -> None:
+        self.client = FakeClient(VirtualClock())
+        self.outcomes: list[str] = []
+        self.has_lost_lease = False
+        self.recorder = EventRecorder(
+            self.client, VirtualClock(), "operator-7f9", count=self.outcomes.append, is_silenced=lambda: self.has_lost_lease
+        )
+        self.task = asyncio.create_task(self.recorder.run())
+
+    def record(self, message: str = "MPIJob ns/pi is created.", *, obj: Object = PI, reason: str = "MPIJobCreated") -> None:
+        self.recorder.record(obj, "Normal", reason, message)
+
+    def events(self) -> list[dict[str, Any]]:
+        return cast("list[dict[str, Any]]", self.client.server.objects(EVENTS))
+
+    def event(self) -> dict[str, Any]:
+        (event,) = self.events()
+        return event
+
+    async def end(self) -> None:
+        self.task.cancel()
+        await asyncio.wait({self.task})
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    scene = Scene()
+    yield scene
+    await scene.end()
+
+
+async def test_an_event_has_what_describe_shows_and_what_the_reference_writes(scene: Scene) -> None:
+    await asyncio.sleep(90)
+    scene.record()
+    await asyncio.sleep(0.1)
+    event = scene.event()
+    name = event["metadata"].pop("name")
+    assert name.startswith("pi.")
+    assert int(name.removeprefix("pi."), 16) > 10**18, "nanoseconds"
+    assert event["metadata"]["namespace"] == "ns"
+    assert {key: value for key, value in event.items() if key not in {"metadata", "apiVersion", "kind"}} == {
+        "involvedObject": {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "namespace": "ns", "name": "pi", "uid": "u-1"},
+        "type": "Normal",
+        "reason": "MPIJobCreated",
+        "message": "MPIJob ns/pi is created.",
+        "count": 1,
+        "firstTimestamp": "2026-01-01T00:01:30Z",
+        "lastTimestamp": "2026-01-01T00:01:30Z",
+        "source": {"component": "mpi-job-controller", "host": "operator-7f9"},
+        "reportingComponent": "mpi-job-controller",
+        "reportingInstance": "operator-7f9",
+    }
+    assert scene.outcomes == ["written"]
+
+
+async def test_T5_record_returns_at_once_whatever_the_server_does(scene: Scene) -> None:
+    scene.client.refuse("*", EVENTS, "", NO_ANSWER)
+    for number in range(5000):
+        scene.record(obj=other(number))
+    assert asyncio.get_running_loop().time() == 0
+    assert scene.outcomes.count("dropped") == 4000, "the queue is bounded"
+
+
+async def test_T5_equal_events_are_one_object_with_a_count(scene: Scene) -> None:
+    scene.record()
+    await asyncio.sleep(60)
+    scene.record()
+    await asyncio.sleep(60)
+    scene.record()
+    await asyncio.sleep(1)
+    event = scene.event()
+    assert (event["count"], event["firstTimestamp"], event["lastTimestamp"]) == (3, "2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z")
+    assert [action.verb for action in scene.client.actions] == ["create", "patch", "patch"]
+
+
+async def test_T5_equal_events_that_wait_together_are_one_write(scene: Scene) -> None:
+    for _ in range(5):
+        scene.record()
+    await asyncio.sleep(1)
+    assert scene.event()["count"] == 5
+    assert [action.verb for action in scene.client.actions] == ["create"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"message": "another"}, id="message"),
+        pytest.param({"reason": "Another"}, id="reason"),
+        pytest.param({"obj": other(2)}, id="object"),
+        pytest.param({"obj": {**PI, "metadata": {**PI["metadata"], "uid": "u-2"}}}, id="successor of the same name"),
+    ],
+)
+async def test_events_that_differ_are_different_objects(scene: Scene, change: dict[str, Any]) -> None:
+    scene.record()
+    scene.record(**change)
+    await asyncio.sleep(1)
+    assert [event["count"] for event in scene.events()] == [1, 1]
+
+
+async def test_T5_similar_events_are_combined_after_the_tenth(scene: Scene) -> None:
+    for number in range(15):
+        scene.record(f"worker {number} failed")
+        await asyncio.sleep(1)
+    events = scene.events()
+    assert len(events) == 11
+    (combined,) = [event for event in events if "combined" in event["message"]]
+    assert combined["message"] == "(combined from similar events): worker 14 failed"
+    assert combined["count"] == 5
+    scene.record("worker 3 failed")
+    await asyncio.sleep(1)
+    assert sorted(event["count"] for event in scene.events()) == [1] * 9 + [2, 5], "one that is known is not combined"
+
+
+async def test_T5_similar_events_of_long_ago_do_not_count(scene: Scene) -> None:
+    for number in range(10):
+        scene.record(f"worker {number} failed")
+    await asyncio.sleep(601)
+    scene.record("worker 10 failed")
+    await asyncio.sleep(1)
+    assert not [event for event in scene.events() if "combined" in event["message"]]
+
+
+async def test_T5_chatter_about_one_object_is_limited_and_others_are_not(scene: Scene) -> None:
+    for number in range(40):
+        scene.record(reason=f"Reason{number}")
+    assert scene.outcomes == ["limited"] * 15
+    scene.record(obj=other(2))
+    await asyncio.sleep(1)
+    assert len(scene.events()) == 26
+    scene.record(reason="StillTooMany")
+    await asyncio.sleep(299)
+    scene.record(reason="AfterFiveMinutes")
+    await asyncio.sleep(1)
+    reasons = [event["reason"] for event in scene.events()]
+    assert "StillTooMany" not in reasons
+    assert "AfterFiveMinutes" in reasons
+
+
+async def test_T5_a_long_silence_refills_no_more_than_the_burst(scene: Scene) -> None:
+    scene.record()
+    await asyncio.sleep(86400)
+    for number in range(40):
+        scene.record(reason=f"Reason{number}")
+    assert scene.outcomes.count("limited") == 15
+
+
+@pytest.mark.parametrize(
+    "error", [status(503, "ServiceUnavailable"), status(429, "TooManyRequests"), NO_ANSWER], ids=["503", "429", "silence"]
+)
+async def test_T5_what_fails_is_tried_three_times_and_dropped(scene: Scene, error: StatusError | TransportError) -> None:
+    scene.client.refuse("create", EVENTS, "", error)
+    scene.record()
+    await asyncio.sleep(60)
+    assert [action.verb for action in scene.client.actions] == ["create"] * 3
+    assert scene.outcomes == ["dropped"]
+    scene.client.server.allow()
+    scene.record()
+    await asyncio.sleep(1)
+    assert scene.event()["count"] == 1, "what was dropped is not counted"
+
+
+@pytest.mark.parametrize("error", [status(503, "ServiceUnavailable"), NO_ANSWER], ids=["503", "silence"])
+async def test_T5_a_short_outage_loses_nothing(scene: Scene, error: StatusError | TransportError) -> None:
+    scene.client.refuse("create", EVENTS, "", error, times=2)
+    scene.record()
+    await asyncio.sleep(1.5)
+    scene.record()
+    await asyncio.sleep(5)
+    assert scene.event()["count"] == 2
+
+
+@pytest.mark.parametrize(("seconds", "waited"), [(4, 4), (900, 10), (0, 0)])
+async def test_T5_the_server_says_how_long_to_wait_but_not_for_ever(scene: Scene, seconds: int, waited: int) -> None:
+    scene.client.refuse("create", EVENTS, "", status(429, "TooManyRequests", retryAfterSeconds=seconds), times=1)
+    scene.record()
+    await asyncio.sleep(waited - 0.1)
+    assert scene.events() == []
+    await asyncio.sleep(0.2)
+    assert scene.event()["count"] == 1
+
+
+@pytest.mark.parametrize("error", [status(403, "Forbidden"), status(422, "Invalid"), status(404, "NotFound")], ids=["403", "422", "404"])
+async def test_T5_what_will_never_be_accepted_is_tried_once(scene: Scene, error: StatusError, capsys: pytest.CaptureFixture[str]) -> None:
+    scene.client.refuse("create", EVENTS, "", error)
+    scene.record()
+    await asyncio.sleep(60)
+    assert len(scene.client.actions) == 1
+    assert scene.outcomes == ["dropped"]
+    assert "event dropped" in capsys.readouterr().out
+
+
+async def test_F61_in_a_namespace_that_ends_events_are_dropped_without_a_word(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    scene.client.server.terminate_namespace("ns")
+    scene.record()
+    await asyncio.sleep(60)
+    assert scene.outcomes == ["dropped"]
+    assert capsys.readouterr().out == ""
+
+
+async def test_an_event_whose_answer_was_lost_is_not_doubled(scene: Scene) -> None:
+    scene.client.refuse("create", EVENTS, "", NO_ANSWER, times=1, takes_effect=True)
+    scene.record()
+    await asyncio.sleep(60)
+    assert scene.event()["count"] == 1
+    assert scene.outcomes == ["written"]
+
+
+async def test_an_event_that_has_expired_is_made_anew(scene: Scene) -> None:
+    scene.record()
+    await asyncio.sleep(1)
+    first = scene.event()["metadata"]["name"]
+    for event in scene.events():
+        scene.client.server.remove(EVENTS, Key("ns", event["metadata"]["name"]))
+    await asyncio.sleep(4000)
+    scene.record()
+    await asyncio.sleep(1)
+    event = scene.event()
+    assert event["metadata"]["name"] != first
+    assert (event["count"], event["firstTimestamp"]) == (2, "2026-01-01T00:00:00Z")
+
+
+async def test_what_occurs_while_it_is_written_is_written_again(scene: Scene) -> None:
+    scene.client.refuse("create", EVENTS, "", NO_ANSWER, times=1, takes_effect=True)
+    scene.record()
+    await asyncio.sleep(0.5)  # stored with count 1; the next try will learn that
+    scene.record()
+    await asyncio.sleep(60)
+    assert scene.event()["count"] == 2
+
+
+async def test_a_long_message_is_cut_between_characters(scene: Scene) -> None:
+    scene.record("é" * 1000)
+    await asyncio.sleep(1)
+    message = scene.event()["message"]
+    assert message == "é" * 510 + "..."
+    assert len(message.encode()) <= 1024
+
+
+async def test_names_of_events_differ_even_in_the_same_instant_and_are_never_too_long(scene: Scene) -> None:
+    long_one: Object = {**PI, "metadata": {"namespace": "ns", "name": "a" * 236 + "." + "b" * 16, "uid": "u-9"}}
+    for number in range(20):
+        scene.record(obj=long_one, reason=f"Reason{number}")
+    await asyncio.sleep(1)
+    names = {event["metadata"]["name"] for event in scene.events()}
+    assert len(names) == 20
+    assert max(map(len, names)) <= 253
+    assert all(name.startswith("a" * 236 + ".1") for name in names), "no dot before the dot"
+
+
+async def test_an_event_about_an_object_of_the_whole_cluster_goes_to_the_default_namespace(scene: Scene) -> None:
+    node: Object = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "u-3"}}
+    scene.record(obj=node)
+    await asyncio.sleep(1)
+    assert scene.event()["metadata"]["namespace"] == "default"
+
+
+async def test_at_the_end_what_waits_is_written(scene: Scene) -> None:
+    for number in range(10):
+        scene.record(obj=other(number))
+    await scene.end()
+    assert len(scene.events()) == 10
+    assert scene.task.cancelled()
+
+
+async def test_at_the_end_an_event_that_was_being_tried_is_not_doubled(scene: Scene) -> None:
+    scene.client.refuse("create", EVENTS, "", NO_ANSWER, times=1, takes_effect=True)
+    scene.record()
+    await asyncio.sleep(0.5)
+    await scene.end()
+    assert scene.event()["count"] == 1
+
+
+async def test_at_the_end_nobody_waits_for_a_server_that_is_gone(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    scene.recorder._client = HangingClient()
+    scene.record()
+    scene.record(obj=other(2))
+    await asyncio.sleep(1)
+    await scene.end()
+    assert asyncio.get_running_loop().time() == pytest.approx(1 + 2)
+    assert "events lost at the end" in capsys.readouterr().out
+
+
+async def test_F40_whoever_has_lost_its_lease_writes_no_event_any_more(scene: Scene) -> None:
+    scene.client.refuse("create", EVENTS, "", NO_ANSWER, times=1)
+    scene.record()
+    scene.record(obj=other(2))
+    await asyncio.sleep(0.5)  # the first try has failed
+    scene.has_lost_lease = True
+    await asyncio.sleep(60)
+    await scene.end()
+    assert len(scene.client.actions) == 1
+    assert scene.outcomes == ["dropped", "dropped"]
+
+
+class HangingClient:
+    """A client that gets no answer for a long time."""
+
+    async def create(self, *_: object) -> Object:
+        await asyncio.sleep(1000)
+        raise NO_ANSWER
+
+    async def patch(self, *_: object) -> Object:
+        return await self.create()
+
+
+async def test_memory_is_bounded() -> None:
+    correlator = Correlator(VirtualClock())
+    for number in range(MAX_ENTRIES + 100):
+        correlator.note(Occurrence(Regarding("v1", "Pod", "ns", f"p-{number}", f"u-{number}"), "Normal", "Reason", "message"))
+    assert {len(recent._entries) for recent in (correlator._buckets, correlator._similar, correlator._series)} == {MAX_ENTRIES}

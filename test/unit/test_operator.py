@@ -1,0 +1,196 @@
+"""The operator as a whole over a server in memory: what its parts do together, and how it ends."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from fakes.api_server import FakeClient
+from fakes.world import KEY, mpijob
+from mpiop import operator
+from mpiop.kube.errors import TransportError
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import EVENTS, JOBS, LEASES, MPIJOBS, PODS, SECRETS
+from mpiop.leaderelection import LeaseLostError
+from mpiop.metrics import Metrics
+from mpiop.operator import Operator
+from mpiop.options import Options
+from virtual_time import VirtualClock
+
+OPTIONS = Options(health_port=0)
+LEASE = Key("mpi-operator", "mpi-operator")
+
+
+@asynccontextmanager
+async def running(client: FakeClient, options: Options = OPTIONS) -> AsyncIterator[tuple[Operator, Metrics, asyncio.Task[None]]]:
+    """Run one replica."""
+    metrics = Metrics(version="test")
+    replica = Operator(options, client, metrics, VirtualClock())
+    task = asyncio.create_task(replica.run())
+    await asyncio.sleep(0)
+    try:
+        yield replica, metrics, task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def lease(client: FakeClient) -> Object:
+    return next(obj for obj in client.server.objects(LEASES) if obj["metadata"]["name"] == LEASE.name)
+
+
+def holder(client: FakeClient) -> str:
+    return str(lease(client)["spec"].get("holderIdentity") or "")
+
+
+async def test_a_job_is_run_from_its_creation_by_whoever_leads() -> None:
+    client = FakeClient()
+    async with running(client) as (_, metrics, _task):
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(10)
+        assert [obj["metadata"]["name"] for obj in client.server.objects(PODS)] == ["pi-worker-0", "pi-worker-1"]
+        assert [obj["metadata"]["name"] for obj in client.server.objects(JOBS)] == ["pi-launcher"]
+        assert [obj["reason"] for obj in client.server.objects(EVENTS)] == ["MPIJobCreated"]  # type: ignore[typeddict-item]  # an event
+        assert metrics.registry.get_sample_value("mpi_operator_is_leader") == 1
+        private = client.server.objects(SECRETS)[0].get("data", {})["ssh-privatekey"]
+        assert len(private) > 100
+
+
+async def test_a_wanted_stop_gives_the_lease_back_and_another_replica_goes_on() -> None:
+    client = FakeClient()
+    async with running(client) as (_, metrics, task):
+        await asyncio.sleep(5)
+        first = holder(client)
+        assert first
+        async with running(client) as (_, second_metrics, _second):
+            await asyncio.sleep(5)
+            assert holder(client) == first
+            assert second_metrics.registry.get_sample_value("mpi_operator_is_leader") == 0
+            task.cancel()
+            await asyncio.wait({task})
+            assert task.cancelled()
+            assert metrics.registry.get_sample_value("mpi_operator_is_leader") == 0
+            await asyncio.sleep(2)
+            assert holder(client) not in {"", first}
+            await client.create(MPIJOBS, mpijob())
+            await asyncio.sleep(5)
+            assert client.server.storage.get(JOBS, Key("default", "pi-launcher")) is not None
+
+
+async def test_a_lost_lease_ends_the_process_and_nothing_is_written_any_more() -> None:
+    client = FakeClient()
+    async with running(client) as (_, _metrics, task):
+        await asyncio.sleep(5)
+        client.refuse("*", LEASES, "", TransportError("lost"))
+        await asyncio.wait({task}, timeout=30)
+        error = task.exception()
+        assert isinstance(error, ExceptionGroup)
+        assert error.subgroup(LeaseLostError) is not None
+        client.server.allow()
+        await client.create(MPIJOBS, mpijob())
+        before = len(client.actions)
+        await asyncio.sleep(30)
+        assert len(client.actions) == before
+
+
+async def test_what_the_informers_do_is_counted() -> None:
+    client = FakeClient()
+    async with running(client) as (_, metrics, _task):
+        await asyncio.sleep(5)
+
+        def value(what: str) -> float | None:
+            return metrics.registry.get_sample_value(f"mpiop_informer_{what}", {"informer": "pods"})
+
+        assert [value(what) for what in ("lists_total", "watches_total", "failures_total", "backlog")] == [1, 1, 0, 0]
+        client.refuse("watch", PODS, "", TransportError("connection refused"), times=2)
+        client.server.cut_streams()
+        await asyncio.sleep(30)
+        assert [value(what) for what in ("lists_total", "watches_total", "backlog")] == [1, 2, 0]
+        assert (value("failures_total") or 0) >= 2
+
+
+async def test_a_part_that_dies_takes_the_process_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = FakeClient()
+    async with running(client) as (replica, _metrics, task):
+        await asyncio.sleep(5)
+
+        def broken(_obj: object) -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(replica._queue, "done", broken)
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.wait({task}, timeout=30)
+        assert isinstance(task.exception(), ExceptionGroup)
+
+
+async def test_what_is_not_of_this_operator_is_not_even_listed() -> None:
+    client = FakeClient()
+    client.server.put(PODS, {"metadata": {"name": "stranger", "namespace": "default"}})
+    async with running(client):
+        await asyncio.sleep(5)
+        asked = {request.resource: request.params.get("labelSelector", "") for request in client.server.requests if request.verb == "watch"}
+    assert asked[PODS] == asked[JOBS] == "training.kubeflow.org/operator-name=mpi-operator"
+    assert asked[MPIJOBS] == ""
+    assert SECRETS not in asked
+
+
+async def test_with_a_namespace_others_are_left_alone() -> None:
+    client = FakeClient()
+    elsewhere = mpijob()
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    async with running(client, Options(health_port=0, namespace="default")):
+        await client.create(MPIJOBS, elsewhere)
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(5)
+        assert [(obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in client.server.objects(JOBS)] == [
+            ("default", "pi-launcher")
+        ]
+        assert client.server.storage.get(MPIJOBS, KEY) is not None
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.mark.real_time
+async def test_without_an_api_server_it_lives_is_not_ready_and_shows_its_metrics(tmp_path: Path) -> None:
+    config = tmp_path / "kubeconfig"
+    config.write_text(
+        '{"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": "t"}}],'
+        ' "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"}'
+    )
+    health_port, monitoring_port = free_port(), free_port()
+    options = Options(kubeconfig=str(config), health_port=health_port, monitoring_port=monitoring_port)
+    task = asyncio.create_task(operator.run(options))
+    async with aiohttp.ClientSession() as session:
+        await answering(session, health_port, task)
+        async with session.get(f"http://127.0.0.1:{health_port}/healthz") as response:
+            assert response.status == 200
+        async with session.get(f"http://127.0.0.1:{health_port}/readyz") as response:
+            assert response.status == 503
+            assert "mpijobs not synced" in await response.text()
+        async with session.get(f"http://127.0.0.1:{monitoring_port}/metrics") as response:
+            text = await response.text()
+            assert "mpi_operator_is_leader 0.0" in text
+            assert 'mpiop_informer_staleness_seconds{informer="pods"} +Inf' in text
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+
+
+async def answering(session: aiohttp.ClientSession, port: int, task: asyncio.Task[None]) -> None:
+    """Wait until something listens on `port`."""
+    while not task.done():
+        try:
+            async with session.get(f"http://127.0.0.1:{port}/healthz"):
+                return
+        except aiohttp.ClientConnectionError:
+            await asyncio.sleep(0.01)
+    task.result()

@@ -1,0 +1,84 @@
+"""The virtual loop itself: what every other test's verdict on time rests on."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from mpiop.clock import Clock
+from virtual_time import EPOCH, StandstillError, VirtualClock, VirtualTimeLoop, settle
+
+
+async def test_time_jumps_to_the_next_timer() -> None:
+    begun = time.monotonic()
+    await asyncio.sleep(3600)
+    assert asyncio.get_running_loop().time() == 3600
+    assert time.monotonic() - begun < 5
+
+
+async def test_timers_fire_in_order_at_their_own_times() -> None:
+    loop = asyncio.get_running_loop()
+    fired: list[tuple[str, float]] = []
+
+    async def sleeper(name: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        fired.append((name, loop.time()))
+
+    await asyncio.gather(sleeper("late", 30), sleeper("early", 0.005), sleeper("middle", 7))
+    assert [name for name, _ in fired] == ["early", "middle", "late"]
+    assert [moment for _, moment in fired] == pytest.approx([0.005, 7, 30])
+
+
+def test_standstill_is_an_error_that_names_the_waiting_task() -> None:
+    async def wait_for_ever() -> None:
+        await asyncio.Event().wait()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(StandstillError, match="wait_for_ever"):
+        runner.run(wait_for_ever())
+
+
+def test_a_circle_of_timers_is_an_error() -> None:
+    async def tick_for_ever() -> None:
+        while True:  # noqa: ASYNC110 - the mistake that is to be found
+            await asyncio.sleep(86400)
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(StandstillError, match="only timers"):
+        runner.run(tick_for_ever())
+
+
+async def test_time_stands_still_while_a_thread_works() -> None:
+    release = threading.Event()
+    asyncio.get_running_loop().call_later(0.0, release.set)
+    answered = await asyncio.wait_for(asyncio.to_thread(release.wait, 30), timeout=10)
+    assert answered
+    assert asyncio.get_running_loop().time() == 0
+
+
+async def test_a_timeout_is_reached_in_virtual_time() -> None:
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.Event().wait(), timeout=600)
+    assert asyncio.get_running_loop().time() == 600
+
+
+async def test_the_clock_follows_the_loop() -> None:
+    clock: Clock = VirtualClock()
+    await asyncio.sleep(90)
+    assert clock.monotonic() == 90
+    assert (clock.now() - EPOCH).total_seconds() == 90
+
+
+async def test_advance_lets_time_pass_without_running_anything() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    ran: list[float] = []
+    loop.call_later(5, lambda: ran.append(loop.time()))
+    loop.advance(60)
+    assert not ran
+    await settle()
+    assert ran == [60]
+
+
+@pytest.mark.real_time
+async def test_the_marker_gives_an_ordinary_loop() -> None:
+    assert not isinstance(asyncio.get_running_loop(), VirtualTimeLoop)

@@ -1,0 +1,404 @@
+"""Invariants Q40 to Q49: the work queue, its delays and its workers."""
+
+import asyncio
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+
+from fakes.following import background
+from mpiop.workqueue import ShutDown, TokenBucket, WorkQueue, work
+from virtual_time import VirtualTimeLoop, settle
+
+
+@dataclass
+class Measured:
+    depths: list[int] = field(default_factory=list[int])
+    adds: int = 0
+    retries: int = 0
+    waits: list[float] = field(default_factory=list[float])
+    works: list[float] = field(default_factory=list[float])
+
+    def depth(self, keys: int) -> None:
+        self.depths.append(keys)
+
+    def added(self) -> None:
+        self.adds += 1
+
+    def retried(self) -> None:
+        self.retries += 1
+
+    def waited(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    def worked(self, seconds: float) -> None:
+        self.works.append(seconds)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def take(queue: WorkQueue[str]) -> str:
+    """Take a key that must be there or come by a timer."""
+    return await asyncio.wait_for(queue.get(), 86400)
+
+
+async def test_Q40_many_adds_of_a_queued_key_are_one_run() -> None:
+    queue = WorkQueue[str]()
+    for _ in range(100):
+        queue.add("a")
+    assert len(queue) == 1
+    assert await take(queue) == "a"
+    queue.done("a")
+    assert len(queue) == 0
+
+
+async def test_Q41_a_key_is_never_in_two_workers_and_adds_meanwhile_are_one_more_run() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    assert await take(queue) == "a"
+    queue.add("a")
+    queue.add("a")
+    assert len(queue) == 0
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)
+    queue.done("a")
+    assert await take(queue) == "a"
+    queue.done("a")
+    assert len(queue) == 0
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)
+
+
+async def test_Q41_done_without_get_is_refused() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    with pytest.raises(ValueError, match=r"done\('a'\) without get"):
+        queue.done("a")
+
+
+async def test_Q42_keys_come_in_the_order_in_which_they_were_added() -> None:
+    queue = WorkQueue[str]()
+    for key in "abcab":
+        queue.add(key)
+    assert len(queue) == 3
+    assert [await take(queue) for _ in range(3)] == ["a", "b", "c"]
+
+
+async def test_Q42_a_key_added_while_in_work_goes_to_the_end() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    await take(queue)
+    queue.add("a")
+    queue.add("b")
+    queue.done("a")
+    assert [await take(queue) for _ in range(2)] == ["b", "a"]
+
+
+async def test_Q42_done_leaves_no_reference() -> None:
+    queue = WorkQueue[str]()
+    for key in map(str, range(100)):
+        queue.add(key)
+        queue.add_after(key, 1)
+        queue.add_rate_limited(key)
+    queue.shut_down()
+    while len(queue):
+        key = await take(queue)
+        queue.forget(key)
+        queue.done(key)
+    held = (queue._queued, queue._dirty_since, queue._processing_since, queue._timers, queue._waiters)
+    assert [len(part) for part in held] == [0] * 5
+
+
+async def test_Q42_each_of_several_waiting_workers_gets_a_key() -> None:
+    queue = WorkQueue[str]()
+    waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await settle()
+    for key in "abc":
+        queue.add(key)
+    assert await asyncio.gather(*waiting) == ["a", "b", "c"]
+
+
+async def test_Q42_a_worker_cancelled_as_it_is_woken_passes_the_key_on() -> None:
+    queue = WorkQueue[str]()
+    first, second = (asyncio.create_task(queue.get()) for _ in range(2))
+    await settle()
+    queue.add("a")  # wakes the first, which has not run yet
+    first.cancel()
+    assert await asyncio.wait_for(second, 60) == "a"
+    assert first.cancelled()
+
+
+async def test_Q42_a_worker_cancelled_while_waiting_is_forgotten() -> None:
+    queue = WorkQueue[str]()
+    first = asyncio.create_task(queue.get())
+    await settle()
+    first.cancel()
+    await settle()
+    assert not queue._waiters
+    queue.add("a")
+    assert await take(queue) == "a"
+
+
+async def test_Q43_after_shut_down_adds_are_dropped_queued_work_is_handed_out_and_then_workers_stop() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    queue.add("b")
+    queue.shut_down()
+    queue.add("c")
+    queue.add_after("d", 1)
+    queue.add_rate_limited("e")
+    assert queue.is_shut_down
+    assert queue.retries("e") == 0
+    assert [await take(queue) for _ in range(2)] == ["a", "b"]
+    with pytest.raises(ShutDown):
+        await queue.get()
+
+
+async def test_Q43_waiting_workers_are_sent_home() -> None:
+    queue = WorkQueue[str]()
+    waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await settle()
+    queue.shut_down()
+    assert [type(result) for result in await asyncio.gather(*waiting, return_exceptions=True)] == [ShutDown] * 3
+
+
+async def test_Q44_drain_waits_for_what_is_queued_in_work_and_dirty() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    queue.add("b")
+    await take(queue)
+    queue.add("a")
+    drain = asyncio.create_task(queue.drain())
+    for expected in ("a", "b", "a"):
+        await settle()
+        assert not drain.done()
+        queue.done(expected)
+        if len(queue):
+            await take(queue)
+    await asyncio.wait_for(drain, 1)
+
+
+async def test_Q44_drain_of_an_idle_queue_returns_at_once() -> None:
+    queue = WorkQueue[str]()
+    await queue.drain()
+    assert queue.is_shut_down
+    await queue.drain()
+
+
+async def test_Q44_shut_down_ends_a_drain() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    await take(queue)
+    drains = [asyncio.create_task(queue.drain()) for _ in range(2)]
+    await settle()
+    assert not any(drain.done() for drain in drains)
+    queue.shut_down()
+    await asyncio.wait_for(asyncio.gather(*drains), 1)
+    queue.done("a")
+
+
+async def test_Q44_a_cancelled_drain_does_not_end_another() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    await take(queue)
+    first, second = (asyncio.create_task(queue.drain()) for _ in range(2))
+    await settle()
+    first.cancel()
+    await settle()
+    assert not second.done()
+    queue.done("a")
+    await asyncio.wait_for(second, 1)
+
+
+async def test_Q45_a_delayed_key_never_comes_early() -> None:
+    queue = WorkQueue[str]()
+    queue.add_after("a", 30)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 29.999)
+    assert await take(queue) == "a"
+    assert now() == 30
+
+
+@pytest.mark.parametrize("delay_seconds", [0, -1, -1e9])
+async def test_Q45_a_delay_not_above_0_is_now(delay_seconds: float) -> None:
+    queue = WorkQueue[str]()
+    queue.add_after("a", delay_seconds)
+    assert len(queue) == 1
+
+
+@pytest.mark.parametrize("delays", [(50, 20), (20, 50), (20, 20)])
+async def test_Q45_of_two_delays_the_earlier_counts(delays: tuple[float, float]) -> None:
+    queue = WorkQueue[str]()
+    for delay in delays:
+        queue.add_after("a", delay)
+    assert await take(queue) == "a"
+    assert now() == 20
+    queue.done("a")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 3600)
+
+
+async def test_Q45_a_delay_that_an_earlier_one_replaced_is_gone() -> None:
+    queue = WorkQueue[str]()
+    queue.add_after("a", 10)
+    queue.add_after("a", 5)
+    assert await take(queue) == "a"
+    queue.done("a")
+    queue.add_after("a", 20)
+    assert await take(queue) == "a"
+    assert now() == 25
+
+
+async def test_Q45_delayed_keys_come_in_the_order_of_their_times() -> None:
+    queue = WorkQueue[str]()
+    for key, delay in (("c", 3), ("a", 1), ("b", 2)):
+        queue.add_after(key, delay)
+    assert [await take(queue) for _ in range(3)] == ["a", "b", "c"]
+
+
+async def test_Q45_shut_down_drops_delayed_keys() -> None:
+    queue = WorkQueue[str]()
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context))
+    queue.add_after("a", 30)
+    queue.shut_down()
+    await asyncio.sleep(60)
+    assert complaints == []
+    with pytest.raises(ShutDown):
+        await queue.get()
+
+
+def test_Q45_pending_timers_do_not_keep_the_process_alive() -> None:
+    async def leave_a_timer() -> VirtualTimeLoop:
+        WorkQueue[str]().add_after("a", 3600)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        return loop
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        assert runner.run(leave_a_timer()).time() < 3600
+
+
+async def test_Q46_failures_of_a_key_delay_it_and_forget_resets_it_alone() -> None:
+    queue = WorkQueue[str]()
+    for expected in (0.005, 0.010, 0.020, 0.040):
+        begun = now()
+        queue.add_rate_limited("a")
+        await take(queue)
+        assert now() - begun == pytest.approx(expected)
+        queue.done("a")
+    queue.add_rate_limited("b")
+    queue.forget("a")
+    assert (queue.retries("a"), queue.retries("b")) == (0, 1)
+
+
+async def test_Q47_many_keys_share_a_bucket() -> None:
+    queue = WorkQueue[int](TokenBucket(rate=10, burst=5))
+    for key in range(25):
+        queue.add_rate_limited(key)
+    for _ in range(25):
+        await asyncio.wait_for(queue.get(), 60)
+    assert now() == pytest.approx(2.0)  # 5 at once, then 20 at 10 a second
+
+
+async def test_Q47_retries_are_counted_for_each_key() -> None:
+    queue = WorkQueue[str]()
+    for _ in range(3):
+        queue.add_rate_limited("a")
+    assert (queue.retries("a"), queue.retries("b")) == (3, 0)
+    queue.add("a")
+    queue.add_after("a", 5)
+    assert queue.retries("a") == 3
+
+
+async def test_Q48_success_forgets_and_failure_comes_back_rate_limited() -> None:
+    queue = WorkQueue[str]()
+    runs: list[float] = []
+    failures: list[tuple[str, str]] = []
+
+    async def sync(_key: str) -> None:
+        await asyncio.sleep(0)
+        runs.append(now())
+        if len(runs) < 4:
+            raise RuntimeError(f"run {len(runs)}")
+
+    async with background(asyncio.create_task(work(queue, sync, lambda key, error: failures.append((key, str(error)))))):
+        queue.add("a")
+        await asyncio.sleep(10)
+    assert [later - earlier for earlier, later in pairwise(runs)] == pytest.approx([0.005, 0.010, 0.020])
+    assert failures == [("a", "run 1"), ("a", "run 2"), ("a", "run 3")]
+    assert queue.retries("a") == 0
+
+
+async def test_Q48_an_asked_delay_forgets_and_comes_back_then() -> None:
+    queue = WorkQueue[str]()
+    runs: list[float] = []
+
+    async def sync(_key: str) -> float | None:
+        await asyncio.sleep(0)
+        runs.append(now())
+        return 30.0 if len(runs) < 3 else None
+
+    queue.add_rate_limited("a")
+    async with background(asyncio.create_task(work(queue, sync, lambda _key, _error: None))):
+        await asyncio.sleep(3600)
+    assert runs == pytest.approx([0.005, 30.005, 60.005])
+    assert queue.retries("a") == 0
+
+
+async def test_Q48_a_cancelled_sync_gives_its_key_back() -> None:
+    queue = WorkQueue[str]()
+
+    async def sync(_key: str) -> None:
+        await asyncio.sleep(3600)
+
+    queue.add("a")
+    task = asyncio.create_task(work(queue, sync, lambda _key, _error: None))
+    await asyncio.sleep(1)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert queue.retries("a") == 0
+    queue.add("a")
+    assert await take(queue) == "a"
+
+
+async def test_Q48_workers_go_home_when_the_queue_is_shut_down() -> None:
+    queue = WorkQueue[str]()
+    done: list[str] = []
+
+    async def sync(key: str) -> None:
+        await asyncio.sleep(1)
+        done.append(key)
+
+    workers = [asyncio.create_task(work(queue, sync, lambda _key, _error: None)) for _ in range(2)]
+    for key in "abc":
+        queue.add(key)
+    await settle()
+    await queue.drain()
+    assert done == ["a", "b", "c"]
+    await asyncio.wait_for(asyncio.gather(*workers), 1)
+
+
+async def test_Q49_the_measures_tell_depth_adds_latency_work_and_retries() -> None:
+    measured = Measured()
+    queue = WorkQueue[str](metrics=measured)
+    queue.add("a")
+    queue.add("b")
+    queue.add("a")
+    await asyncio.sleep(2)
+    await take(queue)
+    queue.add("a")
+    await asyncio.sleep(3)
+    await take(queue)
+    await asyncio.sleep(5)
+    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (13, 8)
+    queue.done("a")
+    queue.done("b")
+    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (0, 0)
+    await take(queue)
+    queue.add_rate_limited("c")
+    queue.add_after("d", 9)
+    assert measured == Measured(depths=[1, 2, 1, 0, 1, 0], adds=3, retries=2, waits=[2, 5, 8], works=[8, 5])
