@@ -1,6 +1,7 @@
 """Process 1 of a cluster: makes its namespaces, starts the components, reaps, and takes everything along when it ends.
 
-Started as `python3 -m embedded.supervisor STATE CACHE HOSTNAME`. Requests are one JSON object a line over a socket in the state folder:
+Started as `python3 -m embedded.supervisor STATE CACHE HOSTNAME`, in the cluster's control group already.
+Requests are one JSON object a line over a socket in the state folder:
 `{"op": "start", "name", "argv", "env", "log"}`, `{"op": "signal", "name", "signal"}`, `{"op": "status"}`.
 """
 
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from embedded import namespaces
-from embedded.cgroups import Group, group_name, read_hierarchies
 from embedded.layout import Layout
 
 # The kubelet sets these for the whole machine; it gets files of its own to write to instead.
@@ -163,9 +163,8 @@ def _listen(path: Path) -> socket.socket:
 
 
 def main(state: Path, cache: Path, hostname: str) -> None:
-    """Enter the control group, leave the host's namespaces, and serve as process 1 of the new ones."""
+    """Leave the host's namespaces, and serve as process 1 of the new ones."""
     layout = Layout(state.name, state)
-    Group(read_hierarchies(), group_name(state)).enter()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     os.umask(0o022)

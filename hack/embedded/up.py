@@ -105,8 +105,9 @@ def _create(layout: Layout, options: Options, progress: Progress) -> Record:
         for name in ("run/lock", "var-lib", "var-log"):
             (layout.private / name).mkdir(parents=True)
         (layout.config / "resolv.conf").write_text("", encoding="ascii")
-        Group(read_hierarchies(), group_name(layout.root)).create()
-        process = _start_supervisor(layout)
+        group = Group(read_hierarchies(), group_name(layout.root))
+        group.create()
+        process = _start_supervisor(layout, group)
         addresses = network.join(process, interface_alias(layout))
         record = Record(options, addresses, build.programs_of(wanted_parts(options)))
         write_record(layout, record)
@@ -126,9 +127,10 @@ def _create(layout: Layout, options: Options, progress: Progress) -> Record:
     return ready
 
 
-def _start_supervisor(layout: Layout) -> int:
+def _start_supervisor(layout: Layout, group: Group) -> int:
     command = [sys.executable, "-m", "embedded.supervisor", str(layout.root), str(cache_folder()), node_name(layout.name)]
-    with layout.log("supervisor").open("ab") as log:
+    # In its group before it is a program of its own: whoever comes to remove the cluster, at whatever moment, finds it there.
+    with layout.log("supervisor").open("ab") as log, interrupts.deferred():
         process = subprocess.Popen(
             command,
             cwd="/",
@@ -137,6 +139,7 @@ def _start_supervisor(layout: Layout) -> int:
             stdout=log,
             stderr=log,
             start_new_session=True,
+            preexec_fn=group.enter,  # noqa: PLW1509 - it only writes to files
         )
     pid = control.wait_for_supervisor(layout, process, START_SECONDS)
     process.wait()

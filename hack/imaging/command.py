@@ -29,7 +29,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run `hack/images` with `arguments`; return its exit code."""
     options = _parser().parse_args(arguments)
     console = Console()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # one way to be interrupted
+    for number in (signal.SIGINT, signal.SIGTERM):  # one way to be interrupted, in the background of a shell too, which ignores SIGINT
+        signal.signal(number, signal.default_int_handler)
     try:
         folder = cache_folder()
         if options.command == "clean":
