@@ -10,7 +10,6 @@ from mpiop.controller.builders.config_map import build_config_map
 from mpiop.controller.builders.launcher_job import build_launcher_job
 from mpiop.controller.builders.service import build_service
 from mpiop.controller.builders.worker_pod import build_worker_pod
-from mpiop.controller.diff import ANNOTATION_SECRET_UID
 from mpiop.controller.observed import Observed
 from mpiop.kube.objects import Object
 
@@ -60,7 +59,7 @@ def service(job: MPIJob = PI) -> Object:
 def config_map(*running: str, job: MPIJob = PI) -> Object:
     """Return the ConfigMap with those workers running, which notes that the Secret exists."""
     obj = build_config_map(job, running, OPTIONS)
-    obj["metadata"]["annotations"] = {ANNOTATION_SECRET_UID: "secret"}
+    obj["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: "secret"}
     return stored(obj, "config-map")
 
 

@@ -49,3 +49,13 @@ def with_worker(job: MPIJob, template: Mapping[str, Any]) -> MPIJob:
 def with_annotations(job: MPIJob, annotations: dict[str, str]) -> MPIJob:
     """Return the job with annotations of its own."""
     return replace(job, raw={"metadata": {"namespace": job.namespace, "name": job.name, "annotations": annotations}})
+
+
+def container(**fields: object) -> dict[str, Any]:
+    """Return the first container of a template."""
+    return {"name": "main", "image": "example.com/pi", **fields}
+
+
+def template(*containers: dict[str, Any], metadata: dict[str, Any] | None = None, **spec: object) -> dict[str, Any]:
+    """Return a pod template with these containers, or one that says nothing special, and other fields of its spec."""
+    return {"metadata": metadata, "spec": {"containers": list(containers) or [container()], **spec}}

@@ -67,6 +67,20 @@ PARTS = {
         Part("pause", (Program(".", ("pause",)),), 1),
         Part("probe", (Program(".", ("probe",)),), 15),
         Part("kwok", (Program("sigs.k8s.io/kwok/cmd/kwok", ("kwok",)),), 110, stamps=("sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0",)),
+        Part("kubeflow-mpi-operator", (Program("github.com/kubeflow/mpi-operator/cmd/mpi-operator", ("kubeflow-mpi-operator",)),), 120),
+        Part("kueue", (Program("sigs.k8s.io/kueue/cmd/kueue", ("kueue",)),), 240),
+        Part(
+            "dra-example-driver",
+            (Program("sigs.k8s.io/dra-example-driver/cmd/dra-example-kubeletplugin", ("dra-example-driver",)),),
+            100,
+        ),
+        Part("kube-state-metrics", (Program("k8s.io/kube-state-metrics/v2", ("kube-state-metrics",)),), 120),
+        Part(
+            "prometheus",
+            (Program("github.com/prometheus/prometheus/cmd/prometheus", ("prometheus",)),),
+            180,
+            tags="remove_all_sd,enable_kubernetes_sd",
+        ),
     )
 }
 CONTROL_PLANE = ("kubernetes", "etcd")

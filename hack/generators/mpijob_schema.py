@@ -18,8 +18,21 @@ from mpiop.api.validation import (
     MPI_IMPLEMENTATIONS,
     RESTART_POLICIES,
 )
+from mpiop.controller import names
 
 Schema = dict[str, Any]
+
+_RESOURCE: Schema = {
+    # A quantity in all but the word for it. `x-kubernetes-int-or-string` refuses an object before any rule of ours is asked, with a message
+    # that says nothing of `minResources: {requests: …}`, which documents show. A field that is required of objects says it.
+    "x-kubernetes-preserve-unknown-fields": True,
+    "pattern": QUANTITY["pattern"],
+    "multipleOf": 1,
+    "required": ['write minResources: {cpu: "3", memory: 8Gi} instead'],
+    "minItems": 1,
+    "maxItems": 0,
+    "not": {"enum": [False, True]},
+}
 
 
 def mpijob_schema() -> Schema:
@@ -100,7 +113,10 @@ def _run_policy() -> Schema:
             f"deletes all of them. Left out: {defaults.CLEAN_POD_POLICY}.",
             CLEAN_POD_POLICIES,
         ),
-        ttlSecondsAfterFinished=_integer("Seconds after its end at which what the job has made is deleted. Left out: it is kept."),
+        ttlSecondsAfterFinished=_integer(
+            "Seconds after its end at which what the job has made is deleted. Left out: it is kept. The MPIJob itself is deleted too where "
+            f'its annotation {names.ANNOTATION_TTL_DELETES_JOB} is "true".'
+        ),
         activeDeadlineSeconds=_integer(
             "Seconds that the launcher may take, counted from its start; then the job is Failed. Left out: any time.", bits=64
         ),
@@ -126,7 +142,7 @@ def _run_policy() -> Schema:
                     'Resources that must be free before any pod starts, by name, for example {cpu: "3", memory: 8Gi}. Left out: computed '
                     "from the pods' requests."
                 ),
-                "additionalProperties": QUANTITY,
+                "additionalProperties": _RESOURCE,
             },
             priorityClass=_string("PriorityClass of the gang. Left out: the launcher's, else the workers'. Volcano only.", maxLength=253),
             scheduleTimeoutSeconds=_integer("Seconds that the gang may wait to be scheduled. Coscheduling (scheduler-plugins) only."),
@@ -153,7 +169,8 @@ def _status() -> Schema:
         "What the operator has observed of the job; it alone writes this.",
         conditions=_list_map(
             "type",
-            "Where the job stands. Types: Created, Running, Suspended, Succeeded, Failed, and Stalled, which says why a job waits.",
+            "Where the job stands. Types: Created, Running, Suspended, Succeeded, Failed, Stalled, which says why a job "
+            "waits, and UpdatePending, which says that an edit takes effect at the next start.",
             _condition(),
         ),
         replicaStatuses=_object("Number of pods by role.", Launcher=_replica_status("launcher"), Worker=_replica_status("worker")),

@@ -1,78 +1,121 @@
 """Small changes everywhere in a few packages: how many of them do the tests notice?"""
 
-import asyncio
 import random
+import signal
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from reliability.copies import MODULES, Copy
 from reliability.invariants import ROOT
-from reliability.mutator import Mutant, mutants_of
+from reliability.mutator import mutants_of
 from reliability.survivors import EXPLAINED
-
-TIMEOUT_SECONDS = 30.0
-"""A change that makes the tests hang is noticed."""
+from reliability.trials import Trial, run_all
 
 WANTED_PERCENT = 90.0
 
 TESTS: Mapping[str, Sequence[str]] = {
     "informers": tuple(
         f"test/unit/informers/test_{name}.py"
-        for name in ("store", "shared_informer", "reflector_list_watch", "reflector_watch_list", "factory", "compaction", "informer_model")
+        for name in (
+            *("store", "shared_informer", "reflector_list_watch", "reflector_watch_list", "reflector_counts"),
+            *("factory", "compaction", "informer_model"),
+        )
     ),
-    "workqueue": ("test/unit/test_workqueue.py", "test/unit/test_workqueue_rate_limiters.py", "test/unit/test_workqueue_model.py"),
-    "leaderelection": ("test/unit/test_leaderelection.py",),
+    "workqueue": tuple(f"test/unit/test_workqueue{part}.py" for part in ("", "_rate_limiters", "_lanes", "_model")),
+    "leaderelection": ("test/unit/test_leaderelection.py", "test/unit/test_leaderelection_parts.py"),
 }
 """By package, what to run with a change in it; models last, since they take longest."""
 
+_NOTICED = frozenset({
+    *(pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR),  # the second: it cannot be imported
+    *(-signal.SIGPROF, -signal.SIGALRM),  # a test did not end
+})
 
-async def run(packages: Sequence[str], processes: int, sample: int) -> int:
-    """Try every change in `packages` (all when there are none), or `sample` of them (0: all), and return the exit status.
 
-    It is 1 when too few are noticed or a survivor is not explained, 2 when the tests fail without any change.
+@dataclass(frozen=True)
+class Selection:
+    """Which changes to try.
+
+    Attributes:
+        packages: In which packages; none is all.
+        only: Texts of which the description of a change must have one; none is all.
+        sample: How many of them at random; 0 is all.
     """
-    pending = [place for package in packages or TESTS for place in _places(package)]
-    if sample:
-        pending = random.sample(pending, min(sample, len(pending)))
-    total, begun = len(pending), time.monotonic()
-    survivors: list[tuple[str, Mutant]] = []
-    pending.reverse()
 
-    async def work(copy: Copy) -> None:
-        while pending:
-            file, mutant = pending.pop()
-            copy.write(file, mutant.text)
-            status, _ = await copy.test(TESTS[file.partition("/")[0]], TIMEOUT_SECONDS)
-            copy.restore(file)
-            if status == 0:
-                survivors.append((file, mutant))
-                print(f"SURVIVED {file}:{mutant}", flush=True)
-            if len(pending) % 20 == 0:
-                print(f"[{total - len(pending)}/{total} {time.monotonic() - begun:.0f} s]", flush=True)
+    packages: Sequence[str] = ()
+    only: Sequence[str] = ()
+    sample: int = 0
 
+
+def run(selection: Selection, processes: int) -> int:
+    """Try the changes that are selected, `processes` at a time, and return the exit status.
+
+    It is 1 when too few are noticed or a survivor is not explained, 2 when the tests fail without any change, or cannot run with one.
+    """
+    trials = _selected(selection)
+    if not trials:
+        print(f"no change in {' '.join(selection.packages or TESTS)} has {' or '.join(selection.only)} in its line")
+        return 2
+    begun = time.monotonic()
+    survivors: list[Trial] = []
     with tempfile.TemporaryDirectory(prefix="mpiop-mutants-") as directory:
-        copies = [Copy(Path(directory, str(number))) for number in range(processes)]
-        for package in packages or TESTS:
-            status, output = await copies[0].test(TESTS[package], 10 * TIMEOUT_SECONDS)
-            if status != 0:
-                print(f"the tests fail without any change (status {status}):\n{output[-2000:]}")
+        root = Copy(Path(directory)).root
+        for unchanged in {trial.file.partition("/")[0]: Trial("", None, trial.tests) for trial in trials}.values():
+            for _, outcome in run_all([unchanged], root, 1):
+                if outcome != pytest.ExitCode.OK:
+                    print(f"the tests fail without any change ({outcome}):\n{(root / 'output').read_text(errors='replace')[-2000:]}")
+                    return 2
+        for number, (trial, outcome) in enumerate(run_all(trials, root, processes), start=1):
+            if outcome == pytest.ExitCode.OK:
+                survivors.append(trial)
+                print(f"SURVIVED {trial}", flush=True)
+            elif outcome not in _NOTICED:
+                print(f"the tests cannot run ({outcome}): {trial}")
                 return 2
-        await asyncio.gather(*map(work, copies))
-    return _judge(total, survivors)
+            if number % 20 == 0:
+                print(f"[{number}/{len(trials)} {time.monotonic() - begun:.0f} s]", flush=True)
+    return _judge(len(trials), survivors)
 
 
-def _places(package: str) -> Iterator[tuple[str, Mutant]]:
+def _selected(selection: Selection) -> list[Trial]:
+    found = [trial for package in selection.packages or TESTS for trial in trials_of(package)]
+    if selection.only:
+        found = [trial for trial in found if any(text in str(trial) for text in selection.only)]
+    return random.sample(found, min(selection.sample, len(found))) if selection.sample else found
+
+
+def trials_of(package: str) -> Iterator[Trial]:
+    """Yield every change in `package`, with the tests that are about the changed module first."""
     for path in sorted((ROOT / MODULES / package).glob("*.py")):
+        own = [test for test in TESTS[package] if path.stem in test]
+        tests = [*own, *(test for test in TESTS[package] if test not in own)]
         for mutant in mutants_of(path.read_text(encoding="utf-8")):
-            yield f"{package}/{path.name}", mutant
+            yield Trial(f"{package}/{path.name}", mutant, tests)
 
 
-def _judge(total: int, survivors: Sequence[tuple[str, Mutant]]) -> int:
-    unexplained = [f"{file}:{mutant}" for file, mutant in survivors if (file, mutant.old, mutant.new) not in EXPLAINED]
-    percent = 100.0 * (total - len(survivors)) / total if total else 0.0
-    print("\n".join(["", *unexplained]))
+def key_of(trial: Trial) -> tuple[str, str, str, str]:
+    """Return how `EXPLAINED` names the change of `trial`: it must survive edits elsewhere, so it has no line.
+
+    Raises:
+        ValueError: There is no change.
+    """
+    if trial.mutant is None:
+        raise ValueError("a trial without a change has no key")
+    return trial.file, trial.mutant.function, trial.mutant.old, trial.mutant.new
+
+
+def _judge(total: int, survivors: Sequence[Trial]) -> int:
+    # One explanation is for one change: a second one of the same text in the same function may mean something else.
+    counts = Counter(map(key_of, survivors))
+    unexplained = [str(trial) for trial in survivors if key_of(trial) not in EXPLAINED or counts[key_of(trial)] > 1]
     noticed = total - len(survivors)
+    percent = 100.0 * noticed / total
+    print("\n".join(["", *unexplained]))
     print(f"{noticed} of {total} changes noticed: {percent:.1f} % (wanted {WANTED_PERCENT:g} %); {len(unexplained)} others not explained")
     return 1 if percent < WANTED_PERCENT or unexplained else 0

@@ -66,10 +66,13 @@ def run(arguments: Sequence[str]) -> int:
         metavar="PACKAGE",
         help=f"instead, make small changes everywhere in these packages, by default {', '.join(generic.TESTS)}",
     )
+    parser.add_argument(
+        "--only", nargs="+", default=(), metavar="TEXT", help="of these, only what has a TEXT in its line, such as reflector.py:203"
+    )
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="of these, only N chosen at random")
     options = parser.parse_args(arguments)
     if options.generic is not None:
-        return asyncio.run(generic.run(options.generic, options.processes, options.sample))
+        return generic.run(generic.Selection(options.generic, options.only, options.sample), options.processes)
     try:
         tests = selected(find_proofs(), options.numbers)
         outcomes = asyncio.run(_try_all([defect for defect in DEFECTS if defect.number in tests], tests, options.processes))

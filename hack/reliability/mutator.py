@@ -8,6 +8,7 @@ False, and statements are left out. Annotations, docstrings, log lines, formatte
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<=",
@@ -30,12 +31,14 @@ class Mutant:
     """A change of one place.
 
     Attributes:
+        function: Function or class that it is in, with those around it, such as `Store.put`; "" is the module itself.
         line: Where it is.
         old: What stands there.
         new: What stands there instead.
         text: The whole module with it.
     """
 
+    function: str
     line: int
     old: str
     new: str
@@ -43,16 +46,23 @@ class Mutant:
 
     def __str__(self) -> str:
         """Render it on one line."""
-        return f"{self.line}: {' '.join(self.old.split())[:70]!r} -> {' '.join(self.new.split())[:70]!r}"
+        return f"{self.line} {self.function}: {' '.join(self.old.split())[:70]!r} -> {' '.join(self.new.split())[:70]!r}"
 
 
 def mutants_of(text: str) -> list[Mutant]:
     """Return every mutant of the module `text`, in the order of their places; each can be compiled."""
-    found = [mutant for node, new in _changes(ast.parse(text), text) if (mutant := _mutant(text, node, new)) is not None]
+    found = [mutant for change in _changes(ast.parse(text), text, "") if (mutant := _mutant(text, change)) is not None]
     return sorted(dict.fromkeys(found), key=lambda mutant: mutant.line)
 
 
-def _mutant(text: str, node: ast.stmt | ast.expr, new: str) -> Mutant | None:
+class _Change(NamedTuple):
+    function: str
+    node: ast.stmt | ast.expr
+    new: str
+
+
+def _mutant(text: str, change: _Change) -> Mutant | None:
+    function, node, new = change
     old = ast.get_source_segment(text, node) or ""
     if not old or old == new or node.end_lineno is None or node.end_col_offset is None:
         return None
@@ -64,23 +74,25 @@ def _mutant(text: str, node: ast.stmt | ast.expr, new: str) -> Mutant | None:
         compile(changed, "mutant", "exec")
     except SyntaxError:
         return None
-    return Mutant(node.lineno, old, new, changed)
+    return Mutant(function, node.lineno, old, new, changed)
 
 
-def _changes(node: ast.AST, text: str) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
-    """Yield places below `node` and what to put there."""
+def _changes(node: ast.AST, text: str, function: str) -> Iterator[_Change]:
+    """Yield what to change in `node`, which stands in `function`, and below it."""
     if _is_out_of_scope(node):
         return
     if isinstance(node, ast.stmt):
-        yield from _of_statement(node)
+        yield from (_Change(function, *change) for change in _of_statement(node))
     if isinstance(node, ast.expr):
-        yield from _of_expression(node, text)
+        yield from (_Change(function, *change) for change in _of_expression(node, text))
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        function = f"{function}.{node.name}".lstrip(".")
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "returns", "decorator_list", "bases"}:
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield from _changes(child, text)
+                yield from _changes(child, text, function)
 
 
 def _is_out_of_scope(node: ast.AST) -> bool:
@@ -99,6 +111,8 @@ def _is_out_of_scope(node: ast.AST) -> bool:
 
 def _of_statement(node: ast.stmt) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
     match node:
+        case ast.Delete(targets=[ast.Name()]):
+            pass  # says to a reader that the name is not needed
         case ast.Expr() | ast.AugAssign() | ast.Raise() | ast.Delete() | ast.Break() | ast.Continue():
             yield node, "pass"
         case ast.Assign(targets=[ast.Attribute()]) | ast.Assign(targets=[ast.Subscript()]):

@@ -64,6 +64,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self.registry)
         self._gauge("mpiop_build_info", "Version of the operator; always 1", ("version",)).labels(version).set(1)
+        self.asyncio_tasks = self._gauge("mpi_operator_asyncio_tasks", "Tasks of the event loop; constant when nothing leaks")
         self._define_jobs()
         self._define_queue()
         self._define_traffic()

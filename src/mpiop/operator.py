@@ -19,14 +19,18 @@ from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.ssh_secret import KeyPair
 from mpiop.controller.consistency import Consistency
 from mpiop.controller.controller import Controller
+from mpiop.controller.gang import Gang
+from mpiop.controller.gang_discovery import GangDiscovery
 from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.pace import Pace
 from mpiop.controller.report import Reporter
 from mpiop.controller.ssh_keys import generate_key_pair
+from mpiop.controller.ssh_secrets import SshSecrets
 from mpiop.controller.sync import Syncer
 from mpiop.events import EventRecorder
 from mpiop.informers.factory import InformerFactory
 from mpiop.informers.shared_informer import InformerSettings, SharedInformer
+from mpiop.informers.store import Store
 from mpiop.kube.client import Client
 from mpiop.kube.config import load_config
 from mpiop.kube.objects import Key, Object
@@ -42,6 +46,8 @@ QUEUE_NAME = "MPIJob"
 OURS = f"{c.LABEL_OPERATOR_NAME}={c.OPERATOR_NAME}"
 # Counts and discover_hosts.sh follow a starting job at most this often.
 PACE_SECONDS = 1.0
+# Shorter is an API server that is restarted, which readiness is not to tell of.
+OUT_OF_REACH_SECONDS = 10.0
 _CHILDREN = (PODS, SERVICES, CONFIG_MAPS, JOBS)
 _TRIMS: dict[Resource, Callable[[Object], Object]] = {PODS: pods.trim}
 
@@ -66,19 +72,28 @@ async def run(options: Options) -> None:
 
 
 class InformerCounters:
-    """Counts what informers do (`mpiop.informers.InformerMetrics`), by the resource that they follow."""
+    """Counts what informers do (`mpiop.informers.InformerMetrics`), by the resource that they follow, and knows since when it fails."""
 
     def __init__(self, metrics: Metrics) -> None:
         """Count in `metrics`."""
         self._metrics = metrics
+        self._failing_since: dict[Selection, float] = {}
+
+    def out_of_reach(self) -> list[str]:
+        """Return a sentence for each selection that could not be followed for a while."""
+        now = asyncio.get_running_loop().time()
+        ages = {selection: now - since for selection, since in self._failing_since.items()}
+        return [f"{selection} out of reach for {age:.0f} s" for selection, age in ages.items() if age >= OUT_OF_REACH_SECONDS]
 
     def listed(self, selection: Selection, objects: int) -> None:
         """Count a list or watch-list."""
         del objects
+        self._failing_since.pop(selection, None)
         self._metrics.informer_lists.labels(selection.resource.plural).inc()
 
     def watch_opened(self, selection: Selection) -> None:
         """Count a watch."""
+        self._failing_since.pop(selection, None)
         self._metrics.informer_watches.labels(selection.resource.plural).inc()
 
     def event_received(self, selection: Selection) -> None:
@@ -87,6 +102,7 @@ class InformerCounters:
     def failed(self, selection: Selection, error: Exception) -> None:
         """Count a failure; the reflector logs it."""
         del error
+        self._failing_since.setdefault(selection, asyncio.get_running_loop().time())
         self._metrics.informer_failures.labels(selection.resource.plural).inc()
 
 
@@ -102,18 +118,23 @@ class Operator:
         host = socket.gethostname()
         self._options = options
         self._metrics = metrics
-        self._factory = InformerFactory(client, InformerSettings(metrics=InformerCounters(metrics)))
+        self._counters = InformerCounters(metrics)
+        self._factory = InformerFactory(client, InformerSettings(metrics=self._counters))
         election = ElectionConfig.from_options(options)
-        leases = client.for_leases(options.renew_deadline_seconds / 4)
+        leases = client.for_leases(election.request_deadline_seconds)
         self._elector = elector = LeaderElector(election, leases, clock, unique_identity(host))
         metrics.is_leader.set_function(lambda: float(elector.is_leader))
+        metrics.asyncio_tasks.set_function(lambda: float(len(asyncio.all_tasks())))
         count = metrics.events.labels
         self._recorder = EventRecorder(
             client, clock, host, count=lambda outcome: count(outcome).inc(), is_silenced=lambda: elector.has_lost
         )
         self._queue = WorkQueue[Key](retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME))
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
+        self._gang = Gang(options.gang_scheduling)
+        self._stores: dict[Resource, Store] = {}
         self._controller = self._build_controller(client, clock)
+        self._discovery = GangDiscovery(client, self._gang, self._follow_gang)
 
     async def run(self) -> None:
         """Serve, follow and, with the lease, sync, until cancelled."""
@@ -122,33 +143,44 @@ class Operator:
                 group.create_task(server.run(), name="server")
             group.create_task(self._factory.run(), name="informers")
             group.create_task(self._recorder.run(), name="events")
+            group.create_task(self._discovery.run(), name="gang scheduling")
             # The body of the group is what a wanted stop cancels first; its tasks end after it.
             await self._elector.lead(self._lead)
 
     async def _lead(self) -> None:
+        await self._discovery.wait_for_answer()
         await self._factory.wait_for_sync()
         await self._controller.run(self._options.threadiness)
 
     def _build_controller(self, client: Client, clock: Clock) -> Controller:
         informers = {resource: self._informer(resource, OURS) for resource in _CHILDREN}
         informers[MPIJOBS] = self._informer(MPIJOBS, "")
-        stores = {resource: informer.store for resource, informer in informers.items()}
+        stores = self._stores
+        stores.update({resource: informer.store for resource, informer in informers.items()})
         applier = Applier(client, Consistency(stores, clock), self._elector.assert_leading)
+        pace = Pace(PACE_SECONDS, clock)
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],
-            listers=Listers(stores[SERVICES], stores[CONFIG_MAPS], stores[JOBS], stores[PODS]),
+            listers=Listers(stores[SERVICES], stores[CONFIG_MAPS], stores[JOBS], stores[PODS], self._gang.listers),
             applier=applier,
-            reporter=Reporter(applier, self._recorder, self._metrics, clock, Pace(PACE_SECONDS, clock)),
-            new_key_pair=self._new_key_pair,
+            reporter=Reporter(applier, self._recorder, self._metrics, clock, pace),
+            secrets=SshSecrets(applier, self._new_key_pair, pace),
             options=BuildOptions(self._options.cluster_domain, self._options.gang_scheduling),
+            gang=self._gang,
         )
-        controller = Controller(syncer.sync, self._queue, stores[MPIJOBS].keys, self._metrics)
+        controller = Controller(syncer.sync, self._queue, stores[MPIJOBS].keys, self._metrics, syncer.rest)
         for informer in informers.values():
             informer.add_handler(controller.handle)
         return controller
 
+    def _follow_gang(self, resource: Resource) -> SharedInformer:
+        informer = self._informer(resource, OURS if resource.namespaced else "")
+        self._stores[resource] = informer.store
+        informer.add_handler(self._controller.handle)
+        return informer
+
     def _informer(self, resource: Resource, label_selector: str) -> SharedInformer:
-        selection = Selection(resource, self._options.namespace, label_selector)
+        selection = Selection(resource, self._options.namespace if resource.namespaced else "", label_selector)
         informer = self._factory.informer(selection, indexers={BY_CONTROLLER: index_by_controller}, trim=_TRIMS.get(resource))
         self._metrics.watch_informer(resource.plural, lambda: _age_seconds(informer.last_activity), lambda: float(informer.backlog))
         return informer
@@ -157,14 +189,14 @@ class Operator:
         """Return one server a port; port 0 is off, and probes and metrics may share one."""
         probes = {
             "/healthz": health({"leader election": self._elector.check}),
-            "/readyz": health({"informers": self._unsynced}),
+            "/readyz": health({"informers": self._blind, "gang scheduling": self._discovery.problems}),
         }
         routes: dict[int, dict[str, Handler]] = {self._options.health_port: probes}
         routes.setdefault(self._options.monitoring_port, {})["/metrics"] = scrape(self._metrics)
         return [Server("", port, handlers) for port, handlers in routes.items() if port]
 
-    def _unsynced(self) -> Sequence[str]:
-        return [f"{selection} not synced" for selection in self._factory.unsynced()]
+    def _blind(self) -> Sequence[str]:
+        return [*(f"{selection} not synced" for selection in self._factory.unsynced()), *self._counters.out_of_reach()]
 
     async def _new_key_pair(self) -> KeyPair:
         return await asyncio.to_thread(generate_key_pair, self._options.ssh_key_type)

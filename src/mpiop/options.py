@@ -10,7 +10,7 @@ class Options:
     master: str = ""
     kubeconfig: str = ""
     namespace: str = ""
-    threadiness: int = 2
+    threadiness: int = 16
     monitoring_port: int = 0
     health_port: int = 8080
     gang_scheduling: str = ""

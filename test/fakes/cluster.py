@@ -19,6 +19,7 @@ from mpiop.kube.request import Request
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 
 BACKOFF_LIMIT = 2
+TTL_SECONDS = 40
 POLICIES = ("None", "Running", "All")
 _KUBELET = "example.com/kubelet"
 _GATE = "mpiop.kubeflow.org/workers-ready"
@@ -31,12 +32,14 @@ class SlowServer(FakeApiServer):
         super().__init__(clock)
         self._random = random
         self.useless: list[str] = []
+        self.unlawful: list[str] = []
         self.foreign: list[str] = []
 
     async def call(self, request: Request) -> dict[str, Any]:
         await asyncio.sleep(self._random.choice((0.0, 0.001, 0.005, 0.02)))
         before = self.storage.version
         self._check_owner(request)
+        self._check_template(request)
         try:
             return await super().call(request)
         finally:
@@ -52,6 +55,20 @@ class SlowServer(FakeApiServer):
             uid = (request.body or {}).get("metadata", {}).get("uid") or (request.body or {}).get("preconditions", {}).get("uid")
             if controller is None and uid == have["metadata"]["uid"]:
                 self.foreign.append(f"{request.verb} {request.resource.kind} {request.key}")
+
+    def _check_template(self, request: Request) -> None:
+        """Note a change of a Job's template that a real server refuses, up to 1.35 at least (KEP-2926)."""
+        have = self.storage.get(request.resource, request.key)
+        if request.verb != "patch" or request.resource is not JOBS or have is None or request.subresource:
+            return
+        template: dict[str, Any] = (request.body or {}).get("spec", {}).get("template")
+        if template is None or (request.body or {})["metadata"]["resourceVersion"] != have["metadata"]["resourceVersion"]:
+            return
+        status = have.get("status", {})
+        is_locked = not have["spec"].get("suspend") or status.get("active") or status.get("startTime")
+        fixed = set(template.get("spec", {})) - {"nodeSelector", "tolerations", "schedulingGates", "affinity"}
+        if is_locked or fixed:
+            self.unlawful.append(str(request.body))
 
 
 class SlowClient(FakeClient):
@@ -73,6 +90,7 @@ class Cluster:
         self.server = self.client.server
         self._clock = clock
         self._pod_names = 0
+        self._clears_start_time = random.random() < 0.5
 
     # Users
 
@@ -80,6 +98,7 @@ class Cluster:
         if self.job is not None:
             return
         run_policy = {"cleanPodPolicy": self.random.choice(POLICIES), "suspend": self.random.random() < 0.2, "backoffLimit": BACKOFF_LIMIT}
+        run_policy |= {"ttlSecondsAfterFinished": TTL_SECONDS} if self.random.random() < 0.3 else {}
         spec: dict[str, Any] = {
             "runPolicy": run_policy,
             "launcherCreationPolicy": self.random.choice(("AtStartup", "AtStartup", "WaitForWorkersReady")),
@@ -93,6 +112,18 @@ class Cluster:
     def suspend_or_resume(self) -> None:
         if (job := self.job) is not None:
             job["spec"]["runPolicy"]["suspend"] = not job["spec"]["runPolicy"].get("suspend")
+            self.server.put(MPIJOBS, job)
+
+    def edit_template(self) -> None:
+        """Change something of the launcher's template, with or without a change of `suspend` in the same edit, as Kueue does."""
+        if (job := self.job) is not None:
+            spec = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+            if self.random.random() < 0.7:
+                spec["nodeSelector"] = {"zone": self.random.choice("abc")}
+            else:
+                spec["containers"][0]["image"] = self.random.choice(("example.com/pi", "example.com/pi:2"))
+            if self.random.random() < 0.5:
+                job["spec"]["runPolicy"]["suspend"] = not job["spec"]["runPolicy"].get("suspend")
             self.server.put(MPIJOBS, job)
 
     def scale(self) -> None:
@@ -186,12 +217,27 @@ class Cluster:
         if job["spec"].get("suspend") or is_terminating(job):
             for pod in active:
                 self._delete_pod(pod)
+            self._note_suspension(job)
         elif "Succeeded" in phases:
             self._end_job(job, "Complete", completionTime=format_time(self._clock.now()), succeeded=1)
         elif phases.count("Failed") > BACKOFF_LIMIT:
             self._end_job(job, "Failed", failed=phases.count("Failed"))
-        elif not active:
-            self._make_launcher_pod(job)
+        else:
+            self._note_start(job)
+            if not active:
+                self._make_launcher_pod(job)
+
+    def _note_suspension(self, job: Object) -> None:
+        """Say that the pods of a Job are told to go, once; from Kubernetes 1.36 its startTime goes too."""
+        if pods.condition_status(job, "Suspended") != "True" or job["status"].get("active"):
+            status: dict[str, Any] = {"active": 0, "conditions": [{"type": "Suspended", "status": "True"}]}
+            self.server.put_status(JOBS, key_of(job), status | ({"startTime": None} if self._clears_start_time else {}))
+
+    def _note_start(self, job: Object) -> None:
+        status = job.get("status") or {}
+        if not status.get("active") or pods.condition_status(job, "Suspended") == "True":
+            started = {"startTime": format_time(self._clock.now()), "active": 1, "conditions": [{"type": "Suspended", "status": "False"}]}
+            self.server.put_status(JOBS, key_of(job), started)
 
     def _end_job(self, job: Object, type_: str, **status: Any) -> None:
         condition = {"type": type_, "status": "True", "reason": "BackoffLimitExceeded" if type_ == "Failed" else ""}

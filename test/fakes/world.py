@@ -18,6 +18,7 @@ from mpiop.controller.consistency import Consistency
 from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.pace import Pace
 from mpiop.controller.report import Reporter
+from mpiop.controller.ssh_secrets import SshSecrets
 from mpiop.controller.sync import Syncer
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Key, Object, uid_of
@@ -78,7 +79,7 @@ class World:
             listers=Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.stores[JOBS], self.stores[PODS]),
             applier=applier,
             reporter=Reporter(applier, self.recorder, self.metrics, self.clock, self.pace),
-            new_key_pair=self._new_key_pair,
+            secrets=SshSecrets(applier, self._new_key_pair, self.pace),
             options=options or BuildOptions(),
         )
 

@@ -1,7 +1,7 @@
 """Events: recorded without waiting, counted, combined, limited, and dropped rather than waited for (T5)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, cast
 
 import pytest
@@ -11,7 +11,7 @@ from mpiop.events import EventRecorder
 from mpiop.events.correlator import MAX_ENTRIES, Correlator, Occurrence, Regarding
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object
-from mpiop.kube.resources import EVENTS
+from mpiop.kube.resources import EVENTS, Resource
 from virtual_time import VirtualClock
 
 PI: Object = {
@@ -263,6 +263,39 @@ async def test_what_occurs_while_it_is_written_is_written_again(scene: Scene) ->
     assert scene.event()["count"] == 2
 
 
+async def test_T5_a_slow_server_is_told_of_many_objects_at_a_time(scene: Scene) -> None:
+    scene.recorder._client = SlowClient(scene.client)
+    for reason in ("MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"):
+        for number in range(8):
+            scene.record(obj=other(number), reason=reason)
+    await asyncio.sleep(1.5)
+    assert {event["reason"] for event in scene.events()} == {"MPIJobCreated"}
+    await asyncio.sleep(2)
+    assert len(scene.events()) == 24, "one after the other they would take 24 s"
+
+
+async def test_T5_one_write_without_an_answer_does_not_hold_up_the_others(scene: Scene) -> None:
+    scene.recorder._client = client = SlowClient(scene.client)
+    client.seconds = 1000
+    scene.record()
+    await asyncio.sleep(1)
+    client.seconds = 1
+    scene.record(obj=other(2))
+    await asyncio.sleep(1.5)
+    assert [event["involvedObject"]["name"] for event in scene.events()] == ["pi-2"]
+
+
+async def test_T5_what_happened_later_to_an_object_is_told_later(scene: Scene) -> None:
+    scene.recorder._client = client = SlowClient(scene.client)
+    client.seconds = 5
+    scene.record()
+    await asyncio.sleep(1)
+    client.seconds = 0.1
+    scene.record(reason="MPIJobRunning")
+    await asyncio.sleep(10)
+    assert [action.body["reason"] for action in scene.client.actions if action.body] == ["MPIJobCreated", "MPIJobRunning"]
+
+
 async def test_a_long_message_is_cut_between_characters(scene: Scene) -> None:
     scene.record("é" * 1000)
     await asyncio.sleep(1)
@@ -316,15 +349,31 @@ async def test_at_the_end_nobody_waits_for_a_server_that_is_gone(scene: Scene, c
 
 
 async def test_F40_whoever_has_lost_its_lease_writes_no_event_any_more(scene: Scene) -> None:
-    scene.client.refuse("create", EVENTS, "", NO_ANSWER, times=1)
+    scene.client.refuse("create", EVENTS, "", NO_ANSWER, times=2)
     scene.record()
     scene.record(obj=other(2))
-    await asyncio.sleep(0.5)  # the first try has failed
+    await asyncio.sleep(0.5)  # the first tries have failed
     scene.has_lost_lease = True
     await asyncio.sleep(60)
     await scene.end()
-    assert len(scene.client.actions) == 1
+    assert len(scene.client.actions) == 2
     assert scene.outcomes == ["dropped", "dropped"]
+
+
+class SlowClient:
+    """A client over another that takes a second for each event."""
+
+    def __init__(self, client: FakeClient) -> None:
+        self.client = client
+        self.seconds = 1.0
+
+    async def create(self, resource: Resource, body: Object) -> Object:
+        await asyncio.sleep(self.seconds)
+        return await self.client.create(resource, body)
+
+    async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any]) -> Object:
+        await asyncio.sleep(self.seconds)
+        return await self.client.patch(resource, key, body)
 
 
 class HangingClient:

@@ -151,6 +151,7 @@ async def server(clock: AdjustableClock) -> LeaseServer:
     [
         pytest.param((10, 10, 3), "--lease-duration 10s must be longer than --renew-deadline 10s", id="a second leader could start early"),
         pytest.param((15, 3.5, 3), "--renew-deadline 3.5s must be longer than 1.2 times --retry-period 3s", id="one failure would end it"),
+        pytest.param((15, 6, 5), "--renew-deadline 6s must be longer than 1.2 times --retry-period 5s", id="one failure would just end it"),
         pytest.param((15, 10, 0), "--retry-period 0s must be longer than 0s", id="no pause"),
         pytest.param((15.5, 10, 3), "--lease-duration 15.5s must be whole seconds", id="a Lease has no fractions"),
     ],
@@ -173,6 +174,14 @@ async def test_L60_an_identity_is_needed(server: LeaseServer) -> None:
 
 def test_L60_the_default_options_are_allowed() -> None:
     assert ElectionConfig.from_options(Options()) == ElectionConfig(Key("mpi-operator", "mpi-operator"), 15, 10, 3)
+
+
+@pytest.mark.parametrize(("renew_deadline_seconds", "request_deadline_seconds"), [(10.0, 2.5), (4.0, 1.0), (3.0, 1.0), (1.5, 0.75)])
+def test_F10_a_request_may_take_a_quarter_of_the_deadline_or_a_second_but_never_more_than_half_of_it(
+    renew_deadline_seconds: float, request_deadline_seconds: float
+) -> None:
+    config = ElectionConfig(KEY, lease_duration_seconds=15, renew_deadline_seconds=renew_deadline_seconds, retry_period_seconds=0.4)
+    assert config.request_deadline_seconds == request_deadline_seconds
 
 
 def test_identities_differ_on_one_host() -> None:
@@ -336,8 +345,10 @@ async def test_L62_T4_a_renewal_costs_one_request_and_reads_only_after_a_conflic
     async with replica(server) as leader:
         await leader.has_begun.wait()
         server.requests.clear()
-        await asyncio.sleep(10)
-        assert [request.verb for request in server.requests] == ["update"] * 3
+        await asyncio.sleep(2.9)
+        assert [request.verb for request in server.requests if request.verb != "watch"] == []
+        await asyncio.sleep(7.1)
+        assert [request.verb for request in server.requests if request.verb != "watch"] == ["update"] * 3
         lease = server.lease()
         server.put(LEASES, {**lease, "metadata": {**lease["metadata"], "labels": {"touched": "by kubectl"}}})
         server.requests.clear()
@@ -515,7 +526,16 @@ async def test_L64_a_hair_before_the_deadline_it_does_not_turn_hot(server: Lease
     assert now() == pytest.approx(10_010, abs=0.01)
 
 
-async def test_L64_work_that_fails_while_the_lease_is_lost_does_not_hide_the_loss(server: LeaseServer) -> None:
+@pytest.mark.parametrize(
+    ("is_lost", "told", "holder"),
+    [
+        pytest.param(True, LeaseLostError, "a", id="lost: the loss is told, and nothing is released"),
+        pytest.param(False, RuntimeError, "", id="stopped: the error is told, and the lease is released"),
+    ],
+)
+async def test_L64_L65_work_that_fails_on_its_way_out_hides_no_loss_and_is_not_lost_itself(
+    server: LeaseServer, told: type[Exception], holder: str, *, is_lost: bool
+) -> None:
     async def work() -> None:
         try:
             await asyncio.Event().wait()
@@ -525,9 +545,13 @@ async def test_L64_work_that_fails_while_the_lease_is_lost_does_not_hide_the_los
     elector = LeaderElector(CONFIG, Client(server), server.clock, "a")
     leading = asyncio.create_task(elector.lead(work))
     await asyncio.sleep(1)
-    server.refuse("update", LEASES, "", unavailable())
-    with pytest.raises(LeaseLostError):
+    if is_lost:
+        server.refuse("update", LEASES, "", unavailable())
+    else:
+        leading.cancel()
+    with pytest.raises(told):
         await leading
+    assert server.spec()["holderIdentity"] == holder
 
 
 async def test_L64_F40_a_stolen_lease_is_noticed_at_once_and_not_taken_back(server: LeaseServer) -> None:
@@ -638,22 +662,7 @@ async def test_L65_work_that_ends_by_itself_releases_too(server: LeaseServer, ou
     assert isinstance(leading.exception(), RuntimeError if outcome == "fails" else type(None))
     assert server.spec()["holderIdentity"] == ""
     assert not elector.is_leader
-
-
-async def test_L65_an_error_of_the_work_while_it_is_stopped_is_not_lost(server: LeaseServer) -> None:
-    async def work() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            raise RuntimeError("on the way out")
-
-    elector = LeaderElector(CONFIG, Client(server), server.clock, "a")
-    leading = asyncio.create_task(elector.lead(work))
-    await asyncio.sleep(1)
-    leading.cancel()
-    with pytest.raises(RuntimeError, match="on the way out"):
-        await leading
-    assert server.spec()["holderIdentity"] == ""
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "neither the watch nor the renewal goes on"
 
 
 async def test_L65_somebody_elses_lease_is_not_released(server: LeaseServer) -> None:
@@ -729,6 +738,7 @@ async def test_L65_a_release_that_hangs_is_given_up(server: LeaseServer) -> None
     server.seconds_before = 1000.0
     await leader.stop()
     assert now() == pytest.approx(4 + 5)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_L65_a_lease_that_may_be_ours_is_released_when_the_wait_for_it_is_stopped(server: LeaseServer) -> None:
@@ -746,8 +756,10 @@ async def test_L65_a_standby_that_is_stopped_writes_nothing(server: LeaseServer)
     server.held_by("other")
     candidate = Replica(server, "a")
     await asyncio.sleep(4)
+    server.requests.clear()
     await candidate.stop()
-    assert server.actions == []
+    assert candidate.task.cancelled()
+    assert server.requests == []
 
 
 async def test_L65_stopped_twice_the_lease_is_left_to_expire_because_work_may_go_on(server: LeaseServer) -> None:
@@ -782,12 +794,14 @@ async def test_L66_a_leader_that_should_have_ended_is_unhealthy(server: LeaseSer
     leader = Replica(server, "a")
     assert leader.elector.check() == []
     await leader.has_begun.wait()
+    await asyncio.sleep(100)  # renewed a second ago
     assert leader.elector.check() == []
-    clock.suspend(30)
+    clock.suspend(29)
     assert leader.elector.check() == []  # it may be about to end
     clock.suspend(0.1)
     assert leader.elector.check() == ["leader for 30s without a renewal of Lease mpi-operator/mpi-operator"]
-    await asyncio.wait({leader.task})
+    with pytest.raises(LeaseLostError):
+        await leader.task
     assert leader.elector.check() == []
 
 
@@ -845,10 +859,25 @@ async def test_F36_a_defect_of_the_watch_ends_the_election(server: LeaseServer, 
     server.held_by(holder)
     candidate = Replica(server, "a")
     await asyncio.sleep(1)
-    server.refuse("get", LEASES, "", unavailable())  # only the watch can see it
-    server.put(LEASES, {**server.lease(), "spec": "nonsense"})
+    lease = server.lease()
+    server.put(LEASES, {**lease, "spec": "nonsense"})
+    server.put(LEASES, lease)  # before anybody reads it: only the watch sees the nonsense
     with pytest.raises(AttributeError):
         await candidate.task
+    assert now() == pytest.approx(1, abs=0.1), "at once, not at the next try"
+
+
+async def test_L65_after_a_defect_the_lease_is_left_to_expire_while_the_work_goes_on(server: LeaseServer) -> None:
+    leader = Replica(server, "a")
+    leader.seconds_to_stop = 500.0
+    await asyncio.sleep(1)
+    lease = server.lease()
+    server.put(LEASES, {**lease, "spec": "nonsense"})  # ends the watch
+    server.put(LEASES, lease)  # before anybody else reads it
+    with pytest.raises(AttributeError):
+        await leader.task
+    assert leader.ended_at is None
+    assert server.spec()["holderIdentity"] == "a"
 
 
 # Two leaders, never

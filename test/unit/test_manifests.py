@@ -188,8 +188,8 @@ def test_the_operator_has_only_the_rights_that_it_needs() -> None:
     rules = [rule for (kind, _), item in OBJECTS.items() if kind in {"ClusterRole", "Role"} for rule in item["rules"]]
     assert not any("*" in part for rule in rules for part in (*rule["apiGroups"], *rule["resources"], *rule["verbs"]))
     rights = {resource: set(rule["verbs"]) for rule in OBJECTS["ClusterRole", "mpi-operator"]["rules"] for resource in rule["resources"]}
-    assert rights["secrets"] == {"create", "get"}
-    assert rights["mpijobs"] == {"get", "list", "watch"}
+    assert rights["secrets"] == {"create", "get", "delete"}
+    assert rights["mpijobs"] == {"get", "list", "watch", "delete"}
     assert rights["mpijobs/status"] == {"patch"}
     assert not {"pods/exec", "customresourcedefinitions", "leases", "endpoints", "nodes"} & set(rights)
     create, other = OBJECTS["Role", "mpi-operator-leader-election"]["rules"]

@@ -97,6 +97,22 @@ async def test_a_lost_lease_ends_the_process_and_nothing_is_written_any_more() -
         assert len(client.actions) == before
 
 
+async def test_the_tasks_of_the_event_loop_are_counted_on_each_scrape() -> None:
+    client = FakeClient()
+    async with running(client) as (_, metrics, _task):
+        await asyncio.sleep(5)
+
+        def shown() -> float | None:
+            return metrics.registry.get_sample_value("mpi_operator_asyncio_tasks")
+
+        before = shown()
+        assert before == len(asyncio.all_tasks())
+        one_more = asyncio.create_task(asyncio.sleep(1))
+        assert shown() == before + 1
+        await one_more
+        assert shown() == before
+
+
 async def test_what_the_informers_do_is_counted() -> None:
     client = FakeClient()
     async with running(client) as (_, metrics, _task):
@@ -111,6 +127,24 @@ async def test_what_the_informers_do_is_counted() -> None:
         await asyncio.sleep(30)
         assert [value(what) for what in ("lists_total", "watches_total", "backlog")] == [1, 2, 0]
         assert (value("failures_total") or 0) >= 2
+
+
+async def test_F16_F45_what_cannot_be_followed_for_a_while_is_told_by_readiness_until_it_can() -> None:
+    client = FakeClient()
+    async with running(client) as (replica, _metrics, _task):
+        await asyncio.sleep(5)
+        assert replica._blind() == []
+        client.refuse("watch", PODS, "", TransportError("connection refused"))
+        client.server.cut_streams()
+        await asyncio.sleep(9)
+        assert replica._blind() == [], "a restart of the API server is nothing to tell of"
+        await asyncio.sleep(2)
+        [told] = replica._blind()
+        assert "pods" in told
+        assert "out of reach" in told
+        client.server.allow()
+        await asyncio.sleep(120)
+        assert replica._blind() == []
 
 
 async def test_a_part_that_dies_takes_the_process_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from fakes.following import background
-from mpiop.workqueue import ShutDown, TokenBucket, WorkQueue, work
+from mpiop.token_bucket import TokenBucket
+from mpiop.workqueue import BucketLimiter, ShutDown, WorkQueue, work
 from virtual_time import VirtualTimeLoop, settle
 
 
@@ -295,7 +296,7 @@ async def test_Q46_failures_of_a_key_delay_it_and_forget_resets_it_alone() -> No
 
 
 async def test_Q47_many_keys_share_a_bucket() -> None:
-    queue = WorkQueue[int](TokenBucket(rate=10, burst=5))
+    queue = WorkQueue[int](BucketLimiter(TokenBucket(rate=10, burst=5)))
     for key in range(25):
         queue.add_rate_limited(key)
     for _ in range(25):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mpiop.workqueue import ExponentialBackoff, MaxOf, RateLimiter, TokenBucket, retry_limiter
+from mpiop.token_bucket import TokenBucket
+from mpiop.workqueue import BucketLimiter, ExponentialBackoff, MaxOf, RateLimiter, retry_limiter
 
 
 def test_Q46_the_delay_doubles_up_to_the_cap() -> None:
@@ -31,27 +32,16 @@ def test_Q46_forget_resets_only_that_key() -> None:
     assert (backoff.retries("a"), backoff.retries("b")) == (1, 3)
 
 
-def test_Q47_the_bucket_gives_its_burst_and_then_its_rate() -> None:
-    bucket = TokenBucket[str](rate=10, burst=3)
-    assert [bucket.delay("a", 100.0) for _ in range(5)] == pytest.approx([0, 0, 0, 0.1, 0.2])
-    assert bucket.delay("a", 100.25) == pytest.approx(0.05)
-    assert [bucket.delay("a", 1000.0) for _ in range(4)] == pytest.approx([0, 0, 0, 0.1])
-    assert bucket.retries("a") == 0
-
-
-def test_Q47_a_clock_that_stands_still_or_goes_back_fills_nothing() -> None:
-    bucket = TokenBucket[str](rate=1, burst=1)
-    assert [bucket.delay("a", moment) for moment in (50.0, 50.0, 40.0)] == pytest.approx([0, 1, 2])
-
-
-@pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (1, 0)])
-def test_Q47_a_bucket_that_never_fills_is_refused(rate: float, burst: int) -> None:
-    with pytest.raises(ValueError, match="a token bucket needs"):
-        TokenBucket[str](rate, burst)
+def test_Q47_retries_of_all_keys_take_from_one_bucket() -> None:
+    limiter = BucketLimiter[str](TokenBucket(rate=10, burst=3))
+    assert [limiter.delay(key, 100.0) for key in "abcab"] == pytest.approx([0, 0, 0, 0.1, 0.2])
+    limiter.forget("a")
+    assert limiter.delay("a", 100.0) == pytest.approx(0.3), "a token once taken is spent"
+    assert limiter.retries("a") == 0
 
 
 def test_Q47_the_overall_delay_is_the_longest_and_retries_are_those_of_the_key() -> None:
-    limiter = MaxOf[str](ExponentialBackoff(1.0, 100.0), TokenBucket(rate=0.5, burst=2))
+    limiter = MaxOf[str](ExponentialBackoff(1.0, 100.0), BucketLimiter(TokenBucket(rate=0.5, burst=2)))
     assert [limiter.delay("a", 0.0) for _ in range(4)] == [1.0, 2.0, 4.0, 8.0]
     assert limiter.delay("b", 0.0) == 6.0  # its own would be 1 s, but five tokens are gone
     assert (limiter.retries("a"), limiter.retries("b")) == (4, 1)

@@ -39,7 +39,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "gang-scheduling",
             text_kind("SCHEDULER"),
-            "Schedule all pods of a job or none: volcano, or the name of a scheduler with the coscheduling plugin",
+            "Schedule all pods of a job or none: volcano, kubernetes, or the name of a scheduler with the coscheduling plugin",
             shown_default="off",
         ),
         _setting(

@@ -51,10 +51,11 @@ async def _supervise(work: Work) -> BaseException | None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, working, number)
     try:
-        await asyncio.wait({working})
+        await asyncio.wait({working, watchdog}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        ended = working if working.done() else watchdog  # whose death is one like any other's
         watchdog.cancel()
-    failure = None if working.cancelled() else working.exception()
+    failure = None if ended.cancelled() else ended.exception()
     if failure is None:
         _log.info("stopped")
     return failure

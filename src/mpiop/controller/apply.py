@@ -1,6 +1,7 @@
 """Carrying writes out: one at a time where order matters, many at a time where it does not, each safe under a second leader."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from mpiop.controller.merge import merge_patch
 from mpiop.controller.stalled import FailedWrite, ResourceExistsError
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, controller_of, is_controlled_by, is_terminating, resource_version_of, uid_of
-from mpiop.kube.resources import JOBS, Resource
+from mpiop.kube.resources import JOBS, SECRETS, Resource
 
 
 class Writer(Protocol):
@@ -81,9 +82,18 @@ class Applier:
         return failed
 
     async def perform(self, owner: Owner, action: Action) -> Object | None:
-        """Carry out one action and return the object as it then is; None for a deletion that left nothing."""
+        """Carry out one action and return the object as it then is; None for a deletion that left nothing.
+
+        A patch of what has changed meanwhile fails, and no sync of the owner begins before the cache shows the change: what was refused
+        is computed anew, not sent again. Source: invariant T4.
+        """
         self.fence()
-        result = await self._write(owner, action)
+        try:
+            result = await self._write(owner, action)
+        except StatusError as error:
+            if error.is_conflict and isinstance(action, Patch):
+                await self._note_change(owner, action)
+            raise
         self.consistency.wrote(owner.key, owner.uid, action.resource, result)
         return result
 
@@ -97,6 +107,10 @@ class Applier:
         except (KubeError, ResourceExistsError, PredecessorError) as error:
             return FailedWrite(action.resource.kind, error, is_create=isinstance(action, Create))
         return None
+
+    async def _note_change(self, owner: Owner, action: Patch) -> None:
+        with contextlib.suppress(KubeError):  # the conflict is what there is to tell; without this answer only the watch says what changed
+            self.consistency.wrote(owner.key, owner.uid, action.resource, await self.client.get(action.resource, action.key))
 
     async def _write(self, owner: Owner, action: Action) -> Object | None:
         match action:
@@ -131,7 +145,7 @@ class Applier:
             raise ResourceExistsError(resource.kind, key.name)
         if is_terminating(have):
             raise PredecessorError(resource, key)
-        if body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have):
+        if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have)):
             self.fence()
             return await self.client.patch(resource, key, _guarded(Patch(resource, have, body)))
         return have
@@ -149,5 +163,7 @@ class Applier:
 
 def _guarded(action: Patch) -> dict[str, Any]:
     """Return the body with what makes a late or doubled patch fail: the UID and version that were observed."""
-    preconditions = {"uid": uid_of(action.observed), "resourceVersion": resource_version_of(action.observed)}
+    preconditions = {"uid": uid_of(action.observed)}
+    if not action.is_for_any_version:
+        preconditions["resourceVersion"] = resource_version_of(action.observed)
     return {**action.body, "metadata": {**action.body.get("metadata", {}), **preconditions}}

@@ -9,6 +9,7 @@ import structlog
 
 from mpiop.api import constants as c
 from mpiop.controller.apply import PredecessorError
+from mpiop.controller.rest import Rest
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, controller_of, key_of, labels_of
@@ -28,22 +29,32 @@ class Controller:
     Standing by, its handlers queue nothing: a queue that nobody empties would grow. `run` begins with all jobs that there are.
     """
 
-    def __init__(self, sync: Sync, queue: WorkQueue[Key], jobs: Callable[[], Collection[Key]], metrics: Metrics) -> None:
-        """Prepare to `sync` the keys of `queue`; `jobs` returns those of all jobs in the cache."""
+    def __init__(self, sync: Sync, queue: WorkQueue[Key], jobs: Callable[[], Collection[Key]], metrics: Metrics, rest: Rest) -> None:
+        """Prepare to `sync` the keys of `queue`, but none that rests; `jobs` returns those of all jobs in the cache."""
         self._sync_job = sync
         self._queue = queue
         self._jobs = jobs
         self._metrics = metrics
+        self._rest = rest
         self._log = structlog.get_logger(__name__)
         self._is_running = False
 
     def handle(self, notification: Notification) -> None:
-        """Queue the job that a change of itself or of one of its children concerns (a handler for every informer)."""
+        """Queue the job that a change of itself or of one of its children concerns (a handler for every informer).
+
+        What has begun goes first: how a job gets on is told before others are begun, and before what one left behind is cleaned up.
+        """
         if not self._is_running:
             return
         for obj in (notification.old, notification.new):
             if obj is not None and (key := job_of(obj)) is not None:
-                self._queue.add(key)
+                self._ask(key, is_urgent=obj.get("kind") != c.KIND)
+
+    def _ask(self, key: Key, *, is_urgent: bool) -> None:
+        if wait_seconds := self._rest.remaining_seconds(key):
+            self._queue.add_after(key, wait_seconds, is_urgent=is_urgent)
+        else:
+            self._queue.add(key, is_urgent=is_urgent)
 
     async def run(self, workers: int) -> None:
         """Sync, `workers` jobs at a time, until cancelled.

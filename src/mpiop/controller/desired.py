@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import pods
 from mpiop.controller.observed import Observed
+from mpiop.controller.release import is_at_rest
 from mpiop.kube.objects import Object
 
 
@@ -15,37 +17,50 @@ class Desired:
     """What should be, in terms that `diff` turns into writes.
 
     Attributes:
-        supports: Service, ConfigMap and Secret should exist.
+        supports: Service, ConfigMap and Secret should exist; None leaves them as they are, False deletes them.
         worker_count: Workers 0 … n-1 should exist; a missing one is made.
         keep_worker: Judges an existing worker pod beyond that range or after the end; False deletes it.
         launcher: The launcher Job should exist; None leaves it as it is, False deletes it.
         launcher_suspended: What its `suspend` should be.
         gate_open: The launcher's pod may be told that no worker is to be waited for.
+        gang: PodGroup and the like should exist, where gang scheduling is on; None leaves them as they are, False deletes them.
     """
 
-    supports: bool
+    supports: bool | None
     worker_count: int
     keep_worker: Callable[[Object], bool]
     launcher: bool | None
     launcher_suspended: bool
     gate_open: bool
+    gang: bool | None
 
 
-def desired(job: MPIJob, observed: Observed) -> Desired | None:
+def desired(job: MPIJob, observed: Observed, *, is_expired: bool = False) -> Desired | None:
     """Return what should exist of `job`, or None when nothing may change until the end is recorded."""
     if job.status.is_finished:
-        return _after_the_end(job, observed)
+        return _NOTHING if is_expired else _after_the_end(job, observed)
     if pods.job_outcome(observed.launcher) is not None or observed.evicted_workers(job) or observed.has_lost_launcher(job):
         return None
     ready = observed.is_ready(job)
+    is_outdated = observed.has_outdated_launcher(job)
+    waits = observed.awaits_old_gang
     return Desired(
         supports=True,
-        worker_count=0 if job.is_suspended else job.worker_replicas,
-        keep_worker=_never,
-        launcher=_launcher_exists(job, observed, ready=ready),
-        launcher_suspended=_launcher_waits(job, observed, ready=ready),
+        worker_count=0 if job.is_suspended or waits else job.worker_replicas,
+        keep_worker=_always if waits and not job.is_suspended else _never,
+        launcher=_launcher_exists(job, observed, ready=ready) and not (is_outdated and is_at_rest(observed.launcher)),
+        launcher_suspended=is_outdated or _launcher_waits(job, observed, ready=ready),
         gate_open=not job.is_suspended and _has_started(job, observed),
+        gang=not job.is_suspended,
     )
+
+
+def remaining_seconds(job: MPIJob, now: datetime) -> float | None:
+    """Return in how many seconds (0: already) all that is left of a finished job has to go; None when it may stay."""
+    ttl, ended = job.run_policy.ttl_seconds_after_finished, job.status.completion_time
+    if ttl is None or ended is None or not job.status.is_finished:
+        return None
+    return max(0.0, (ended + timedelta(seconds=ttl) - now).total_seconds())
 
 
 def _has_started(job: MPIJob, observed: Observed) -> bool:
@@ -63,7 +78,7 @@ def _launcher_waits(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
     if job.is_suspended:
         return True
     held = observed.launcher is None or bool(observed.launcher.get("spec", {}).get("suspend"))
-    return held and job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and not ready
+    return held and (observed.awaits_old_gang or (job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and not ready))
 
 
 def _after_the_end(job: MPIJob, observed: Observed) -> Desired:
@@ -71,12 +86,13 @@ def _after_the_end(job: MPIJob, observed: Observed) -> Desired:
     policy = job.run_policy.clean_pod_policy
     active = observed.launcher is not None and pods.job_outcome(observed.launcher) is None
     return Desired(
-        supports=False,
+        supports=None,
         worker_count=0,
         keep_worker={c.CLEAN_ALL: _never, c.CLEAN_RUNNING: pods.is_finished}.get(policy, _always),
         launcher=policy != c.CLEAN_ALL if active else None,
         launcher_suspended=active,
         gate_open=False,
+        gang=None if policy == c.CLEAN_NONE else False,
     )
 
 
@@ -86,3 +102,6 @@ def _never(_pod: Object) -> bool:
 
 def _always(_pod: Object) -> bool:
     return True
+
+
+_NOTHING = Desired(supports=False, worker_count=0, keep_worker=_never, launcher=False, launcher_suspended=True, gate_open=False, gang=False)

@@ -15,15 +15,13 @@ from mpiop.controller.desired import Desired
 from mpiop.controller.implementations import DISCOVER_HOSTS
 from mpiop.controller.merge import merge_patch
 from mpiop.controller.observed import Observed
+from mpiop.controller.release import is_at_rest, release_patch
 from mpiop.controller.root_cause import last_failure
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, key_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES, Resource
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 
-ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105 - the name of an annotation
-"""On the ConfigMap: UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets."""
-
-# A foreign key in a selector would choose other pods.
-_WHOLE: Final = frozenset({"selector"})
+# A foreign key in a selector would choose other pods, one in the resources of a gang ask for more.
+_WHOLE: Final = frozenset({"selector", "minResources"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +35,18 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Merge `body` into the object as `observed`; a deferrable one may wait for company, so as to be written at a bounded rate."""
+    """Merge `body` into the object as `observed`; a deferrable one may wait for company, so as to be written at a bounded rate.
+
+    Attributes:
+        is_for_any_version: It stays right whatever else of the object has changed meanwhile, so that the UID alone guards it.
+    """
 
     resource: Resource
     observed: Object
     body: Mapping[str, Any]
     is_deferrable: bool = False
     subresource: str = ""
+    is_for_any_version: bool = False
 
     @property
     def key(self) -> Key:
@@ -53,10 +56,15 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete exactly the object that was observed."""
+    """Delete exactly the object that was observed.
+
+    Attributes:
+        is_last: Only when all before it went well, for they are found by what it holds.
+    """
 
     resource: Resource
     observed: Object
+    is_last: bool = False
 
     @property
     def key(self) -> Key:
@@ -74,23 +82,37 @@ def diff(job: MPIJob, wanted: Desired, observed: Observed, *, secret_uid: str, o
     Pods come after what they mount, else the kubelet backs off on the missing volume.
     """
     supports = _supports(job, observed, secret_uid, options) if wanted.supports else ()
-    return tuple(
-        stage for stage in (supports, (*_launcher(job, wanted, observed, options), *_workers(job, wanted, observed, options))) if stage
-    )
+    leftovers, last = _leftovers(job, observed, secret_uid) if wanted.supports is False else ((), ())
+    launcher, workers = _launcher(job, wanted, observed, options), _workers(job, wanted, observed, options)
+    # A new launcher comes after its workers: it can do nothing without them, and should not have ended before they all ran.
+    main = (*workers, *launcher) if observed.launcher is None else (*launcher, *workers)
+    return tuple(stage for stage in (supports, (*main, *leftovers), last) if stage)
 
 
 def _supports(job: MPIJob, observed: Observed, secret_uid: str, options: BuildOptions) -> Stage:
     running = [pod["metadata"].get("name", "") for pod in observed.wanted_workers(job) if pod is not None and pods.is_running(pod)]
     config_map = build_config_map(job, running, options)
-    config_map["metadata"]["annotations"] = {ANNOTATION_SECRET_UID: secret_uid}
+    config_map["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: secret_uid}
     actions = (
-        _ensure(SERVICES, build_service(job), observed.service),
-        _ensure(CONFIG_MAPS, config_map, observed.config_map, defer=len(running) < job.worker_replicas),
+        ensure(SERVICES, build_service(job), observed.service),
+        ensure(CONFIG_MAPS, config_map, observed.config_map, defer=len(running) < job.worker_replicas),
     )
     return tuple(action for action in actions if action is not None)
 
 
-def _ensure(resource: Resource, wanted: Object, have: Object | None, *, defer: bool = False) -> Action | None:
+def _leftovers(job: MPIJob, observed: Observed, secret_uid: str) -> tuple[Stage, Stage]:
+    """Return the deletions of what a job that ended leaves behind besides its pods, and that of the ConfigMap, which knows the Secret."""
+    secret: Object = {"metadata": {"name": names.secret_name(job), "namespace": job.namespace, "uid": secret_uid}}
+    service = _remove(SERVICES, observed.service)
+    return (*service, *(_remove(SECRETS, secret) if secret_uid else ())), _remove(CONFIG_MAPS, observed.config_map, is_last=True)
+
+
+def _remove(resource: Resource, have: Object | None, *, is_last: bool = False) -> Stage:
+    return () if have is None or is_terminating(have) else (Delete(resource, have, is_last=is_last),)
+
+
+def ensure(resource: Resource, wanted: Object, have: Object | None, *, defer: bool = False) -> Action | None:
+    """Return the write that makes `have` agree with `wanted` in what that sets; None when it does, or is on its way out."""
     if have is None:
         return Create(resource, key_of(wanted), lambda: wanted)
     # Others may add owners; ours is there, else the object would not be one of the job's children.
@@ -113,7 +135,11 @@ def _launcher(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOp
     metadata: dict[str, Any] = {"labels": names.child_labels(job)}
     if told := last_failure(observed):
         metadata["annotations"] = {names.ANNOTATION_LAST_FAILURE: told}
-    body = merge_patch({"metadata": metadata, "spec": {"suspend": wanted.launcher_suspended}}, have)
+    is_held = bool(have.get("spec", {}).get("suspend"))
+    if is_held and not wanted.launcher_suspended and is_at_rest(have):
+        released, subresource = release_patch(job, have, options)
+        return (Patch(JOBS, have, released, subresource=subresource),)
+    body = merge_patch({"metadata": metadata, "spec": {"suspend": is_held or wanted.launcher_suspended}}, have)
     patches = (Patch(JOBS, have, body),) if body else ()
     return (*patches, *_gate(job, wanted, observed))
 
@@ -126,7 +152,8 @@ def _gate(job: MPIJob, wanted: Desired, observed: Observed) -> Stage:
     told, count = annotations_of(pod).get(names.ANNOTATION_WORKERS_READY), str(job.worker_replicas)
     if told is None or told == count:
         return ()
-    return (Patch(PODS, pod, {"metadata": {"annotations": {names.ANNOTATION_WORKERS_READY: count}}}),)
+    # Scheduler and kubelet write this pod at the same time: with its version, many a patch is refused.
+    return (Patch(PODS, pod, {"metadata": {"annotations": {names.ANNOTATION_WORKERS_READY: count}}}, is_for_any_version=True),)
 
 
 def _workers(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOptions) -> Stage:

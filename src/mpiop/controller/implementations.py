@@ -29,11 +29,17 @@ class Implementation:
     Attributes:
         host_line: Line of the hostfile, with `{host}` and `{slots}`.
         environment: Variables of the launcher, in order, with `{slots}` and `{keep_fqdn}`.
+        agents: Variables that name the program which `mpirun` and its daemons call in the place of ssh.
+        agent_fallback: What is appended for a host that lacks the program; "" where a list of programs is not understood.
+        calls_back: Whether daemons on workers look for the launcher by its host name; those of Open MPI are given its address.
         ssh_config: Text of `/etc/mpi/ssh_config` on launcher and workers; "" when nothing reads it.
     """
 
     host_line: str
     environment: Mapping[str, str]
+    agents: tuple[str, ...]
+    agent_fallback: str = ""
+    calls_back: bool = False
     ssh_config: str = ""
 
 
@@ -52,6 +58,9 @@ IMPLEMENTATIONS: Final[Mapping[str, Implementation]] = {
             "PRTE_MCA_plm_ssh_args": f"-F {SSH_CONFIG_PATH}",
             "PRTE_MCA_prte_set_default_slots": "{slots}",
         },
+        agents=("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"),
+        # Daemons look the program up even if they start nobody, and die where it is not: on a worker that the Go operator made.
+        agent_fallback=":ssh",
         # `-F` replaces the default files, hence the Include of both: the first value found for a keyword counts (ssh_config(5)).
         ssh_config="ConnectionAttempts 10\nInclude ~/.ssh/config /etc/ssh/ssh_config\n",
     ),
@@ -63,6 +72,8 @@ IMPLEMENTATIONS: Final[Mapping[str, Implementation]] = {
             "I_MPI_PERHOST": "{slots}",
             "I_MPI_HYDRA_BOOTSTRAP": "ssh",
         },
+        agents=("I_MPI_HYDRA_BOOTSTRAP_EXEC",),
+        calls_back=True,
     ),
     c.MPICH: Implementation(
         host_line="{host}:{slots}",
@@ -72,6 +83,8 @@ IMPLEMENTATIONS: Final[Mapping[str, Implementation]] = {
             "HYDRA_LAUNCHER_EXTRA_ARGS": _SSH_ARGUMENTS,
             "HYDRA_LAUNCHER": "ssh",
         },
+        agents=("HYDRA_LAUNCHER_EXEC",),
+        calls_back=True,
     ),
 }
 

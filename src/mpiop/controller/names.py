@@ -10,12 +10,24 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.kube.objects import ObjectMeta, OwnerReference
 
+ANNOTATION_PREFIX: Final = "mpiop.kubeflow.org/"
+"""What the names of all annotations of our own begin with."""
 ANNOTATION_WAIT_FOR_WORKERS: Final = "mpiop.kubeflow.org/wait-for-workers"
 """On an MPIJob: "false" leaves out the launcher's gate."""
 ANNOTATION_WORKERS_READY: Final = "mpiop.kubeflow.org/workers-ready"
 """On a launcher pod with a gate: "0" until the operator writes how many workers it saw Ready."""
 ANNOTATION_LAST_FAILURE: Final = "mpiop.kubeflow.org/last-failure"
 """On a launcher Job: `reason: message` of its last failed pod, which may be gone when the Job says that it has failed."""
+ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105 - the name of an annotation
+"""On the ConfigMap: UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets."""
+ANNOTATION_LAUNCHER_REVISION: Final = "mpiop.kubeflow.org/launcher-revision"
+"""On a launcher Job: `revision.launcher_revision` as it was made."""
+ANNOTATION_START_REVISION: Final = "mpiop.kubeflow.org/start-revision"
+"""On a launcher Job: `revision.start_revision` as it was made, or let go last."""
+ANNOTATION_TTL_DELETES_JOB: Final = "mpiop.kubeflow.org/ttl-deletes-job"
+"""On an MPIJob: "true" lets `ttlSecondsAfterFinished` delete the MPIJob too, and its status with it."""
+ANNOTATION_SSH_AGENT: Final = "mpiop.kubeflow.org/ssh-agent"
+"""On a pod: the script that `mpirun` calls in the place of ssh."""
 ANNOTATION_SSH_CONFIG: Final = "mpiop.kubeflow.org/ssh-config"
 """On a pod: the text of its `/etc/mpi/ssh_config`."""
 
@@ -43,14 +55,6 @@ def launcher_name(job: MPIJob) -> str:
 def worker_name(job: MPIJob, index: int) -> str:
     """Return the name and host name of the worker pod with that index, counted from 0."""
     return f"{job.name}-worker-{index}"
-
-
-def worker_index(job: MPIJob, name: str) -> int | None:
-    """Return the index of the worker pod called `name`, or None when `worker_name` makes no such name."""
-    digits = name.removeprefix(f"{job.name}-worker-")
-    if digits == name or not (digits.isascii() and digits.isdigit()):
-        return None
-    return int(digits) if digits == "0" or not digits.startswith("0") else None
 
 
 def pod_group_name(job: MPIJob) -> str:

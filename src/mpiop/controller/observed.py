@@ -7,7 +7,9 @@ from typing import Protocol
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names, pods
-from mpiop.kube.objects import Key, Object, controller_of, is_controlled_by, is_terminating, uid_of
+from mpiop.controller.revision import launcher_revision, start_revision
+from mpiop.kube.objects import Key, Object, annotations_of, controller_of, is_controlled_by, is_terminating, uid_of
+from mpiop.kube.resources import Resource
 
 BY_CONTROLLER = "controller-uid"
 
@@ -32,6 +34,7 @@ class Listers:
     config_maps: Lister
     jobs: Lister
     pods: Lister
+    gang: Mapping[Resource, Lister] = field(default_factory=dict[Resource, Lister])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Observed:
 
     Attributes:
         workers: Worker pods by name, terminating ones included.
+        gang: PodGroup and the like by resource; none without gang scheduling.
         launcher_pods: Pods of the launcher Job, oldest first.
     """
 
@@ -48,6 +52,7 @@ class Observed:
     launcher: Object | None = None
     launcher_pods: tuple[Object, ...] = ()
     workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
+    gang: Mapping[Resource, Object] = field(default_factory=dict[Resource, Object])
 
     def wanted_workers(self, job: MPIJob) -> list[Object | None]:
         """Return the pod of each wanted worker by index, None where it is missing."""
@@ -69,6 +74,40 @@ class Observed:
         was_seen = c.LAUNCHER in job.status.replica_statuses and not job.status.is_true(c.CONDITION_SUSPENDED)
         return self.launcher is None and was_seen and not job.is_suspended and not job.status.is_finished
 
+    def has_outdated_launcher(self, job: MPIJob) -> bool:
+        """Tell whether the job is to be resumed, and its launcher Job cannot become what is wanted now: it goes first, and another is made.
+
+        Until it has gone the job counts as suspended, for else the launcher would be missed (`has_lost_launcher`).
+        """
+        launcher = self.launcher
+        if launcher is None or job.is_suspended or not job.status.is_true(c.CONDITION_SUSPENDED):
+            return False
+        if pods.job_outcome(launcher) is not None or not launcher.get("spec", {}).get("suspend"):
+            return False
+        noted = annotations_of(launcher).get(names.ANNOTATION_LAUNCHER_REVISION)
+        return is_terminating(launcher) or (noted is not None and noted != launcher_revision(job))
+
+    def has_unheeded_edit(self, job: MPIJob) -> bool:
+        """Tell whether the launcher was let go from another spec than the one that is there now."""
+        if self.launcher is None or self.launcher.get("spec", {}).get("suspend"):
+            return False
+        noted = annotations_of(self.launcher).get(names.ANNOTATION_START_REVISION)
+        return noted is not None and noted != start_revision(job)
+
+    @property
+    def all_pods(self) -> tuple[Object, ...]:
+        """Return the pods of both roles, workers first."""
+        return (*self.workers.values(), *self.launcher_pods)
+
+    @property
+    def awaits_old_gang(self) -> bool:
+        """Tell whether the gang of the run before is on its way out and nothing of this run has begun.
+
+        Kubernetes keeps a PodGroup for as long as a pod that has not ended names it: pods of the new run would hold the old group for ever.
+        """
+        is_leaving = any(is_terminating(obj) for obj in self.gang.values())
+        return is_leaving and all(is_terminating(pod) or pods.is_finished(pod) for pod in (*self.workers.values(), *self.launcher_pods))
+
     @property
     def launcher_pod(self) -> Object | None:
         """Return the newest launcher pod that is not on its way out."""
@@ -85,6 +124,7 @@ def observe(job: MPIJob, listers: Listers) -> Observed:
         launcher=launcher,
         launcher_pods=tuple(sorted(launcher_pods, key=_age)),
         workers={pod["metadata"].get("name", ""): pod for pod in listers.pods.by_index(BY_CONTROLLER, job.uid)},
+        gang=_gang(job, listers),
     )
 
 
@@ -92,6 +132,12 @@ def index_by_controller(obj: Object) -> Sequence[str]:
     """File an object under its controller's UID (an `Indexer`)."""
     reference = controller_of(obj)
     return () if reference is None else (reference["uid"],)
+
+
+def _gang(job: MPIJob, listers: Listers) -> dict[Resource, Object]:
+    key = Key(job.namespace, names.pod_group_name(job))
+    found = ((resource, _ours(job, lister.get(key))) for resource, lister in listers.gang.items())
+    return {resource: obj for resource, obj in found if obj is not None}
 
 
 def _ours(job: MPIJob, obj: Object | None) -> Object | None:

@@ -1,7 +1,20 @@
-"""Writes that may wait for company are made at a bounded rate: not at once after the last one, and never lost."""
+"""Writes that may wait for company are made at a bounded rate: not at once after the last one, and never lost.
+
+The rate is bounded for each job, and for all of them together: when many jobs start at once, the API server has better things to do than to
+store how many workers of each run by now.
+"""
+
+from collections import deque
+from typing import Final
 
 from mpiop.clock import Clock
 from mpiop.kube.objects import Key
+
+_WINDOW_SECONDS: Final = 10.0
+_FREE_WRITES: Final = 10
+"""So many writes of all jobs within the window slow none down."""
+_SECONDS_A_WRITE: Final = 0.2
+_MOST_SECONDS: Final = 10.0
 
 
 class Pace:
@@ -12,16 +25,32 @@ class Pace:
         self._interval = interval_seconds
         self._clock = clock
         self._last: dict[Key, dict[str, float]] = {}
+        self._recent = deque[float]()
 
-    def remaining_seconds(self, key: Key, topic: str) -> float:
-        """Return how long a deferrable write should still wait; 0 when it may go."""
+    def remaining_seconds(self, key: Key, topic: str, interval_seconds: float = 0.0) -> float:
+        """Return how long a deferrable write should still wait, for `interval_seconds` where that is longer; 0 when it may go."""
         last = self._last.get(key, {}).get(topic)
-        return 0.0 if last is None else max(0.0, last + self._interval - self._clock.monotonic())
+        if last is None:
+            return 0.0
+        now = self._clock.monotonic()
+        return max(0.0, last + max(self._interval, interval_seconds, self._crowd_seconds(now)) - now)
 
     def wrote(self, key: Key, topic: str) -> None:
         """Note a write of that topic, deferrable or not."""
-        self._last.setdefault(key, {})[topic] = self._clock.monotonic()
+        now = self._clock.monotonic()
+        self._last.setdefault(key, {})[topic] = now
+        self._recent.append(now)
+        self._drop_old(now)
 
     def forget(self, key: Key) -> None:
         """Drop what is known of a job that is gone."""
         self._last.pop(key, None)
+
+    def _crowd_seconds(self, now: float) -> float:
+        """Return how far apart the writes of a job should be for the sake of all the others."""
+        self._drop_old(now)
+        return min(_MOST_SECONDS, (len(self._recent) - _FREE_WRITES) * _SECONDS_A_WRITE)
+
+    def _drop_old(self, now: float) -> None:
+        while self._recent and self._recent[0] <= now - _WINDOW_SECONDS:
+            self._recent.popleft()

@@ -8,6 +8,7 @@ from mpiop.kube.objects import Object, is_terminating
 _STATUS_FIELDS: Final = ("phase", "reason", "message")
 _CONDITIONS: Final = ("Ready", "PodScheduled")
 _CONDITION_FIELDS: Final = ("type", "status", "reason", "message")
+_CREATION_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _CONTAINER_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 
 
@@ -34,6 +35,17 @@ def is_finished(pod: Object) -> bool:
 def is_evicted(pod: Object) -> bool:
     """Tell whether the kubelet or the API evicted the pod."""
     return phase(pod) == "Failed" and pod.get("status", {}).get("reason") == "Evicted"
+
+
+def has_begun(pod: Object) -> bool:
+    """Tell whether some container of the pod runs or ran, so that its volumes are mounted."""
+    return phase(pod) != "Pending" or any(waiting(status).get("reason") not in _CREATION_REASONS for status in container_statuses(pod))
+
+
+def is_being_created(pod: Object) -> bool:
+    """Tell whether the pod has its node, and nothing of it has begun: its volumes are being mounted, or its first image is being pulled."""
+    is_bound = bool(pod.get("spec", {}).get("nodeName")) and any(container_statuses(pod))
+    return is_bound and not has_begun(pod) and not is_terminating(pod)
 
 
 def condition(obj: Object, type_: str) -> Mapping[str, Any] | None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mpiop.controller import names, pods
+from mpiop.controller.builders.ssh_agent import MARK
+from mpiop.controller.builders.wait_for_workers import last_words
 from mpiop.controller.observed import Observed
 from mpiop.kube.objects import Object, annotations_of, is_terminating
 from mpiop.kube.text import truncated
@@ -47,9 +49,15 @@ def _words(pod: Object) -> str:
     if node := pod.get("spec", {}).get("nodeName"):
         words.append(f"on node {node}")
     words.append(f"container {name} exit code {ended.get('exitCode')}" if ends else "failed")
-    details = [detail for detail in (ended.get("message"), status.get("message")) if detail]
+    details = [detail for detail in (_own_message(ended), status.get("message"), last_words(pod)) if detail]
     reason = status.get("reason") or ended.get("reason") or "Error"
     return truncated(_SEPARATOR.join([reason, " ".join(words), *details]))
+
+
+def _own_message(ended: Mapping[str, Any]) -> str:
+    """Return the container's termination message without the guard's mark."""
+    message: str = ended.get("message") or ""
+    return message.removeprefix(MARK).strip()
 
 
 def _ends(pod: Object) -> Iterator[tuple[bool, str, Mapping[str, Any]]]:

@@ -4,10 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
 from mpiop.controller import pods
+from mpiop.controller.builders.wait_for_workers import last_words
 from mpiop.controller.observed import Observed
 from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Object
+from mpiop.kube.objects import Object, is_terminating
 
 VALIDATION_ERROR = "ValidationError"
 RESOURCE_EXISTS = "ResourceExists"
@@ -16,12 +19,17 @@ FORBIDDEN = "Forbidden"
 UNSCHEDULABLE = "Unschedulable"
 IMAGE_PULL = "ImagePull"
 NO_SSHD = "NoSshd"
+SECRET_LOST = "SecretLost"  # noqa: S105 - the reason of a condition
+WORKER_ENDED = "WorkerEnded"
+GANG_API_MISSING = "GangApiMissing"
 
+_NAMED = 3
 _IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _NOT_FOUND_EXIT_CODE = 127
 _START_REASONS = frozenset({"StartError", "ContainerCannotRun"})
 _INVALID_CODES = frozenset({400, 413, 422})
 _FORBIDDEN_CODE = 403
+_GANG_KINDS = frozenset({"PodGroup", "Workload"})
 _CREATE_FAILED = {"Pod": "worker pod created failed: ", "Job": "launcher pod created failed: "}
 
 
@@ -41,6 +49,34 @@ class ResourceExistsError(Exception):
         super().__init__(f'Resource "{name}" of Kind "{kind}" already exists and is not managed by MPIJob')
 
 
+class SecretLostError(Exception):
+    """The SSH Secret is gone, and another would not let the pods that run with its key and new ones reach each other."""
+
+    def __init__(self, name: str, holders: Sequence[str]) -> None:
+        """Say what is gone, which pods hold its key, and what to do."""
+        held = ", ".join(holders[:_NAMED]) + (f" and {len(holders) - _NAMED} more" if len(holders) > _NAMED else "")
+        super().__init__(
+            f"Secret {name} is gone, and new pods cannot start without it; {held} still run with its key: "
+            "suspend and resume the job, which makes another, or delete it"
+        )
+
+
+class GangApiMissingError(Exception):
+    """Gang scheduling is on, and the API server does not know its objects; the message says what to do."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        """Say of which kind the objects are, and what to do."""
+        super().__init__(message)
+        self.kind = kind
+
+
+_REASONS: Mapping[type[Exception], str] = {
+    ResourceExistsError: RESOURCE_EXISTS,
+    SecretLostError: SECRET_LOST,
+    GangApiMissingError: GANG_API_MISSING,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class FailedWrite:
     """A write that did not succeed: of which kind the object was, why, and whether it was to be made."""
@@ -56,16 +92,28 @@ def find_problem(observed: Observed, failed: Sequence[FailedWrite]) -> Problem |
     return next((problem for problem in found if problem is not None), None)
 
 
+def waits_in_vain(job: MPIJob, observed: Observed) -> Problem | None:
+    """Return why a launcher is held for ever: a worker that it waits for has ended, and is not made again."""
+    is_held = observed.launcher is None or bool(observed.launcher.get("spec", {}).get("suspend"))
+    if job.is_suspended or job.launcher_creation_policy != c.WAIT_FOR_WORKERS_READY or not is_held:
+        return None
+    ended = [_name(pod) for pod in observed.wanted_workers(job) if pod is not None and pods.is_finished(pod) and not is_terminating(pod)]
+    message = "has ended, and the launcher waits until it is Ready: look at its log, then delete the pod, and another is made"
+    return Problem(WORKER_ENDED, f"worker {ended[0]} {message}") if ended else None
+
+
 def refusal(failed: FailedWrite) -> Problem | None:
     """Return the problem that a failed write points at, or None when it passes by itself.
 
     No connection, a conflict, a busy server and a namespace on its way out pass by themselves.
     """
     error = failed.error
-    if isinstance(error, ResourceExistsError):
-        return Problem(RESOURCE_EXISTS, str(error))
+    if (reason := _REASONS.get(type(error))) is not None:
+        return Problem(reason, str(error))
     if not isinstance(error, StatusError) or error.is_terminating_namespace:
         return None
+    if error.is_not_found and failed.is_create and failed.kind in _GANG_KINDS:
+        return Problem(GANG_API_MISSING, f"no {failed.kind} can be made: {error.status_message}")
     message = (_CREATE_FAILED.get(failed.kind, "") if failed.is_create else "") + error.status_message
     if error.code == _FORBIDDEN_CODE:
         return Problem(QUOTA_EXCEEDED if "exceeded quota" in message else FORBIDDEN, message)
@@ -76,8 +124,10 @@ def _pod_problems(observed: Observed) -> Iterator[Problem | None]:
     for pod in (*observed.workers.values(), *observed.launcher_pods):
         yield _unschedulable(pod)
         yield from (_image_pull(pod, status) for status in pods.container_statuses(pod))
+    is_awaited = any(pods.phase(pod) == "Pending" for pod in observed.launcher_pods)
     for pod in observed.workers.values():
-        yield from (_no_sshd(pod, status) for status in pod.get("status", {}).get("containerStatuses") or ())
+        yield from (_no_sshd(pod, status, is_awaited=is_awaited) for status in pod.get("status", {}).get("containerStatuses") or ())
+    yield from map(_unanswered, observed.launcher_pods)
 
 
 def _unschedulable(pod: Object) -> Problem | None:
@@ -94,13 +144,25 @@ def _image_pull(pod: Object, status: Mapping[str, Any]) -> Problem | None:
     return Problem(IMAGE_PULL, f"pod {_name(pod)} cannot get image {status.get('image', '')}: {reason}")
 
 
-def _no_sshd(pod: Object, status: Mapping[str, Any]) -> Problem | None:
-    """Recognise the image whose start command is not there; the default one is `/usr/sbin/sshd -De`."""
+def _no_sshd(pod: Object, status: Mapping[str, Any], *, is_awaited: bool) -> Problem | None:
+    """Recognise the image whose start command is not there (the default one is `/usr/sbin/sshd -De`), or fails before it is needed."""
     for ended in (pods.terminated(status), pods.last_terminated(status)):
         if ended.get("exitCode") == _NOT_FOUND_EXIT_CODE or ended.get("reason") in _START_REASONS:
             what = f"container {status.get('name', '')} of worker {_name(pod)} did not start"
             return Problem(NO_SSHD, f"{what} (exit code {ended.get('exitCode')}): has image {status.get('image', '')} an sshd?")
+    if is_awaited and pods.phase(pod) == "Failed" and not pods.is_evicted(pod) and (code := pods.terminated(status).get("exitCode")):
+        what = f"container {status.get('name', '')} of worker {_name(pod)} ended (exit code {code}) before mpirun could reach it"
+        return Problem(NO_SSHD, f"{what}: its log says why; sshd needs a host key and may need another port")
     return None
+
+
+def _unanswered(pod: Object) -> Problem | None:
+    """Tell what the launcher's gate gave up on, unless mpirun then does better (a port may stand on its command line)."""
+    words = last_words(pod)
+    is_well = pods.is_running(pod) and not any(map(pods.last_terminated, pods.container_statuses(pod)))
+    if not words or is_well or pods.phase(pod) == "Succeeded":
+        return None
+    return Problem(NO_SSHD, f"{words}: does sshd of their image listen on the port that ssh asks for?")
 
 
 def _name(pod: Object) -> str:

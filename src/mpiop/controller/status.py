@@ -10,12 +10,17 @@ from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, Summ
 from mpiop.clock import parse_time
 from mpiop.controller import conditions as cond
 from mpiop.controller import pods
+from mpiop.controller.guard import judged
 from mpiop.controller.observed import Observed
 from mpiop.controller.root_cause import failure
 from mpiop.controller.stalled import RESOURCE_EXISTS, VALIDATION_ERROR, Problem
 from mpiop.kube.objects import Key, Object
 
 LAUNCHER_LOST = "LauncherJobNotFound"
+_EDIT_MESSAGE = (
+    "The spec was changed after the launcher had started. What cannot follow at once takes effect at the next start: "
+    "suspend and resume the job."
+)
 _LAUNCHER_LOST_MESSAGE = (
     "the launcher Job is gone, and how it ended was not seen: it was deleted, or its ttlSecondsAfterFinished passed while no operator ran"
 )
@@ -26,6 +31,7 @@ def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: d
     status = replace(job.status, observed_generation=job.generation)
     if not status.is_finished:
         status = _alive(job, observed, problem, status, now=now)
+    status = judged(job, observed, status, now)
     status = replace(status, replica_statuses=_replica_statuses(status, observed))
     return replace(status, summary=_summary(job, observed, status))
 
@@ -51,7 +57,7 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
     created = cond.make(c.CONDITION_CREATED, "True", "MPIJobCreated", f"MPIJob {job.key} is created.", now)
     if status.condition(c.CONDITION_CREATED) is None:
         status = _with(status, created)
-    status = _suspended(job, status, now)
+    status = _suspended(job, observed, status, now)
     if (outcome := pods.job_outcome(observed.launcher)) is not None:
         return _finished(job, observed, status, outcome, now=now)
     if observed.has_lost_launcher(job):
@@ -61,17 +67,30 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
         return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
     if not job.is_suspended and _is_running(job, observed):
         status = _with(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
-    return _stalled(status, problem, now)
+    return _stalled(_update_pending(job, observed, status, now), problem, now)
 
 
-def _suspended(job: MPIJob, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    """Tell of the wish as soon as it is known, as the reference does; when no pod is left is told by `active` of the replica statuses."""
     if job.is_suspended:
         status = _with(status, cond.make(c.CONDITION_SUSPENDED, "True", "MPIJobSuspended", "MPIJob suspended", now))
         return _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobSuspended", f"MPIJob {job.key} is suspended.", now))
     if status.is_true(c.CONDITION_SUSPENDED):
+        if observed.has_outdated_launcher(job):
+            return status
         resumed = cond.make(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "MPIJob resumed", now)
         return replace(_with(status, resumed), start_time=now)
     return status if status.start_time else replace(status, start_time=now)
+
+
+def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    if observed.has_unheeded_edit(job):
+        return _with(status, cond.make(c.CONDITION_UPDATE_PENDING, "True", "EditedAfterStart", _EDIT_MESSAGE, now))
+    has_restarted = observed.launcher is not None and not observed.launcher.get("spec", {}).get("suspend")
+    if has_restarted and status.is_true(c.CONDITION_UPDATE_PENDING):
+        message = "The launcher was started from the spec as it is."
+        return _with(status, cond.make(c.CONDITION_UPDATE_PENDING, "False", "UpToDate", message, now))
+    return status
 
 
 def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Mapping[str, Any], *, now: datetime) -> MPIJobStatus:
@@ -89,7 +108,8 @@ def _ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetim
     if status.condition(c.CONDITION_RUNNING) is None:
         message = f"MPIJob {job.key} is finished but Running condition was never set."
         status = _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
-    ended = cond.set_condition(cond.turn_false(status.conditions, c.CONDITION_RUNNING), end)
+    conditions = cond.turn_false(cond.turn_false(status.conditions, c.CONDITION_UPDATE_PENDING), c.CONDITION_RUNNING)
+    ended = cond.set_condition(conditions, end)
     return replace(status, conditions=ended, completion_time=completed)
 
 
@@ -203,7 +223,7 @@ def _tell(key: Key, condition: Condition) -> News | None:
     match condition.type:
         case c.CONDITION_RUNNING:
             return News(condition.type, "Normal", condition.reason, f"MPIJob {key} is running")
-        case c.CONDITION_CREATED | c.CONDITION_SUCCEEDED:
+        case c.CONDITION_CREATED | c.CONDITION_SUCCEEDED | c.CONDITION_UPDATE_PENDING:
             return News(condition.type, "Normal", condition.reason, condition.message)
         case c.CONDITION_STALLED:
             return News(condition.type, "Warning", _stalled_event(condition), condition.message)

@@ -1,7 +1,8 @@
 """The whole story of one job, in the order of the data: observe, diff, apply, report."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final
 
 from mpiop.api.parse import ParseError, is_managed_by_us, parse_mpijob
@@ -10,16 +11,18 @@ from mpiop.api.validation import validate
 from mpiop.controller import names
 from mpiop.controller.apply import Applier, Owner, PredecessorError
 from mpiop.controller.builders import BuildOptions
-from mpiop.controller.builders.ssh_secret import KeyPair, build_ssh_secret
-from mpiop.controller.desired import Desired, desired
-from mpiop.controller.diff import ANNOTATION_SECRET_UID, Action, Create, Patch, diff
+from mpiop.controller.desired import Desired, desired, remaining_seconds
+from mpiop.controller.diff import Action, Create, Delete, Patch, diff
+from mpiop.controller.gang import Gang
 from mpiop.controller.observed import Lister, Listers, Observed, observe
 from mpiop.controller.report import Reporter
-from mpiop.controller.stalled import FailedWrite, ResourceExistsError, find_problem, refusal
+from mpiop.controller.rest import Rest
+from mpiop.controller.ssh_secrets import SshSecrets, noted_uid
+from mpiop.controller.stalled import FailedWrite, ResourceExistsError, SecretLostError, find_problem, refusal, waits_in_vain
 from mpiop.controller.status import next_status, standing_problem
 from mpiop.kube.errors import KubeError, StatusError
-from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, key_of, uid_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS
+from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, SECRETS
 
 REFUSED_RETRY_SECONDS: Final = 15.0
 _HOSTS: Final = "hosts"
@@ -32,15 +35,19 @@ class Syncer:
     Attributes:
         mpijobs: Store of the jobs.
         listers: Stores of their children.
-        new_key_pair: Makes an SSH key pair; asked only when the Secret is missing.
+        gang: What is known of gang scheduling; off by default.
+        secrets: Knows and makes their Secrets.
+        rest: Is told of each look at a job.
     """
 
     mpijobs: Lister
     listers: Listers
     applier: Applier
     reporter: Reporter
-    new_key_pair: Callable[[], Awaitable[KeyPair]]
+    secrets: SshSecrets
     options: BuildOptions
+    gang: Gang = field(default_factory=Gang)
+    rest: Rest = field(default_factory=Rest)
 
     async def sync(self, key: Key) -> float | None:
         """Sync the job of that key and return the seconds after which to look again; None leaves it to the next event.
@@ -67,32 +74,45 @@ class Syncer:
         return None
 
     async def _sync(self, job: MPIJob) -> float | None:
+        self.rest.begin(job.key, job.worker_replicas)
         observed = observe(job, self.listers)
         if observed.has_lost_launcher(job):
             observed = replace(observed, launcher=await self._live_launcher(job))
-        failed, hosts_wait = await self._apply(job, observed)
-        problem = find_problem(observed, failed) or (standing_problem(job.status) if failed else None)
-        status = next_status(job, observed, problem, self.reporter.now())
+        now = self.reporter.now()
+        time_left = remaining_seconds(job, now)
+        if time_left == 0 and annotations_of(job.raw).get(names.ANNOTATION_TTL_DELETES_JOB) == "true":
+            await self.applier.perform(Owner(job.key, job.uid), Delete(MPIJOBS, job.raw))
+            return None
+        failed, hosts_wait = await self._apply(job, observed, desired(job, observed, is_expired=time_left == 0), now)
+        problem = find_problem(observed, failed) or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
+        status = next_status(job, observed, problem, now)
         counts_wait = await self.reporter.report(job, status)
         self.reporter.show(job, observed)
         if passing := [write.error for write in failed if refusal(write) is None]:
             raise ExceptionGroup(f"sync of {job.key}", passing)
-        waits = (hosts_wait, counts_wait, REFUSED_RETRY_SECONDS if failed else None)
+        doubt_wait = self.secrets.wait_seconds(job, observed, now)
+        waits = (hosts_wait, counts_wait, doubt_wait, time_left or None, REFUSED_RETRY_SECONDS if failed else None)
         return min((wait for wait in waits if wait is not None), default=None)
 
-    async def _apply(self, job: MPIJob, observed: Observed) -> tuple[Sequence[FailedWrite], float | None]:
+    async def _apply(
+        self, job: MPIJob, observed: Observed, wanted: Desired | None, now: datetime
+    ) -> tuple[Sequence[FailedWrite], float | None]:
         """Close the gap; return the writes that failed, and after how many seconds one that was put off may go out."""
-        wanted = desired(job, observed)
         if wanted is None:
             return (), None
-        owner, failed, secret_uid, wait = Owner(job.key, job.uid), list[FailedWrite](), "", None
+        owner, failed, secret_uid, wait = Owner(job.key, job.uid), list[FailedWrite](), noted_uid(observed), None
         try:
-            secret_uid = await self._secret_uid(job, wanted, observed)
-        except (KubeError, ResourceExistsError, PredecessorError) as error:
+            if wanted.supports is not None:
+                ask = self.secrets.uid(job, observed, now) if wanted.supports else self.secrets.uid_to_delete(job, observed)
+                secret_uid = await ask
+        except (KubeError, ResourceExistsError, PredecessorError, SecretLostError) as error:
             failed.append(FailedWrite(SECRETS.kind, error))
-        for stage in diff(job, wanted, observed, secret_uid=secret_uid, options=self.options):
+        if wanted.gang and (missing := self.gang.missing):
+            failed.append(FailedWrite(missing.kind, missing))
+        stages = (*self.gang.stages(job, wanted, observed), *diff(job, wanted, observed, secret_uid=secret_uid, options=self.options))
+        for stage in stages:
             # What is made needs what should have been made before it; what is suspended or deleted does not.
-            possible = [action for action in stage if not (failed and isinstance(action, Create))]
+            possible = [action for action in stage if not (failed and _needs_all_before(action))]
             due = [action for action in possible if not self._is_put_off(job, action)]
             if len(due) < len(possible):
                 wait = self.reporter.pace.remaining_seconds(job.key, _HOSTS)
@@ -115,16 +135,11 @@ class Syncer:
     def _is_put_off(self, job: MPIJob, action: Action) -> bool:
         return isinstance(action, Patch) and action.is_deferrable and self.reporter.pace.remaining_seconds(job.key, _HOSTS) > 0
 
-    async def _secret_uid(self, job: MPIJob, wanted: Desired, observed: Observed) -> str:
-        """Return the UID of the SSH Secret, made now if the ConfigMap does not say that there is one."""
-        if not wanted.supports:
-            return ""
-        if observed.config_map and (noted := annotations_of(observed.config_map).get(ANNOTATION_SECRET_UID)):
-            return noted
-        secret = build_ssh_secret(job, await self.new_key_pair())
-        made = await self.applier.perform(Owner(job.key, job.uid), Create(SECRETS, key_of(secret), lambda: secret))
-        return "" if made is None else uid_of(made)
-
     def _forget(self, key: Key) -> None:
         self.applier.consistency.forget(key)
         self.reporter.forget(key)
+        self.rest.forget(key)
+
+
+def _needs_all_before(action: Action) -> bool:
+    return isinstance(action, Create) or (isinstance(action, Delete) and action.is_last)

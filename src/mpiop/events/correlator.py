@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from mpiop.clock import Clock
 from mpiop.kube.text import truncated
+from mpiop.token_bucket import TokenBucket
 
 BURST = 25
 REFILL_SECONDS = 300.0
@@ -61,12 +62,6 @@ class Series:
 
 
 @dataclass(slots=True)
-class _Bucket:
-    tokens: float
-    filled_at: float
-
-
-@dataclass(slots=True)
 class _Similar:
     messages: set[str] = field(default_factory=set[str])
     last_at: float = 0.0
@@ -78,14 +73,14 @@ class Correlator:
     def __init__(self, clock: Clock) -> None:
         """Start with no memory."""
         self._clock = clock
-        self._buckets: _Recent[Regarding, _Bucket] = _Recent(self._full_bucket)
+        self._buckets: _Recent[Regarding, TokenBucket] = _Recent(lambda: TokenBucket(1 / REFILL_SECONDS, BURST))
         self._similar: _Recent[tuple[Regarding, str, str], _Similar] = _Recent(_Similar)
         self._series: _Recent[Occurrence, Series] = _Recent(self._new_series)
 
     def note(self, occurrence: Occurrence) -> tuple[Occurrence, Series] | None:
         """Count `occurrence` and return the series it belongs to with the identity of that series, or None when it is one too many."""
         identity = self._identity(occurrence)
-        if not self._take_token(occurrence.regarding):
+        if not self._buckets.entry(occurrence.regarding).take(self._clock.monotonic()):
             return None
         series = self._series.entry(identity)
         series.count += 1
@@ -112,19 +107,6 @@ class Correlator:
             return occurrence._replace(message="")
         similar.messages.add(occurrence.message)
         return occurrence
-
-    def _take_token(self, regarding: Regarding) -> bool:
-        bucket = self._buckets.entry(regarding)
-        now = self._clock.monotonic()
-        bucket.tokens = min(BURST, bucket.tokens + (now - bucket.filled_at) / REFILL_SECONDS)
-        bucket.filled_at = now
-        if bucket.tokens < 1:
-            return False
-        bucket.tokens -= 1
-        return True
-
-    def _full_bucket(self) -> _Bucket:
-        return _Bucket(tokens=BURST, filled_at=self._clock.monotonic())
 
     def _new_series(self) -> Series:
         now = self._clock.now()

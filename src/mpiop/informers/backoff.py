@@ -1,5 +1,6 @@
 """How long a reflector waits after a failure."""
 
+import math
 import random
 
 INITIAL_SECONDS = 0.8
@@ -16,8 +17,7 @@ class Backoff:
         """Draw from `chance`."""
         self._chance = chance
         self._base_seconds = INITIAL_SECONDS
-        self._healthy_at = 0.0
-        self._forgivable_at = 0.0
+        self._healthy_at = self._forgivable_at = -math.inf
 
     def delay(self, now: float) -> float:
         """Return the seconds to wait at `now` (monotonic): 0.8 s, then twice as long each time up to 30 s, all times a number in [1, 2)."""

@@ -95,9 +95,6 @@ class Listener:
         """Drop what is buffered and take nothing more."""
         self._is_closed = True
         self._buffer.clear()
-        if self._drain_handle is not None:
-            self._drain_handle.cancel()
-            self._drain_handle = None
 
     def _schedule(self) -> None:
         if self._buffer and self._drain_handle is None:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.request import Request
+from mpiop.token_bucket import TokenBucket
 
 MOST_RETRIES = 10
 FIRST_RESET_DELAY_SECONDS = 0.05
@@ -53,22 +54,3 @@ class Throttle:
             await asyncio.sleep(self._bucket.reserve(asyncio.get_running_loop().time()))
         async with self._in_flight:
             yield
-
-
-class TokenBucket:
-    """`burst` tokens at most, `qps` new ones a second; who takes one that is not there yet waits for it."""
-
-    def __init__(self, qps: float, burst: int) -> None:
-        """Begin full."""
-        self._qps = qps
-        self._burst = burst
-        self._tokens = float(burst)
-        self._updated = float("-inf")
-
-    def reserve(self, now: float) -> float:
-        """Take a token at time `now` (seconds, monotonic) and return how many seconds to wait until it exists."""
-        if self._updated > float("-inf"):
-            self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._qps)
-        self._updated = now
-        self._tokens -= 1
-        return max(0.0, -self._tokens / self._qps)

@@ -33,6 +33,7 @@ Observer = Callable[[str, str, int, float], None]
 """Called after each attempt: verb, resource, HTTP status (0: no answer), seconds; of a watch, until it began."""
 
 CONTENT_TYPES = {"PATCH": "application/merge-patch+json"}
+MOST_AT_ONCE_BYTES = 2**20
 PARTIAL = "application/json;as={kind};g=meta.k8s.io;v=v1"
 
 
@@ -213,14 +214,21 @@ class HttpTransport:
         return session.request(
             request.method,
             URL(f"{self._config.server}{request.path}{query}", encoded=True),
-            # As a stream: aiohttp warns of large bodies in bytes, and a ConfigMap of 10,000 hosts has a mebibyte.
-            data=None if request.body is None else io.BytesIO(orjson.dumps(request.body)),
+            data=_data(request),
             headers=_headers(request, credential),
             allow_redirects=False,
             proxy=self._config.proxy_url or None,
             server_hostname=self._config.tls.server_name or None,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._options.deadline_seconds, sock_read=silence_seconds),
         )
+
+
+def _data(request: Request) -> bytes | io.BytesIO | None:
+    """Return the body, a large one as a stream: aiohttp warns of it in bytes, and a ConfigMap of 10,000 hosts has a mebibyte."""
+    if request.body is None:
+        return None
+    data = orjson.dumps(request.body)
+    return data if len(data) < MOST_AT_ONCE_BYTES else io.BytesIO(data)
 
 
 def _headers(request: Request, credential: Credential) -> dict[str, str]:

@@ -7,6 +7,7 @@ from mpiop.kube.objects import Key
 from mpiop.options import Options
 
 _JITTER_MARGIN = 1.2
+_SHORTEST_REQUEST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,15 @@ class ElectionConfig:
                 f"--renew-deadline {self.renew_deadline_seconds:g}s must be longer than {_JITTER_MARGIN} times "
                 f"--retry-period {self.retry_period_seconds:g}s: else one failed renewal ends leadership"
             )
+
+    @property
+    def request_deadline_seconds(self) -> float:
+        """Return how long a request about the Lease may take: four of them fit into the renew deadline.
+
+        Where that is so short that a busy machine cannot answer in time, it is a second, but never more than half the renew deadline: one
+        that hangs must leave time for another.
+        """
+        return max(self.renew_deadline_seconds / 4, min(_SHORTEST_REQUEST_SECONDS, self.renew_deadline_seconds / 2))
 
     @classmethod
     def from_options(cls, options: Options) -> "ElectionConfig":

@@ -2,17 +2,17 @@
 
 from mpiop.workqueue.measures import NoQueueMetrics, QueueMetrics
 from mpiop.workqueue.queue import ShutDown, WorkQueue
-from mpiop.workqueue.rate_limiters import ExponentialBackoff, MaxOf, RateLimiter, TokenBucket, retry_limiter
+from mpiop.workqueue.rate_limiters import BucketLimiter, ExponentialBackoff, MaxOf, RateLimiter, retry_limiter
 from mpiop.workqueue.worker import work
 
 __all__ = [
+    "BucketLimiter",
     "ExponentialBackoff",
     "MaxOf",
     "NoQueueMetrics",
     "QueueMetrics",
     "RateLimiter",
     "ShutDown",
-    "TokenBucket",
     "WorkQueue",
     "retry_limiter",
     "work",

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from mpiop.workqueue.lanes import Lanes
 from mpiop.workqueue.measures import NoQueueMetrics, QueueMetrics
 from mpiop.workqueue.rate_limiters import RateLimiter, retry_limiter
 
@@ -34,7 +35,8 @@ class WorkQueue(Generic[KeyT]):
         """
         self._limiter: RateLimiter[KeyT] = limiter or retry_limiter()
         self._metrics: QueueMetrics = metrics or NoQueueMetrics()
-        self._queued: deque[KeyT] = deque()
+        self._queued = Lanes[KeyT]()
+        self._urgent: set[KeyT] = set()
         self._dirty_since: dict[KeyT, float] = {}
         self._processing_since: dict[KeyT, float] = {}
         self._timers: dict[KeyT, asyncio.TimerHandle] = {}
@@ -51,8 +53,11 @@ class WorkQueue(Generic[KeyT]):
         """Tell whether new keys are refused."""
         return self._is_shut_down
 
-    def add(self, key: KeyT) -> None:
-        """Ask for a run of `key`, unless one is already asked for or the queue is shut down."""
+    def add(self, key: KeyT, *, is_urgent: bool = False) -> None:
+        """Ask for a run of `key`, unless one is already asked for or the queue is shut down; urgent ones go before the others."""
+        if is_urgent and not self._is_shut_down:
+            self._urgent.add(key)
+            self._queued.hurry(key)
         if self._is_shut_down or key in self._dirty_since:
             return
         self._metrics.added()
@@ -60,13 +65,13 @@ class WorkQueue(Generic[KeyT]):
         if key not in self._processing_since:
             self._enqueue(key)
 
-    def add_after(self, key: KeyT, delay_seconds: float) -> None:
+    def add_after(self, key: KeyT, delay_seconds: float, *, is_urgent: bool = False) -> None:
         """Ask for a run of `key` in `delay_seconds`, or at once when that is not above 0; of two delays the earlier one counts."""
         if self._is_shut_down:
             return
         self._metrics.retried()
         if delay_seconds <= 0:
-            self.add(key)
+            self.add(key, is_urgent=is_urgent)
             return
         loop = asyncio.get_running_loop()
         due = loop.time() + delay_seconds
@@ -75,7 +80,7 @@ class WorkQueue(Generic[KeyT]):
             if pending.when() <= due:
                 return
             pending.cancel()
-        self._timers[key] = loop.call_at(due, self._fire, key)
+        self._timers[key] = loop.call_at(due, self._fire, key, is_urgent)
 
     def add_rate_limited(self, key: KeyT) -> None:
         """Ask for a run of `key` after the delay that its failures so far, and those of all, have earned."""
@@ -101,6 +106,7 @@ class WorkQueue(Generic[KeyT]):
                 raise ShutDown
             await self._wait_for_key()
         key = self._queued.popleft()
+        self._urgent.discard(key)
         now = self._now()
         self._processing_since[key] = now
         self._metrics.depth(len(self._queued))
@@ -148,13 +154,13 @@ class WorkQueue(Generic[KeyT]):
         return self._now() - min(self._processing_since.values()) if self._processing_since else 0.0
 
     def _enqueue(self, key: KeyT) -> None:
-        self._queued.append(key)
+        self._queued.append(key, is_urgent=key in self._urgent)
         self._metrics.depth(len(self._queued))
         self._wake_one()
 
-    def _fire(self, key: KeyT) -> None:
+    def _fire(self, key: KeyT, is_urgent: bool) -> None:  # noqa: FBT001 - `call_at` passes no keywords
         del self._timers[key]
-        self.add(key)
+        self.add(key, is_urgent=is_urgent)
 
     def _close(self) -> None:
         self._is_shut_down = True
@@ -183,7 +189,6 @@ class WorkQueue(Generic[KeyT]):
         try:
             await waiter
         except asyncio.CancelledError:
-            waiter.cancel()
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             elif self._queued:

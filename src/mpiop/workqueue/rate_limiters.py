@@ -3,6 +3,8 @@
 from collections.abc import Hashable
 from typing import Protocol, TypeVar
 
+from mpiop.token_bucket import TokenBucket
+
 KeyT = TypeVar("KeyT", bound=Hashable)
 KeyT_contra = TypeVar("KeyT_contra", bound=Hashable, contravariant=True)
 
@@ -54,30 +56,17 @@ class ExponentialBackoff(RateLimiter[KeyT]):
         return self._failures.get(key, 0)
 
 
-class TokenBucket(RateLimiter[KeyT]):
-    """At most `burst` retries at once and `rate` a second in the long run, whatever their keys."""
+class BucketLimiter(RateLimiter[KeyT]):
+    """One token for each retry, whatever its key."""
 
-    def __init__(self, rate: float, burst: int) -> None:
-        """Allow `rate` retries a second (> 0), with a full bucket of `burst` (≥ 1) to begin with.
-
-        Raises:
-            ValueError: One of them is too small to ever let a retry through.
-        """
-        if rate <= 0 or burst < 1:
-            raise ValueError(f"a token bucket needs a rate above 0 and a burst of at least 1, got {rate} and {burst}")
-        self._rate = rate
-        self._burst = float(burst)
-        self._tokens = float(burst)
-        self._filled_at: float | None = None
+    def __init__(self, bucket: TokenBucket) -> None:
+        """Take tokens from `bucket`."""
+        self._bucket = bucket
 
     def delay(self, key: KeyT, now: float) -> float:
-        """Take a token, which may be one that only comes later, and return the seconds until it is there."""
+        """Return the seconds until there is a token for this retry."""
         del key  # one bucket for all
-        if self._filled_at is not None:
-            self._tokens = min(self._burst, self._tokens + max(0.0, now - self._filled_at) * self._rate)
-        self._filled_at = now
-        self._tokens -= 1
-        return max(0.0, -self._tokens / self._rate)
+        return self._bucket.reserve(now)
 
     def forget(self, key: KeyT) -> None:
         """Do nothing: a token once taken is spent."""
@@ -111,4 +100,4 @@ class MaxOf(RateLimiter[KeyT]):
 
 def retry_limiter(rate: float = 10.0, burst: int = 100) -> MaxOf[KeyT]:
     """Return the usual limiter: per key 5 ms doubling up to 1000 s, and `rate` retries a second with `burst` for all keys together."""
-    return MaxOf(ExponentialBackoff[KeyT](), TokenBucket[KeyT](rate, burst))
+    return MaxOf(ExponentialBackoff[KeyT](), BucketLimiter[KeyT](TokenBucket(rate, burst)))

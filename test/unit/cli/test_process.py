@@ -168,36 +168,42 @@ def test_F36_a_part_that_dies_ends_the_process_with_one_line_and_its_traceback()
     assert not err
 
 
-def test_F33_sigterm_ends_it_in_order_with_code_0() -> None:
+def test_F36_a_watchdog_that_dies_ends_the_process_too() -> None:
     work = """
+        async def dying(self):
+            raise RuntimeError("a defect")
+        from mpiop.cli import process
+        process.Watchdog.run = dying
         async def work():
-            print("ready", flush=True)
-            try:
-                await asyncio.Event().wait()
-            finally:
-                await asyncio.sleep(0.2)
+            await asyncio.Event().wait()
     """
     with child(work) as process:
+        code, records, err = process.end()
+    assert (code, err) == (1, "")
+    assert [record["errors"] for record in records if record["level"] == "error"] == [["RuntimeError: a defect"]]
+
+
+UNTIL_STOPPED = """
+    async def work():
+        print("ready", flush=True)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            {at_the_end}
+"""
+
+
+def test_F33_sigterm_ends_it_in_order_with_code_0() -> None:
+    with child(UNTIL_STOPPED.format(at_the_end="await asyncio.sleep(0.2)")) as process:
         process.wait_for("ready")
         process.process.send_signal(signal.SIGTERM)
         code, records, err = process.end()
-    assert code == 0
-    assert [record["msg"] for record in records] == ["stopping", "stopped"]
-    assert records[0]["signal"] == "SIGTERM"
-    assert not err
+    assert (code, err) == (0, "")
+    assert [(record["msg"], record.get("signal")) for record in records] == [("stopping", "SIGTERM"), ("stopped", None)]
 
 
 def test_a_second_signal_does_not_wait_for_the_end_of_the_work() -> None:
-    work = """
-        async def work():
-            print("ready", flush=True)
-            try:
-                await asyncio.Event().wait()
-            finally:
-                print("ending", flush=True)
-                await asyncio.sleep(600)
-    """
-    with child(work) as process:
+    with child(UNTIL_STOPPED.format(at_the_end='print("ending", flush=True); await asyncio.sleep(600)')) as process:
         process.wait_for("ready")
         process.process.send_signal(signal.SIGINT)
         process.wait_for("ending")
@@ -235,7 +241,7 @@ def test_F34_a_blocked_event_loop_is_logged_with_where_it_hangs(
 
 
 def hang_here() -> None:
-    time.sleep(1.0)
+    time.sleep(1.0)  # the watchdog counts by the clock, in a thread of its own
 
 
 def test_a_loop_that_runs_is_not_called_blocked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,7 +249,7 @@ def test_a_loop_that_runs_is_not_called_blocked(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("mpiop.cli.watchdog._BLOCKED_SECONDS", 1.0)
 
     async def work() -> None:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # nothing to wait for: that a dozen beats pass without a word is the point
 
     assert run_until_stopped(work) == 0
     assert "blocked" not in capsys.readouterr().out

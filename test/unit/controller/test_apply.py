@@ -10,8 +10,9 @@ from mpiop.controller.apply import Applier, Owner, PredecessorError
 from mpiop.controller.consistency import Consistency
 from mpiop.controller.diff import Create, Delete, Patch
 from mpiop.controller.stalled import ResourceExistsError
+from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.objects import Key, Object, uid_of
+from mpiop.kube.objects import Key, Object, resource_version_of, uid_of
 from mpiop.kube.resources import JOBS, PODS
 from virtual_time import VirtualClock
 
@@ -123,3 +124,32 @@ async def test_a_patch_of_what_has_changed_meanwhile_fails() -> None:
     with pytest.raises(KubeError):
         await applier(client).perform(OWNER, Patch(PODS, stored, {"metadata": {"labels": {"x": "y"}}}))
     assert "labels" not in client.server.objects(PODS)[0]["metadata"]
+
+
+async def test_a_patch_that_is_right_for_any_version_needs_the_same_object_only() -> None:
+    client = FakeClient()
+    old = client.server.put(PODS, pod("a"))
+    client.server.put(PODS, pod("a", labels={"changed": "meanwhile"}))
+    action = Patch(PODS, old, {"metadata": {"annotations": {"told": "2"}}}, is_for_any_version=True)
+    assert await applier(client).apply(OWNER, [action]) == []
+    assert client.server.objects(PODS)[0]["metadata"].get("annotations") == {"told": "2"}
+    successor: Object = {**old, "metadata": {**old["metadata"], "uid": "another"}}
+    failed = await applier(client).apply(OWNER, [Patch(PODS, successor, action.body, is_for_any_version=True)])
+    assert [write.kind for write in failed] == ["Pod"]
+
+
+@pytest.mark.parametrize("is_read_in_vain", [False, True])
+async def test_T4_after_a_conflict_the_change_is_read_live_and_waited_for(*, is_read_in_vain: bool) -> None:
+    client, store = FakeClient(), Store()
+    carrying_out = Applier(client, Consistency({PODS: store}, VirtualClock()), lambda: None)
+    stored = client.server.put(PODS, pod("a"))
+    store.replace([stored], resource_version_of(stored))
+    changed = client.server.put_status(PODS, Key("default", "a"), {"phase": "Running"})
+    if is_read_in_vain:
+        client.refuse("get", PODS, "a", TransportError("lost"))
+    with pytest.raises(StatusError) as caught:
+        await carrying_out.perform(OWNER, Patch(PODS, stored, {"metadata": {"labels": {"x": "y"}}}))
+    assert caught.value.is_conflict
+    assert bool(carrying_out.consistency.wait_seconds(PI.key, PI.uid)) is not is_read_in_vain
+    store.put(changed, resource_version_of(changed))
+    assert carrying_out.consistency.wait_seconds(PI.key, PI.uid) == 0

@@ -11,7 +11,9 @@ from example_children import launcher_pod, worker
 from fakes.world import KEY, WATCHED, World, mpijob
 from mpiop.controller.apply import PredecessorError
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
+from mpiop.controller.rest import MOST_SECONDS, Rest
 from mpiop.informers.shared_informer import SharedInformer
+from mpiop.informers.store import Notification
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS, SECRETS, Selection
@@ -23,7 +25,7 @@ from mpiop.workqueue import WorkQueue
 @asynccontextmanager
 async def live(world: World) -> AsyncIterator[Controller]:
     """Let informers feed the world's stores, and a controller that is yet to run."""
-    controller = Controller(world.syncer.sync, WorkQueue[Key](), world.stores[MPIJOBS].keys, world.metrics)
+    controller = Controller(world.syncer.sync, WorkQueue[Key](), world.stores[MPIJOBS].keys, world.metrics, world.syncer.rest)
     async with asyncio.TaskGroup() as group:
         tasks: list[asyncio.Task[None]] = []
         for resource in WATCHED:
@@ -60,6 +62,42 @@ async def test_a_job_is_taken_from_its_creation_to_its_end_by_events_alone() -> 
         assert world.names(PODS) == ["pi-launcher-x"]
 
 
+async def test_events_of_a_large_job_are_answered_together_and_the_last_one_too() -> None:
+    rest, key, looks = Rest(), Key("default", "pi"), list[float]()
+
+    async def look(key: Key) -> None:
+        looks.append(asyncio.get_running_loop().time())
+        rest.begin(key, 1000)
+
+    controller = Controller(look, WorkQueue[Key](), list, Metrics(version="test"), rest)
+    async with running(controller):
+        for number in range(400):
+            controller.handle(Notification(None, worker(number)))
+            await asyncio.sleep(0.01)
+        last = asyncio.get_running_loop().time()
+        await asyncio.sleep(MOST_SECONDS)
+    assert key == job_of(worker(0))
+    assert 8 <= len(looks) <= 9  # one each half second, in 4 seconds
+    assert looks[-1] >= last - 0.01
+
+
+async def test_a_child_s_event_goes_before_jobs_that_have_not_begun() -> None:
+    seen = list[str]()
+
+    async def look(key: Key) -> None:
+        seen.append(key.name)
+
+    queue = WorkQueue[Key]()
+    controller = Controller(look, queue, lambda: [Key("default", name) for name in ("a", "b", "pi")], Metrics(version="test"), Rest())
+    task = asyncio.create_task(controller.run(1))
+    await asyncio.sleep(0)
+    controller.handle(Notification(None, worker(0)))
+    await asyncio.sleep(1)
+    task.cancel()
+    await asyncio.wait({task})
+    assert seen == ["pi", "a", "b"]
+
+
 async def test_a_replica_that_stands_by_writes_nothing_and_queues_nothing_and_then_takes_over() -> None:
     world = World()
     async with live(world) as controller:
@@ -91,7 +129,7 @@ async def test_a_stop_lets_the_sync_under_way_end_and_begins_no_other() -> None:
         await asyncio.sleep(STOP_GRACE_SECONDS / 2)
         ended.append(key.name)
 
-    controller = Controller(slow, WorkQueue[Key](), lambda: [Key("default", name) for name in "abc"], Metrics(version="test"))
+    controller = Controller(slow, WorkQueue[Key](), lambda: [Key("default", name) for name in "abc"], Metrics(version="test"), Rest())
     task = asyncio.create_task(controller.run(1))
     await started.wait()
     task.cancel()
@@ -104,7 +142,7 @@ async def test_a_stop_does_not_wait_for_a_sync_that_hangs() -> None:
     async def hang(_key: Key) -> None:
         await asyncio.sleep(3600)
 
-    controller = Controller(hang, WorkQueue[Key](), lambda: [Key("default", "a")], Metrics(version="test"))
+    controller = Controller(hang, WorkQueue[Key](), lambda: [Key("default", "a")], Metrics(version="test"), Rest())
     task = asyncio.create_task(controller.run(1))
     await asyncio.sleep(1)
     task.cancel()
@@ -120,7 +158,9 @@ async def test_a_defect_in_a_sync_costs_only_that_job_and_is_logged_with_its_pla
             raise KeyError("a defect")
         done.append(key.name)
 
-    controller = Controller(sync, WorkQueue[Key](), lambda: [Key("default", "poison"), Key("default", "pi")], Metrics(version="test"))
+    controller = Controller(
+        sync, WorkQueue[Key](), lambda: [Key("default", "poison"), Key("default", "pi")], Metrics(version="test"), Rest()
+    )
     with structlog.testing.capture_logs() as logs:
         async with running(controller, workers=1):
             await asyncio.sleep(1)
@@ -147,7 +187,7 @@ async def test_a_worker_that_dies_takes_the_controller_with_it() -> None:
         raise asyncio.InvalidStateError
 
     queue = WorkQueue[Key]()
-    controller = Controller(sync, queue, lambda: [Key("default", "a")], Metrics(version="test"))
+    controller = Controller(sync, queue, lambda: [Key("default", "a")], Metrics(version="test"), Rest())
     controller._failed = _broken  # type: ignore[method-assign]  # a worker ends only by a defect of the machinery itself
     with pytest.raises(ZeroDivisionError):
         await controller.run(2)

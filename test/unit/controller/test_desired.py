@@ -1,6 +1,7 @@
 """Which children should exist, situation by situation."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,12 +11,14 @@ from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy
 from mpiop.clock import parse_time
-from mpiop.controller.desired import desired
+from mpiop.controller.desired import desired, remaining_seconds
 from mpiop.controller.observed import Observed
 
 NOON = parse_time("2026-01-01T12:00:00Z")
 SUSPENDED = replace(PI, run_policy=RunPolicy(suspend=True))
 PATIENT = replace(PI, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY)
+RESUMED = replace(PI, status=MPIJobStatus(conditions=(Condition(c.CONDITION_SUSPENDED, "True", "", "", NOON, NOON),)))
+OTHER = replace(PI, slots_per_worker=2)
 READY = (worker(0), worker(1))
 EVICTED = worker(1, "Failed", reason="Evicted")
 COMPLETE = {"type": "Complete"}
@@ -88,6 +91,19 @@ CASES = [
         observed(),
         {"launcher": True, "launcher_suspended": True},
     ),
+    Case("resumed: let go", RESUMED, observed(launcher=launcher(suspend=True)), {"launcher": True, "launcher_suspended": False}),
+    Case(
+        "resumed with what a Job cannot follow: made anew",
+        RESUMED,
+        observed(launcher=launcher(job=OTHER, suspend=True)),
+        {"launcher": False},
+    ),
+    Case(
+        "but not before the old one has come to rest",
+        RESUMED,
+        observed(launcher=launcher(job=OTHER, suspend=True, active=1)),
+        {"launcher": True, "launcher_suspended": True},
+    ),
     Case("suspended: an evicted worker goes like the others", SUSPENDED, observed(worker(0), EVICTED), {"worker_count": 0}),
     Case(
         "a worker evicted before the resume and still terminating ends nothing",
@@ -113,7 +129,7 @@ CASES = [
         "finished: nothing is made",
         finished(c.CLEAN_NONE, c.CONDITION_FAILED),
         observed(),
-        {"supports": False, "worker_count": 0, "launcher": None},
+        {"supports": None, "worker_count": 0, "launcher": None},
     ),
 ]
 
@@ -135,6 +151,24 @@ def test_clean_up_keeps_by_policy(policy: str, kept: set[str]) -> None:
     result = desired(finished(policy), observed(launcher=launcher(outcome=COMPLETE)))
     assert result is not None
     assert {phase for phase in ("Pending", "Running", "Succeeded", "Failed") if result.keep_worker(worker(0, phase))} == kept
+
+
+def test_an_expired_job_keeps_nothing() -> None:
+    for policy in (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL):
+        result = desired(finished(policy), observed(launcher=launcher(outcome=COMPLETE)), is_expired=True)
+        assert result is not None
+        assert (result.supports, result.launcher, result.worker_count) == (False, False, 0)
+        assert not any(result.keep_worker(worker(0, phase)) for phase in ("Pending", "Running", "Succeeded", "Failed"))
+
+
+@pytest.mark.parametrize(
+    ("ttl", "seconds_later", "left"), [(None, 0, None), (60, 0, 60), (60, 45, 15), (60, 60, 0), (60, 100, 0), (0, 0, 0)], ids=str
+)
+def test_the_time_to_live_counts_from_the_end(ttl: int | None, seconds_later: int, left: float | None) -> None:
+    job = finished(c.CLEAN_NONE)
+    job = replace(job, run_policy=replace(job.run_policy, ttl_seconds_after_finished=ttl))
+    assert remaining_seconds(job, NOON + timedelta(seconds=seconds_later)) == left
+    assert remaining_seconds(replace(job, status=MPIJobStatus()), NOON) is None
 
 
 @pytest.mark.parametrize("job", [PI, SUSPENDED], ids=["scaled down", "suspended"])

@@ -51,7 +51,7 @@ class Case(NamedTuple):
 
 CASES = [
     Case("all as it should be", PI, RUNNING, []),
-    Case("new", PI, Observed(), ["create pi", "create pi-config", "|", "create pi-launcher", "create pi-worker-0", "create pi-worker-1"]),
+    Case("new", PI, Observed(), ["create pi", "create pi-config", "|", "create pi-worker-0", "create pi-worker-1", "create pi-launcher"]),
     Case(
         "a worker is missing",
         PI,

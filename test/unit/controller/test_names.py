@@ -21,23 +21,6 @@ def test_children_are_called_after_the_job() -> None:
     assert names.worker_name(PI, 10) == "pi-worker-10"
 
 
-@given(name=JOB_NAMES, index=st.integers(min_value=0, max_value=10**9))
-def test_a_workers_index_is_read_back_from_its_name(name: str, index: int) -> None:
-    job = replace(PI, name=name)
-    assert names.worker_index(job, names.worker_name(job, index)) == index
-
-
-@given(name=st.text(max_size=20) | st.text(max_size=4).map("pi-worker-".__add__))
-def test_no_other_name_is_a_workers(name: str) -> None:
-    index = names.worker_index(PI, name)
-    assert index is None or names.worker_name(PI, index) == name
-
-
-@pytest.mark.parametrize("name", ["pi-worker-", "pi-worker-01", "pi-worker-1a", "pi-worker-²", "pi-launcher", "tau-worker-1", "1"])
-def test_names_that_look_like_a_workers(name: str) -> None:
-    assert names.worker_index(PI, name) is None
-
-
 @given(name=JOB_NAMES, other=JOB_NAMES, index=st.integers(0, 99), another=st.integers(0, 99))
 def test_names_within_a_job_never_meet(name: str, other: str, index: int, another: int) -> None:
     job = replace(PI, name=name)

@@ -1,12 +1,16 @@
 """Why a job does not get on."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
 
-from example_children import launcher_pod, observed, worker
+from example_children import launcher, launcher_pod, observed, worker
+from example_jobs import PI, with_workers
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.observed import Observed
-from mpiop.controller.stalled import FailedWrite, ResourceExistsError, find_problem
+from mpiop.controller.stalled import FailedWrite, ResourceExistsError, find_problem, waits_in_vain
 from mpiop.kube.errors import StatusError, TransportError
 
 
@@ -31,6 +35,11 @@ class Case(NamedTuple):
     failed: tuple[FailedWrite, ...]
     reason: str | None
     message: str = ""
+
+
+def gave_up(message: str) -> dict[str, Any]:
+    """Return the status of the gate that left `message`."""
+    return {"name": "wait-for-workers", "state": {"terminated": {"exitCode": 0, "message": message}}}
 
 
 CASES = [
@@ -132,6 +141,58 @@ CASES = [
     ),
     Case("another exit code is the user's program", observed(worker(0, "Failed", containerStatuses=[terminated(1)])), (), None),
     Case(
+        "an sshd that ends while the launcher waits for it",
+        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod("Pending"),)),
+        (),
+        "NoSshd",
+        "container worker of worker pi-worker-0 ended (exit code 1) before mpirun could reach it: its log says why; "
+        "sshd needs a host key and may need another port",
+    ),
+    Case(
+        "a worker that fails while mpirun runs is the user's",
+        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod("Running"),)),
+        (),
+        None,
+    ),
+    Case(
+        "an evicted worker has an end of its own",
+        observed(worker(0, "Failed", reason="Evicted", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod("Pending"),)),
+        (),
+        None,
+    ),
+    Case(
+        "the gate gave up, and so did mpirun",
+        observed(launcher_pods=(launcher_pod("Failed", initContainerStatuses=[gave_up("2 workers have not answered")]),)),
+        (),
+        "NoSshd",
+        "2 workers have not answered: does sshd of their image listen on the port that ssh asks for?",
+    ),
+    Case(
+        "the gate gave up, and mpirun was restarted",
+        observed(
+            launcher_pods=(
+                launcher_pod(
+                    initContainerStatuses=[gave_up("w1: refused")],
+                    containerStatuses=[{"name": "launcher", "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}}],
+                ),
+            )
+        ),
+        (),
+        "NoSshd",
+    ),
+    Case(
+        "the gate gave up, and mpirun does better",
+        observed(launcher_pods=(launcher_pod(initContainerStatuses=[gave_up("w1: refused")]),)),
+        (),
+        None,
+    ),
+    Case(
+        "the gate is content",
+        observed(launcher_pods=(launcher_pod("Failed", initContainerStatuses=[gave_up("")]),)),
+        (),
+        None,
+    ),
+    Case(
         "the launcher's 127 is not about sshd",
         observed(launcher_pods=(launcher_pod("Failed", containerStatuses=[terminated(127)]),)),
         (),
@@ -146,3 +207,24 @@ def test_problem(case: Case) -> None:
     assert (problem.reason if problem else None) == case.reason
     if problem and case.message:
         assert problem.message == case.message
+
+
+PATIENT = replace(PI, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY)
+ENDED = (worker(0), worker(1, "Failed"))
+IN_VAIN = [
+    ("a worker has ended before the launcher was made", PATIENT, observed(*ENDED), True),
+    ("or while it is held", PATIENT, observed(*ENDED, launcher=launcher(suspend=True)), True),
+    ("a worker that has ended well is not Ready either", PATIENT, observed(worker(0), worker(1, "Succeeded")), True),
+    ("the launcher runs", PATIENT, observed(*ENDED, launcher=launcher()), False),
+    ("workers are yet to come", PATIENT, observed(worker(0), worker(1, "Pending")), False),
+    ("the worker is on its way out", PATIENT, observed(worker(0), worker(1, "Failed", metadata={"deletionTimestamp": "x"})), False),
+    ("the job is suspended", replace(PATIENT, run_policy=RunPolicy(suspend=True)), observed(*ENDED), False),
+    ("the launcher waits for nobody", PI, observed(*ENDED, launcher=launcher(suspend=True)), False),
+    ("the worker is not wanted any more", with_workers(PATIENT, 1), observed(*ENDED), False),
+]
+
+
+@pytest.mark.parametrize(("job", "look", "is_in_vain"), [row[1:] for row in IN_VAIN], ids=[row[0] for row in IN_VAIN])
+def test_a_launcher_waits_in_vain_when(job: MPIJob, look: Observed, *, is_in_vain: bool) -> None:
+    problem = waits_in_vain(job, look)
+    assert (problem is not None and problem.reason == "WorkerEnded") == is_in_vain

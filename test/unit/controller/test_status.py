@@ -64,7 +64,7 @@ CASES = [
     Case(
         "a launcher on its own",
         with_workers(PI, 0),
-        observed(launcher=launcher(), launcher_pods=(launcher_pod(),)),
+        observed(launcher=launcher(job=with_workers(PI, 0)), launcher_pods=(launcher_pod(),)),
         CREATED | {"Running": ("True", "MPIJobRunning")},
     ),
     Case(

@@ -8,8 +8,7 @@ import pytest
 
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
-from mpiop.controller.diff import ANNOTATION_SECRET_UID
-from mpiop.controller.names import ANNOTATION_WORKERS_READY
+from mpiop.controller.names import ANNOTATION_SECRET_UID, ANNOTATION_WORKERS_READY
 from mpiop.controller.sync import REFUSED_RETRY_SECONDS
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, controller_of, labels_of, uid_of
@@ -20,9 +19,9 @@ CHILDREN = [
     "create Secret default/pi-ssh",
     "create Service default/pi",
     "create ConfigMap default/pi-config",
-    "create Job default/pi-launcher",
     "create Pod default/pi-worker-0",
     "create Pod default/pi-worker-1",
+    "create Job default/pi-launcher",
 ]
 
 

@@ -1,15 +1,19 @@
 """The matrix itself: which cases the rows make of a life, and what the oracle sees in a trace."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from faults.case import Faultless
+from faults.lease_rows import THIEF, wrote_after_loss
 from faults.matrix import ROWS
 from faults.meaning import Target
-from faults.oracle import NOTHING_DIFFERS, Reference, miscounts, relapses
+from faults.oracle import NOTHING_DIFFERS, Reference, miscounts, relapses, resent, unguarded
 from faults.rows import Row
 from faults.suite import Choice, chosen, spread
+from faults.time_travel import went_back
 from faults.trace import Entry, Trace
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "faults.md"
@@ -52,7 +56,7 @@ def test_each_request_is_tried_once_though_three_lives_have_it() -> None:
 
 
 def test_one_case_is_found_again_by_its_name() -> None:
-    [case] = chosen(lives(), Choice(case="F13/succeed/create pods/pi-worker-0 #1/reset-after"))
+    [case] = chosen(lives(), Choice(names=frozenset({"F13/succeed/create pods/pi-worker-0 #1/reset-after"})))
     assert case.row == "F13"
 
 
@@ -79,6 +83,13 @@ def test_a_write_too_many_is_seen_and_a_refused_one_is_none() -> None:
     assert counted(trace_of("create pods/a", "create pods/a"), "create pods/a") == ["create pods/a: took effect 2 times instead of 1"]
 
 
+@pytest.mark.parametrize(("code", "was_sent", "is_wrong"), [(504, True, False), (0, True, False), (0, False, True), (409, True, True)])
+def test_a_write_may_have_taken_effect_when_the_server_did_not_say(code: int, *, was_sent: bool, is_wrong: bool) -> None:
+    trace = trace_of("create pods/a", code=code)
+    trace.entries[0].was_sent = was_sent
+    assert bool(counted(trace, "create pods/a")) is is_wrong
+
+
 def test_a_pod_that_is_deleted_twice_is_gone_once() -> None:
     trace = trace_of("delete pods/a", "delete pods/a")
     for entry in trace.entries:
@@ -95,6 +106,103 @@ def test_two_launchers_are_seen() -> None:
 
 def test_a_changed_secret_is_seen() -> None:
     assert any("SSH Secret was changed" in line for line in counted(trace_of("patch secrets/a")))
+
+
+@pytest.mark.parametrize(
+    ("request_", "asked", "is_wrong"),
+    [
+        ("delete pods/a", {"uid": "1"}, False),
+        ("delete pods/a", {}, True),
+        ("delete pods/a", {"resourceVersion": "7"}, True),
+        ("update leases/a", {"resourceVersion": "7"}, False),
+        ("update leases/a", {"uid": "1"}, True),
+        ("patch mpijobs.status/pi", {"uid": "1", "resourceVersion": "7"}, False),
+        ("patch mpijobs.status/pi", {"resourceVersion": "7"}, True),
+        ("patch mpijobs.status/pi", {"uid": "1"}, True),
+        ("patch pods/pi-launcher-pod", {"uid": "1"}, False),
+        ("patch pods/pi-launcher-pod", {}, True),
+        ("patch events", {}, False),
+        ("create pods/a", {}, False),
+    ],
+)
+def test_a_write_without_precondition_is_seen(request_: str, asked: dict[str, str], is_wrong: bool) -> None:  # noqa: FBT001 - a case
+    trace = trace_of(request_)
+    trace.entries[0].asked = asked
+    assert bool(list(unguarded(trace))) is is_wrong
+
+
+@pytest.mark.parametrize(
+    ("code", "delivered", "version", "is_wrong"),
+    [(409, True, "7", True), (409, True, "8", False), (409, False, "7", False), (200, True, "7", False), (0, True, "7", False)],
+    ids=["the same", "a newer one", "the refusal never came", "it was not refused", "the server was not asked"],
+)
+def test_what_is_sent_again_after_a_conflict_is_seen(code: int, version: str, *, delivered: bool, is_wrong: bool) -> None:
+    trace = trace_of("patch pods/a", "patch pods/a")
+    first, second = trace.entries
+    first.code, first.delivered, first.asked = code, delivered, {"uid": "1", "resourceVersion": "7"}
+    second.asked = {"uid": "1", "resourceVersion": version}
+    assert bool(list(resent(trace, [trace.since(0)]))) is is_wrong
+
+
+def test_a_new_process_does_not_know_what_was_refused_to_the_one_before() -> None:
+    trace = trace_of("patch pods/a", "patch pods/a")
+    for entry in trace.entries:
+        entry.code, entry.delivered, entry.asked = 409, True, {"uid": "1", "resourceVersion": "7"}
+    trace.entries[0].at, trace.entries[1].at = 1.0, 3.0
+    begun = -trace.since(0)
+    assert len(list(resent(trace, [begun]))) == 1
+    assert list(resent(trace, [begun, begun + 2])) == []
+
+
+def lease_entry(verb: str, at: float, holder: str) -> Entry:
+    target = Target.parse(f"{verb} leases/mpi-operator #1")
+    return Entry(at, target, code=200, delivered=True, delivered_at=at, answer={"holder": holder})
+
+
+@pytest.mark.parametrize(
+    ("entries", "end", "complaints"),
+    [
+        ([], 1.5, []),
+        ([Entry(1.1, Target.parse("patch pods/a #1"))], 1.5, []),
+        ([Entry(1.7, Target.parse("patch pods/a #1"))], 1.8, ["written after"]),
+        ([Entry(1.7, Target.parse("create events/Made #1"))], 1.8, ["written after"]),
+        ([Entry(2.1, Target.parse("patch pods/a #1"))], 1.5, []),
+        ([], 3.6, ["did not end"]),
+    ],
+    ids=["nothing written", "under way", "a write", "an Event", "a new process", "too slow to end"],
+)
+def test_what_is_written_after_the_lease_is_lost_is_seen(entries: list[Entry], end: float, complaints: list[str]) -> None:
+    trace = Trace()
+    stolen = Entry(0.9, Target.parse("create pods/b #1"), fault="lease-stolen")
+    trace.entries = [stolen, lease_entry("get", 1.0, THIEF), *entries]
+    replica = SimpleNamespace(ends=[end - trace.since(0)])
+    run: Any = SimpleNamespace(
+        proxy=SimpleNamespace(trace=trace), replicas=[replica], ground=SimpleNamespace(lease_seconds=2, patience=1.0)
+    )
+    found = wrote_after_loss(run)
+    assert len(found) == len(complaints)
+    assert all(phrase in line for phrase, line in zip(complaints, found, strict=True))
+
+
+def asking(request_: str, version: str, answered: str = "") -> Entry:
+    answer = {"resourceVersion": answered} if answered else {}
+    return Entry(1.0, Target.parse(f"{request_} pods #1"), code=200, delivered=True, asked={"resourceVersion": version}, answer=answer)
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_wrong"),
+    [
+        ([asking("list", "0", "5"), asking("watch", "5")], False),
+        ([asking("list", "0", "5"), asking("watch", "9"), asking("list", "9"), asking("list", "")], False),
+        ([asking("list", "0", "5"), asking("patch", "9"), asking("watch", "5")], True),
+        ([asking("list", "0", "5"), asking("list", "0")], True),
+    ],
+)
+def test_whoever_asks_for_less_than_it_has_seen_is_seen(entries: list[Entry], is_wrong: bool) -> None:  # noqa: FBT001 - a case
+    trace = Trace()
+    trace.entries = entries
+    run: Any = SimpleNamespace(proxy=SimpleNamespace(trace=trace), replicas=[SimpleNamespace(starts=[-trace.since(0)])])
+    assert bool(went_back(run)) is is_wrong
 
 
 def status(version: int, **conditions: str) -> Entry:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import orjson
 import pytest
@@ -15,10 +15,11 @@ from faults.plans import Faults
 from faults.proxy import Fault, Proxy, Upstream, fault_proxy
 from faults.request_faults import GARBLINGS, CutAfter, CutBefore, Delay, Do, Garble, Hang, Late, Refuse
 from faults.stream import EventFault
+from faults.time_travel import StaleServer
 from mpiop.kube.client import Client
 from mpiop.kube.config import ClientConfig
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.objects import Key, Object, WatchEvent
+from mpiop.kube.objects import Key, Object, ObjectList, WatchEvent
 from mpiop.kube.resources import MPIJOBS, PODS, Selection
 from mpiop.kube.tls import TLSConfig
 from mpiop.kube.transport import TransportOptions, connect
@@ -86,6 +87,15 @@ async def setting() -> AsyncIterator[Setting]:
         yield Setting(server, proxy, client)
 
 
+async def seen(is_seen: Callable[[], bool]) -> None:
+    """Wait until the proxy has seen what is waited for, at most five seconds."""
+    for _ in range(500):
+        if is_seen():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("not seen")
+
+
 def names(events: list[WatchEvent]) -> list[str]:
     return [event["object"]["metadata"].get("name", "") for event in events if event["type"] == "ADDED"]
 
@@ -100,6 +110,7 @@ def names(events: list[WatchEvent]) -> list[str]:
         ("POST /api/v1/namespaces/x/events HTTP/1.1", b'{"reason": "Made"}', "create events/Made #1"),
         ("PATCH /apis/kubeflow.org/v2beta1/namespaces/x/mpijobs/pi/status HTTP/1.1", b"{}", "patch mpijobs.status/pi #1"),
         ("DELETE /api/v1/namespaces/x/pods/a HTTP/1.1", b"{}", "delete pods/a #1"),
+        ("PATCH /api/v1/namespaces/x/pods/pi-launcher-x7k2p HTTP/1.1", b"{}", "patch pods/pi-launcher-pod #1"),
     ],
 )
 def test_a_request_is_called_by_what_it_means(line: str, body: bytes, text: str) -> None:
@@ -252,6 +263,55 @@ async def test_it_edits_bookmarks(setting: Setting, how: str, annotations: list[
     setting.proxy.plan = Faults(verbs=frozenset({"bookmark"}), events=EditBookmark(how), times=99)
     events, _ = await setting.watch()
     assert [event["object"]["metadata"].get("annotations", {}) for event in events if event["type"] == "BOOKMARK"] == annotations
+
+
+async def test_it_cuts_open_watches_whether_anything_comes_or_not(setting: Setting) -> None:
+    setting.inject(Target(Meaning("event", "pods"), 2), events=Silence())
+    watching = asyncio.create_task(setting.watch())
+    await seen(lambda: any(entry.fault for entry in setting.proxy.trace.entries))
+    setting.proxy.cut_streams({"jobs"})
+    assert not watching.done()
+    setting.proxy.cut_streams({"pods"})
+    async with asyncio.timeout(0.5):  # before its own patience ends
+        events, error = await watching
+    assert names(events) == ["a"]
+    assert isinstance(error, TransportError)
+
+
+async def test_what_a_request_names_is_noted(setting: Setting) -> None:
+    body = {"metadata": {"uid": "1", "resourceVersion": "7"}, "spec": {}}
+    await setting.client.patch(PODS, Key("x", "a"), body)
+    await setting.client.delete(PODS, Key("x", "a"), uid="1")
+    await setting.client.list_page(Selection(PODS), resource_version="5")
+    assert [entry.asked for entry in setting.proxy.trace.entries] == [
+        {"uid": "1", "resourceVersion": "7"},
+        {"uid": "1"},
+        {"resourceVersion": "5"},
+    ]
+    assert setting.proxy.trace.entries[-1].answer == {"resourceVersion": "1"}
+
+
+STALE_PAGE: ObjectList = {"metadata": {"resourceVersion": "5"}, "items": [POD]}
+
+
+async def test_a_server_that_is_behind_lists_what_it_has(setting: Setting) -> None:
+    setting.proxy.plan = Faults(resources=frozenset({"pods"}), requests=StaleServer(expires=False, lists={"pods": STALE_PAGE}), times=9)
+    pages = [await setting.client.list_page(Selection(PODS), resource_version=version) for version in ("0", "5", "")]
+    assert [len(page["items"]) for page in pages] == [1, 1, 0], "the newest comes from etcd"
+    with pytest.raises(StatusError) as caught:
+        await setting.client.list_page(Selection(PODS), resource_version="6")
+    assert caught.value.is_too_large_resource_version
+
+
+async def test_a_watch_at_a_server_that_is_behind_waits_until_it_is_not(setting: Setting) -> None:
+    stale = StaleServer(expires=False, lists={"pods": STALE_PAGE})
+    setting.proxy.plan = Faults(resources=frozenset({"pods"}), requests=stale, times=9)
+    watching = asyncio.create_task(setting.watch())
+    await seen(lambda: bool(setting.proxy.trace.entries))
+    stale.has_caught_up.set()
+    events, error = await watching
+    assert events == []
+    assert isinstance(error, TransportError)
 
 
 async def test_statuses_are_kept_in_the_order_of_their_versions(setting: Setting) -> None:

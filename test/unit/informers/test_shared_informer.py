@@ -26,6 +26,7 @@ from fakes.scripted_server import (
 )
 from mpiop.informers import InformerSettings, MutationError, Notification, SharedInformer
 from mpiop.informers.listener import Listener
+from mpiop.informers.mutation import MutationDetector
 from mpiop.kube.errors import TransportError
 from mpiop.kube.objects import Key, Object
 from virtual_time import VirtualTimeLoop, settle, turns_until
@@ -63,6 +64,12 @@ def informer_of(lists: list[ListReply], watches: list[StreamReply] | None = None
 async def running(informer: SharedInformer) -> AsyncIterator[asyncio.Task[object]]:
     async with background(asyncio.create_task(informer.run())) as task:
         yield task
+
+
+def live_timers(of: str = "") -> list[asyncio.TimerHandle]:
+    """Return the timers that are still to come, of the function `of`."""
+    scheduled: list[asyncio.TimerHandle] = vars(asyncio.get_running_loop())["_scheduled"]
+    return [timer for timer in scheduled if not timer.cancelled() and of in repr(timer)]
 
 
 def busy_handler(seconds: float, heard: list[str]) -> Callable[[Notification], None]:
@@ -266,11 +273,13 @@ async def test_I34_a_late_handler_is_resynced_and_a_removed_one_is_not() -> None
     heard = Heard()
     async with running(informer):
         await asyncio.sleep(10)
-        registration = informer.add_handler(heard, resync_seconds=60)
-        await asyncio.sleep(61)
+        registration = informer.add_handler(heard, resync_seconds=1)
+        await asyncio.sleep(1.5)
         assert heard.lines() == ["a ->1 initial", "a 1>1"]
         registration.remove()
-        await asyncio.sleep(600)
+        assert informer.backlog == 0
+        await asyncio.sleep(5)
+        assert live_timers("SharedInformer._resync") == []
     assert len(heard.lines()) == 2
 
 
@@ -329,8 +338,7 @@ async def test_I37_runs_once_refuses_handlers_afterwards_and_leaves_no_task() ->
         await informer.run()
     await asyncio.sleep(600)
     assert asyncio.all_tasks() == before
-    scheduled: list[asyncio.TimerHandle] = vars(asyncio.get_running_loop())["_scheduled"]
-    assert [timer for timer in scheduled if not timer.cancelled()] == []
+    assert live_timers() == []
     assert heard.lines() == ["a ->1 initial"]
     registration.remove()
     assert informer.has_synced
@@ -380,7 +388,35 @@ async def test_I38_undetected_by_default() -> None:
     informer = informer_of([page(pod("a", 1), version=10)])
     async with running(informer):
         await informer.wait_for_sync()
+        stored = informer.store.get(Key("ns", "a"))
+        assert stored is not None
+        stored["metadata"]["labels"] = {"changed": "in place"}
         informer.verify_unchanged()
+
+
+def test_I38_what_has_left_the_store_may_be_changed() -> None:
+    detector, obj = MutationDetector(), pod("a", 1)
+    detector.observe(Notification(None, obj))
+    detector.observe(Notification(obj, None))
+    obj["metadata"]["labels"] = {"changed": "afterwards"}
+    detector.verify()
+
+
+async def test_I33_a_closed_handler_takes_nothing_more() -> None:
+    heard = Heard()
+    listener = Listener(heard, 0.0, lambda _listener: None)
+    listener.push([Notification(None, pod("a", 1))])
+    listener.close()
+    listener.push([Notification(None, pod("b", 2))])
+    await settle()
+    assert (heard.lines(), listener.backlog) == ([], 0)
+
+
+async def test_I36_a_quick_handler_gets_through_its_backlog_in_one_turn() -> None:
+    heard = Heard()
+    Listener(heard, 0.0, lambda _listener: None).push([Notification(None, pod(f"p{number}", 1)) for number in range(100)])
+    assert await turns_until(lambda: bool(heard.notifications)) == 1
+    assert len(heard.notifications) == 100
 
 
 async def test_I38_what_the_client_gave_is_not_changed() -> None:

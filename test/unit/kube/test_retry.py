@@ -8,7 +8,7 @@ from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.request import METHODS, Request
 from mpiop.kube.resources import PODS
-from mpiop.kube.retry import ResetError, Throttle, TokenBucket, retry_delay_seconds
+from mpiop.kube.retry import ResetError, Throttle, retry_delay_seconds
 
 VERBS = sorted(METHODS)
 READS = {"get", "list", "watch", "discover"}
@@ -55,13 +55,6 @@ def test_T3_ten_times_are_enough() -> None:
 
 def test_a_version_from_the_future_is_for_the_reflector_to_handle() -> None:
     assert retry_delay_seconds(request("list"), refusal(504, 1, "Too large resource version: 9, current: 8"), 0) is None
-
-
-def test_tokens_come_back_at_their_rate_up_to_the_burst() -> None:
-    bucket = TokenBucket(qps=2, burst=2)
-    assert [bucket.reserve(0.0) for _ in range(4)] == [0, 0, 0.5, 1.0]
-    assert bucket.reserve(1.5) == 0
-    assert [bucket.reserve(1000.0) for _ in range(3)] == [0, 0, 0.5]
 
 
 async def test_the_rate_is_bound_when_asked_for() -> None:

@@ -1,13 +1,15 @@
 """The Job that runs the launcher."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import implementations, names
-from mpiop.controller.builders import BuildOptions, wait_for_workers
+from mpiop.controller.builders import BuildOptions, ssh_agent, wait_for_workers
 from mpiop.controller.builders import pod_template as pt
 from mpiop.controller.implementations import CONFIG_MOUNT_PATH, DISCOVER_HOSTS, HOSTFILE
+from mpiop.controller.revision import launcher_revision, start_revision
 from mpiop.kube.objects import Object
 
 CONFIG_VOLUME: Final = "mpi-job-config"
@@ -21,18 +23,14 @@ def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> 
         options: For cluster domain and scheduler.
         suspend: Whether the Job must not make its pod yet.
     """
-    policy = job.run_policy
-    limits = {
-        "ttlSecondsAfterFinished": policy.ttl_seconds_after_finished,
-        "activeDeadlineSeconds": policy.active_deadline_seconds,
-        "backoffLimit": policy.backoff_limit,
-    }
+    metadata = names.child_metadata(job, names.launcher_name(job))
+    metadata["annotations"] = dict(revisions(job))
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": names.child_metadata(job, names.launcher_name(job)),
+        "metadata": metadata,
         "spec": {
-            **{name: value for name, value in limits.items() if value is not None},
+            **{name: value for name, value in limits(job).items() if value is not None},
             # One launcher at a time: another only when the one before has ended, not when it begins to.
             "podReplacementPolicy": "Failed",
             "suspend": suspend,
@@ -41,13 +39,29 @@ def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> 
     }
 
 
+def limits(job: MPIJob) -> Mapping[str, int | None]:
+    """Return what of the run policy is passed on to the launcher Job; None leaves a field to the API server."""
+    policy = job.run_policy
+    return {
+        "ttlSecondsAfterFinished": policy.ttl_seconds_after_finished,
+        "activeDeadlineSeconds": policy.active_deadline_seconds,
+        "backoffLimit": policy.backoff_limit,
+    }
+
+
+def revisions(job: MPIJob) -> Mapping[str, str]:
+    """Return the annotations of the launcher Job that say from which MPIJob it starts."""
+    return {names.ANNOTATION_LAUNCHER_REVISION: launcher_revision(job), names.ANNOTATION_START_REVISION: start_revision(job)}
+
+
 def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     """Return the pod template of the launcher Job."""
     template = pt.copied_template(job.launcher)
     pt.apply_identity(template, job, names.launcher_name(job), names.pod_labels(job, c.ROLE_LAUNCHER))
     template["spec"]["restartPolicy"] = job.launcher.restart_policy
     container = pt.first_container(template)
-    pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **implementations.launcher_environment(job)})
+    variables = {**implementations.launcher_environment(job), **ssh_agent.agent_environment(job)}
+    pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **variables})
     if not job.run_launcher_as_worker:
         pt.override_environment(container, pt.NO_GPU)
     pt.apply_ssh_keys(template, job)
@@ -58,14 +72,17 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
 
 
 def _apply_config(template: pt.Template, job: MPIJob) -> None:
-    """Mount hostfile, discover_hosts.sh and, where the MPI library wants it, ssh_config at `/etc/mpi`."""
+    """Mount hostfile, discover_hosts.sh and, where they are wanted, ssh and ssh_config at `/etc/mpi`."""
     files = [
         {"key": HOSTFILE, "path": HOSTFILE, "mode": 0o444},
         {"key": DISCOVER_HOSTS, "path": DISCOVER_HOSTS, "mode": 0o555},
     ]
     sources: list[dict[str, Any]] = [{"configMap": {"name": names.config_map_name(job), "items": files}}]
+    shown = ssh_agent.agent_items(template, job, is_launcher=True)
     if text := implementations.implementation_of(job).ssh_config:
         template["metadata"]["annotations"].setdefault(names.ANNOTATION_SSH_CONFIG, text)
-        sources.append({"downwardAPI": {"items": [pt.ssh_config_item(implementations.SSH_CONFIG)]}})
+        shown.append(pt.ssh_config_item(implementations.SSH_CONFIG))
+    if shown:
+        sources.append({"downwardAPI": {"items": shown}})
     pt.add_volume(template["spec"], {"name": CONFIG_VOLUME, "projected": {"sources": sources}})
     pt.add_mount(pt.first_container(template), {"name": CONFIG_VOLUME, "mountPath": CONFIG_MOUNT_PATH})

@@ -4,13 +4,13 @@ The functions that return None change the fresh copy that `copied_template` made
 """
 
 from collections.abc import Mapping, Sequence
-from posixpath import normpath
+from posixpath import commonpath, normpath
 from typing import Any, Final, cast
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller import names
-from mpiop.controller.builders import BuildOptions
+from mpiop.controller.builders import NATIVE_GANG, VOLCANO, BuildOptions
 
 Template = dict[str, Any]
 """`corev1.PodTemplateSpec` with metadata.labels, metadata.annotations and spec.containers present."""
@@ -21,8 +21,6 @@ ROLE_VARIABLE: Final = "K_MPI_JOB_ROLE"
 NO_GPU: Final[Mapping[str, str]] = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 """Keeps the NVIDIA runtime from handing the node's devices to a container that asked for none, whatever its image says."""
 
-_VOLCANO: Final = "volcano"
-_NATIVE_GANG: Final = "kubernetes"
 _ROOT_ONLY: Final = 0o600
 
 
@@ -56,12 +54,15 @@ def apply_identity(template: Template, job: MPIJob, hostname: str, labels: Mappi
 def apply_gang(template: Template, job: MPIJob, options: BuildOptions) -> None:
     """Mark the pod as one of its PodGroup and name the scheduler, when gang scheduling is on.
 
-    Kubernetes' own gangs need neither; their place is `pod_group`.
+    Kubernetes' own gangs are placed by whichever scheduler the template names, or by the default one.
     """
-    if options.gang_scheduler in {"", _NATIVE_GANG}:
+    if not options.gang_scheduler:
+        return
+    if options.gang_scheduler == NATIVE_GANG:
+        template["spec"]["schedulingGroup"] = {"podGroupName": names.pod_group_name(job)}
         return
     template["spec"]["schedulerName"] = options.gang_scheduler
-    if options.gang_scheduler == _VOLCANO:
+    if options.gang_scheduler == VOLCANO:
         template["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = names.pod_group_name(job)
     else:
         template["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = names.pod_group_name(job)
@@ -130,6 +131,11 @@ def add_mount(container: dict[str, Any], mount: dict[str, Any]) -> None:
 def mount_paths(container: Mapping[str, Any]) -> list[str]:
     """Return where the container mounts its volumes: absolute, normalised paths."""
     return [_absolute(mount.get("mountPath", "")) for mount in container.get("volumeMounts") or ()]
+
+
+def overlaps(container: Mapping[str, Any], path: str) -> bool:
+    """Tell whether the container mounts something at, above or below the absolute `path`."""
+    return any(commonpath([mounted, path]) in {mounted, path} for mounted in mount_paths(container))
 
 
 def ssh_config_item(path: str) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
+from mpiop.controller.implementations import implementation_of
 from mpiop.kube.objects import Object
 
 
 def build_service(job: MPIJob) -> Object:
-    """Return the Service that gives every Ready pod of `job` a DNS name; with the launcher as a worker, unready ones too.
+    """Return the Service that gives every Ready pod of `job` a DNS name, and unready ones too where the launcher must be found at once.
 
-    (Such a launcher is unready while it waits, and has to find itself in its hostfile.)
+    The launcher is unready while it waits, and for a moment after. As a worker it has to find itself in its hostfile then, and daemons of
+    Hydra ask for it as soon as they run: a name that is asked for too early is refused for up to 30 s.
     """
     return {
         "apiVersion": "v1",
@@ -17,6 +19,6 @@ def build_service(job: MPIJob) -> Object:
         "spec": {
             "clusterIP": "None",
             "selector": names.selector(job),
-            "publishNotReadyAddresses": job.run_launcher_as_worker,
+            "publishNotReadyAddresses": job.run_launcher_as_worker or implementation_of(job).calls_back,
         },
     }

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mpiop.api.types import MPIJob
-from mpiop.controller import names
+from mpiop.controller import names, pods
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders import pod_template as pt
 from mpiop.controller.implementations import HOSTFILE_PATH
-from mpiop.kube.objects import annotations_of
+from mpiop.kube.objects import Object, annotations_of
 
 CONTAINER: Final = "wait-for-workers"
 VOLUME: Final = "mpi-job-gate"
@@ -20,13 +20,14 @@ _PATIENCE_SECONDS: Final = 120
 """How long no further host may answer, once all are Ready, before mpirun has its try; a name server remembers a refusal for 30 s."""
 _UNASKED_SECONDS: Final = 300
 """How long to wait for the operator's word before looking without it (it may be down, or replaced by one that knows no gate)."""
+_MESSAGE_PATH: Final = "/dev/termination-log"
 _RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COPIED: Final = ("image", "imagePullPolicy", "env", "envFrom", "securityContext", "volumeMounts")
 
 # For dash, busybox and bash, without a writable file. The kubelet expands $(NAME) and $$ in arguments: neither may occur here.
 SCRIPT: Final = r"""
 set -fu
-self=$1 hostfile=$2 gate=$3 patience=$4 unasked=$5
+self=$1 hostfile=$2 gate=$3 patience=$4 unasked=$5 last_words=$6
 newline='
 '
 return=$(printf '\r')
@@ -147,7 +148,10 @@ while :; do
     [ "$missing" = "$before" ] || progress=$now
     if [ $((now - progress)) -ge "$patience" ]; then
         count $missing
+        for host in $missing; do break; done
+        ! probe "$host" 0 || continue
         say "$number hosts have not answered for $patience s; leaving the rest to mpirun:$missing"
+        { echo "$number workers have not answered for $patience s. ${host%%.*}: ${error##*"$newline"}" >"$last_words"; } 2>/dev/null
         exit 0
     fi
     pause "$step"
@@ -169,6 +173,12 @@ def wants_gate(job: MPIJob) -> bool:
     """Tell whether the launcher of `job` waits for its workers: not without workers, nor when the user opted out."""
     choice = annotations_of(job.raw).get(names.ANNOTATION_WAIT_FOR_WORKERS, "true")
     return job.worker_replicas > 0 and choice.strip().lower() != "false"
+
+
+def last_words(pod: Object) -> str:
+    """Return why the gate of a launcher pod gave up; "" while it waits, and when all answered."""
+    gate = next((status for status in pods.container_statuses(pod) if status.get("name") == CONTAINER), dict[str, Any]())
+    return (pods.terminated(gate).get("message") or "").strip()
 
 
 def apply_gate(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:
@@ -196,7 +206,7 @@ def _gate(launcher: dict[str, Any], own_host: str) -> dict[str, Any]:
         "name": CONTAINER,
         **copied,
         "command": ["/bin/sh", "-c", SCRIPT],
-        "args": [CONTAINER, own_host, HOSTFILE_PATH, f"{MOUNT_PATH}/{_FILE}", str(_PATIENCE_SECONDS), str(_UNASKED_SECONDS)],
+        "args": [CONTAINER, own_host, HOSTFILE_PATH, f"{MOUNT_PATH}/{_FILE}", str(_PATIENCE_SECONDS), str(_UNASKED_SECONDS), _MESSAGE_PATH],
     }
     if resources := _resources(pt.section(launcher, "resources")):
         container["resources"] = resources

@@ -1,12 +1,11 @@
 """The worker pods."""
 
-from posixpath import commonpath
 from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import implementations, names
-from mpiop.controller.builders import BuildOptions
+from mpiop.controller.builders import BuildOptions, ssh_agent
 from mpiop.controller.builders import pod_template as pt
 from mpiop.controller.implementations import CONFIG_MOUNT_PATH
 from mpiop.kube.objects import Object
@@ -38,7 +37,7 @@ def build_worker_pod(job: MPIJob, index: int, options: BuildOptions) -> Object:
         container["args"] = ["-De"]
     pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_WORKER})
     pt.apply_ssh_keys(template, job)
-    _apply_ssh_config(template, job)
+    _apply_config(template, job)
     pt.apply_gang(template, job, options)
     metadata = names.child_metadata(job, names.worker_name(job, index), template["metadata"]["labels"])
     metadata["annotations"] = template["metadata"]["annotations"]
@@ -52,17 +51,19 @@ def _apply_searches(template: pt.Template, job: MPIJob, options: BuildOptions) -
     template["spec"]["dnsConfig"] = {**config, "searches": [*(config.get("searches") or ()), domain]}
 
 
-def _apply_ssh_config(template: pt.Template, job: MPIJob) -> None:
-    """Mount `/etc/mpi/ssh_config`, which daemons of Open MPI 5 need to start those below them (docs/adr/0005).
+def _apply_config(template: pt.Template, job: MPIJob) -> None:
+    """Mount at `/etc/mpi` what a daemon needs to start those below it (docs/adr/0005, 0009).
 
     Left out where it would cover, or be covered by, a mount of the user's.
     """
-    text = implementations.implementation_of(job).ssh_config
     container = pt.first_container(template)
-    overlaps = any(commonpath([path, CONFIG_MOUNT_PATH]) in {path, CONFIG_MOUNT_PATH} for path in pt.mount_paths(container))
-    if not text or overlaps:
+    if pt.overlaps(container, CONFIG_MOUNT_PATH):
         return
-    template["metadata"]["annotations"].setdefault(names.ANNOTATION_SSH_CONFIG, text)
-    items = [pt.ssh_config_item(implementations.SSH_CONFIG)]
+    items = ssh_agent.agent_items(template, job, is_launcher=False)
+    if text := implementations.implementation_of(job).ssh_config:
+        template["metadata"]["annotations"].setdefault(names.ANNOTATION_SSH_CONFIG, text)
+        items.append(pt.ssh_config_item(implementations.SSH_CONFIG))
+    if not items:
+        return
     pt.add_volume(template["spec"], {"name": SSH_CONFIG_VOLUME, "downwardAPI": {"items": items}})
     pt.add_mount(container, {"name": SSH_CONFIG_VOLUME, "mountPath": CONFIG_MOUNT_PATH})

@@ -5,102 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 
-from example_jobs import PI, with_launcher, with_workers
+from example_jobs import PI, container, template, with_launcher, with_workers
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.launcher_job import build_launcher_job, build_launcher_template
 from mpiop.controller.builders.pod_template import has_template_restart_policy
 
-LAUNCHER = """
-apiVersion: batch/v1
-kind: Job
-metadata:
-  name: pi-launcher
-  namespace: default
-  labels:
-    app: pi
-    training.kubeflow.org/operator-name: mpi-operator
-    training.kubeflow.org/job-name: pi
-  ownerReferences:
-  - apiVersion: kubeflow.org/v2beta1
-    kind: MPIJob
-    name: pi
-    uid: 1b671a64-40d5-491e-99b0-da01ff1f3341
-    controller: true
-    blockOwnerDeletion: true
-spec:
-  podReplacementPolicy: Failed
-  suspend: false
-  template:
-    metadata:
-      labels:
-        training.kubeflow.org/operator-name: mpi-operator
-        training.kubeflow.org/job-name: pi
-        training.kubeflow.org/job-role: launcher
-        mpi_job_name: pi
-        mpi_role_type: launcher
-      annotations:
-        mpiop.kubeflow.org/ssh-config: |
-          ConnectionAttempts 10
-          Include ~/.ssh/config /etc/ssh/ssh_config
-    spec:
-      hostname: pi-launcher
-      subdomain: pi
-      restartPolicy: OnFailure
-      containers:
-      - name: launcher
-        image: example.com/pi
-        command: [mpirun, /pi]
-        env:
-        - {name: K_MPI_JOB_ROLE, value: launcher}
-        - {name: OMPI_MCA_orte_keep_fqdn_hostnames, value: "true"}
-        - {name: OMPI_MCA_orte_default_hostfile, value: /etc/mpi/hostfile}
-        - {name: OMPI_MCA_plm_rsh_args, value: -o ConnectionAttempts=10}
-        - {name: OMPI_MCA_orte_set_default_slots, value: "1"}
-        - {name: PRTE_MCA_prte_keep_fqdn_hostnames, value: "true"}
-        - {name: PRTE_MCA_prte_default_hostfile, value: /etc/mpi/hostfile}
-        - {name: PRTE_MCA_plm_ssh_args, value: -F /etc/mpi/ssh_config}
-        - {name: PRTE_MCA_prte_set_default_slots, value: "1"}
-        - {name: NVIDIA_VISIBLE_DEVICES, value: ""}
-        - {name: NVIDIA_DRIVER_CAPABILITIES, value: ""}
-        volumeMounts:
-        - {name: ssh-auth, mountPath: /root/.ssh}
-        - {name: mpi-job-config, mountPath: /etc/mpi}
-      volumes:
-      - name: ssh-auth
-        secret:
-          secretName: pi-ssh
-          defaultMode: 0600
-          items:
-          - {key: ssh-privatekey, path: id_rsa}
-          - {key: ssh-publickey, path: id_rsa.pub}
-          - {key: ssh-publickey, path: authorized_keys}
-      - name: mpi-job-config
-        projected:
-          sources:
-          - configMap:
-              name: pi-config
-              items:
-              - {key: hostfile, path: hostfile, mode: 0444}
-              - {key: discover_hosts.sh, path: discover_hosts.sh, mode: 0555}
-          - downwardAPI:
-              items:
-              - path: ssh_config
-                mode: 0444
-                fieldRef:
-                  fieldPath: metadata.annotations['mpiop.kubeflow.org/ssh-config']
-"""
 LONE = with_workers(PI, 0)
-
-
-def container(**fields: object) -> dict[str, Any]:
-    return {"name": "launcher", "image": "example.com/pi", **fields}
-
-
-def template(*containers: dict[str, Any], metadata: dict[str, Any] | None = None, **spec: object) -> dict[str, Any]:
-    return {"metadata": metadata, "spec": {"containers": list(containers) or [container()], **spec}}
 
 
 def pod_of(job: MPIJob, options: BuildOptions = BuildOptions()) -> dict[str, Any]:  # noqa: B008 - frozen
@@ -109,10 +21,6 @@ def pod_of(job: MPIJob, options: BuildOptions = BuildOptions()) -> dict[str, Any
 
 def environment(job: MPIJob) -> list[tuple[str, Any]]:
     return [(variable["name"], variable.get("value")) for variable in pod_of(job)["spec"]["containers"][0]["env"]]
-
-
-def test_a_launcher_word_by_word() -> None:
-    assert build_launcher_job(LONE, BuildOptions(), suspend=False) == yaml.safe_load(LAUNCHER)
 
 
 def test_a_suspended_launcher() -> None:

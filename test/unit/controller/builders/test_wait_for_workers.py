@@ -19,7 +19,14 @@ envFrom:
 - configMapRef: {name: settings}
 securityContext: {runAsUser: 1000}
 command: [/bin/sh, -c, SCRIPT]
-args: [wait-for-workers, pi-launcher.pi.default.svc.example.com, /etc/mpi/hostfile, /etc/mpi-gate/workers-ready, "120", "300"]
+args:
+- wait-for-workers
+- pi-launcher.pi.default.svc.example.com
+- /etc/mpi/hostfile
+- /etc/mpi-gate/workers-ready
+- "120"
+- "300"
+- /dev/termination-log
 resources:
   requests: {cpu: "1", memory: 1Gi, ephemeral-storage: 2Gi}
   limits: {memory: 2Gi}

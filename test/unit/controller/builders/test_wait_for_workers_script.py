@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from mpiop.controller.builders.wait_for_workers import SCRIPT
 
 SHELLS = {"dash": ["dash"], "bash": ["bash"], "busybox": ["busybox", "sh"]}
+HERE = [name for name in SHELLS if shutil.which(name)]
 
 # Answers the n-th try by line n of $STATE/HOST (`<exit code> <text on stderr>`), by a line `always <text>` every time from there on,
 # and lets everybody in after the last line.
@@ -48,6 +50,7 @@ class Gate:
     path: Path
     shell: list[str]
     environment: dict[str, str] = field(default_factory=dict)
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         (self.path / "bin").mkdir()
@@ -55,7 +58,7 @@ class Gate:
         self.says_ready("2")
         (self.path / "bin" / "sh").symlink_to(shutil.which("sh") or "")
         self.program("ssh", FAKE_SSH)
-        self.program("sleep", f"#!/bin/sh\nexec {SLEEP} 0.02\n")
+        self.program("sleep", f'#!/bin/sh\necho >>"$STATE/pauses"\nexec {SLEEP} 0.02\n')
 
     def program(self, name: str, text: str) -> None:
         (self.path / "bin" / name).write_text(text)
@@ -73,14 +76,24 @@ class Gate:
 
     def start(self, *, patience: int = 30, unasked: int = 30) -> subprocess.Popen[str]:
         files = [str(self.path / "hostfile"), str(self.path / "workers-ready")]
-        arguments = ["wait-for-workers", "pi-launcher.pi.default.svc", *files, str(patience), str(unasked)]
-        return subprocess.Popen(
+        arguments = ["wait-for-workers", "pi-launcher.pi.default.svc", *files, str(patience), str(unasked), str(self.path / "last-words")]
+        process = subprocess.Popen(
             [shutil.which(self.shell[0]) or "", *self.shell[1:], "-c", SCRIPT, *arguments],
             env={"PATH": str(self.path / "bin"), "STATE": str(self.path), **self.environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,
         )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """End what a failed test left, with its children."""
+        for process in self.started:
+            with process:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
 
     def run(self, *, patience: int = 30, unasked: int = 30) -> list[str]:
         """Return the lines that the script printed before it ended well."""
@@ -90,16 +103,23 @@ class Gate:
         return [line.removeprefix("wait-for-workers: ") for line in output.splitlines()]
 
     def calls(self) -> list[str]:
-        calls = self.path / "calls"
-        return calls.read_text().splitlines() if calls.exists() else []
+        return self._lines("calls")
+
+    def look_around(self) -> None:
+        """Wait until the script has been through its loop some more times."""
+        before = len(self._lines("pauses"))
+        eventually(lambda: len(self._lines("pauses")) > before + 5)
+
+    def _lines(self, name: str) -> list[str]:
+        file = self.path / name
+        return file.read_text().splitlines() if file.exists() else []
 
 
-@pytest.fixture(params=SHELLS)
-def gate(request: pytest.FixtureRequest, tmp_path: Path) -> Gate:
-    shell = SHELLS[request.param]
-    if not shutil.which(shell[0]):
-        pytest.skip(f"no {shell[0]} here: apt-get install {shell[0]}")
-    return Gate(tmp_path, shell)
+@pytest.fixture(params=HERE)
+def gate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gate]:
+    gate = Gate(tmp_path, SHELLS[request.param])
+    yield gate
+    gate.end()
 
 
 def eventually(is_so: object, seconds: float = 10) -> None:
@@ -108,6 +128,11 @@ def eventually(is_so: object, seconds: float = 10) -> None:
     while not is_so():
         assert time.monotonic() < deadline, f"not so after {seconds} s"
         time.sleep(0.02)
+
+
+def test_every_shell_that_images_have_is_here_to_be_tried() -> None:
+    if missing := " ".join(name for name in SHELLS if name not in HERE):
+        pytest.skip(f"the gate was not tried in every shell; to do so: apt-get install {missing}")
 
 
 def test_hosts_that_answer_at_once_cost_one_line_and_one_probe_each(gate: Gate) -> None:
@@ -192,7 +217,7 @@ def test_no_name_is_asked_for_before_the_operator_says_ready(gate: Gate) -> None
     process = gate.start()
     assert process.stdout is not None
     assert process.stdout.readline() == "wait-for-workers: waiting until the operator has seen every worker Ready\n"
-    time.sleep(0.3)
+    gate.look_around()
     assert gate.calls() == []
     gate.says_ready("1")
     output, _ = process.communicate(timeout=10)
@@ -225,7 +250,7 @@ def test_without_a_word_of_the_operator_one_host_missing_keeps_the_gate_closed(g
     gate.says_ready("")
     process = gate.start(unasked=0, patience=0)
     eventually(lambda: len(gate.calls()) == 16)
-    time.sleep(0.2)
+    gate.look_around()
     assert process.poll() is None
     assert len(gate.calls()) == 16, "after a batch without an answer, the others are not asked for"
     process.terminate()
@@ -236,6 +261,15 @@ def test_hosts_that_never_answer_are_left_to_mpirun(gate: Gate) -> None:
     gate.hosts({"w0": [], "w1": [f"always {REFUSED}"]})
     said = gate.run(patience=1)
     assert said[-1] == "1 hosts have not answered for 1 s; leaving the rest to mpirun: w1"
+    told = (gate.path / "last-words").read_text()
+    assert told.startswith("1 workers have not answered for 1 s. w1: ")
+    assert told.endswith("ssh: connect to host w port 22: Connection refused\n"), "ssh's last line, without its carriage return"
+
+
+def test_last_words_that_cannot_be_written_stop_nothing(gate: Gate) -> None:
+    gate.hosts({"w0": [f"always {REFUSED}"]})
+    (gate.path / "last-words").mkdir()
+    assert gate.run(patience=1)[-1].startswith("1 hosts have not answered")
 
 
 def test_hosts_added_meanwhile_are_waited_for_and_removed_ones_forgotten(gate: Gate) -> None:

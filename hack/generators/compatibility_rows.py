@@ -1,0 +1,221 @@
+"""What users of the Go operator (release 0.8.2) rely on, one row each, with how it is here and the tests that show it.
+
+A test is `<path below test/>::<name>`; one that does not exist is an error of `hack/generate`.
+"""
+
+from typing import Final, NamedTuple
+
+# ruff: noqa: E501 - a table: a row is a line
+
+
+class Row(NamedTuple):
+    """One behaviour.
+
+    Attributes:
+        what: The behaviour, as a user sees it.
+        verdict: One of `SAME`, `BETTER`, `ABSENT`.
+        how: What differs, or why it is not there; "" for what is the same.
+    """
+
+    what: str
+    verdict: str
+    how: str
+    tests: tuple[str, ...]
+
+
+SAME: Final = "same"
+BETTER: Final = "better"
+ABSENT: Final = "not there"
+
+_PARSE = "unit/api/test_parse.py::"
+_ADMISSION = "e2e/test_admission.py::"
+_MANIFESTS = "unit/test_manifests.py::"
+_STATUS = "unit/controller/test_status.py::"
+_CONDITIONS = "unit/controller/test_conditions.py::"
+_SYNC = "unit/controller/test_sync.py::"
+_SUSPEND = "unit/controller/test_suspend.py::"
+_CLEANUP = "unit/controller/test_cleanup.py::"
+_PHASES = "unit/controller/test_phases.py::"
+_SECRETS = "unit/controller/test_ssh_secrets.py::"
+_FAULT = "unit/test_known_faults.py::test_fault_"
+_LAUNCHER = "unit/controller/builders/test_launcher_job.py::"
+_WORKER = "unit/controller/builders/test_worker_pod.py::"
+_HOSTS = "unit/controller/builders/test_hostfile.py::"
+_GROUP = "unit/controller/builders/test_pod_group.py::"
+_NATIVE = "unit/controller/builders/test_pod_group_native.py::"
+_GANG = "unit/controller/test_gang.py::"
+_WORDS = "unit/controller/builders/test_word_by_word.py::test_a_child_word_by_word"
+_PI = "e2e/test_pi.py::"
+_FLAGS = "unit/cli/test_flags.py::"
+_METRICS = "unit/test_metrics.py::"
+_REFUSED = (f"{_ADMISSION}test_the_server_refuses_what_is_wrong_and_says_why", "unit/api/test_validation.py::test_validation")
+_DEFAULTS = (f"{_PARSE}test_every_default_of_the_contract_is_applied",)
+
+# fmt: off
+CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
+    "The resource": (
+        Row("`mpijobs.kubeflow.org`, version `v2beta1`, namespaced, with a status subresource", SAME, "", ("e2e/test_manifests.py::test_the_definition_is_established_and_small_enough_for_plain_apply", "e2e/test_documents.py::test_get_crd_shows_the_resource")),
+        Row("`kubectl explain mpijob.spec` describes every field", SAME, "", (f"{_MANIFESTS}test_every_field_of_ours_is_described", "e2e/test_manifests.py::test_every_field_of_the_spec_is_explained")),
+        Row("`kubectl get mpijobs` shows name and age", BETTER, "state, workers and duration too, from `status.summary`", (f"{_MANIFESTS}test_columns_answer_how_is_my_job", f"{_PI}test_kubectl_get_says_how_the_job_is", f"{_STATUS}test_durations_read_as_in_kubectl")),
+        Row("An invalid job is found by the operator", BETTER, "the API server refuses it, by CEL and enums; the operator comes to the same verdict on what slipped in", (*_REFUSED, f"{_ADMISSION}test_the_operator_comes_to_the_same_verdict")),
+        Row("Pod templates keep the types of their fields", BETTER, "and fields that Kubernetes has not got yet", (f"{_MANIFESTS}test_pod_templates_have_types_and_keep_what_they_do_not_know", f"{_MANIFESTS}test_types_in_pod_templates_are_those_of_kubernetes", f"{_ADMISSION}test_fields_of_pods_that_nobody_knows_yet_are_kept")),
+        Row("The CRD is too large for client-side `kubectl apply`", BETTER, "it fits", (f"{_MANIFESTS}test_the_crd_is_small_enough_for_plain_apply",)),
+        Row("Six fields have defaults in the CRD; the others are defaulted in memory, so that stored objects do not change", SAME, "", (f"{_MANIFESTS}test_only_the_listed_fields_and_keys_of_lists_have_defaults", f"{_ADMISSION}test_defaults_are_stored_for_the_listed_fields_only", f"{_PI}test_the_stored_spec_is_what_the_user_wrote")),
+        Row("Required: mpiReplicaSpecs; type and status of a condition; conditions are a map by type; deprecated labelSelector is accepted", SAME, "", (*_REFUSED, "unit/api/test_status.py::test_of_two_conditions_with_one_type_the_later_one_counts_at_its_place", "unit/api/test_status.py::test_every_status_makes_the_round_trip")),
+        Row("spec.slotsPerWorker: 1, not negative", SAME, "", (*_DEFAULTS, *_REFUSED)),
+        Row("spec.runLauncherAsWorker: false", SAME, "", _DEFAULTS),
+        Row("spec.sshAuthMountPath: /root/.ssh; empty means the default", SAME, "", (*_DEFAULTS, f"{_PARSE}test_empty_and_null_mean_the_default_where_the_go_operator_says_so")),
+        Row("spec.launcherCreationPolicy: AtStartup or WaitForWorkersReady; anything else waits", BETTER, "anything else is refused", (*_DEFAULTS, *_REFUSED)),
+        Row("spec.mpiImplementation: OpenMPI, Intel or MPICH", SAME, "", (*_DEFAULTS, *_REFUSED)),
+        Row("spec.runPolicy.cleanPodPolicy: None, Running or All", SAME, "", (*_DEFAULTS, *_REFUSED)),
+        Row("spec.runPolicy: ttlSecondsAfterFinished, activeDeadlineSeconds, backoffLimit are unset or not negative", SAME, "", (*_DEFAULTS, *_REFUSED)),
+        Row("spec.runPolicy.suspend: false", SAME, "", _DEFAULTS),
+        Row("spec.runPolicy.managedBy: ours or MultiKueue; jobs of another manager are left alone", BETTER, "and it cannot be changed, which the Go operator only documents", (f"{_SYNC}test_a_job_of_another_manager_is_left_alone", f"{_PARSE}test_only_jobs_that_name_no_other_manager_are_ours", f"{_ADMISSION}test_the_manager_of_a_job_stays")),
+        Row("spec.runPolicy.schedulingPolicy: minAvailable, queue, minResources, priorityClass, scheduleTimeoutSeconds", SAME, "", (f"{_PARSE}test_values_that_are_said_are_kept", *_REFUSED)),
+        Row("spec.mpiReplicaSpecs: Launcher and Worker, each `{replicas, template, restartPolicy}`", SAME, "", (f"{_PARSE}test_values_that_are_said_are_kept", *_REFUSED)),
+        Row("Launcher: required, one replica, at least one container, restartPolicy OnFailure", SAME, "", (*_DEFAULTS, *_REFUSED)),
+        Row("Worker: at least one replica where present, restartPolicy Never; may be absent", BETTER, "without `replicas` it has one, as Kueue counts, and is not refused", (*_DEFAULTS, *_REFUSED, f"{_PARSE}test_a_launcher_on_its_own_has_no_workers")),
+        Row("restartPolicy: Never or OnFailure", SAME, "", _REFUSED),
+        Row("The name of the last worker has to be a DNS label of at most 63 characters", SAME, "", (*_REFUSED, f"{_ADMISSION}test_the_name_is_judged_again_when_there_come_to_be_more_workers")),
+        Row("A container without a name is refused", BETTER, "it is called launcher or worker", (f"{_PARSE}test_an_unnamed_container_is_named_after_its_role_and_the_stored_object_stays_as_it_was", "e2e/test_documents.py::test_dranets_job_needs_no_name_of_its_launchers_container")),
+        Row("status: conditions, replicaStatuses, startTime, completionTime, in the Go operator's form", SAME, "ours are added at the end: observedGeneration, summary", ("unit/api/test_status.py::test_the_wire_form_is_that_of_the_go_operator_with_our_additions_last", f"{_PI}test_start_and_end_have_their_times")),
+    ),
+    "Conditions, counts and events": (
+        Row("Created: reason MPIJobCreated, its message, a Normal event", SAME, "", (f"{_STATUS}test_messages_are_those_of_the_contract", f"{_STATUS}test_news")),
+        Row("Running: reason MPIJobRunning, its message, a Normal event without the final dot", SAME, "", (f"{_STATUS}test_conditions", f"{_STATUS}test_news", f"{_PI}test_conditions_tell_the_whole_story")),
+        Row("Running is False with reason MPIJobSuspended while suspended", SAME, "", (f"{_STATUS}test_conditions", "e2e/test_suspend.py::test_a_suspended_job_comes_back_where_the_queue_wants_it")),
+        Row("Suspended: MPIJobSuspended or MPIJobResumed, with events; a resume sets startTime anew", SAME, "", (f"{_STATUS}test_news", f"{_STATUS}test_resuming_sets_the_start_anew_and_suspending_keeps_it", f"{_SUSPEND}test_resuming_starts_the_clock_anew_and_tells_it_once")),
+        Row("Suspended is told as soon as the wish is known; that no pod is left is told by `active` of replicaStatuses", SAME, "", (f"{_SUSPEND}test_suspended_is_told_at_once_and_the_counts_tell_when_no_pod_is_left",)),
+        Row("Succeeded: reason MPIJobSucceeded, a Normal event", SAME, "", (f"{_STATUS}test_messages_are_those_of_the_contract", f"{_STATUS}test_news")),
+        Row("Failed: the launcher Job's own reason and message, else MPIJobFailed; a Warning event", SAME, "", (f"{_STATUS}test_conditions", f"{_STATUS}test_news", f"{_SYNC}test_a_failing_launcher_fails_the_job")),
+        Row("Failed with MPIJobEvicted: `k/n workers are evicted`, a Warning event", SAME, "", (f"{_SYNC}test_an_evicted_worker_ends_the_job_and_its_launcher", "e2e/test_cleanup.py::test_an_evicted_worker_ends_the_job_and_its_launcher")),
+        Row("BackoffLimitExceeded gets the reason and message of the last failed launcher pod, cut to 1024 bytes; often empty", BETTER, "filled from the container's end: pod, node, container, exit code; kept when the pod is gone; never cut inside a character", ("unit/controller/test_root_cause.py::test_the_containers_end_is_added_to_a_backoff_limit", f"{_SYNC}test_the_cause_of_a_failure_outlives_its_pod", "unit/kube/test_text.py::test_a_cut_is_never_inside_a_character", "e2e/test_lifecycle.py::test_a_launcher_that_fails_makes_the_job_fail_with_its_reason")),
+        Row("The end turns only the status of Running to False: times, reason and message stay", SAME, "", (f"{_CONDITIONS}test_turning_false_leaves_times_reason_and_place", f"{_PI}test_the_times_of_running_stay_when_it_ends")),
+        Row("Succeeded turns an earlier Failed to False", SAME, "", (f"{_STATUS}test_a_success_after_a_failure_turns_failed_to_false",)),
+        Row("A condition is rewritten when status or reason change, not for its message; a rewritten one moves to the end; lastTransitionTime moves with the status alone", SAME, "", (f"{_CONDITIONS}test_a_message_alone_is_no_news", f"{_CONDITIONS}test_another_reason_is_written_at_the_end_but_the_transition_time_stays", f"{_CONDITIONS}test_another_status_moves_the_transition_time")),
+        Row("Once True, Running stays so until the end or a suspend; it never comes back after the end", SAME, "", (f"{_STATUS}test_conditions", f"{_PHASES}test_a_worker_that_ends_is_kept_and_ends_nothing", "unit/controller/test_simulation.py::test_any_life")),
+        Row("A job that ends before it was seen running gets Running False with a message of its own and the times of its end", SAME, "", (f"{_STATUS}test_never_seen_running_is_said_with_the_time_of_completion",)),
+        Row("completionTime is the launcher Job's own on success, now on failure", SAME, "", (f"{_STATUS}test_times_of_a_job_that_succeeds", f"{_STATUS}test_a_failed_job_ends_now")),
+        Row("Running needs a running launcher pod and every worker pod running", SAME, "", (f"{_STATUS}test_conditions",)),
+        Row("replicaStatuses: launcher pods by phase and from the Job, workers by phase, terminating ones too until they are gone; Worker is empty once the launcher is done", SAME, "", (f"{_STATUS}test_replica_statuses", f"{_STATUS}test_the_counts_of_a_finished_job_without_launcher_job_reach_0_and_not_before_its_workers_are_gone", f"{_PI}test_replicas_are_counted_while_it_runs_and_at_the_end")),
+        Row("selector, labelSelector and lastReconcileTime are written at each sync", BETTER, "never: a write a sync otherwise", (f"{_STATUS}test_replica_statuses", f"{_PI}test_start_and_end_have_their_times", f"{_SYNC}test_a_settled_job_costs_no_write")),
+        Row("A job created suspended: Created True, Suspended True, Running False, no startTime; suspending does not clear it", SAME, "", (f"{_SUSPEND}test_a_job_created_suspended_has_all_but_its_pods_and_no_start", f"{_STATUS}test_a_job_created_suspended_has_no_start", "e2e/test_suspend.py::test_a_job_created_suspended_has_all_but_pods_and_starts_when_it_is_let_go")),
+        Row("Events come from `mpi-job-controller`", SAME, "", ("unit/test_events.py::test_an_event_has_what_describe_shows_and_what_the_reference_writes", f"{_PI}test_each_event_comes_once")),
+        Row("ValidationError event, no retry; no Created condition", BETTER, "and the condition Stalled; an edit that repairs the job starts it", (f"{_SYNC}test_an_invalid_job_says_so_once_and_can_be_repaired", "e2e/test_invalid.py::test_broken_jobs_that_slipped_in_are_told_so_and_disturb_nobody")),
+        Row("ErrResourceExists event", BETTER, "once, with the kind, and the condition Stalled", (f"{_PHASES}test_F60_an_object_in_the_way_is_not_touched_and_told_once_and_then_the_job_goes_on",)),
+        Row("SetPodTemplateRestartPolicy event", SAME, "", (f"{_SYNC}test_templates_with_a_restart_policy_are_warned_of",)),
+        Row("MPIJobFailed event for pods that cannot be made", BETTER, "once, and the condition Stalled", (f"{_SYNC}test_E56_a_quota_is_asked_few_times_and_the_job_says_why_it_waits", f"{_STATUS}test_a_stall_is_told_once_by_the_name_that_users_know")),
+        Row("A job that waits says nothing", BETTER, "the condition Stalled says why: unschedulable, image, quota, forbidden, no sshd, a worker that ended", ("unit/controller/test_stalled.py::test_problem", f"{_PHASES}test_a_launcher_that_waits_for_a_worker_that_has_ended_says_so")),
+        Row("No status when a write failed", BETTER, "it is written on the error path too", (f"{_SYNC}test_a_failed_write_is_repeated_and_nothing_is_made_twice",)),
+        Row("Events and counters may come more than once", BETTER, "each once, after the status that it tells of is stored", (f"{_SYNC}test_an_event_is_told_once_though_the_status_was_refused_at_first", f"{_PHASES}test_a_long_life_tells_each_event_once_though_it_is_looked_at_many_times", "unit/controller/test_simulation.py::test_any_life")),
+        Row("The cause of a failure goes with its pod", BETTER, "it is kept in Failed before the clean-up", (f"{_SYNC}test_the_end_is_recorded_before_anything_is_cleaned_up", f"{_SYNC}test_the_cause_of_a_failure_outlives_its_pod")),
+    ),
+    "The objects of a job": (
+        Row("Each has a controller owner reference to the MPIJob; Service, ConfigMap, Secret and Job have `app: <job>`", SAME, "", (_WORDS, f"{_PI}test_every_object_belongs_to_the_job", "unit/controller/test_names.py::test_children_carry_app_beside_what_we_select_by")),
+        Row("Service `<job>`: headless, its selector; publishes pods that are not ready where the launcher is a worker", BETTER, "and with Intel MPI and MPICH, whose workers call the launcher back", (_WORDS, "unit/controller/builders/test_service.py::test_a_launcher_that_must_be_found_is_published_before_it_is_ready")),
+        Row("ConfigMap `<job>-config`: `hostfile`, a line a host, in the form of the MPI library; the launcher first where it is a worker", SAME, "", (f"{_HOSTS}test_hostfile", f"{_HOSTS}test_every_host_stands_there_once_in_order_of_index", f"{_PHASES}test_a_launcher_as_worker_is_the_first_host_with_workers_and_without")),
+        Row("ConfigMap `<job>-config`: `discover_hosts.sh` names the running workers, sorted as strings, until the launcher is done", SAME, "", (f"{_HOSTS}test_discover_hosts_sorts_as_strings", f"{_HOSTS}test_discover_hosts_runs", f"{_PHASES}test_scaling_follows_in_pods_and_in_both_lists_of_hosts", "e2e/test_lifecycle.py::test_scaling_down_and_up_follows_the_wish")),
+        Row("Secret `<job>-ssh`: type, keys, PEM", BETTER, "Ed25519 by default (`--ssh-key-type`), made once, immutable, never made anew while pods use its key", ("unit/controller/test_ssh_keys.py::test_form_of_the_pair", f"{_PI}test_service_config_map_and_secret_are_as_described", f"{_SECRETS}test_while_pods_run_with_its_key_another_is_not_made_and_the_job_says_what_to_do")),
+        Row("A lost Secret is made anew at the next sync, and pods with the old key no longer reach the new ones", BETTER, "made anew when no pod holds the old key, else Stalled says what to do", (f"{_SECRETS}test_a_lost_secret_is_made_anew_at_the_resume", f"{_SECRETS}test_a_secret_lost_before_any_pod_began_is_made_anew", "e2e/test_cleanup.py::test_a_key_that_is_lost_while_pods_run_changes_nothing_and_the_resume_makes_another")),
+        Row("Pods `<job>-worker-<i>`", SAME, "", ("unit/controller/test_names.py::test_children_are_called_after_the_job", _WORDS)),
+        Row("Job `<job>-launcher`: time to live, deadline and back-off limit passed on; podReplacementPolicy Failed; suspend", SAME, "", (f"{_LAUNCHER}test_limits_are_passed_on_zero_too", f"{_PI}test_the_launcher_job_lets_no_second_pod_start_beside_a_dying_one")),
+        Row("PodGroup `<job>` with gang scheduling", SAME, "", (f"{_GANG}test_the_gang_is_made_before_its_pods_and_only_once",)),
+        Row("Labels of every pod: operator-name, job-name, job-role; they win over the template's; no `app` on workers", SAME, "", ("unit/controller/test_names.py::test_pod_labels", f"{_WORKER}test_labels_and_annotations_of_the_template_are_kept_and_ours_win", f"{_PI}test_pods_carry_the_labels_that_others_select_by")),
+        Row("replica-index of workers, shifted by one, and 0 on the launcher, where the launcher is a worker", SAME, "", (f"{_WORKER}test_replica_index_leaves_room_for_a_launcher_that_works", f"{_LAUNCHER}test_a_launcher_that_works_keeps_its_gpus_and_is_replica_0")),
+        Row("The older labels mpi_job_name and mpi_role_type are gone", BETTER, "they are set too, as older documents select by them", ("unit/controller/test_names.py::test_pod_labels", "e2e/test_documents.py::test_the_launchers_log_is_found_by_the_older_labels")),
+        Row("Host name and subdomain of pods", SAME, "", (_WORDS, f"{_PI}test_workers_are_numbered_named_and_reachable_by_ssh")),
+        Row("dnsPolicy ClusterFirstWithHostNet with hostNetwork", SAME, "", (f"{_WORKER}test_dns_policy", f"{_LAUNCHER}test_dns_policy_follows_the_host_network_and_searches_stay")),
+        Row("Workers search `<job>.<namespace>.svc.cluster.local`", BETTER, "by `--cluster-domain`", (f"{_WORKER}test_siblings_are_found_by_their_short_names", f"{_FAULT}7_the_domain_of_the_cluster_is_what_the_flag_says")),
+        Row("A worker's first container without command and args runs sshd", SAME, "", (f"{_WORKER}test_sshd_runs_where_nothing_was_said",)),
+        Row("K_MPI_JOB_ROLE, and on the launcher the variables of the MPI library", SAME, "those of Open MPI 5 too", ("unit/controller/test_implementations.py::test_variables_of_the_launcher", f"{_PI}test_the_launcher_knows_hosts_and_slots_whatever_the_open_mpi", _WORDS)),
+        Row("Volume ssh-auth in the first container of both roles; mode 0600 for root's path alone", SAME, "", (f"{_WORKER}test_only_roots_keys_are_for_their_owner_alone", "e2e/test_images.py::test_the_example_runs_as_root_with_nothing_but_defaults", f"{_PI}test_the_example_computes_pi_on_every_worker_at_the_first_try")),
+        Row("Volume mpi-job-config at /etc/mpi: hostfile 0444, discover_hosts.sh 0555", SAME, "", (_WORDS, f"{_LAUNCHER}test_what_the_user_mounts_at_etc_mpi_stays")),
+        Row("The launcher takes no GPU unless it is a worker", SAME, "", (f"{_LAUNCHER}test_a_launcher_that_works_keeps_its_gpus_and_is_replica_0", "e2e/test_documents.py::test_the_workers_have_the_gpus_and_the_launcher_has_none")),
+        Row("Only the first container is set up", SAME, "", (f"{_WORKER}test_only_the_first_container_is_set_up",)),
+        Row("The operator's variables win over the user's", BETTER, "a variable that the user set is left alone, NVIDIA_* excepted", (f"{_LAUNCHER}test_variables_of_the_user_win_except_for_the_gpus", f"{_WORKER}test_a_variable_that_the_user_set_is_left_alone")),
+        Row("Fields of templates that the operator does not know are passed on", SAME, "", (f"{_WORKER}test_a_field_that_we_do_not_know_is_kept", "e2e/test_documents.py::test_native_sidecars_do_not_keep_a_job_from_its_end")),
+    ),
+    "The life of a job": (
+        Row("A job that is gone, being deleted or another's is left alone", SAME, "", (f"{_PHASES}test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector", f"{_PHASES}test_of_a_deleted_job_nothing_is_left_and_a_namesake_starts_afresh", "e2e/test_lifecycle.py::test_a_job_deleted_in_the_middle_leaves_nothing")),
+        Row("A namespace that is being deleted", BETTER, "is no problem of the job: no event, tries grow rare", (f"{_PHASES}test_a_namespace_on_its_way_out_is_no_problem_of_the_job", "unit/controller/test_own_writes.py::test_E59_in_a_namespace_on_its_way_out_nothing_is_told_and_tries_grow_rare")),
+        Row("A finished job: workers and PodGroup go by cleanPodPolicy; Running keeps workers that are neither Running nor Pending", BETTER, "a worker of which the node is silent (phase Unknown) goes too", (f"{_CLEANUP}test_workers_stay_by_policy_and_phase_however_the_job_ended", f"{_GANG}test_at_the_end_the_gang_goes_with_the_workers", "e2e/test_cleanup.py::test_workers_go_by_policy_and_the_launcher_stays_for_its_log")),
+        Row("startTime comes first, unless suspended", SAME, "", (f"{_STATUS}test_times_of_a_job_that_succeeds", f"{_STATUS}test_a_job_created_suspended_has_no_start")),
+        Row("Service, ConfigMap, Secret and the launcher Job exist while suspended; workers and PodGroup wait for the resume", SAME, "", (f"{_SUSPEND}test_a_job_created_suspended_has_all_but_its_pods_and_no_start", f"{_GANG}test_a_suspended_job_has_no_gang")),
+        Row("A deleted worker is made again; one that ended is kept and not replaced; only the launcher Job ends a job", SAME, "", (f"{_SYNC}test_a_deleted_worker_comes_back_and_a_finished_one_does_not", f"{_PHASES}test_a_worker_that_ends_is_kept_and_ends_nothing", "e2e/test_lifecycle.py::test_a_worker_that_is_deleted_comes_back_and_the_launcher_decides")),
+        Row("A deleted Service, ConfigMap, Secret or launcher Job", BETTER, "comes back by the rule of its kind and phase; a launcher that may have run is not run twice", (f"{_PHASES}test_a_child_deleted_by_hand_comes_back_or_ends_the_job_or_is_not_needed_any_more",)),
+        Row("An evicted worker", BETTER, "ends the job: Failed, completionTime, launcher stopped, clean-up", (f"{_CLEANUP}test_no_launcher_runs_on_and_one_that_ended_stays_for_its_log", "e2e/test_cleanup.py::test_an_evicted_worker_ends_the_job_and_its_launcher")),
+        Row("AtStartup: the launcher starts with the workers and fails until they answer", BETTER, "its first try succeeds: an init container waits for them", (f"{_SYNC}test_the_gate_opens_when_all_workers_are_ready", f"{_PI}test_the_example_computes_pi_on_every_worker_at_the_first_try")),
+        Row("WaitForWorkersReady: the launcher is made when every worker is Ready", BETTER, "of those that are wanted; judged anew after each resume; without workers at once", (f"{_SYNC}test_a_patient_launcher_waits_for_its_workers", f"{_SUSPEND}test_waiting_for_workers_is_judged_anew_after_a_resume", "unit/controller/test_desired.py::test_desired")),
+        Row("Scaling while it runs: surplus workers go, new ones come, the hostfile follows", SAME, "", (f"{_PHASES}test_scaling_follows_in_pods_and_in_both_lists_of_hosts", "e2e/test_lifecycle.py::test_scaling_down_and_up_follows_the_wish")),
+        Row("Suspend: the launcher Job is suspended, workers and PodGroup go", BETTER, "workers that had ended go too", (f"{_SYNC}test_suspend_takes_the_workers_away_and_resume_brings_them_back", f"{_SUSPEND}test_a_worker_that_had_ended_does_not_fail_the_job_after_its_resume", "e2e/test_suspend.py::test_a_suspended_job_comes_back_where_the_queue_wants_it")),
+        Row("Resume: nodeSelector, tolerations and schedulingGates of the launcher follow its template, labels and annotations are merged", BETTER, "nodeAffinity and the limits too; the launcher is let go only when its pod is gone", ("unit/controller/test_release.py::test_the_template_follows_in_the_patch_that_lets_it_go", f"{_SUSPEND}test_the_launcher_follows_the_directives_of_scheduling_before_it_is_let_go", f"{_SUSPEND}test_a_launcher_that_still_runs_is_not_let_go_again", "e2e/test_suspend.py::test_a_suspended_job_comes_back_where_the_queue_wants_it")),
+        Row("An edit of anything else has no effect, and nothing says so", BETTER, "it takes effect at the next start, and the condition UpdatePending says so until then", (f"{_SUSPEND}test_an_edit_of_a_running_job_is_said_to_be_pending_until_the_next_start", f"{_SUSPEND}test_an_edit_that_a_job_cannot_follow_replaces_the_launcher_before_the_resume_is_told", "unit/controller/test_revision.py::test_what_changes_a_revision", "e2e/test_suspend.py::test_an_edit_of_a_running_job_is_pending_and_takes_effect_after_suspend_and_resume")),
+        Row("Suspend and restored templates may come in one edit, as Kueue does it; workers are made from the template as it is then", SAME, "", (f"{_SUSPEND}test_suspending_and_restoring_templates_in_one_edit_is_for_the_next_start", f"{_SUSPEND}test_workers_are_made_from_the_template_as_it_is_then")),
+        Row("An object of a wanted name that is not the job's is never touched", BETTER, "it is looked at again rarely, and the job goes on when it is gone", (f"{_PHASES}test_F60_an_object_in_the_way_is_not_touched_and_told_once_and_then_the_job_goes_on", "unit/controller/test_own_writes.py::test_E58_a_name_that_stays_taken_is_looked_at_rarely_and_told_once")),
+        Row("Owners are known by UID", SAME, "", (f"{_PHASES}test_a_pod_with_the_jobs_labels_but_another_owner_is_none_of_its_workers", f"{_SYNC}test_E58_a_child_of_a_deleted_namesake_is_waited_for", "unit/controller/test_apply.py::test_E57_a_successor_of_the_same_name_is_not_deleted")),
+        Row("Kueue: suspended, admitted, runs, finishes; active reaches 0 when no pod is left; priorities; MultiKueue", SAME, "", ("e2e/test_kueue.py::test_a_job_is_held_admitted_run_and_finished", "e2e/test_kueue.py::test_the_job_of_higher_priority_comes_first", f"{_SUSPEND}test_suspended_is_told_at_once_and_the_counts_tell_when_no_pod_is_left")),
+        Row("Jobs of the Go operator are taken over, and given back", SAME, "", ("e2e/test_switch.py::test_what_theirs_made_for_a_job_that_goes_on_is_kept", "e2e/test_switch.py::test_theirs_finds_every_object_of_ours_as_it_would_have_made_it", f"{_SYNC}test_children_without_our_label_are_found_by_name_and_labelled")),
+    ),
+    "Gang scheduling": (
+        Row("Off by default; `volcano`, or the name of a coscheduling scheduler, which becomes schedulerName of all pods", SAME, "", (f"{_WORKER}test_gang_scheduling", f"{_LAUNCHER}test_gang_scheduling", "unit/controller/test_gang_discovery.py::test_off_nothing_is_asked")),
+        Row("Pods carry the mark of their group: annotation for Volcano, label for coscheduling", SAME, "", (f"{_WORKER}test_gang_scheduling", f"{_GANG}test_the_gang_is_made_before_its_pods_and_only_once")),
+        Row("minMember: minAvailable, else workers + 1", SAME, "", (f"{_GROUP}test_members_and_their_resources", f"{_GANG}test_scaling_changes_how_many_are_waited_for")),
+        Row("minResources: what the policy says, else computed", SAME, "", (f"{_GROUP}test_members_and_their_resources",)),
+        Row("queue: the policy's, else the job's annotation (Volcano)", SAME, "", (f"{_GROUP}test_the_queue",)),
+        Row("priorityClassName: the policy's, else Launcher's, else Worker's (Volcano)", SAME, "", (f"{_GROUP}test_the_priority_class", f"{_GROUP}test_without_workers_the_priority_class_is_the_launchers")),
+        Row("scheduleTimeoutSeconds: the policy's, else 0 (coscheduling)", SAME, "", (f"{_GROUP}test_the_timeout", f"{_GROUP}test_coscheduling")),
+        Row("Computed minResources: requests (limits where missing) by order of priority, over the first minMember pods", BETTER, "counted rightly when the launcher has the lower priority", (f"{_GROUP}test_members_and_their_resources", f"{_GANG}test_the_values_of_priority_classes_are_looked_up")),
+        Row("An edited policy changes the PodGroup, and what others filled in stays", SAME, "", (f"{_GANG}test_an_edited_policy_changes_the_group_and_what_others_filled_in_stays",)),
+        Row("WaitForWorkersReady with a gang waits for ever", BETTER, "the launcher is not counted", (f"{_GROUP}test_members_and_their_resources", "e2e/test_gang.py::test_waiting_for_the_workers_does_not_wait_for_ever")),
+        Row("Kubernetes' own gangs are not known", BETTER, "`--gang-scheduling kubernetes`", (f"{_NATIVE}test_kubernetes_1_36", f"{_NATIVE}test_kubernetes_1_37", "e2e/test_gang.py::test_a_gang_that_does_not_fit_holds_no_pod_and_computes_when_there_is_room")),
+        Row("`minResources: {requests: …}`, as a document of the Go operator has it", BETTER, "is refused with the right form", ("e2e/test_documents.py::test_min_resources_as_the_document_has_them_are_refused_with_the_right_form",)),
+    ),
+    "The operator": (
+        Row("The flags of the Go operator", SAME, "", (f"{_FLAGS}test_the_arguments_of_the_reference_s_own_manifest_are_accepted", f"{_FLAGS}test_a_flag_sets_its_option_and_no_other", "e2e/test_switch.py::test_the_old_deployment_with_its_old_flags_starts_ours")),
+        Row("Defaults that throttle", BETTER, "they do not; `--kebab-case` beside `--kubeConfig`", (f"{_FLAGS}test_without_flags_the_options_are_the_defaults", f"{_FLAGS}test_help_names_every_flag_with_its_default")),
+        Row("Names of Deployment, ServiceAccount, ClusterRole and binding, selector, labels, annotations", SAME, "", (f"{_MANIFESTS}test_the_identity_is_that_of_the_go_operator", "e2e/test_manifests.py::test_the_documents_commands_install_the_operator_standalone", "e2e/test_manifests.py::test_the_documents_commands_install_the_operator_for_kubeflow")),
+        Row("ClusterRoles for users, aggregated to Kubeflow's", BETTER, "without the right to write the status", (f"{_MANIFESTS}test_users_may_not_write_the_status",)),
+        Row("Go's flag syntax", SAME, "", ("unit/cli/test_goflags.py::test_arguments_are_read_as_go_reads_them",)),
+        Row("klog's flags: `-v` is followed, the others are taken and ignored", SAME, "", (f"{_FLAGS}test_klog_s_verbosity_becomes_a_level", f"{_FLAGS}test_the_arguments_of_the_reference_s_own_manifest_are_accepted")),
+        Row("`--namespace` defaults to `$KUBEFLOW_NAMESPACE`", SAME, "", (f"{_FLAGS}test_the_namespace_comes_from_the_environment_unless_a_flag_says_otherwise", "unit/test_operator.py::test_with_a_namespace_others_are_left_alone")),
+        Row("`--monitoring-port`: 0 is off, else plain HTTP on all interfaces", SAME, "", ("unit/test_server.py::test_metrics_are_scraped", "unit/test_server.py::test_every_address_of_the_host_is_served", f"{_FLAGS}test_without_flags_the_options_are_the_defaults")),
+        Row("`$KUBECONFIG` wins over `--kubeConfig`", BETTER, "an explicit flag wins", ("unit/kube/test_config.py::test_the_flag_wins_over_the_environment_and_that_over_the_pod",)),
+        Row("The image takes arguments only", SAME, "", ("e2e/test_images.py::test_the_operators_image_takes_arguments_only_and_is_nobody",)),
+        Row("`--threadiness` syncs at a time; `--controller-queue-*` limit retries; back-off of a key from 5 ms to 1000 s", SAME, "", ("unit/test_workqueue_rate_limiters.py::test_Q46_the_delay_doubles_up_to_the_cap", "unit/test_workqueue_rate_limiters.py::test_Q47_retries_of_all_keys_take_from_one_bucket", "unit/controller/test_controller.py::test_a_failing_sync_is_repeated_and_does_not_hold_up_others")),
+        Row("Name and durations of the Lease are fixed", BETTER, "`--lease-name` and durations as flags", (f"{_FLAGS}test_a_flag_sets_its_option_and_no_other", f"{_FLAGS}test_what_makes_no_sense_is_refused")),
+        Row("Health at `:8080/healthz`", BETTER, "and `/readyz`", ("unit/test_server.py::test_a_probe_says_what_is_wrong", "e2e/test_operator.py::test_every_replica_is_healthy_and_ready")),
+        Row("Lease `mpi-operator` in the lock namespace: 15 s, 5 s, 3 s; either operator takes it from the other", SAME, "", ("unit/test_go_lease.py::test_L61_a_lease_that_the_go_operator_renews_is_left_to_it", "unit/test_go_lease.py::test_L65_what_we_release_is_free_for_the_go_operator")),
+        Row("Counters of jobs created, successful and failed; job_info; is_leader", SAME, "", (f"{_METRICS}test_the_counters_of_the_reference_have_its_names_and_start_at_zero", f"{_PI}test_the_counters_count_it_once", f"{_PI}test_only_the_leader_shows_the_job")),
+        Row("mpi_operator_job_info stays when its job goes; a document asks for mpi_operator_job_infos by pod", BETTER, "both series are there, and go with the job; only the leader shows them", (f"{_METRICS}test_a_jobs_launcher_is_shown_by_job_and_by_pod_until_the_job_goes", "e2e/test_monitoring.py::test_the_join_of_the_documents_returns_a_row_for_a_running_and_a_finished_job")),
+        Row("No series `…_created`", SAME, "", (f"{_METRICS}test_no_series_tells_when_it_was_created",)),
+        Row("Nothing is measured of queue, syncs, requests and watches", BETTER, "workqueue_*, syncs, requests, time to running, failures by reason, age of watches", (f"{_METRICS}test_Q49_a_work_queue_has_the_series_of_every_go_controller", f"{_METRICS}test_requests_and_informers_are_measured", f"{_METRICS}test_every_metric_is_documented_and_nothing_else_is")),
+        Row("No authenticated mode of metrics", ABSENT, "planned as a flag; until then a NetworkPolicy says who may ask", ("e2e/test_operator.py::test_metrics_are_reached_by_the_service",)),
+        Row("Rights", BETTER, "no list of Secrets, no wildcard; deletion is what ttlSecondsAfterFinished needs", (f"{_MANIFESTS}test_the_operator_has_only_the_rights_that_it_needs", "e2e/test_operator.py::test_it_may_not_read_secrets_of_the_cluster_at_large")),
+    ),
+    "Known faults": (
+        Row("Scaling down by one with runLauncherAsWorker deletes two workers", BETTER, "one", (f"{_FAULT}1_scaling_down_by_one_with_the_launcher_as_worker_deletes_one_worker",)),
+        Row("Created is told and counted again at every failing retry", BETTER, "once", (f"{_FAULT}2_created_is_told_and_counted_once_however_often_a_sync_fails",)),
+        Row("Running is told at every sync", BETTER, "once", (f"{_FAULT}3_running_is_told_once",)),
+        Row("No status after a failed create", BETTER, "there is one, and it says why", (f"{_FAULT}4_a_failed_create_reaches_the_status",)),
+        Row("No condition on an invalid job", BETTER, "Stalled", (f"{_FAULT}5_an_invalid_job_has_a_condition_that_says_why",)),
+        Row("The cached job and PodGroup are changed in place", BETTER, "nothing cached is changed", (f"{_FAULT}6_nothing_in_a_cache_is_changed_in_place_neither_the_job_nor_its_pod_group",)),
+        Row("`cluster.local` is fixed", BETTER, "`--cluster-domain`", (f"{_FAULT}7_the_domain_of_the_cluster_is_what_the_flag_says",)),
+        Row("Caches are filled after the election is won", BETTER, "before", (f"{_FAULT}8_the_caches_of_a_standby_are_warm_before_it_is_elected",)),
+        Row("An SSH key is made at every sync", BETTER, "once a job", (f"{_FAULT}9_the_key_pair_of_a_job_is_made_once",)),
+        Row("The status of a finished job is written at every sync", BETTER, "once", (f"{_FAULT}10_the_status_of_a_finished_job_is_written_once",)),
+        Row("An evicted worker marks the job Failed and never ends it", BETTER, "it ends", (f"{_FAULT}11_an_evicted_worker_ends_the_job_for_good",)),
+        Row("cleanPodPolicy All leaves an active launcher", BETTER, "it is deleted; a finished one stays for its log", (f"{_FAULT}12_clean_up_of_all_pods_deletes_an_active_launcher_and_keeps_a_finished_one",)),
+        Row("ttlSecondsAfterFinished removes the launcher Job alone", BETTER, "all objects of the job; the MPIJob too where its annotation `mpiop.kubeflow.org/ttl-deletes-job` is `true`", (f"{_FAULT}13_the_time_to_live_takes_all_children_and_leaves_the_job_and_its_status", f"{_CLEANUP}test_after_its_time_to_live_nothing_of_a_job_is_left_but_itself_and_its_status", f"{_CLEANUP}test_the_mpijob_goes_too_only_if_it_says_so", "e2e/test_cleanup.py::test_after_its_time_to_live_only_the_job_and_its_status_are_left")),
+        Row("A job whose launcher Job vanished before its end was recorded starts again", BETTER, "Failed, reason LauncherJobNotFound", (f"{_FAULT}14_a_launcher_that_vanished_before_its_end_was_recorded_is_not_run_a_second_time",)),
+        Row("WaitForWorkersReady is ignored after a resume", BETTER, "it is not", (f"{_FAULT}15_a_launcher_that_is_to_wait_for_its_workers_does_so_after_a_resume_too",)),
+        Row("Suspending with cleanPodPolicy Running keeps finished workers, which fail the job after its resume", BETTER, "they go", (f"{_FAULT}16_a_suspend_takes_finished_workers_too_so_that_the_resume_does_not_fail_of_them",)),
+        Row("Resuming a job that ran gets 403", BETTER, "the right is there", (f"{_FAULT}17_the_resume_of_a_job_that_ran_clears_the_start_of_its_launcher_first",)),
+        Row("Workers are chosen by label alone", BETTER, "by UID of their owner", (f"{_FAULT}18_a_pod_that_only_looks_like_a_worker_is_none",)),
+        Row("All Secrets of the cluster are cached", BETTER, "none", (f"{_FAULT}19_no_secret_is_listed_or_watched",)),
+        Row("401 or 403 on a watch ends the process", BETTER, "it is tried again", (f"{_FAULT}20_a_watch_that_is_refused_ends_nothing_and_is_tried_again",)),
+        Row("Without the CRD the process exits", BETTER, "it waits", (f"{_FAULT}21_without_the_crd_it_waits_for_it",)),
+        Row("The kind is missing in ErrResourceExists", BETTER, "it is there", (f"{_FAULT}22_an_object_in_the_way_is_named_with_its_kind",)),
+        Row("A lost lease is a crash, and a stop leaves the lease held for 15 s", BETTER, "an orderly end, and a released lease", (f"{_FAULT}23_a_stop_gives_the_lease_back_and_a_loss_leaves_it_to_whoever_has_it",)),
+    ),
+}
+# fmt: on

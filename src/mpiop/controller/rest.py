@@ -1,0 +1,40 @@
+"""How long a job is left alone between two looks at it.
+
+A look at a job costs 8 µs a worker, and as it starts or ends there are several events a worker: a look for each would be quadratic. Events
+that come while the job rests are answered together by one look at the end of the rest. A small job hardly rests at all.
+"""
+
+import asyncio
+from typing import Final
+
+from mpiop.kube.objects import Key
+
+SECONDS_A_WORKER: Final = 0.0005
+"""Looks at one job thus take less than 2 % of a core."""
+MOST_SECONDS: Final = 2.0
+_GRAIN_SECONDS: Final = 0.001
+"""A timer for less is not worth its while, and would fire beside the one that ends the rest."""
+
+
+class Rest:
+    """Remembers until when each job rests; losing that is harmless."""
+
+    def __init__(self) -> None:
+        """Let no job rest yet."""
+        self._until: dict[Key, float] = {}
+
+    def begin(self, key: Key, workers: int) -> None:
+        """Let the job, which has so many workers, rest from now on, for it is being looked at."""
+        self._until[key] = asyncio.get_running_loop().time() + min(workers * SECONDS_A_WORKER, MOST_SECONDS)
+
+    def remaining_seconds(self, key: Key) -> float:
+        """Return how long the job still rests; 0 when it does not."""
+        until = self._until.get(key)
+        if until is None:
+            return 0.0
+        remaining = until - asyncio.get_running_loop().time()
+        return remaining if remaining > _GRAIN_SECONDS else 0.0
+
+    def forget(self, key: Key) -> None:
+        """Drop what is known of a job that is gone."""
+        self._until.pop(key, None)

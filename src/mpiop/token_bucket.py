@@ -1,0 +1,38 @@
+"""A bound on how often something happens; pure bookkeeping, the time is an argument."""
+
+import math
+
+
+class TokenBucket:
+    """`burst` tokens at most, `rate` new ones a second: so many times at once, and so many times a second in the long run."""
+
+    def __init__(self, rate: float, burst: int) -> None:
+        """Begin full; `rate` is above 0, `burst` at least 1.
+
+        Raises:
+            ValueError: One of them is too small to ever let anything through.
+        """
+        if rate <= 0 or burst < 1:
+            raise ValueError(f"a token bucket needs a rate above 0 and a burst of at least 1, got {rate} and {burst}")
+        self._rate = rate
+        self._burst = float(burst)
+        self._tokens = float(burst)
+        self._filled_at = -math.inf
+
+    def reserve(self, now: float) -> float:
+        """Take a token at `now` (seconds, monotonic), be it one that only comes later; return the seconds until it is there."""
+        self._fill(now)
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._rate)
+
+    def take(self, now: float) -> bool:
+        """Take a token at `now` (seconds, monotonic) if there is one; tell whether there was."""
+        self._fill(now)
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def _fill(self, now: float) -> None:
+        self._tokens = min(self._burst, self._tokens + max(0.0, now - self._filled_at) * self._rate)
+        self._filled_at = now

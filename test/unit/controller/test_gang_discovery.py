@@ -1,0 +1,162 @@
+"""The operator with --gang-scheduling: which API it takes, and that one which is missing is not the end of it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from fakes.api_server import FakeClient
+from fakes.world import KEY, mpijob
+from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.objects import Object, uid_of
+from mpiop.kube.resources import (
+    COSCHEDULING_POD_GROUPS,
+    EVENTS,
+    MPIJOBS,
+    NATIVE_POD_GROUPS_1_36,
+    NATIVE_POD_GROUPS_1_37,
+    PODS,
+    PRIORITY_CLASSES,
+    VOLCANO_POD_GROUPS,
+    WORKLOADS_1_36,
+    WORKLOADS_1_37,
+    Resource,
+)
+from mpiop.metrics import Metrics
+from mpiop.operator import Operator
+from mpiop.options import Options
+from virtual_time import VirtualClock
+
+OURS = "training.kubeflow.org/operator-name=mpi-operator"
+OLD = {WORKLOADS_1_36, NATIVE_POD_GROUPS_1_36}
+NEW = {WORKLOADS_1_37, NATIVE_POD_GROUPS_1_37}
+
+
+@asynccontextmanager
+async def running(client: FakeClient, scheduler: str) -> AsyncIterator[Operator]:
+    """Run one replica; the API server serves PriorityClasses, as all do."""
+    client.server.served.add(PRIORITY_CLASSES)
+    replica = Operator(Options(health_port=0, gang_scheduling=scheduler), client, Metrics(version="test"), VirtualClock())
+    task = asyncio.create_task(replica.run())
+    await asyncio.sleep(0)
+    try:
+        yield replica
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def names(client: FakeClient, resource: Resource) -> list[str]:
+    return [obj["metadata"]["name"] for obj in client.server.objects(resource)]
+
+
+def reasons(client: FakeClient) -> list[str]:
+    events: list[Object] = client.server.objects(EVENTS)
+    return [str(event.get("reason")) for event in events]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "served", "taken"),
+    [
+        pytest.param("volcano", {VOLCANO_POD_GROUPS, COSCHEDULING_POD_GROUPS}, {VOLCANO_POD_GROUPS}, id="Volcano"),
+        pytest.param("mine", {VOLCANO_POD_GROUPS, COSCHEDULING_POD_GROUPS}, {COSCHEDULING_POD_GROUPS}, id="coscheduling"),
+        pytest.param("kubernetes", OLD, OLD, id="Kubernetes 1.36"),
+        pytest.param("kubernetes", NEW, NEW, id="Kubernetes 1.37"),
+        pytest.param("kubernetes", OLD | NEW, NEW, id="both: the newer"),
+        pytest.param("kubernetes", OLD | {WORKLOADS_1_37}, OLD, id="one kind of the newer is not enough"),
+    ],
+)
+async def test_the_best_api_that_is_served_is_taken(scheduler: str, served: set[Resource], taken: set[Resource]) -> None:
+    client = FakeClient()
+    client.server.served |= served
+    async with running(client, scheduler) as replica:
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(10)
+        assert {resource for resource in OLD | NEW | {VOLCANO_POD_GROUPS, COSCHEDULING_POD_GROUPS} if names(client, resource)} == taken
+        assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
+        assert replica._discovery.problems() == []
+        watched = {
+            request.resource: request.params.get("labelSelector", "") for request in client.server.requests if request.verb == "watch"
+        }
+        assert {watched[resource] for resource in taken} == {OURS}
+        assert (PRIORITY_CLASSES in watched) == (scheduler != "kubernetes")
+
+
+async def test_an_api_that_comes_later_starts_the_jobs_that_wait_for_it() -> None:
+    client = FakeClient()
+    async with running(client, "volcano") as replica:
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(40)
+        assert names(client, PODS) == []
+        assert reasons(client) == ["MPIJobCreated", "GangApiMissing"]
+        [told] = replica._discovery.problems()
+        assert "install Volcano" in told
+        client.server.served.add(VOLCANO_POD_GROUPS)
+        await asyncio.sleep(40)
+        assert names(client, VOLCANO_POD_GROUPS) == ["pi"]
+        assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
+        assert replica._discovery.problems() == []
+
+
+@pytest.mark.parametrize("error", [TransportError("connection refused"), StatusError("discover", {"code": 403})])
+async def test_without_an_answer_no_job_is_told_that_the_api_is_missing(error: StatusError | TransportError) -> None:
+    client = FakeClient()
+    client.server.served.add(VOLCANO_POD_GROUPS)
+    client.refuse("discover", None, "", error, times=3)
+    async with running(client, "volcano"):
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(20)
+        assert reasons(client) == []
+        await asyncio.sleep(60)
+        assert reasons(client) == ["MPIJobCreated"]
+        assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
+
+
+async def test_a_group_deleted_by_hand_is_made_again() -> None:
+    client = FakeClient()
+    client.server.served.add(VOLCANO_POD_GROUPS)
+    async with running(client, "volcano"):
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(10)
+        [group] = client.server.objects(VOLCANO_POD_GROUPS)
+        await client.delete(VOLCANO_POD_GROUPS, KEY, uid=uid_of(group))
+        await asyncio.sleep(5)
+        [again] = client.server.objects(VOLCANO_POD_GROUPS)
+        assert uid_of(again) != uid_of(group)
+
+
+async def test_the_values_of_priority_classes_come_from_the_server() -> None:
+    client = FakeClient()
+    client.server.served |= {VOLCANO_POD_GROUPS, PRIORITY_CLASSES}
+    client.server.put(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 7})
+    job = mpijob(runPolicy={"schedulingPolicy": {"minAvailable": 1}})
+    worker = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "4"}}}], "priorityClassName": "high"}
+    job.get("spec", {})["mpiReplicaSpecs"]["Worker"]["template"] = {"spec": worker}
+    async with running(client, "volcano"):
+        await client.create(MPIJOBS, job)
+        await asyncio.sleep(5)
+        [group] = client.server.objects(VOLCANO_POD_GROUPS)
+        assert group.get("spec", {})["minResources"] == {"cpu": "4"}
+
+
+async def test_what_was_written_is_waited_for_and_not_written_again() -> None:
+    client = FakeClient()
+    client.server.served.add(VOLCANO_POD_GROUPS)
+    async with running(client, "volcano"):
+        await asyncio.sleep(5)
+        client.refuse("watch", VOLCANO_POD_GROUPS, "", TransportError("connection refused"))
+        client.server.cut_streams()
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(20)
+        assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
+        assert len([action for action in client.actions if action.resource is VOLCANO_POD_GROUPS]) == 1
+
+
+async def test_off_nothing_is_asked() -> None:
+    client = FakeClient()
+    async with running(client, ""):
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(10)
+        assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
+        assert {request.verb for request in client.server.requests} & {"discover"} == set()

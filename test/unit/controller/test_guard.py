@@ -1,0 +1,108 @@
+"""A job that succeeded without its workers says so, once, and no other does."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from example_children import launcher, launcher_pod, observed, worker
+from example_jobs import PI
+from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.controller import pods
+from mpiop.controller.builders.ssh_agent import MARK
+from mpiop.controller.root_cause import last_failure
+from mpiop.controller.status import next_status, transitions
+from mpiop.kube.objects import Object
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+COMPLETE = {"type": "Complete"}
+ANNOTATION = "mpiop.kubeflow.org/ssh-agent"
+
+
+def ended(phase: str = "Succeeded", *, container: str = "launcher", metadata: dict[str, Any] | None = None, **terminated: Any) -> Object:
+    """Return the launcher's pod whose container ended so, as the store keeps it."""
+    state = {"terminated": {"exitCode": 0, **terminated}}
+    return pods.trim(launcher_pod(phase, metadata=metadata, containerStatuses=[{"name": container, "state": state}]))
+
+
+def status_of(*launcher_pods: Object, job: MPIJob = PI, outcome: dict[str, str] = COMPLETE) -> MPIJobStatus:
+    """Return the job's status when its launcher Job has ended."""
+    seen = observed(worker(0), worker(1), launcher=launcher(outcome=outcome), launcher_pods=launcher_pods)
+    return next_status(job, seen, None, NOW)
+
+
+def types(status: MPIJobStatus) -> list[str]:
+    return [condition.type for condition in status.conditions]
+
+
+def test_a_launcher_that_called_nobody_is_told_of_before_its_success() -> None:
+    status = status_of(ended())
+    assert types(status)[-2:] == ["WorkersUnused", "Succeeded"]
+    unused = status.condition("WorkersUnused")
+    assert unused is not None
+    assert (unused.status, unused.reason) == ("True", "NoWorkerReached")
+    assert "any of the 2 workers: all ranks ran in pod pi-launcher-x" in unused.message
+    assert "spec.mpiImplementation says, OpenMPI?" in unused.message
+    assert status.summary.state == "Succeeded"
+
+
+def test_it_is_one_warning() -> None:
+    status = status_of(ended())
+    told = [(news.type, news.reason) for news in transitions(PI.key, PI.status, status) if news.condition == "WorkersUnused"]
+    assert told == [("Warning", "NoWorkerReached")]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A launcher's end that is no reason for alarm."""
+
+    id: str
+    pod: Object
+    outcome: dict[str, str]
+
+
+FINE = [
+    Case("ssh was called", ended(message=f"{MARK}\n"), COMPLETE),
+    Case("the program wrote a message of its own over the mark", ended(message="loss 0.1"), COMPLETE),
+    Case("the launcher failed", ended("Failed", exitCode=1), {"type": "Failed", "reason": "BackoffLimitExceeded"}),
+    Case("the pod's end is not seen yet", pods.trim(launcher_pod("Running")), COMPLETE),
+    Case("another container than the launcher's ended", ended(container="sidecar"), COMPLETE),
+    Case("the pod was made without the script", ended(metadata={"annotations": {}}), COMPLETE),
+]
+
+
+@pytest.mark.parametrize("case", FINE, ids=lambda case: case.id)
+def test_who_is_not_told_of(case: Case) -> None:
+    assert "WorkersUnused" not in types(status_of(case.pod, outcome=case.outcome))
+
+
+def test_a_job_without_a_pod_left_is_not_judged() -> None:
+    assert "WorkersUnused" not in types(status_of())
+
+
+def test_a_pod_whose_end_is_seen_after_the_jobs_is_judged_then() -> None:
+    before = status_of(pods.trim(launcher_pod("Running")))
+    after = status_of(ended(), job=replace(PI, status=before))
+    assert types(before)[-1] == types(after)[-1] == "Succeeded"
+    assert types(after)[-2] == "WorkersUnused"
+
+
+def test_once_told_it_stays_as_it_is() -> None:
+    status = status_of(ended())
+    assert status_of(ended(), job=replace(PI, status=status)) == status
+
+
+def test_the_mark_is_no_part_of_a_failure() -> None:
+    failed = ended("Failed", exitCode=3, message=f"{MARK}\n")
+    with_words = ended("Failed", exitCode=3, message=f"{MARK}\nout of luck\n")
+    for pod, end in ((failed, "exit code 3"), (with_words, "exit code 3: out of luck")):
+        assert last_failure(observed(launcher=launcher(), launcher_pods=(pod,))).endswith(end)
+
+
+def test_what_the_gate_gave_up_on_is_a_part_of_a_failure() -> None:
+    gate = {"name": "wait-for-workers", "state": {"terminated": {"exitCode": 0, "message": "w1: Connection refused\n"}}}
+    failed = launcher_pod(
+        "Failed", initContainerStatuses=[gate], containerStatuses=[{"name": "launcher", "state": {"terminated": {"exitCode": 1}}}]
+    )
+    assert last_failure(observed(launcher=launcher(), launcher_pods=(failed,))).endswith("exit code 1: w1: Connection refused")

@@ -1,0 +1,49 @@
+"""Writes that may wait: how long, by job, by topic, and in a crowd."""
+
+import asyncio
+
+import pytest
+
+from fakes.world import KEY
+from mpiop.controller.pace import Pace
+from mpiop.kube.objects import Key
+from virtual_time import VirtualClock
+
+
+@pytest.mark.parametrize(
+    ("others", "seconds"),
+    [
+        pytest.param(0, 1.0, id="alone: by the second"),
+        pytest.param(9, 1.0, id="a few jobs do not slow each other down"),
+        pytest.param(49, 8.0, id="many jobs together write five times a second"),
+        pytest.param(10_000, 10.0, id="but none waits longer than ten seconds"),
+    ],
+)
+async def test_a_job_writes_the_more_rarely_the_more_jobs_write(others: int, seconds: float) -> None:
+    pace = Pace(1.0, VirtualClock())
+    pace.wrote(KEY, "status")
+    for number in range(others):
+        pace.wrote(Key("default", f"other-{number}"), "status")
+    assert pace.remaining_seconds(KEY, "status") == pytest.approx(seconds)
+
+
+async def test_a_crowd_that_has_gone_slows_nobody_down() -> None:
+    pace = Pace(1.0, VirtualClock())
+    for number in range(100):
+        pace.wrote(Key("default", f"other-{number}"), "status")
+    await asyncio.sleep(10)
+    pace.wrote(KEY, "status")
+    assert pace.remaining_seconds(KEY, "status") == pytest.approx(1)
+    await asyncio.sleep(0.6)
+    assert pace.remaining_seconds(KEY, "status") == pytest.approx(0.4)
+
+
+async def test_topics_and_jobs_do_not_wait_for_each_other_and_a_longer_interval_can_be_asked_for() -> None:
+    pace = Pace(1.0, VirtualClock())
+    assert pace.remaining_seconds(KEY, "status") == 0
+    pace.wrote(KEY, "status")
+    assert pace.remaining_seconds(KEY, "hosts") == 0
+    assert pace.remaining_seconds(Key("default", "other"), "status") == 0
+    assert pace.remaining_seconds(KEY, "status", 30) == pytest.approx(30)
+    pace.forget(KEY)
+    assert pace.remaining_seconds(KEY, "status") == 0

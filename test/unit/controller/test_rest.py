@@ -1,0 +1,39 @@
+"""How long a job rests after a look at it."""
+
+import asyncio
+
+import pytest
+
+from mpiop.controller.rest import MOST_SECONDS, SECONDS_A_WORKER, Rest
+from mpiop.kube.objects import Key
+
+KEY = Key("default", "pi")
+
+
+@pytest.mark.parametrize(
+    ("workers", "seconds"),
+    [
+        pytest.param(0, 0.0, id="a launcher alone does not rest"),
+        pytest.param(8, 8 * SECONDS_A_WORKER, id="a small job rests for an instant"),
+        pytest.param(1000, 1000 * SECONDS_A_WORKER, id="a larger one longer"),
+        pytest.param(1_000_000, MOST_SECONDS, id="but none for ever"),
+    ],
+)
+async def test_a_job_rests_by_its_size(workers: int, seconds: float) -> None:
+    rest = Rest()
+    rest.begin(KEY, workers)
+    assert rest.remaining_seconds(KEY) == pytest.approx(seconds)
+
+
+async def test_a_rest_ends_by_itself_and_with_the_job_and_is_nobody_else_s() -> None:
+    rest, other = Rest(), Key("default", "other")
+    assert rest.remaining_seconds(KEY) == 0
+    rest.begin(KEY, 1000)
+    rest.begin(other, 1000)
+    rest.forget(other)
+    rest.forget(other)
+    assert rest.remaining_seconds(other) == 0
+    await asyncio.sleep(0.4)
+    assert rest.remaining_seconds(KEY) == pytest.approx(0.1)
+    await asyncio.sleep(0.4)
+    assert rest.remaining_seconds(KEY) == 0

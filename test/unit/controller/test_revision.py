@@ -1,0 +1,72 @@
+"""Which edits of an MPIJob a launcher Job can follow, and which come too late for a start."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from example_jobs import MPIRUN, PI, SSHD, with_annotations, with_launcher, with_worker, with_workers
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob, RunPolicy
+from mpiop.controller.revision import launcher_revision, start_revision
+
+Edit = Callable[[MPIJob], MPIJob]
+
+
+def template(of: Any, metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    """Return a pod template with `spec` besides what it had."""
+    return {"metadata": metadata or {}, "spec": {**of["spec"], **spec}}
+
+
+def launcher(metadata: dict[str, Any] | None = None, **spec: Any) -> Edit:
+    return lambda job: with_launcher(job, template(MPIRUN, metadata, **spec))
+
+
+def worker(**spec: Any) -> Edit:
+    return lambda job: with_worker(job, template(SSHD, **spec))
+
+
+def policy(**changes: Any) -> Edit:
+    return lambda job: replace(job, run_policy=RunPolicy(**changes))
+
+
+NODES = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}
+EDITS: list[tuple[str, Edit, bool, bool]] = [
+    ("nothing", lambda job: job, False, False),
+    ("suspend", policy(suspend=True), False, False),
+    ("cleanPodPolicy", policy(clean_pod_policy=c.CLEAN_ALL), False, False),
+    ("number of workers", lambda job: with_workers(job, 5), False, False),
+    ("the status", lambda job: replace(job, generation=7), False, False),
+    ("launcher's nodeSelector", launcher(nodeSelector={"a": "b"}), False, True),
+    ("launcher's tolerations", launcher(tolerations=[{"operator": "Exists"}]), False, True),
+    ("launcher's schedulingGates", launcher(schedulingGates=[{"name": "example.com/gate"}]), False, True),
+    ("launcher's nodeAffinity", launcher(affinity={"nodeAffinity": NODES}), False, True),
+    ("launcher's labels", launcher({"labels": {"a": "b"}}), False, True),
+    ("launcher's annotations", launcher({"annotations": {"a": "b"}}), False, True),
+    ("launcher's podAffinity", launcher(affinity={"podAffinity": {}}), True, True),
+    ("launcher's containers", launcher(containers=[{"name": "launcher", "image": "example.com/other"}]), True, True),
+    ("launcher's restartPolicy", lambda job: replace(job, launcher=replace(job.launcher, restart_policy=c.NEVER)), True, True),
+    ("worker's nodeSelector", worker(nodeSelector={"a": "b"}), False, True),
+    ("worker's containers", worker(containers=[{"name": "worker", "image": "example.com/other"}]), False, True),
+    ("slots", lambda job: replace(job, slots_per_worker=2), True, True),
+    ("runLauncherAsWorker", lambda job: replace(job, run_launcher_as_worker=True), True, True),
+    ("sshAuthMountPath", lambda job: replace(job, ssh_auth_mount_path="/home/me/.ssh"), True, True),
+    ("mpiImplementation", lambda job: replace(job, mpi_implementation=c.MPICH), True, True),
+    ("the gate", lambda job: with_annotations(job, {"mpiop.kubeflow.org/wait-for-workers": "false"}), True, True),
+    ("backoffLimit", policy(backoff_limit=1), False, True),
+    ("activeDeadlineSeconds", policy(active_deadline_seconds=1), False, True),
+    ("ttlSecondsAfterFinished", policy(ttl_seconds_after_finished=1), False, True),
+]
+
+
+@pytest.mark.parametrize(("edit", "of_launcher", "of_start"), [row[1:] for row in EDITS], ids=[row[0] for row in EDITS])
+def test_what_changes_a_revision(edit: Edit, *, of_launcher: bool, of_start: bool) -> None:
+    edited = edit(PI)
+    assert (launcher_revision(edited) != launcher_revision(PI), start_revision(edited) != start_revision(PI)) == (of_launcher, of_start)
+
+
+def test_the_order_of_keys_is_no_edit() -> None:
+    turned = {"spec": dict(reversed(template(MPIRUN, nodeSelector={"a": "b"})["spec"].items()))}
+    straight = {"spec": template(MPIRUN, nodeSelector={"a": "b"})["spec"]}
+    assert start_revision(with_launcher(PI, turned)) == start_revision(with_launcher(PI, straight))

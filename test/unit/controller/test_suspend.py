@@ -1,0 +1,314 @@
+"""Suspending and resuming, edits in between included, as the API server sees it (KEP-2926)."""
+
+from typing import Any
+
+import pytest
+
+from example_jobs import MPIRUN
+from fakes.world import World
+from mpiop.api import constants as c
+from mpiop.kube.errors import StatusError
+from mpiop.kube.objects import Key, Object, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
+
+LAUNCHER = Key("default", "pi-launcher")
+STARTED = "2026-01-01T00:00:00Z"
+STATUS = "patch MPIJob/status default/pi"
+LET_GO = "patch Job default/pi-launcher"
+
+
+async def started(**spec: Any) -> World:
+    """Return a world in which the job runs, its launcher Job too."""
+    world = World()
+    await world.submit(**spec)
+    await world.settle()
+    world.start_workers()
+    await world.settle()
+    world.start_launcher()
+    job_status(world, active=1, startTime=STARTED)
+    await world.settle()
+    assert world.status.is_true(c.CONDITION_RUNNING)
+    world.recorder.told.clear()
+    return world
+
+
+async def suspended(**spec: Any) -> World:
+    """Return a world in which a job that ran is suspended, and none of its pods is left."""
+    world = await started(**spec)
+    await suspend(world)
+    await world.settle()
+    carry_out(world, startTime=None)
+    await world.settle()
+    assert world.names(PODS) == []
+    world.client.actions.clear()
+    world.recorder.told.clear()
+    return world
+
+
+def job_status(world: World, **status: Any) -> None:
+    world.client.server.put_status(JOBS, LAUNCHER, status)
+
+
+def carry_out(world: World, **status: Any) -> None:
+    """Do what the Job controller does with a suspended Job: from Kubernetes 1.36 it clears startTime too."""
+    if "pi-launcher-x" in world.names(PODS):
+        world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
+    job_status(world, active=0, conditions=[{"type": "Suspended", "status": "True"}], **status)
+
+
+async def suspend(world: World, **changes: Any) -> None:
+    await world.edit({"spec": {"runPolicy": {"suspend": True}, **changes}})
+
+
+async def resume(world: World, **changes: Any) -> None:
+    await world.edit({"spec": {"runPolicy": {"suspend": False}, **changes}})
+
+
+def launcher_template(**spec: Any) -> dict[str, Any]:
+    """Return the part of an edit that gives the launcher's template `spec`."""
+    return {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {**MPIRUN["spec"], **spec}}}}}
+
+
+def launcher(world: World) -> Object:
+    return world.one(JOBS, "pi-launcher")
+
+
+async def test_a_job_created_suspended_has_all_but_its_pods_and_no_start() -> None:
+    world = World()
+    await world.submit(runPolicy={"suspend": True})
+    await world.settle()
+    assert [world.names(resource) for resource in (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS)] == [
+        ["pi"],
+        ["pi-config"],
+        ["pi-ssh"],
+        ["pi-launcher"],
+        [],
+    ]
+    assert launcher(world)["spec"]["suspend"] is True
+    assert world.status.start_time is None
+    assert world.recorder.reasons == ["MPIJobCreated", "MPIJobSuspended"]
+    assert not world.status.is_true(c.CONDITION_RUNNING)
+
+
+async def test_suspended_is_told_at_once_and_the_counts_tell_when_no_pod_is_left() -> None:
+    world = await started()
+    await suspend(world)
+    await world.sync()
+    assert world.status.is_true(c.CONDITION_SUSPENDED)
+    assert not world.status.is_true(c.CONDITION_RUNNING)
+    assert world.status.replica_statuses["Launcher"].active == 1, "Kueue gives the quota away when it is 0"
+    await world.settle()
+    carry_out(world)
+    await world.settle()
+    assert [counts.active for counts in world.status.replica_statuses.values()] == [0, 0]
+
+
+async def test_a_launcher_that_still_runs_is_not_let_go_again() -> None:
+    world = await started()
+    await suspend(world)
+    await world.settle()
+    await resume(world)
+    await world.settle()
+    assert launcher(world)["spec"]["suspend"] is True, "its pod would run on with workers that are gone"
+    carry_out(world)
+    await world.settle()
+    assert launcher(world)["spec"]["suspend"] is False
+
+
+@pytest.mark.parametrize("clears", [True, False], ids=["1.36", "1.35"])
+async def test_the_launcher_follows_the_directives_of_scheduling_before_it_is_let_go(*, clears: bool) -> None:
+    world = await started()
+    await suspend(world)
+    await world.settle()
+    carry_out(world, startTime=None if clears else STARTED)
+    await world.settle()
+    uid = uid_of(launcher(world))
+    await resume(world, **launcher_template(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}]))
+    await world.settle()
+    status_first = [] if clears else ["patch Job/status default/pi-launcher"]
+    assert [write for write in world.writes if "Job" in write and "MPI" not in write] == [*status_first, LET_GO]
+    spec = launcher(world)["spec"]
+    assert (uid_of(launcher(world)), spec["suspend"]) == (uid, False)
+    assert spec["template"]["spec"]["nodeSelector"] == {"zone": "a"}
+    assert spec["template"]["spec"]["tolerations"] == [{"operator": "Exists"}]
+    assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
+
+
+async def test_suspending_and_restoring_templates_in_one_edit_is_for_the_next_start() -> None:
+    """Kueue does so when it takes a job's quota away."""
+    world = await started()
+    await suspend(world, **launcher_template(nodeSelector={"zone": "a"}))
+    await world.settle()
+    carry_out(world, startTime=None)
+    await world.settle()
+    assert "nodeSelector" not in launcher(world)["spec"]["template"]["spec"]
+    await resume(world, **launcher_template(nodeSelector={"zone": "b"}))
+    await world.settle()
+    assert launcher(world)["spec"]["template"]["spec"]["nodeSelector"] == {"zone": "b"}
+
+
+async def test_workers_are_made_from_the_template_as_it_is_then() -> None:
+    world = await suspended()
+    await resume(world, mpiReplicaSpecs={"Worker": {"template": {"spec": {"nodeSelector": {"zone": "a"}}}}})
+    await world.settle()
+    assert world.one(PODS, "pi-worker-0")["spec"]["nodeSelector"] == {"zone": "a"}
+
+
+async def test_an_edit_that_a_job_cannot_follow_replaces_the_launcher_before_the_resume_is_told() -> None:
+    world = await suspended()
+    uid = uid_of(launcher(world))
+    await resume(world, **launcher_template(containers=[{"name": "launcher", "image": "example.com/other"}]))
+    await world.sync()
+    assert "delete Job default/pi-launcher" in world.writes
+    assert world.status.is_true(c.CONDITION_SUSPENDED), "a launcher that is missing later would be a lost one"
+    await world.settle()
+    world.client.server.remove(JOBS, LAUNCHER)  # what the garbage collector does in the end
+    await world.settle()
+    assert uid_of(launcher(world)) != uid
+    assert launcher(world)["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/other"
+    assert launcher(world)["spec"]["suspend"] is False
+    assert world.recorder.reasons == ["MPIJobResumed"]
+    assert world.keys_made == 1
+
+
+async def test_a_suspended_launcher_is_not_replaced_before_the_resume() -> None:
+    world = await suspended()
+    await suspend(world, slotsPerWorker=2)
+    await world.settle()
+    assert [write for write in world.writes if "Job default" in write] == []
+
+
+async def test_an_edit_of_a_running_job_is_said_to_be_pending_until_the_next_start() -> None:
+    world = await started()
+    await world.edit({"spec": {"slotsPerWorker": 2}})
+    await world.settle()
+    pending = world.status.condition(c.CONDITION_UPDATE_PENDING)
+    assert pending is not None
+    assert (pending.status, pending.reason) == ("True", "EditedAfterStart")
+    assert world.recorder.told == [("Normal", "EditedAfterStart", pending.message)]
+    assert [write for write in world.writes if "Job default" in write] == [], "nothing of what runs is touched"
+    await suspend(world)
+    await world.settle()
+    carry_out(world, startTime=None)
+    await resume(world)
+    await world.settle()
+    world.client.server.remove(JOBS, LAUNCHER)
+    await world.settle()
+    assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
+    assert world.recorder.reasons == ["EditedAfterStart", "MPIJobSuspended", "MPIJobResumed"]
+
+
+async def test_taking_an_edit_back_ends_its_being_pending() -> None:
+    world = await started()
+    await world.edit({"spec": {"slotsPerWorker": 2}})
+    await world.settle()
+    await world.edit({"spec": {"slotsPerWorker": 1}})
+    await world.settle()
+    assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
+
+
+async def test_what_is_pending_at_the_end_is_so_no_more() -> None:
+    world = await started()
+    await world.edit({"spec": {"slotsPerWorker": 2}})
+    await world.settle()
+    world.end_launcher()
+    await world.settle()
+    assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
+    assert world.status.conditions[-1].type == "Succeeded"
+
+
+async def test_a_launcher_of_the_go_operator_is_let_go_as_it_is() -> None:
+    """It notes no revisions: nobody knows from what it was made, and only what a Job can follow is looked at."""
+    world = await suspended()
+    go_made = launcher(world)
+    go_made["metadata"]["annotations"] = {}
+    world.client.server.put(JOBS, go_made)
+    await resume(world, slotsPerWorker=2, **launcher_template(nodeSelector={"zone": "a"}))
+    await world.settle()
+    assert uid_of(launcher(world)) == uid_of(go_made)
+    assert launcher(world)["spec"]["suspend"] is False
+    assert launcher(world)["spec"]["template"]["spec"]["nodeSelector"] == {"zone": "a"}
+
+
+async def test_waiting_for_workers_is_judged_anew_after_a_resume() -> None:
+    world = await suspended(launcherCreationPolicy="WaitForWorkersReady")
+    await resume(world)
+    await world.settle()
+    assert launcher(world)["spec"]["suspend"] is True
+    world.start_workers()
+    await world.settle()
+    assert launcher(world)["spec"]["suspend"] is False
+
+
+async def test_a_worker_that_had_ended_does_not_fail_the_job_after_its_resume() -> None:
+    world = await started(runPolicy={"cleanPodPolicy": "Running"})
+    world.pod_status("pi-worker-0", "Succeeded")
+    await suspend(world)
+    await world.settle()
+    carry_out(world, startTime=None)
+    await resume(world)
+    await world.settle()
+    world.start_workers()
+    world.start_launcher()
+    await world.settle()
+    assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1"]
+    assert world.status.is_true(c.CONDITION_RUNNING)
+
+
+async def test_resuming_starts_the_clock_anew_and_tells_it_once() -> None:
+    world = await suspended()
+    before = world.status.start_time
+    await resume(world)
+    await world.settle()
+    assert before is not None
+    assert world.status.start_time is not None
+    assert world.status.start_time >= before
+    assert world.recorder.reasons == ["MPIJobResumed"]
+
+
+async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None:
+    world = await started()
+    await suspend(world)
+    await world.settle()
+    carry_out(world)
+    await world.settle()
+    world.client.refuse("patch", JOBS, "pi-launcher", StatusError("test", {"code": 403, "message": "jobs/status is forbidden"}), times=1)
+    await resume(world, **launcher_template(nodeSelector={"zone": "a"}))
+    await world.sync()
+    stalled = world.status.condition(c.CONDITION_STALLED)
+    assert stalled is not None
+    assert (stalled.reason, stalled.message) == ("Forbidden", "jobs/status is forbidden")
+    await world.settle()
+    assert launcher(world)["spec"]["suspend"] is False
+
+
+async def test_a_suspended_launcher_that_goes_while_the_job_is_resumed_is_made_again() -> None:
+    world = await suspended()
+    deleted = launcher(world)
+    deleted["metadata"]["finalizers"] = ["foregroundDeletion"]
+    world.client.server.put(JOBS, deleted)
+    await world.client.delete(JOBS, LAUNCHER, uid=uid_of(deleted))
+    await resume(world)
+    await world.settle()
+    world.client.server.remove(JOBS, LAUNCHER)
+    await world.settle()
+    assert launcher(world)["spec"]["suspend"] is False
+    assert not world.status.is_finished
+    assert world.one(MPIJOBS, "pi")["status"]["summary"]["state"] == "Starting"
+
+
+async def test_a_suspension_that_was_never_told_is_no_start_that_an_edit_takes_effect_at() -> None:
+    """The launcher is let go as it is, for if it were deleted nobody could tell that from a lost one."""
+    world = await started()
+    await suspend(world)
+    world.client.refuse("patch", MPIJOBS, "pi", StatusError("test", {"code": 500}), times=1)
+    with pytest.raises(StatusError):
+        await world.sync()
+    carry_out(world, startTime=None)
+    uid = uid_of(launcher(world))
+    await resume(world, slotsPerWorker=2)
+    await world.settle()
+    assert uid_of(launcher(world)) == uid
+    assert launcher(world)["spec"]["suspend"] is False
+    assert world.status.is_true(c.CONDITION_UPDATE_PENDING)
+    assert not world.status.is_finished

@@ -1,0 +1,60 @@
+"""The comparison with the Go operator: no row without a test that exists."""
+
+import re
+
+import pytest
+
+from generators.compatibility import check, compatibility_page, exists, numbered
+from generators.compatibility_rows import ABSENT, BETTER, CHAPTERS, SAME, Row
+
+HERE = "unit/hack/test_compatibility.py::test_every_row_has_tests_that_exist"
+
+
+@pytest.mark.parametrize(("number", "row"), numbered(), ids=[number for number, _ in numbered()])
+def test_every_row_has_tests_that_exist(number: str, row: Row) -> None:
+    assert check(number, row) == []
+
+
+@pytest.mark.parametrize(
+    ("test", "is_there"),
+    [
+        (HERE, True),
+        (f"{HERE}_not", False),
+        ("unit/hack/test_compatibility.py::", False),
+        ("unit/hack/test_nothing.py::test_nothing", False),
+        ("unit/hack", False),
+    ],
+)
+def test_a_test_exists_or_not(test: str, *, is_there: bool) -> None:
+    assert exists(test) == is_there
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        (Row("What", SAME, "", (HERE,)), ""),
+        (Row("What", SAME, "", ()), "has no test"),
+        (Row("What", SAME, "", ("unit/x.py::test_x",)), "there is no test unit/x.py::test_x"),
+        (Row("What", BETTER, "", (HERE,)), "does not say how it is here"),
+        (Row("What", ABSENT, "", (HERE,)), "does not say how it is here"),
+        (Row("What", "worse", "how", (HERE,)), "does not say how it is here"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_a_row_is_said(row: Row, complaint: str) -> None:
+    found = check("7.1", row)
+    assert [line.startswith("row 7.1 of the comparison") and complaint in line for line in found] == ([True] if complaint else [])
+
+
+def test_each_fault_has_the_test_of_its_number() -> None:
+    for number, row in enumerate(CHAPTERS["Known faults"], 1):
+        assert re.search(rf"test_known_faults\.py::test_fault_{number}_", row.tests[0]), row.what
+
+
+def test_the_page_has_every_row_and_counts_them() -> None:
+    page = compatibility_page()
+    assert re.findall(r"^\| (\d+\.\d+) \|", page, re.MULTILINE) == [number for number, _ in numbered()]
+    counts = re.search(r"Of (\d+) rows (\d+) are the same, (\d+) better, (\d+) not there", page)
+    assert counts is not None
+    total, *parts = map(int, counts.groups())
+    assert total == sum(parts) == len(numbered())
