@@ -13,13 +13,20 @@ IMAGE_NAME ?=
 RELEASE_VERSION ?=
 PLATFORMS ?=
 
-# e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but `faults`, a sample of `make faults`), RUNS how often the π job runs in a row, KEEP=1 leaves the cluster up.
+# e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but those of APART, which take long or need programs that are
+# built first), RUNS how often the π job runs in a row, KEEP=1 leaves the cluster up.
+APART := faults leadership gang mpi documents switch kubeflow kueue monitoring dra
 SUITE ?=
 RUNS ?= 1
 KEEP ?=
 
 # invariants, mutants: which numbers ("" is all).
 NUMBERS ?=
+
+# bench: SCENARIOS names some (all by default); bench-compare: BASE is the commit to compare with, ROUNDS how often each version runs.
+SCENARIOS ?=
+BASE ?= HEAD
+ROUNDS ?= 3
 
 # Clusters of `make cluster-up`.
 NAME ?= dev
@@ -31,6 +38,10 @@ FAULTS ?=
 CASE ?=
 PARALLEL ?= 6
 LEASE ?= 2
+
+# soak: for how many minutes jobs come, and how many.
+MINUTES ?= 20
+JOBS ?= 2000
 
 # A unit test that hangs for a minute ends the run, and says where it hangs.
 HANG := -o faulthandler_timeout=60 -o faulthandler_exit_on_timeout=true
@@ -73,7 +84,7 @@ unit: $(STAMP) ## Unit tests with branch coverage
 
 .PHONY: e2e
 e2e: $(STAMP) ## Tests against real clusters; SUITE=pi RUNS=10 KEEP=1 narrow, repeat, keep
-	@MPIOP_E2E_RUNS=$(RUNS) MPIOP_E2E_KEEP=$(KEEP) $(BIN)/pytest $(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e --ignore=test/e2e/test_faults.py) --durations=10
+	@MPIOP_E2E_RUNS=$(RUNS) MPIOP_E2E_KEEP=$(KEEP) $(BIN)/pytest $(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e $(APART:%=--ignore=test/e2e/test_%.py)) --durations=10
 
 .PHONY: invariants
 invariants: $(STAMP) ## List each invariant with its tests and their result; NUMBERS="R4 L64"
@@ -83,13 +94,28 @@ invariants: $(STAMP) ## List each invariant with its tests and their result; NUM
 mutants: $(STAMP) ## Break each invariant in a copy and see a test fail; NUMBERS="R4 L64"
 	@hack/mutants $(NUMBERS)
 
+.PHONY: mutants-generic
+mutants-generic: $(STAMP) ## Change every line of informers, queue and election a little: tests notice 90 %, the rest is explained
+	@hack/mutants --generic
+
 .PHONY: faults
 faults: $(STAMP) ## Every fault at every request of a job's life; FAULTS=F13 picks rows, CASE= repeats one
 	@PYTHONPATH=src:test:hack $(BIN)/python -m faults --rows "$(FAULTS)" --case "$(CASE)" --parallel $(PARALLEL) --lease $(LEASE)
 
-.PHONY: bench
-bench: $(STAMP) ## Measure what a store of 10,000 Pods takes; fails above 40 MiB
+.PHONY: bench bench-compare bench-check bench-plot
+bench: $(STAMP) ## Measure speed and cost beside what the API server can do; SCENARIOS=burst-50x8,one-1000
+	@PYTHONPATH=src:test:hack $(BIN)/python -m bench --scenarios "$(SCENARIOS)"
+bench-compare: $(STAMP) ## The same for two versions by turns: what differs beyond noise; BASE=commit SCENARIOS=burst-50x8 ROUNDS=3
+	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.compare --base "$(BASE)" --scenarios "$(or $(SCENARIOS),burst-50x8)" --rounds $(ROUNDS)
+bench-check: $(STAMP) ## Requests, syncs and memory of a small run, and memory of a store of 10,000 Pods: fails above their bounds
 	@$(BIN)/python hack/bench/store_memory.py
+	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.check
+bench-plot: $(STAMP) ## Draw the newest results of `make bench` into docs/performance.svg
+	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.plot
+
+.PHONY: soak
+soak: $(STAMP) ## Thousands of short jobs: memory, descriptors and tasks stay where they were; MINUTES= JOBS=
+	@PYTHONPATH=src:test:hack $(BIN)/python hack/bench/soak.py --minutes $(MINUTES) --jobs $(JOBS)
 
 .PHONY: format
 format: $(STAMP) ## Let ruff format and repair what it can

@@ -48,10 +48,7 @@ class Operator:
 
     def metrics(self, pod: str) -> dict[str, float]:
         """Return every sample of `pod`, by series in the order of sorted labels: `name{a="b"}`."""
-        text = self.answer(pod, "/metrics", self.metrics_port(pod))
-        return {
-            series(sample.name, sample.labels): sample.value for family in text_string_to_metric_families(text) for sample in family.samples
-        }
+        return samples_of(self.answer(pod, "/metrics", self.metrics_port(pod)))
 
     def until_metrics(self, is_seen: Callable[[dict[str, float]], bool], *, timeout_seconds: float = 20) -> dict[str, float]:
         """Return the leader's samples as soon as `is_seen` holds for them; metrics cannot be watched, so they are asked for again.
@@ -89,6 +86,12 @@ class Operator:
 def holder(lease: Obj) -> str:
     """Return the Pod named in the Lease (the identity is the Pod's name, `_` and something unique), or ""."""
     return (lease["spec"].get("holderIdentity") or "").partition("_")[0]
+
+
+def samples_of(page: str) -> dict[str, float]:
+    """Return every sample of a page in the text format of Prometheus, by series in the order of sorted labels: `name{a="b"}`."""
+    families = text_string_to_metric_families(page)
+    return {series(sample.name, sample.labels): sample.value for family in families for sample in family.samples}
 
 
 def series(name: str, labels: dict[str, str]) -> str:

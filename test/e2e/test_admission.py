@@ -87,10 +87,14 @@ CASES = [
     Case("a negative timeout", job("pi", *GANG, "scheduleTimeoutSeconds", value=-1), "greater than or equal to 0"),
     Case("resources of a gang", job("pi", *GANG, "minResources", value={"cpu": 3, "memory": "8Gi"})),
     Case("no quantity", job("pi", *GANG, "minResources", value={"cpu": {}}), "minResources.cpu"),
+    Case("a list of resources", job("pi", *GANG, "minResources", value={"cpu": ["3"]}), "minResources.cpu"),
+    Case("an empty list", job("pi", *GANG, "minResources", value={"cpu": []}), "minResources.cpu"),
+    Case("a truth for a resource", job("pi", *GANG, "minResources", value={"cpu": True}), "minResources.cpu"),
+    Case("resources of all forms", job("pi", *GANG, "minResources", value={"cpu": "0.5", "memory": "1e9", "nvidia.com/gpu": 8})),
     Case(
         "resources one level too deep",
         job("pi", *GANG, "minResources", value={"requests": {"cpu": "3000m"}}),
-        'unknown field "spec.runPolicy.schedulingPolicy.minResources.requests.cpu"',
+        'minResources.requests.write minResources: {cpu: "3", memory: 8Gi} instead: Required value',
     ),
     Case("an unknown manager", job("pi", *POLICY, "managedBy", value="x"), "managedBy: Unsupported value"),
     Case("MultiKueue", job("pi", *POLICY, "managedBy", value="kueue.x-k8s.io/multikueue")),
@@ -106,6 +110,8 @@ CASES = [
 ]
 # Mistakes that the server alone finds: the operator passes these fields on without looking.
 SERVER_CASES = [
+    Case("a fraction without quotes", job("pi", *GANG, "minResources", value={"cpu": 0.5}), "minResources.cpu"),
+    Case("a word for a resource", job("pi", *GANG, "minResources", value={"cpu": "many"}), "minResources.cpu"),
     Case("a port in quotes", job("pi", *POD, "containers", value=container(ports=[{"containerPort": "80"}])), "of type integer"),
     Case("a port beyond 32 bits", job("pi", *POD, "containers", value=container(ports=[{"containerPort": 2**31}])), "format int32"),
     Case("no quantity", job("pi", *POD, "containers", value=container(resources={"limits": {"cpu": "lots"}})), "should match"),

@@ -59,7 +59,7 @@ def read_archive(path: Path) -> Archive:
 @pytest.fixture(scope="module")
 def archives() -> dict[str, Archive]:
     """The images of the catalogue by name."""
-    paths = {Path(path).stem: Path(path) for path in built_archives()}
+    paths = {Path(path).stem: Path(path) for path in built_archives(*(image.name for image in CATALOGUE))}
     return {image.name: read_archive(paths[image.name]) for image in CATALOGUE}
 
 

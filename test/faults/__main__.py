@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import signal
 import sys
 
 from faults.suite import Choice, run_suite
@@ -13,7 +14,7 @@ def main() -> int:
     parser.add_argument("--rows", default="", help="rows of the matrix, for example F8,F13 (default: all)")
     parser.add_argument("--case", default="", help="one case by its name, as a failure prints it")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="every so many cases of each row only, so that at most N run")
-    parser.add_argument("--parallel", type=int, default=10, metavar="N", help="runs side by side")
+    parser.add_argument("--parallel", type=int, default=6, metavar="N", help="runs side by side, and as many more that wait for minutes")
     parser.add_argument(
         "--lease", type=int, default=2, metavar="SECONDS", help="lease duration; longer where the machine is busy (default: 2)"
     )
@@ -22,8 +23,11 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="only print the names of the cases")
     given = parser.parse_args()
     rows = frozenset(filter(None, given.rows.upper().replace(" ", ",").split(",")))
-    choice = Choice(rows, given.case, given.sample, given.list)
+    names = frozenset(filter(None, [given.case]))
+    choice = Choice(rows, names, given.sample, given.list)
     running = run_suite(choice, cluster=given.cluster, parallel=given.parallel, lease_seconds=given.lease, keep=given.keep)
+    for number in (signal.SIGINT, signal.SIGTERM):  # one way to be interrupted, also in the background of a shell, which ignores SIGINT
+        signal.signal(number, signal.default_int_handler)
     try:
         return asyncio.run(running)
     except KeyboardInterrupt:

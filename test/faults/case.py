@@ -6,11 +6,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from faults.disturbance import Disturbance
 from faults.ground import Ground
 from faults.lives import LIVES
+from faults.nursery import MPIOP
 from faults.oracle import NOTHING_DIFFERS, Allowance, Reference, complaints
 from faults.plans import Faults, NoFaults, Several
-from faults.run import NotSeenError, Run, new_run
+from faults.run import Action, NotSeenError, Run, new_run
 from faults.state import State, difference
 from faults.trace import Trace
 from mpiop.kube.errors import KubeError
@@ -34,14 +36,16 @@ class Case:
         what: The rest of its name: target and fault.
         plan: Makes the faults of a run.
         allowance: What may differ.
-        seconds: How long it may take.
+        seconds: How long it may take on a machine that is not busy.
         replicas: How many replicas run.
+        stages: What is done at stages of the life, which waits for it.
         script: Runs beside the life: what signals or the driver do.
         environment: More environment variables of the operator.
+        module: What is run as the operator.
         has_leases_apart: Whether each replica has a lease of its own, so that all of them lead.
         check: What must hold beside the oracle.
         wants_hit: Whether a run in which the fault met nothing counts as not reached.
-        on_server: Whether it disturbs the server, so that nothing else may run beside it.
+        disturbance: What is done to the server, so that nothing else may run beside it but what is to live through the same.
     """
 
     row: str
@@ -51,12 +55,19 @@ class Case:
     allowance: Allowance = NOTHING_DIFFERS
     seconds: float = CASE_SECONDS
     replicas: int = 1
+    stages: tuple[tuple[str, Action], ...] = field(default=(), repr=False)
     script: Script | None = field(default=None, repr=False)
     environment: tuple[tuple[str, str], ...] = ()
+    module: str = MPIOP
     has_leases_apart: bool = False
     check: Callable[[Run], list[str]] | None = field(default=None, repr=False)
     wants_hit: bool = True
-    on_server: bool = False
+    disturbance: Disturbance | None = field(default=None, repr=False)
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether it waits for most of its time."""
+        return self.seconds > CASE_SECONDS
 
     @property
     def name(self) -> str:
@@ -89,7 +100,7 @@ async def run_faultless(ground: Ground, namespace: str, life: str) -> Faultless:
     Raises:
         NotSeenError: It did not come to its end.
     """
-    async with new_run(ground, namespace, NoFaults(), CASE_SECONDS) as run:
+    async with new_run(ground, namespace, NoFaults(), CASE_SECONDS * ground.patience) as run:
         await run.launch().start()
         await LIVES[life](run)
         await _until_unchanged(run)
@@ -103,12 +114,13 @@ async def run_case(ground: Ground, namespace: str, case: Case, reference: Refere
     """Run the case and judge it."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    async with new_run(ground, namespace, NoFaults(), case.seconds) as run:
+    async with new_run(ground, namespace, NoFaults(), case.seconds * ground.patience) as run:
         run.proxy.plan = plan = case.plan(run)
+        run.stages = dict(case.stages)
         for number in range(case.replicas):
             name = "operator" if case.replicas == 1 else f"operator-{number}"
             flags = (f"--lease-name={name}",) if case.has_leases_apart else ()
-            await run.launch(name, flags=flags, environment=dict(case.environment)).start()
+            await run.launch(name, flags=flags, environment=dict(case.environment), module=case.module).start()
         try:
             wrong = await _play(run, case, reference, plan)
         except NotSeenError as error:
@@ -129,7 +141,7 @@ async def _play(run: Run, case: Case, reference: Reference, plan: Faults | Sever
     for each in plan.plans if isinstance(plan, Several) else [plan]:
         each.is_over = True
     await run.until("the end of what is under way", lambda: _is_at_rest(run))
-    await run.until("the end state of the faultless run", lambda: _has_come_to(run, reference.state))
+    await run.until("the end state of the faultless run", lambda: _has_come_to(run, reference.state, case.allowance))
     await asyncio.sleep(SETTLED_SECONDS)
     await run.until("/readyz to be well", lambda: _are_ready(run))
     return await _judged(run, case, reference)
@@ -138,7 +150,7 @@ async def _play(run: Run, case: Case, reference: Reference, plan: Faults | Sever
 async def _judged(run: Run, case: Case, reference: Reference) -> list[str]:
     own = case.check(run) if case.check else []
     try:
-        return [*own, *await complaints(run, reference, case.allowance)]
+        return [*run.findings, *own, *await complaints(run, reference, case.allowance)]
     except KubeError as error:
         return [f"the API server does not answer the driver: {error}"]
 
@@ -147,8 +159,8 @@ async def _is_at_rest(run: Run) -> bool:
     return run.proxy.under_way == 0
 
 
-async def _has_come_to(run: Run, state: State) -> bool:
-    return not difference(state, await run.state())
+async def _has_come_to(run: Run, state: State, allowance: Allowance) -> bool:
+    return not difference(state, await run.state(), but=allowance.objects)
 
 
 async def _are_ready(run: Run) -> bool:

@@ -3,13 +3,14 @@
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from faults.case import CASE_SECONDS, Case, Faultless
+from faults.case import CASE_SECONDS, Case, Faultless, Script
+from faults.lives import until_condition
 from faults.meaning import Target
 from faults.oracle import NOTHING_DIFFERS, Allowance
 from faults.plans import Faults
 from faults.proxy import Exchange, Fault
 from faults.request_faults import Do
-from faults.run import Run
+from faults.run import Action, Run
 from faults.stream import EventFault
 
 Lives = Mapping[str, Faultless]
@@ -100,6 +101,29 @@ def with_events(
     for life, target in found:
         for fault in chosen:
             yield Case(row, life, f"{target}/{fault.name}", _event_plan(target, fault), allowance)
+
+
+def at_condition(type_: str, action: Action) -> Script:
+    """Return a script that does something once the job has a condition, beside its life."""
+
+    async def script(run: Run) -> None:
+        await until_condition(run, type_)
+        await action(run)
+
+    return script
+
+
+async def until_process_ends(run: Run) -> None:
+    """Wait until the first replica's process has ended, if the fault was met: a job may come to its end before that."""
+
+    async def has_ended() -> bool:
+        return bool(run.replicas[0].ends) or not any(entry.fault for entry in run.proxy.trace.entries)
+
+    await run.until("the end of the process", has_ended)
+
+
+ENDING: tuple[tuple[str, Action], ...] = (("ended", until_process_ends),)
+"""Stages of a case in which the process has to end."""
 
 
 def _request_plan(target: Target, fault: Fault | Act, times: int) -> Callable[[Run], Faults]:

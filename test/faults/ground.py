@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,18 +14,23 @@ import yaml
 from demonstration.cluster import ROOT, environment_of
 from fakes.certificates import Authority
 from fakes.http_server import server_context
+from faults.mirror import Mirror
+from faults.nursery import Nursery, nursery
 from faults.proxy import Upstream
+from faults.replica import surroundings
 from mpiop.kube.client import Client
 from mpiop.kube.config import load_config
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import Resource
 from mpiop.kube.tls import TLSConfig
-from mpiop.kube.transport import connect
+from mpiop.kube.transport import TransportOptions, connect
 
 NAMESPACE = "mpi-operator"
 BASE = ROOT / "manifests" / "base"
 APPLIED = frozenset({"Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"})
 TOKEN_SECONDS = 3 * 3600
+PATIENT = TransportOptions(deadline_seconds=30.0)
+"""The driver does not give up because the machine is busy."""
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -36,22 +41,31 @@ class Ground:
     Attributes:
         cluster: Name of the embedded cluster.
         client: With all rights: the driver's.
+        mirror: Tells what changes.
         upstream: Where the proxies forward to.
         authority: PEM of who signed the proxies' certificate.
         context: The proxies' certificate.
         token: Of the operator's service account, with the rights that the manifests give and no more.
         folder: Where logs and traces go.
         lease_seconds: Lease duration of the operators.
+        nursery: Starts operators; None leaves that to the driver's own process.
     """
 
     cluster: str
     client: Client
+    mirror: Mirror
     upstream: Upstream
     authority: str
     context: ssl.SSLContext = field(repr=False)
     token: str = field(repr=False)
     folder: Path
     lease_seconds: int = 2
+    nursery: Nursery | None = field(default=None, repr=False)
+
+    @property
+    def patience(self) -> float:
+        """Return by what to multiply times that count how quick the machine is: a longer lease is for a busy one."""
+        return max(1.0, self.lease_seconds / 3)
 
     async def control(self, *arguments: str) -> None:
         """Run `hack/cluster` on the cluster: `control("restart", "etcd")`."""
@@ -74,14 +88,19 @@ async def command(*arguments: str, stdin: str = "", environment: dict[str, str] 
 
 
 @contextlib.asynccontextmanager
-async def prepared(cluster: str, folder: Path, *, lease_seconds: int = 2, keep: bool = False) -> AsyncIterator[Ground]:
-    """Yield the ground on an embedded control plane of that name, taken down at the end unless `keep`."""
-    await command("hack/cluster", "up", "--name", cluster, "--control-plane-only")
+async def prepared(
+    cluster: str, folder: Path, *, lease_seconds: int = 2, keep: bool = False, options: Sequence[str] = ()
+) -> AsyncIterator[Ground]:
+    """Yield the ground on an embedded control plane of that name, brought up with more `options`, taken down at the end unless `keep`."""
+    await command("hack/cluster", "up", "--name", cluster, "--control-plane-only", *options)
     try:
         environment = environment_of(cluster)
-        client = await connect(load_config(kubeconfig=environment["KUBECONFIG"]))
+        client = await connect(load_config(kubeconfig=environment["KUBECONFIG"]), PATIENT)
         try:
-            yield replace(await _prepare(cluster, client, environment, folder), lease_seconds=lease_seconds)
+            async with nursery(surroundings()) as made:
+                ground = replace(await _prepare(cluster, client, environment, folder), lease_seconds=lease_seconds, nursery=made)
+                async with ground.mirror.running():
+                    yield ground
         finally:
             await client.close()
     finally:
@@ -94,18 +113,27 @@ async def _prepare(cluster: str, client: Client, environment: dict[str, str], fo
     documents = [each for each in yaml.safe_load_all(rendered) if each["kind"] in APPLIED]
     everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*documents, *_lease_rights()]})
     await command("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=everything, environment=environment)
-    await command("kubectl", "wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", environment=environment)
+    await _until_established(environment)
     config = load_config(kubeconfig=environment["KUBECONFIG"])
     authority = Authority()
     return Ground(
         cluster=cluster,
         client=client,
+        mirror=Mirror(client),
         upstream=Upstream(config.server, _trust(config.tls)),
         authority=authority.certificate,
         context=server_context(authority.issue("fault-proxy")),
         token=await new_token(client),
         folder=folder,
     )
+
+
+async def _until_established(environment: dict[str, str]) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            with contextlib.suppress(RuntimeError):  # while the CRD has no conditions at all, kubectl fails at once
+                await command("kubectl", "wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", environment=environment)
+                return
 
 
 def _trust(tls: TLSConfig) -> ssl.SSLContext:

@@ -9,8 +9,8 @@ import yaml
 from demonstration.cluster import ROOT
 from faults.run import Run
 from faults.state import JOB, conditions, objects, role
-from mpiop.kube.objects import Object
-from mpiop.kube.resources import JOBS, MPIJOBS, PODS
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS
 
 PI = ROOT / "examples" / "v2beta1" / "pi" / "pi.yaml"
 Life = Callable[[Run], Awaitable[None]]
@@ -29,7 +29,9 @@ def job(run: Run, name: str = JOB) -> Object:
 
 async def create(run: Run) -> None:
     """Create the job."""
+    await run.reach("begin")
     await run.ground.client.create(MPIJOBS, job(run))
+    await run.reach("created")
 
 
 async def until_condition(run: Run, type_: str) -> None:
@@ -52,6 +54,16 @@ async def until_workers(run: Run, count: int) -> None:
     await run.until(f"{count} running workers", are_there)
 
 
+async def until_hosts(run: Run, count: int) -> None:
+    """Wait until so many workers are told to who asks for hosts: that follows with a delay, and never after the end."""
+
+    async def are_told() -> bool:
+        stored = cast("dict[str, Any]", await run.ground.client.get(CONFIG_MAPS, Key(run.namespace, f"{JOB}-config")))
+        return str(stored["data"]["discover_hosts.sh"]).count("echo ") == count
+
+    await run.until(f"{count} hosts in discover_hosts.sh", are_told)
+
+
 async def succeed(run: Run) -> None:
     """Create, run, succeed, clean up."""
     await create(run)
@@ -69,24 +81,32 @@ async def suspend(run: Run) -> None:
     await create(run)
     await until_workers(run, 2)
     await until_condition(run, "Running")
+    await run.reach("running")
     await _set_suspended(run, value=True)
     await until_condition(run, "Suspended")
     await until_workers(run, 0)
     await run.until("a launcher Job that knows that it is suspended", lambda: _is_launcher_suspended(run))
+    await run.reach("suspended")
     await _set_suspended(run, value=False)
-    await until_workers(run, 2)
-    await _run_and_end(run, "Succeeded")
+    await _run_and_end(run, "Succeeded", "resumed")
 
 
 LIVES: dict[str, Life] = {"succeed": succeed, "fail": fail, "suspend": suspend}
 
 
-async def _run_and_end(run: Run, phase: str) -> None:
+STAGES = ("begin", "created", "running", "suspended", "resumed", "ended")
+"""Where a life waits for what a case does there, see `Run.reach`; only one life has the fourth and fifth."""
+
+
+async def _run_and_end(run: Run, phase: str, stage: str = "running") -> None:
     await until_workers(run, 2)
     await until_condition(run, "Running")
-    run.launcher_ends = phase
+    await run.reach(stage)
+    await until_hosts(run, 2)
+    run.end_launcher(phase)
     await until_condition(run, phase)
     await until_workers(run, 0)
+    await run.reach("ended")
 
 
 async def _is_launcher_suspended(run: Run) -> bool:

@@ -13,6 +13,8 @@ _PATH = re.compile(
 )
 _VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
 _TEXT = re.compile(r"(?P<verb>\w+) (?P<resource>\w+)(?:\.(?P<subresource>\w+))?(?:/(?P<name>\S+))? #(?P<ordinal>\d+)")
+_MADE_UP = re.compile(r"(?<=-launcher)-[a-z0-9]{5}$")
+"""What the Job controller adds to the name of a launcher's pod, another thing in each run."""
 WRITES = frozenset(_VERBS.values())
 
 
@@ -24,7 +26,8 @@ class Meaning:
         verb: get, list, watch, create, patch, update or delete; `event` for an event of a watch.
         resource: Plural of the resource.
         subresource: For example `status`, or "".
-        name: Of the object, also of one to be created; an Event's reason, since its name is made of times; "" for a collection.
+        name: Of the object, also of one to be created; an Event's reason, since its name is made of times; a launcher's pod without what
+            makes its name unique; "" for a collection.
     """
 
     verb: str
@@ -93,6 +96,8 @@ def meaning_of(first_line: str, body: bytes) -> Meaning:
         return Meaning("get", "other", "", url.path)
     resource, subresource = match["resource"], match["subresource"] or ""
     name = unquote(match["name"] or "")
+    if resource == "pods":
+        name = _MADE_UP.sub("-pod", name)
     if method == "GET":
         if "watch" in parse_qs(url.query):
             return Meaning("watch", resource)
@@ -101,6 +106,28 @@ def meaning_of(first_line: str, body: bytes) -> Meaning:
     if resource == "events":
         return Meaning(verb, resource, "", _reason(body) if verb == "create" else "")
     return Meaning(verb, resource, subresource, name or _body_name(body))
+
+
+def object_name(first_line: str) -> str:
+    """Return the name of the object that a request is about, as it is; "" when it names none."""
+    match = _PATH.fullmatch(urlsplit(first_line.split(" ")[1]).path)
+    return unquote(match["name"] or "") if match else ""
+
+
+def asked_of(first_line: str, body: bytes) -> dict[str, str]:
+    """Return what the request makes a condition, or asks to be served from: `resourceVersion` and `uid`, those that it names.
+
+    Args:
+        first_line: As for `meaning_of`.
+        body: A write's has them in its metadata, a deletion's in its preconditions.
+    """
+    method, target, _ = first_line.split(" ")
+    if method == "GET":
+        query = parse_qs(urlsplit(target).query)
+        return {name: query[name][0] for name in ("resourceVersion", "sendInitialEvents") if name in query}
+    decoded = _decoded(body)
+    given = decoded.get("preconditions" if method == "DELETE" else "metadata") or {}
+    return {name: str(given[name]) for name in ("uid", "resourceVersion") if given.get(name)}
 
 
 def _decoded(body: bytes) -> dict[str, Any]:

@@ -7,14 +7,14 @@ the request goes to the server and the answer back. A watch goes through event b
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import orjson
 
-from faults.meaning import Numbering, Target, meaning_of
+from faults.meaning import Numbering, Target, asked_of, meaning_of
 from faults.stream import EventFault, Stream
 from faults.trace import Entry, Trace
 from faults.wire import Message, chunks, close, read_body, read_head, read_message
@@ -84,7 +84,7 @@ class Exchange:
         """Send an answer to the operator."""
         self.writer.write(answer.rendered())
         await self.writer.drain()
-        self.entry.delivered = True
+        self.entry.delivered, self.entry.delivered_at = True, self.proxy.trace.now()
 
     async def pass_on(self) -> None:
         """Do what a proxy does: a watch as a stream, anything else whole."""
@@ -103,13 +103,19 @@ class Exchange:
         raise CutError
 
     async def until_client_leaves(self) -> None:
-        """Wait until the operator closes the connection: while it waits for an answer it sends nothing."""
+        """Wait until the operator closes the connection, or it is cut: while the operator waits for an answer it sends nothing."""
         with contextlib.suppress(*_GONE):
             await self.reader.read(1)
+
+    async def begin_stream(self, head: Message) -> None:
+        """Send the head of a watch's answer."""
+        self.writer.write(head.head("transfer-encoding: chunked"))
+        await self.writer.drain()
 
     async def _pass_stream(self) -> None:
         reader, writer = await self.proxy.upstream.connect()
         leaving = asyncio.create_task(self.until_client_leaves())
+        self.proxy.streams[self.writer] = self.target.meaning.resource
         try:
             writer.write(self.request.rendered())
             head = await read_head(reader)
@@ -117,8 +123,7 @@ class Exchange:
             if not head.is_chunked:
                 await self.deliver(Message(head.first_line, head.fields, await read_body(reader, head)))
                 return
-            self.writer.write(head.head("transfer-encoding: chunked"))
-            await self.writer.drain()
+            await self.begin_stream(head)
             stream = Stream(self.target.meaning.resource, self.writer, self.proxy)
             passing = asyncio.create_task(stream.pass_events(chunks(reader)))
             await asyncio.wait({passing, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -130,6 +135,7 @@ class Exchange:
             else:
                 self.entry.delivered = True
         finally:
+            self.proxy.streams.pop(self.writer, None)
             leaving.cancel()
             await asyncio.wait({leaving})
             writer.transport.abort()
@@ -145,6 +151,7 @@ class Proxy:
         trace: What passed.
         url: Where it listens.
         under_way: Requests that are not done with, watches left out: late writes among them.
+        streams: The watches that are open, and of what.
     """
 
     upstream: Upstream
@@ -154,6 +161,13 @@ class Proxy:
     under_way: int = 0
     numbering: Numbering = field(default_factory=Numbering)
     tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
+    streams: dict[asyncio.StreamWriter, str] = field(default_factory=dict[asyncio.StreamWriter, str])
+
+    def cut_streams(self, resources: Collection[str], *, reset: bool = True) -> None:
+        """End the open watches of these resources, whether anything comes on them or not; without `reset` all that was sent arrives."""
+        for writer, resource in tuple(self.streams.items()):
+            if resource in resources:
+                close(writer, reset=reset)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of the operator's."""
@@ -172,7 +186,8 @@ class Proxy:
 
     async def _serve_one(self, request: Message, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = self.numbering.next(meaning_of(request.first_line, request.body))
-        exchange = Exchange(self, request, target, self.trace.begin(target), reader, writer)
+        entry = self.trace.begin(target, asked_of(request.first_line, request.body))
+        exchange = Exchange(self, request, target, entry, reader, writer)
         fault = self.plan.fault_of(target)
         counts = target.meaning.verb != "watch"
         self.under_way += counts
@@ -187,6 +202,7 @@ class Proxy:
 
     async def ask(self, request: Message, entry: Entry) -> Message:
         """Ask the server on a connection of its own, and note the answer in `entry`."""
+        entry.was_sent = True
         reader, writer = await self.upstream.connect()
         try:
             writer.write(request.rendered())
@@ -194,8 +210,10 @@ class Proxy:
         finally:
             writer.transport.abort()
         entry.code = answer.status
-        if entry.target.meaning.is_write:
+        if entry.target.meaning.is_write or entry.target.meaning.resource == "leases":
             entry.answer = _evidence(answer.body)
+        elif entry.target.meaning.verb == "list":
+            entry.answer = _evidence_of_list(answer.body)
         return answer
 
 
@@ -206,7 +224,13 @@ def _evidence(body: bytes) -> dict[str, Any]:
     if decoded.get("kind") == "Status":  # what is left to say of an object that is gone
         metadata = decoded.get("details") or {}
     evidence = {name: metadata[name] for name in ("name", "uid", "resourceVersion") if name in metadata}
+    if decoded.get("kind") == "Lease":
+        evidence["holder"] = decoded["spec"].get("holderIdentity") or ""
     return evidence | ({"status": decoded.get("status", {})} if decoded.get("kind") == "MPIJob" else {})
+
+
+def _evidence_of_list(body: bytes) -> dict[str, Any]:
+    return {"resourceVersion": orjson.loads(body).get("metadata", {}).get("resourceVersion", "")}
 
 
 @contextlib.asynccontextmanager

@@ -7,15 +7,17 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from demonstration.cluster import ROOT
+from faults.nursery import MPIOP, Child, Nursery
 
 RESTART_SECONDS = 0.3
-STOP_SECONDS = 10.0
+STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Launch:
         flags: More flags, after the usual ones.
         lease_seconds: Lease duration; the other times of the lease follow from it.
         environment: More environment variables.
+        module: What is run; `faults.sabotage` is the operator too.
+        nursery: What starts it; None is this process.
     """
 
     server: str
@@ -41,6 +45,8 @@ class Launch:
     flags: Sequence[str] = ()
     lease_seconds: int = 2
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    module: str = MPIOP
+    nursery: Nursery | None = field(default=None, repr=False)
 
 
 class Replica:
@@ -48,7 +54,10 @@ class Replica:
 
     Attributes:
         exits: The exit codes so far of processes that ended by themselves; negative is a signal.
-        health_port: Where it serves /readyz.
+        starts: When its processes were started, by `time.monotonic`.
+        ends: When they ended by themselves, likewise.
+        health_port: Where it serves /healthz and /readyz.
+        metrics_port: Where it serves /metrics.
     """
 
     def __init__(self, launch: Launch, name: str = "operator") -> None:
@@ -56,9 +65,11 @@ class Replica:
         self.log = launch.folder / f"{name}.log"
         self.token_file = launch.folder / f"{name}.token"
         self._kubeconfig = launch.folder / f"{name}.kubeconfig"
-        self.health_port = free_port()
+        self.health_port, self.metrics_port = free_port(), free_port()
         self.exits: list[int] = []
-        self.process: asyncio.subprocess.Process | None = None
+        self.starts: list[float] = []
+        self.ends: list[float] = []
+        self.process: asyncio.subprocess.Process | Child | None = None
         self._supervising: asyncio.Task[None] | None = None
         self._write_files()
 
@@ -79,7 +90,7 @@ class Replica:
         try:
             await asyncio.wait_for(self.process.wait(), STOP_SECONDS)
         except TimeoutError:
-            self.process.kill()
+            self.signal(signal.SIGKILL)
             await self.process.wait()
             self.exits.append(-signal.SIGKILL)
 
@@ -91,15 +102,22 @@ class Replica:
 
     async def is_ready(self) -> bool:
         """Tell whether /readyz says so."""
+        return (await self.look("/readyz")).startswith("200 ")
+
+    async def look(self, path: str) -> str:
+        """Return what a probe or scrape is told, the status code first; "" when nobody answers."""
+        port = self.metrics_port if path == "/metrics" else self.health_port
         try:
             async with asyncio.timeout(3):
-                reader, writer = await asyncio.open_connection("127.0.0.1", self.health_port)
-                writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-                answer = await reader.readline()
-                writer.transport.abort()
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                try:
+                    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+                    answer = (await reader.read()).decode()
+                finally:
+                    writer.transport.abort()
         except (OSError, TimeoutError):
-            return False
-        return b" 200 " in answer
+            return ""
+        return answer.partition(" ")[2]
 
     def log_lines(self) -> list[dict[str, Any]]:
         """Return what it logged; a line that is no JSON (a traceback, say) as `{"raw": line}`."""
@@ -109,14 +127,16 @@ class Replica:
         while True:
             assert self.process is not None
             self.exits.append(await self.process.wait())
+            self.ends.append(time.monotonic())
             await asyncio.sleep(RESTART_SECONDS)
             self.process = await self._spawn()
 
-    async def _spawn(self) -> asyncio.subprocess.Process:
+    async def _spawn(self) -> asyncio.subprocess.Process | Child:
         launch = self._launch
         arguments = [
             f"--kubeConfig={self._kubeconfig}",
             f"--health-port={self.health_port}",
+            f"--monitoring-port={self.metrics_port}",
             f"--namespace={launch.namespace}",
             f"--lock-namespace={launch.namespace}",
             "--log-format=json",
@@ -125,10 +145,13 @@ class Replica:
             f"--retry-period={launch.lease_seconds * 200}ms",
             *launch.flags,
         ]
-        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src"), **launch.environment}
+        environment = {**surroundings(), "LEASE_SECONDS": f"{launch.lease_seconds}", **launch.environment}
+        self.starts.append(time.monotonic())
+        if launch.nursery is not None:
+            return await launch.nursery.spawn(launch.module, arguments, environment, self.log)
         with self.log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "mpiop", *arguments, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+                sys.executable, "-m", launch.module, *arguments, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
             )
 
     def _write_files(self) -> None:
@@ -147,6 +170,11 @@ class Replica:
             "current-context": "faults",
         }
         self._kubeconfig.write_text(json.dumps(content), encoding="utf-8")
+
+
+def surroundings() -> dict[str, str]:
+    """Return the environment variables that Python needs to find the operator."""
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(str(ROOT / folder) for folder in ("src", "test", "hack"))}
 
 
 def free_port() -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from faults.case import Case
 from faults.enumeration import Act, Lives, is_event, is_request, is_write, is_write_of_jobs, targets, with_events, with_requests
 from faults.event_faults import CutLine, CutStream, ErrorEvent
-from faults.meaning import Meaning, Target
+from faults.meaning import Meaning, Target, object_name
 from faults.oracle import Allowance
 from faults.plans import ALWAYS, Faults, Several
 from faults.proxy import Exchange
@@ -61,7 +61,7 @@ async def _edit(run: Run, exchange: Exchange) -> None:
     """Change the object that the request is about to change, in the driver's name."""
     meaning = exchange.target.meaning
     body = {"metadata": {"annotations": {"example.org/edited": str(exchange.target.ordinal)}}}
-    await run.ground.client.patch(_RESOURCES[meaning.resource], Key(run.namespace, meaning.name), body)
+    await run.ground.client.patch(_RESOURCES[meaning.resource], Key(run.namespace, object_name(exchange.request.first_line)), body)
 
 
 def f12(lives: Lives) -> Iterator[Case]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from faults.ground import Ground
+from faults.mirror import wait_for_change
 from faults.proxy import Plan, Proxy, fault_proxy
 from faults.replica import Launch, Replica
 from faults.state import BYSTANDER, JOB, State, objects, read_state, role
@@ -16,6 +17,8 @@ from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, SECRETS, Resource
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 LOOK_SECONDS = 0.1
+MOST_LOOK_SECONDS = 1.0
+"""Who waits is told of changes, and looks less and less often without."""
 # Whom no run may touch: they carry the operator's label and the job's names as far as others may.
 _LABELS = {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": JOB}
 
@@ -24,7 +27,11 @@ class NotSeenError(AssertionError):
     """What a run waits for did not come."""
 
 
-@dataclass
+Action = Callable[["Run"], Awaitable[None]]
+"""What is done to a run."""
+
+
+@dataclass(eq=False)
 class Run:
     """What a life and a fault may use.
 
@@ -35,6 +42,8 @@ class Run:
         replicas: The operator's processes.
         launcher_ends: Phase that the launcher's pod ends with as soon as it is set.
         deadline: Loop time at which waiting ends.
+        stages: What is done at a stage of its life; the life goes on after it.
+        findings: What the case found wrong on its way.
     """
 
     ground: Ground
@@ -44,6 +53,13 @@ class Run:
     replicas: list[Replica] = field(default_factory=list[Replica])
     launcher_ends: str = ""
     bystanders: list[Object] = field(default_factory=list[Object])
+    stages: dict[str, Action] = field(default_factory=dict[str, Action])
+    findings: list[str] = field(default_factory=list[str])
+
+    async def reach(self, stage: str) -> None:
+        """Do what is to be done at this stage of the life."""
+        if action := self.stages.get(stage):
+            await action(self)
 
     @property
     def key(self) -> Key:
@@ -64,23 +80,26 @@ class Run:
         Raises:
             NotSeenError: The run's time was over before.
         """
-        loop = asyncio.get_running_loop()
+        loop, pause = asyncio.get_running_loop(), LOOK_SECONDS
         while True:
+            change = self.ground.mirror.next_change(self.namespace)
             with contextlib.suppress(KubeError):
                 if await is_seen():
                     return
             if loop.time() > self.deadline:
                 raise NotSeenError(f"never seen: {what}")
-            await asyncio.sleep(LOOK_SECONDS)
+            await wait_for_change(change, pause)
+            pause = min(1.3 * pause, MOST_LOOK_SECONDS)
 
     async def play_kubelet(self) -> None:
         """Let pods run, and the launcher's end as told, until cancelled."""
         while True:
+            change = self.ground.mirror.next_change(self.namespace)
             with contextlib.suppress(KubeError):
                 for pod in await objects(self.ground.client, PODS, self.namespace, newest=False):
                     if not is_terminating(pod) and not pod["metadata"]["name"].startswith(BYSTANDER):
                         await self._play_pod(pod)
-            await asyncio.sleep(LOOK_SECONDS)
+            await wait_for_change(change, MOST_LOOK_SECONDS)
 
     async def _play_pod(self, pod: Object) -> None:
         phase = pod.get("status", {}).get("phase")
@@ -115,6 +134,11 @@ class Run:
         }
         self.bystanders.append(await self.ground.client.create(PODS, pod))
 
+    def end_launcher(self, phase: str) -> None:
+        """Let the launcher's pod end so as soon as there is one."""
+        self.launcher_ends = phase
+        self.ground.mirror.tell(self.namespace)
+
     def launch(self, name: str = "operator", **changes: Any) -> Replica:
         """Return one more replica, not yet started."""
         launch = Launch(
@@ -124,6 +148,7 @@ class Run:
             namespace=self.namespace,
             folder=self.ground.folder / self.namespace,
             lease_seconds=self.ground.lease_seconds,
+            nursery=self.ground.nursery,
             **changes,
         )
         self.replicas.append(replica := Replica(launch, name))

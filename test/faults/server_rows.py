@@ -1,70 +1,96 @@
 """Rows about the server as a whole: restarted, killed, frozen. Nothing else runs beside these."""
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from faults.case import Case, Script
-from faults.enumeration import Lives
-from faults.ground import command
-from faults.lives import until_condition
+from faults.case import Case
+from faults.disturbance import Disturbance, Step
+from faults.enumeration import Act, Lives
+from faults.meaning import Meaning, Target
+from faults.plans import Faults
+from faults.proxy import Exchange
 from faults.rows import Row
-from faults.run import Run
+from faults.run import NotSeenError, Run
 
-Step = tuple[str, ...] | float
 _API_SERVER = "kube-apiserver"
+_SECONDS = 300.0
+_FIRST_POD = Target(Meaning("create", "pods", "", "pi-worker-0"))
 
 
 def f1(lives: Lives) -> Iterator[Case]:
     """The API server is restarted in order."""
-    return _cases("F1", lives, {"restart": [("restart", _API_SERVER)]})
+    return _cases("F1", lives, "restarted", [("stop", _API_SERVER), ("start", _API_SERVER)])
 
 
 def f2(lives: Lives) -> Iterator[Case]:
     """The API server is killed and stays away."""
-    away: dict[str, Sequence[Step]] = {
-        f"away-{seconds:g}": [("stop", _API_SERVER, "--kill"), seconds, ("start", _API_SERVER)] for seconds in (10.0, 60.0)
-    }
-    return _cases("F2", lives, away)
+    for seconds in (10.0, 60.0):
+        steps: list[Step] = [("stop", _API_SERVER, "--kill"), seconds, ("start", _API_SERVER)]
+        yield from _cases("F2", lives, f"away-{seconds:g}", steps, check=_has_ended)
 
 
 def f3(lives: Lives) -> Iterator[Case]:
     """The store of the API server stalls."""
-    stalls: dict[str, Sequence[Step]] = {
-        f"etcd-stalls-{seconds:g}": [("pause", "etcd"), seconds, ("resume", "etcd")] for seconds in (5.0, 20.0)
-    }
-    return _cases("F3", lives, stalls)
+    for seconds in (5.0, 20.0, 60.0):
+        yield from _cases("F3", lives, f"etcd-stalls-{seconds:g}", [("pause", "etcd"), seconds, ("resume", "etcd")])
 
 
 def f4(lives: Lives) -> Iterator[Case]:
     """The store of the API server is killed and started again."""
-    return _cases("F4", lives, {"etcd-killed": [("restart", "etcd", "--kill")]})
+    return _cases("F4", lives, "etcd-killed", [("stop", "etcd", "--kill"), ("start", "etcd")])
 
 
-def _cases(row: str, lives: Lives, faults: dict[str, Sequence[Step]]) -> Iterator[Case]:
+def _has_ended(run: Run) -> list[str]:
+    """Return a complaint if no process ended though its lease could not be renewed."""
+    return [] if run.replicas[0].exits else ["the process did not end, though it could not renew its lease"]
+
+
+def _cases(row: str, lives: Lives, name: str, steps: Sequence[Step], check: Callable[[Run], list[str]] | None = None) -> Iterator[Case]:
+    """Yield a case for each life and stage: one disturbance for all of them together."""
+    together = Disturbance(steps)
     for life in lives:
-        for name, steps in faults.items():
-            for condition in ("Created", "Running"):
-                what = f"{name} at {condition}"
-                yield Case(row, life, what, script=_script(condition, steps), seconds=200.0, wants_hit=False, on_server=True)
+        yield Case(
+            row,
+            life,
+            f"{name} at running",
+            stages=(("running", together.meet),),
+            script=together.live_through,
+            check=check,
+            seconds=_SECONDS,
+            wants_hit=False,
+            disturbance=together,
+        )
+        yield Case(
+            row,
+            life,
+            f"{name} at {_FIRST_POD}",
+            plan=_meeting(together),
+            stages=(("begin", together.wait_to_start),),
+            script=together.live_through,
+            check=check,
+            seconds=_SECONDS,
+            disturbance=together,
+        )
 
 
-def _script(condition: str, steps: Sequence[Step]) -> Script:
-    async def script(run: Run) -> None:
-        await until_condition(run, condition)
-        for step in steps:
-            if isinstance(step, float):
-                await asyncio.sleep(step)
-            else:
-                await run.ground.control(*step)
-        # Controllers that lost their own leases have ended; the job needs them.
-        await command("hack/cluster", "up", "--name", run.ground.cluster, "--control-plane-only")
+def _meeting(together: Disturbance) -> Callable[[Run], Faults]:
+    """Hold the first pod's creation until the server is disturbed, then send it there."""
 
-    return script
+    def plan(run: Run) -> Faults:
+        async def meet(run: Run, exchange: Exchange) -> None:
+            del exchange
+            try:
+                await together.meet(run)
+            except NotSeenError as error:
+                run.findings.append(str(error))
+
+        return Faults(target=_FIRST_POD, requests=Act("held", meet).on(run))
+
+    return plan
 
 
 SERVERS = (
     Row("F1", "API server restarted", f1),
     Row("F2", "API server killed, away for 10 s and 60 s", f2),
-    Row("F3", "etcd stalls 5 s and 20 s", f3),
+    Row("F3", "etcd stalls for 5 s, 20 s and 60 s", f3),
     Row("F4", "etcd killed and back", f4),
 )

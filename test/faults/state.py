@@ -1,7 +1,7 @@
 """The end state of a run in a form that two runs can be compared in: without UIDs, versions, times and made-up suffixes."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from mpiop.kube.client import Client
@@ -70,10 +70,10 @@ def _summary(resource: Resource, obj: Mapping[str, Any]) -> Any:
     return common | {"selector": obj["spec"].get("selector")}
 
 
-def difference(wanted: State, found: State) -> list[str]:
-    """Return what differs, a line each."""
+def difference(wanted: State, found: State, *, but: Collection[str] = ()) -> list[str]:
+    """Return what differs, a line each, leaving out some names."""
     return [
         f"{name}: {found.get(name, 'absent')} instead of {wanted.get(name, 'absent')}"
         for name in sorted(wanted.keys() | found.keys())
-        if wanted.get(name) != found.get(name)
+        if wanted.get(name) != found.get(name) and name not in but
     ]

@@ -1,20 +1,23 @@
 """All chosen cases, side by side, with one line that says how far they are, and a report of those that failed."""
 
 import asyncio
+import logging
 import os
 import shlex
 import shutil
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import structlog
 
 from demonstration.cluster import ROOT
 from faults.case import Case, Faultless, Verdict, run_case, run_faultless
 from faults.ground import Ground, prepared
 from faults.lives import LIVES
 from faults.matrix import ROWS
+from faults.trace import Trace
 from mpiop.kube.errors import KubeError
 
 FOLDER = ROOT / "build" / "faults"
@@ -26,13 +29,13 @@ class Choice:
 
     Attributes:
         rows: Numbers of rows; empty is all.
-        case: Name of one case; "" is no such choice.
+        names: Names of cases; empty is no such choice.
         sample: At most so many cases, spread over the rows; 0 is all.
         is_list: Whether to print names only.
     """
 
     rows: frozenset[str] = frozenset()
-    case: str = ""
+    names: frozenset[str] = frozenset()
     sample: int = 0
     is_list: bool = False
 
@@ -59,7 +62,9 @@ class Progress:
 
 
 async def run_suite(choice: Choice, *, cluster: str, parallel: int, lease_seconds: int = 2, keep: bool = False) -> int:
-    """Run the chosen cases and print what failed; return 0 if nothing did, 1 if something did, 2 if nothing was chosen."""
+    """Run the chosen cases and print what failed; return 0 if nothing did, 1 if something did, 2 if a case is unknown."""
+    # The driver's own informers say nothing that a report needs.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     # Several of these may run on one cluster: each has namespaces and a folder of its own.
     prefix = f"f{os.getpid()}"
     folder = FOLDER / prefix
@@ -67,11 +72,14 @@ async def run_suite(choice: Choice, *, cluster: str, parallel: int, lease_second
     async with prepared(cluster, folder, lease_seconds=lease_seconds, keep=keep) as ground:
         lives = await _faultless(ground, prefix)
         cases = chosen(lives, choice)
-        if not cases or choice.is_list:
-            sys.stdout.write("".join(f"{case.name}\n" for case in cases) or "no case of that name or row; --list prints them all\n")
-            return 0 if cases else 2
+        if choice.is_list:
+            sys.stdout.writelines(f"{case.name}\n" for case in cases)
+            return 0
+        if unknown := sorted(choice.names - {case.name for case in cases}) or ([] if cases else sorted(choice.rows)):
+            sys.stdout.write(f"no such case or row: {', '.join(unknown)}; --list prints them all\n")
+            return 2
         verdicts = await _run_all(ground, cases, lives, parallel)
-    return _report(verdicts)
+    return _report(verdicts, lease_seconds)
 
 
 async def _faultless(ground: Ground, prefix: str) -> dict[str, Faultless]:
@@ -89,7 +97,7 @@ def chosen(lives: dict[str, Faultless], choice: Choice) -> list[Case]:
         share = max(1, choice.sample // max(1, len(by_row)))
         by_row = [spread(cases, share) for cases in by_row]
     cases = [case for row in by_row for case in row]
-    return [case for case in cases if choice.case in {"", case.name}]
+    return [case for case in cases if not choice.names or case.name in choice.names]
 
 
 def spread(cases: Sequence[Case], count: int) -> list[Case]:
@@ -100,17 +108,24 @@ def spread(cases: Sequence[Case], count: int) -> list[Case]:
 
 async def _run_all(ground: Ground, cases: Sequence[Case], lives: dict[str, Faultless], parallel: int) -> list[Verdict]:
     progress = Progress(len(cases))
-    places = asyncio.Semaphore(parallel)
+    # Those that wait for minutes need no processor meanwhile: they have places of their own.
+    busy, idle = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel)
+    numbers = {case.name: number for number, case in enumerate(cases)}
 
-    async def run(number: int, case: Case) -> None:
-        async with places:
-            progress.add(await _run_one(ground, f"{ground.folder.name}-{number:04d}", case, lives[case.life]))
+    async def run(case: Case) -> None:
+        namespace = f"{ground.folder.name}-{numbers[case.name]:04d}"
+        progress.add(await _run_one(ground, namespace, case, lives[case.life]))
 
-    together = [(number, case) for number, case in enumerate(cases) if not case.on_server]
-    await asyncio.gather(*(run(number, case) for number, case in together))
-    for number, case in enumerate(cases):
-        if case.on_server:
-            await run(number, case)
+    async def run_in_turn(case: Case) -> None:
+        async with idle if case.is_idle else busy:
+            await run(case)
+
+    await asyncio.gather(*(run_in_turn(case) for case in cases if case.disturbance is None))
+    for disturbance in dict.fromkeys(case.disturbance for case in cases if case.disturbance is not None):
+        concerned = [case for case in cases if case.disturbance is disturbance]
+        disturbance.parties, disturbance.starting = len(concerned), sum("begin" in dict(case.stages) for case in concerned)
+        await asyncio.gather(*map(run, concerned))
+        await disturbance.end()
     sys.stderr.write("\n")
     return progress.verdicts
 
@@ -120,34 +135,38 @@ async def _run_one(ground: Ground, namespace: str, case: Case, faultless: Faultl
     try:
         verdict = await run_case(ground, namespace, case, faultless.reference)
     except KubeError as error:  # the driver's own requests: the ground is lost, and that is a failure too
-        return Verdict(
-            case.name, [f"the driver could not go on: {error}"], faultless.trace, was_reached=True, seconds=time.monotonic() - begun
-        )
+        wrong = [f"the driver could not go on: {error}"]
+        verdict = Verdict(case.name, wrong, Trace(), was_reached=True, seconds=time.monotonic() - begun)
     folder = ground.folder / namespace
     if verdict.complaints:
+        folder.mkdir(exist_ok=True)
         text = "\n".join([verdict.name, *(f"  {line}" for line in verdict.complaints), str(verdict.trace), ""])
         (folder / "trace.txt").write_text(text, encoding="utf-8")
-        sys.stderr.write(f"\n{_failure(verdict)}  logs: {folder.relative_to(ROOT)}\n")
+        sys.stderr.write(f"\n{_failure(verdict, ground.lease_seconds)}  logs: {folder.relative_to(ROOT)}\n")
     else:
         shutil.rmtree(folder, ignore_errors=True)
     return verdict
 
 
-def _failure(verdict: Verdict) -> str:
+def _failure(verdict: Verdict, lease_seconds: int) -> str:
     requests = [entry for entry in verdict.trace.entries if entry.target.meaning.resource != "leases" or entry.fault]
     lines = [f"FAILED {verdict.name} after {verdict.seconds:.0f} s", *(f"  {line}" for line in verdict.complaints)]
     lines += ["  requests (renewals of the lease left out):", *(f"  {entry}" for entry in requests)]
-    return "\n".join([*lines, f"  again: make faults CASE={shlex.quote(verdict.name)}", ""])
+    return "\n".join([*lines, f"  again: {again(verdict.name, lease_seconds)}", ""])
 
 
-def _report(verdicts: Sequence[Verdict]) -> int:
-    rows = Counter(verdict.name.partition("/")[0] for verdict in verdicts)
-    reached = Counter(verdict.name.partition("/")[0] for verdict in verdicts if verdict.was_reached)
-    failed = Counter(verdict.name.partition("/")[0] for verdict in verdicts if verdict.complaints)
+def again(name: str, lease_seconds: int) -> str:
+    """Return the command that runs the case of that name once more."""
+    return f"make faults LEASE={lease_seconds} CASE={shlex.quote(name)}"
+
+
+def _report(verdicts: Sequence[Verdict], lease_seconds: int) -> int:
     for row in ROWS:
-        if count := rows[row.number]:
-            sys.stdout.write(
-                f"{row.number:>4}  {count:4} cases, {failed[row.number]:3} failed, {count - reached[row.number]:3} not met  {row.title}\n"
-            )
-    sys.stdout.writelines(f"FAILED: make faults CASE={shlex.quote(each.name)}\n" for each in verdicts if each.complaints)
-    return 1 if failed else 0
+        if own := [verdict for verdict in verdicts if verdict.name.partition("/")[0] == row.number]:
+            failed, missed = sum(bool(each.complaints) for each in own), sum(not each.was_reached for each in own)
+            seconds = sum(each.seconds for each in own) / len(own)
+            counts = f"{len(own):4} cases of {seconds:5.1f} s, {failed:3} failed, {missed:3} not met"
+            sys.stdout.write(f"{row.number:>4} {counts}  {row.title}\n")
+    wrong = [verdict for verdict in verdicts if verdict.complaints]
+    sys.stdout.writelines(f"FAILED: {again(each.name, lease_seconds)}\n" for each in wrong)
+    return 1 if wrong else 0

@@ -8,6 +8,9 @@ from typing import Any
 
 from faults.meaning import Target
 
+ERROR = 500
+"""From this code on the server does not know what became of a write: it may have asked etcd."""
+
 
 @dataclass(slots=True)
 class Entry:
@@ -17,16 +20,22 @@ class Entry:
         at: Seconds since the trace began.
         target: What it was.
         fault: What was done to it; "" when nothing.
+        was_sent: Whether the server was asked.
         code: What the server answered; 0 when it was not asked or has not answered.
         delivered: Whether the whole answer went to the operator.
-        answer: Of the answer to a write, what the oracle needs: metadata and, of an MPIJob, the status.
+        delivered_at: When, in seconds since the trace began.
+        asked: The versions and UIDs that it named.
+        answer: Of the answer, what the oracle needs: metadata after a write, an MPIJob's status, a Lease's holder, a list's version.
     """
 
     at: float
     target: Target
     fault: str = ""
+    was_sent: bool = False
     code: int = 0
     delivered: bool = False
+    delivered_at: float = 0.0
+    asked: dict[str, str] = field(default_factory=dict[str, str])
     answer: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -49,9 +58,17 @@ class Trace:
         self._begun = time.monotonic()
         self.entries: list[Entry] = []
 
-    def begin(self, target: Target) -> Entry:
+    def now(self) -> float:
+        """Return how many seconds ago the trace began."""
+        return time.monotonic() - self._begun
+
+    def since(self, moment: float) -> float:
+        """Return a moment of `time.monotonic` in seconds since the trace began."""
+        return moment - self._begun
+
+    def begin(self, target: Target, asked: dict[str, str] | None = None) -> Entry:
         """Note that a request came."""
-        entry = Entry(time.monotonic() - self._begun, target)
+        entry = Entry(self.now(), target, asked=asked or {})
         self.entries.append(entry)
         return entry
 
@@ -70,6 +87,12 @@ class Trace:
             if meaning.verb == "delete" and uid:
                 deleted.add(uid)
         return counted
+
+    def unknown(self) -> Counter[str]:
+        """Count the writes that were sent to the server, of which it did not say, or could not, whether they took effect, by meaning."""
+        return Counter(
+            str(e.target.meaning) for e in self._of_jobs() if e.target.meaning.is_write and e.was_sent and not 0 < e.code < ERROR
+        )
 
     def statuses(self) -> list[dict[str, Any]]:
         """Return the statuses of the MPIJob in the order in which the server stored them, each with its UID and version."""

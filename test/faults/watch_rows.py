@@ -12,7 +12,11 @@ from faults.plans import ALWAYS, Faults, Several
 from faults.request_faults import Late, Refuse
 from faults.rows import Row
 from faults.run import Run
+from faults.time_travel import f24
 
+SILENCE_SECONDS, SLACK_SECONDS = 150.0, 15.0
+STALE_SECONDS = 100.0
+"""Twice what a watch with bookmarks may be silent, nearly."""
 FOLLOWED = ("configmaps", "jobs", "mpijobs", "pods", "services")
 
 
@@ -58,7 +62,36 @@ def f14(lives: Lives) -> Iterator[Case]:
 def f22(lives: Lives) -> Iterator[Case]:
     """Each watch falls silent without an end; it is given up after 150 s."""
     found = ((life, target) for life, target in targets(lives, is_event) if target.ordinal == 1)
-    return (replace(case, seconds=260.0) for case in with_events("F22", found, [Silence()]))
+    for case in with_events("F22", found, [Silence()]):
+        yield replace(case, seconds=260.0, script=_until_stale, check=_watched_again)
+
+
+async def _until_stale(run: Run) -> None:
+    """Wait until the metric tells of the silence: an alert on it would fire."""
+
+    async def is_told() -> bool:
+        silent = next((entry for entry in run.proxy.trace.entries if entry.fault), None)
+        if silent is None:
+            return False
+        name = f'mpiop_informer_staleness_seconds{{informer="{silent.target.meaning.resource}"}} '
+        lines = (await run.replicas[0].look("/metrics")).splitlines()
+        return any(float(line.removeprefix(name)) > STALE_SECONDS for line in lines if line.startswith(name))
+
+    await run.until("the metric that tells of the silence", is_told)
+
+
+def _watched_again(run: Run) -> list[str]:
+    entries = run.proxy.trace.entries
+    silent = next((entry for entry in entries if entry.fault), None)
+    if silent is None:
+        return []
+    meaning = Meaning("watch", silent.target.meaning.resource)
+    again = next((entry.at for entry in entries if entry.target.meaning == meaning and entry.at > silent.at), float("inf"))
+    return (
+        []
+        if again - silent.at < SILENCE_SECONDS + SLACK_SECONDS * run.ground.patience
+        else [f"watched again only after {again - silent.at:.0f} s of silence"]
+    )
 
 
 def f23(lives: Lives) -> Iterator[Case]:
@@ -104,6 +137,7 @@ WATCHES = (
     Row("F14", "each write reaches the server 30 s late", f14),
     Row("F22", "each watch falls silent", f22),
     Row("F23", "the watch of one resource lags 5 s and 15 s", f23),
+    Row("F24", "reconnected to an API server that is behind, as an old and as a new process", f24),
     Row("F25", "a second of events is never seen, from each event on", f25),
     Row("F26", "no bookmarks, or without their annotation, or with another", f26),
     Row("F27", "every event of a resource twice", f27),

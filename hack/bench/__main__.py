@@ -1,0 +1,57 @@
+"""`make bench`: how fast the operator is, what it costs, and how near that is to what the API server can do."""
+
+import argparse
+import asyncio
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import command, report
+from bench.measure import Bench
+from bench.results import Outcome
+from bench.scenarios import LEVELS, Kind, Scenario, find
+from demonstration.cluster import ROOT
+from embedded.progress import Progress
+
+FOLDER = ROOT / "build" / "bench"
+
+
+async def measure(bench: Bench, scenarios: Sequence[Scenario], results: Path) -> list[Outcome]:
+    """Measure the scenarios one after the other; what is there is stored after each."""
+    outcomes: list[Outcome] = []
+    bench.progress.expect(sum(steps(scenario, bench.levels) for scenario in scenarios))
+    for scenario in scenarios:
+        outcomes.append(await bench.run(scenario))
+        report.write(results, outcomes)
+        print(report.details(outcomes[-1]), flush=True)
+    return outcomes
+
+
+def steps(scenario: Scenario, levels: Sequence[int]) -> int:
+    """Return how many steps of the progress the scenario has."""
+    return 1 + (len(levels) + bool(scenario.foreign_pods) if scenario.kind is Kind.LOAD else 0)
+
+
+def main() -> int:
+    """Read the command line, measure, and show what was reached."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--scenarios", default="", metavar="NAMES", help="with commas between; default: all")
+    parser.add_argument("--levels", default=",".join(map(str, LEVELS)), help="requests of the floor at a time; '' leaves the floor out")
+    parser.add_argument("--name", default="bench", help="of the embedded cluster (default: %(default)s)")
+    given = parser.parse_args()
+    levels = tuple(int(level) for level in given.levels.split(",") if level)
+    results = FOLDER / "results.json"
+    shutil.rmtree(FOLDER / "logs", ignore_errors=True)
+    scenarios = find(given.scenarios.replace(",", " ").split())
+    outcomes = asyncio.run(measure(Bench(Progress(), FOLDER / "logs", levels, given.name), scenarios, results))
+    print(f"\n{report.verdicts(outcomes)}\n\nall of it: {results.relative_to(ROOT)}")
+    if any(outcome.floors for outcome in outcomes):
+        from bench import plot  # noqa: PLC0415 - a second that only those pay who have something to draw
+
+        plot.draw(outcomes, plot.title(report.machine()), results.with_suffix(".svg"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command.run("bench", main))

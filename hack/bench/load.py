@@ -1,0 +1,78 @@
+"""What comes over a cluster: jobs, the floor's objects, and other people's Pods."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+from bench.objects import Child, children, foreign_pod, job_name, mpijob
+from bench.observer import Observer
+from bench.scenarios import Scenario
+from mpiop.kube.client import Client
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import MPIJOBS, PODS
+
+SUBMITTERS: Final = 8
+"""How many jobs are sent at the same time."""
+
+Then = Callable[[Object], Awaitable[None]]
+
+
+async def submit(client: Client, scenario: Scenario, namespace: str, observer: Observer, then: Then | None = None) -> None:
+    """Create the jobs at the scenario's pace; `then` is called with each as it was stored, and waited for at the end."""
+    loop, begun, places = asyncio.get_running_loop(), asyncio.get_running_loop().time(), asyncio.Semaphore(SUBMITTERS)
+
+    async def one(number: int) -> None:
+        if scenario.rate:
+            await asyncio.sleep(begun + number / scenario.rate - loop.time())
+        async with places:
+            observer.submit(job_name(number))
+            stored = await client.create(MPIJOBS, mpijob(scenario, namespace, number))
+        if then is not None:
+            await then(stored)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(scenario.jobs):
+            group.create_task(one(number))
+
+
+def floor(client: Client) -> Then:
+    """Return what makes the objects of a job, with `client` as fast as it can: no look, no order, no second thought."""
+
+    async def create(child: Child) -> None:
+        await client.create(child.resource, child.body)
+
+    async def make(stored: Object) -> None:
+        await asyncio.gather(*map(create, children(stored)))
+
+    return make
+
+
+@contextlib.asynccontextmanager
+async def foreign_load(client: Client, scenario: Scenario, namespace: str) -> AsyncIterator[None]:
+    """Let other people have their Pods in `namespace`, and change them, for as long as the block runs."""
+    await asyncio.gather(*(client.create(PODS, foreign_pod(namespace, number)) for number in range(scenario.foreign_pods)))
+    if not scenario.foreign_changes:
+        yield
+        return
+    changing = asyncio.create_task(_change(client, scenario, namespace))
+    try:
+        yield
+    finally:
+        changing.cancel()
+        await asyncio.wait({changing})
+    if not changing.cancelled():
+        await changing
+
+
+async def _change(client: Client, scenario: Scenario, namespace: str) -> None:
+    """Change one Pod after the other, at the scenario's rate; what the server is too slow for is left out."""
+    loop, due, round_ = asyncio.get_running_loop(), asyncio.get_running_loop().time(), 0
+    async with asyncio.TaskGroup() as group:
+        while True:
+            name = foreign_pod(namespace, round_ % scenario.foreign_pods)["metadata"].get("name", "")
+            body = {"metadata": {"annotations": {"example.com/round": str(round_)}}}
+            group.create_task(client.patch(PODS, Key(namespace, name), body))
+            round_ += 1
+            due = max(due + 1 / scenario.foreign_changes, loop.time() - 1)
+            await asyncio.sleep(due - loop.time())

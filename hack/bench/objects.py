@@ -1,0 +1,91 @@
+"""The jobs that are measured, and what the operator makes of each, built by the operator's own builders."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from bench.scenarios import Scenario
+from mpiop.api import constants as c
+from mpiop.api.parse import parse_mpijob
+from mpiop.controller.builders import BuildOptions
+from mpiop.controller.builders.ssh_secret import build_ssh_secret
+from mpiop.controller.desired import desired
+from mpiop.controller.diff import Create, diff
+from mpiop.controller.observed import Observed
+from mpiop.controller.ssh_keys import KEY_TYPES, generate_key_pair
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import MPIJOBS, SECRETS, Resource
+
+_SOME_UID: Final = "00000000-40d5-491e-99b0-da01ff1f3341"
+_VARIABLES: Final = [{"name": f"VARIABLE_{number}", "value": "value" * 4} for number in range(5)]
+_RESOURCES: Final = {"requests": {"cpu": "10m", "memory": "16Mi"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An object to be created."""
+
+    resource: Resource
+    body: Object
+
+
+def job_name(number: int) -> str:
+    """Return the name of the job with that number; the names of its pods begin with it and a dash."""
+    return f"job{number:04d}"
+
+
+def job_of_pod(name: str) -> str:
+    """Return the name of the job that the pod `name` belongs to."""
+    return name.partition("-")[0]
+
+
+def mpijob(scenario: Scenario, namespace: str, number: int) -> Object:
+    """Return a job as a user writes it: with resources and variables, and workers that go when it ends."""
+    made: Any = {
+        "apiVersion": MPIJOBS.api_version,
+        "kind": MPIJOBS.kind,
+        "metadata": {"namespace": namespace, "name": job_name(number)},
+        "spec": {
+            "runPolicy": {"cleanPodPolicy": c.CLEAN_RUNNING},
+            "mpiReplicaSpecs": {
+                c.LAUNCHER: {"replicas": 1, "template": _template("launcher", scenario)},
+                c.WORKER: {"replicas": scenario.workers, "template": _template("worker", scenario)},
+            },
+        },
+    }
+    return cast("Object", made)
+
+
+def _template(name: str, scenario: Scenario) -> dict[str, Any]:
+    container: dict[str, Any] = {"name": name, "image": "example.com/mpi-pi:1", "env": _VARIABLES, "resources": _RESOURCES}
+    if name == "launcher":
+        container |= {"command": ["mpirun", "-n", str(scenario.workers), "/home/mpiuser/pi"]}
+    annotations = {"mpiop.test/complete-after": f"{scenario.launcher_seconds:g}s"}
+    return {"metadata": {"annotations": annotations}, "spec": {"containers": [container]}}
+
+
+def children(stored: Object) -> Sequence[Child]:
+    """Return what the operator creates for the job `stored`, in the order in which it does, byte for byte but for the key pair."""
+    job, options, nothing = parse_mpijob(stored), BuildOptions(), Observed()
+    wanted = desired(job, nothing)
+    if wanted is None:
+        raise ValueError(f"{job.key}: nothing would be created for it")
+    secret = build_ssh_secret(job, generate_key_pair(KEY_TYPES[0]))
+    actions = [action for stage in diff(job, wanted, nothing, secret_uid=_SOME_UID, options=options) for action in stage]
+    return [Child(SECRETS, secret), *(Child(action.resource, action.build()) for action in actions if isinstance(action, Create))]
+
+
+def foreign_pod(namespace: str, number: int) -> Object:
+    """Return a pod of somebody else, which no scheduler takes, so that it stays as it is."""
+    made: Any = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": namespace, "name": f"foreign-{number:05d}", "labels": {"app": "foreign"}},
+        "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "example.com/foreign:1", "env": _VARIABLES}]},
+    }
+    return cast("Object", made)
+
+
+def key(namespace: str, number: int) -> Key:
+    """Return the key of the job with that number."""
+    return Key(namespace, job_name(number))

@@ -1,0 +1,199 @@
+"""The operator as a process of its own, with its default flags, and what the kernel and its metrics say of it."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from bench.polling import until
+from demonstration.cluster import ROOT
+from e2e.operator_pods import samples_of
+from faults.replica import free_port
+
+STOP_SECONDS = 10.0
+READY_SECONDS = 60.0
+LOOK_SECONDS = 0.02
+QUIET_SECONDS = 1.0
+QUIET_CPU_SECONDS = 0.02
+"""What the lease and bookmarks of watches may take in `QUIET_SECONDS`; one sync with a write takes more in any second with many."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the operator reaches the API server: with the rights that the manifests give it, and no more.
+
+    Attributes:
+        server: URL.
+        authority: PEM of who signed the server's certificate.
+        token: Of the operator's service account.
+    """
+
+    server: str
+    authority: str
+    token: str
+
+
+class OperatorProcess:
+    """One process.
+
+    Attributes:
+        started: Loop time at which it was started.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, health_port: int, metrics_port: int) -> None:
+        """Hold on to `process`, which serves at these ports of loopback."""
+        self._process = process
+        self._health_port = health_port
+        self._metrics_port = metrics_port
+        self.started = asyncio.get_running_loop().time()
+
+    @property
+    def pid(self) -> int:
+        """Return its id."""
+        return self._process.pid
+
+    async def until_ready(self) -> float:
+        """Wait until /readyz says so and return how many seconds after its start that was.
+
+        Raises:
+            RuntimeError: It ended instead.
+            TimeoutError: It did not become ready.
+        """
+        await until(self._is_ready, seconds=READY_SECONDS, look_seconds=LOOK_SECONDS)
+        return asyncio.get_running_loop().time() - self.started
+
+    @contextlib.asynccontextmanager
+    async def alive(self) -> AsyncIterator[None]:
+        """Go on for as long as it lives.
+
+        Raises:
+            RuntimeError: It ended, which ends the block too.
+        """
+        block, ended = asyncio.current_task(), asyncio.create_task(self._process.wait())
+        if block is None:
+            raise RuntimeError("only a task can be told that the operator has ended")
+        ended.add_done_callback(lambda task: None if task.cancelled() else block.cancel())
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not ended.done():
+                raise
+            block.uncancel()
+            raise RuntimeError(f"the operator ended with {ended.result()}; its log says why (a busy machine: the lease was lost)") from None
+        finally:
+            ended.cancel()
+
+    async def until_quiet(self, patience_seconds: float) -> None:
+        """Wait until it has nothing more to do: it uses no processor time but that of its lease.
+
+        Raises:
+            TimeoutError: It went on for longer than `patience_seconds`.
+        """
+        async with asyncio.timeout(patience_seconds):
+            while True:
+                before = self.cpu_seconds()
+                await asyncio.sleep(QUIET_SECONDS)
+                if self.cpu_seconds() - before <= QUIET_CPU_SECONDS:
+                    return
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that it has used, all threads together, to 10 ms."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def rss_mib(self) -> float:
+        """Return its resident memory."""
+        return self._status_mib("VmRSS")
+
+    def peak_mib(self) -> float:
+        """Return the most resident memory that it ever had."""
+        return self._status_mib("VmHWM")
+
+    async def metrics(self) -> dict[str, float]:
+        """Return each sample that it serves at /metrics, by series."""
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{self._metrics_port}/metrics") as answer:
+            return samples_of(await answer.text())
+
+    async def stop(self) -> None:
+        """End it in order, by force when that takes too long."""
+        if self._process.returncode is None:
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self._process.wait(), STOP_SECONDS)
+        except TimeoutError:
+            await self.kill()
+
+    def tell_to_stop(self) -> None:
+        """Send SIGTERM and do not wait."""
+        self._process.send_signal(signal.SIGTERM)
+
+    async def kill(self) -> None:
+        """End it by force."""
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.wait()
+
+    async def _is_ready(self) -> bool:
+        if self._process.returncode is not None:
+            raise RuntimeError(f"the operator ended with {self._process.returncode} before it was ready; look at its log")
+        url = f"http://127.0.0.1:{self._health_port}/readyz"
+        try:
+            async with aiohttp.ClientSession() as session, session.get(url) as answer:
+                return answer.ok
+        except aiohttp.ClientError:
+            return False
+
+    def _status_mib(self, name: str) -> float:
+        for line in Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) / 1024
+        raise RuntimeError(f"process {self.pid} has ended: /proc/{self.pid}/status has no {name}")
+
+
+async def start_operator(
+    access: Access, folder: Path, name: str = "operator", source: Path = ROOT, flags: Sequence[str] = ()
+) -> OperatorProcess:
+    """Start an operator.
+
+    Args:
+        access: How it reaches the API server.
+        folder: Where its kubeconfig, token and log go.
+        name: What these files are called.
+        source: Root of the project whose operator it is.
+        flags: Besides those that say where the API server is and where to ask it how it is.
+    """
+    kubeconfig = write_kubeconfig(access, folder, name)
+    health_port, metrics_port = free_port(), free_port()
+    arguments = (f"--kubeConfig={kubeconfig}", f"--health-port={health_port}", f"--monitoring-port={metrics_port}", "--log-format=json")
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(source / "src")}
+    with (folder / f"{name}.log").open("ab") as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "mpiop", *arguments, *flags, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    return OperatorProcess(process, health_port, metrics_port)
+
+
+def write_kubeconfig(access: Access, folder: Path, name: str) -> Path:
+    """Write a kubeconfig whose token is in a file, as it is in a Pod, and return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    authority, token, kubeconfig = folder / "ca.crt", folder / f"{name}.token", folder / f"{name}.kubeconfig"
+    authority.write_text(access.authority, encoding="ascii")
+    token.write_text(access.token, encoding="ascii")
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "bench", "cluster": {"server": access.server, "certificate-authority": str(authority)}}],
+        "users": [{"name": "operator", "user": {"tokenFile": str(token)}}],
+        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "operator"}}],
+        "current-context": "bench",
+    }
+    kubeconfig.write_text(json.dumps(content), encoding="utf-8")
+    return kubeconfig

@@ -1,0 +1,133 @@
+"""Where is measured: an embedded control plane with simulated nodes, fresh for each scenario, or the current cluster when asked for."""
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from bench.operator_process import Access
+from bench.polling import until
+from demonstration.cluster import environment_of, is_current_wanted
+from embedded.layout import layout_of
+from faults.ground import NAMESPACE, command, new_token, prepared
+from mpiop.kube.client import Client
+from mpiop.kube.config import ClientConfig, load_config
+from mpiop.kube.errors import KubeError, StatusError
+from mpiop.kube.objects import Key, Object, uid_of
+from mpiop.kube.resources import LEASES, Resource, Selection
+from mpiop.kube.transport import TransportOptions, connect
+
+CLUSTER = "bench"
+NODES = 10
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+_SIMULATED = "type=kwok"
+_GONE_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cluster to measure on.
+
+    Attributes:
+        cluster: Name of the embedded cluster; "" is the current one, of which there is no audit log.
+        client: With all rights: the driver's and the watcher's.
+        access: The operator's.
+        folder: Where logs go.
+    """
+
+    cluster: str
+    config: ClientConfig = field(repr=False)
+    client: Client
+    access: Access = field(repr=False)
+    folder: Path
+
+    @contextlib.asynccontextmanager
+    async def client_of(self, most_in_flight: int) -> AsyncIterator[Client]:
+        """Yield one more client with all rights, which has at most so many requests under way."""
+        client = await connect(self.config, TransportOptions(deadline_seconds=60.0, most_in_flight=most_in_flight))
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    @contextlib.asynccontextmanager
+    async def namespace(self, name: str) -> AsyncIterator[str]:
+        """Yield a new namespace in which pods can be made, and delete it with all that is in it."""
+        body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        made = await self.client.create(NAMESPACES, cast("Object", body))
+        await until(lambda: self._exists(_ACCOUNTS, Key(name, "default")), seconds=30)
+        yield name
+        await self.client.delete(NAMESPACES, Key("", name), uid=uid_of(made))
+        await until(lambda: self._is_gone(Key("", name)), seconds=_GONE_SECONDS)
+
+    async def free_lease(self) -> None:
+        """Delete the Lease, as if no operator had ever run."""
+        with contextlib.suppress(StatusError):
+            lease = await self.client.get(LEASES, Key(NAMESPACE, "mpi-operator"))
+            await self.client.delete(LEASES, Key(NAMESPACE, "mpi-operator"), uid=uid_of(lease))
+
+    async def audit_log(self) -> Path | None:
+        """End the API server, which writes what it has kept back, and return its log of requests; None when there is none."""
+        if not self.cluster:
+            return None
+        await command("hack/cluster", "stop", "kube-apiserver", "--name", self.cluster)
+        return layout_of(self.cluster).log("audit")
+
+    async def _is_gone(self, namespace: Key) -> bool:
+        return not await self._exists(NAMESPACES, namespace)
+
+    async def _exists(self, resource: Resource, key: Key) -> bool:
+        try:
+            await self.client.get(resource, key)
+        except StatusError as error:
+            if error.is_not_found:
+                return False
+            raise
+        return True
+
+
+@contextlib.asynccontextmanager
+async def place(folder: Path, *, options: Sequence[str] = (), cluster: str = CLUSTER) -> AsyncIterator[Place]:
+    """Yield a place: the current cluster with MPIOP_CLUSTER=current, else an embedded one brought up with more `options`.
+
+    Raises:
+        RuntimeError: It did not come up; or the current cluster lacks simulated nodes, or our installation, or has an operator at work.
+    """
+    if is_current_wanted():
+        async with _current(folder) as found:
+            yield found
+        return
+    async with prepared(cluster, folder, options=("--kwok", str(NODES), *options)) as ground:
+        config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
+        yield Place(cluster, config, ground.client, Access(config.server, _authority(config), ground.token), folder)
+
+
+@contextlib.asynccontextmanager
+async def _current(folder: Path) -> AsyncIterator[Place]:
+    config = load_config(kubeconfig=os.environ.get("KUBECONFIG", str(Path.home() / ".kube" / "config")))
+    client = await connect(config)
+    try:
+        nodes = await client.list_page(Selection(_NODES, label_selector=_SIMULATED), resource_version="0")
+        if not nodes["items"]:
+            raise RuntimeError(f"the current cluster has no simulated node (label {_SIMULATED}): these jobs have images that do not exist")
+        try:
+            lease: Any = await client.get(LEASES, Key(NAMESPACE, "mpi-operator"))
+        except StatusError:
+            lease = {}
+        if lease.get("spec", {}).get("holderIdentity"):
+            raise RuntimeError(f"an operator is at work: kubectl scale --replicas=0 -n {NAMESPACE} deployment/mpi-operator")
+        try:
+            token = await new_token(client)
+        except KubeError as error:
+            raise RuntimeError(f"install CRD and rights first: kubectl apply -f deploy/v2beta1/mpi-operator.yaml ({error})") from error
+        yield Place("", config, client, Access(config.server, _authority(config), token), folder)
+    finally:
+        await client.close()
+
+
+def _authority(config: ClientConfig) -> str:
+    return config.tls.ca_data or Path(config.tls.ca_file).read_text(encoding="ascii")

@@ -1,0 +1,129 @@
+"""What a measurement yields: values that become JSON, and the few figures that are computed from many."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from bench.observer import JobTimes
+
+_QUEUE: Final = 'workqueue_queue_duration_seconds_{}{{name="MPIJob"}}'
+_QUEUE_BUCKET: Final = 'workqueue_queue_duration_seconds_bucket{le="'
+_SYNCS: Final = "mpiop_sync_duration_seconds_count"
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How long it took, in seconds.
+
+    Attributes:
+        makespan: From the first job sent until the last one Succeeded.
+        created: Of a job, from its sending until all of its pods existed: `p50` and `p99`.
+        pods_running: Until all of its pods ran.
+        running: Until its condition Running was stored; in a floor, `pods_running`.
+        succeeded: Until it Succeeded; in a floor, until its launcher Job was complete.
+        seen_running: How many jobs showed Running before they ended.
+        load: Of the machine at the begin: processes that want to run, beside this one.
+    """
+
+    makespan: float
+    created: Mapping[str, float]
+    pods_running: Mapping[str, float]
+    running: Mapping[str, float]
+    succeeded: Mapping[str, float]
+    seen_running: int
+    load: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the operator used.
+
+    Attributes:
+        cpu_seconds: Processor time from the first job until there was nothing more to do, clean-up included.
+        rss_mib: Resident memory: `idle`, `peak`, `end`.
+        syncs: How many.
+        queue_seconds: How long jobs waited for a worker: `mean`, and the bounds of the buckets that hold `p50` and `p99`.
+        own_count: Requests by the operator's own count, which knows no subresources.
+    """
+
+    cpu_seconds: float
+    rss_mib: Mapping[str, float]
+    syncs: int
+    queue_seconds: Mapping[str, float]
+    own_count: Mapping[str, int]
+
+
+@dataclass
+class Outcome:
+    """All about one scenario.
+
+    Attributes:
+        floors: By how many requests were under way at a time.
+        figures: Of scenarios that have no floor: name → value.
+        requests: Of the operator, by the audit log; empty when there is none.
+        began: From when on requests count, as the audit log writes times; "" is from the first on.
+        ended: When there was nothing more to do, as the audit log writes times; what comes later is our own clean-up.
+    """
+
+    scenario: str
+    jobs: int
+    workers: int
+    floors: dict[str, Course] = field(default_factory=dict[str, Course])
+    ours: Course | None = None
+    cost: Cost | None = None
+    requests: Mapping[str, int] = field(default_factory=dict[str, int])
+    figures: dict[str, float] = field(default_factory=dict[str, float])
+    began: str = ""
+    ended: str = ""
+
+    @property
+    def floor(self) -> Course | None:
+        """Return the best floor."""
+        return min(self.floors.values(), key=lambda course: course.makespan, default=None)
+
+
+def course_of(jobs: Sequence[JobTimes], load_before: float) -> Course:
+    """Return how long `jobs`, which have all Succeeded, took."""
+    ends = [job.succeeded for job in jobs if job.succeeded is not None]
+    seen = sum(job.running is not None and job.succeeded is not None and job.running < job.succeeded for job in jobs)
+    return Course(
+        makespan=round(max(ends) - min(job.submitted for job in jobs), 3),
+        created=_spread(jobs, "created"),
+        pods_running=_spread(jobs, "pods_running"),
+        running=_spread(jobs, "running") or _spread(jobs, "pods_running"),
+        succeeded=_spread(jobs, "succeeded"),
+        seen_running=seen,
+        load=load_before,
+    )
+
+
+def _spread(jobs: Sequence[JobTimes], what: str) -> dict[str, float]:
+    values = sorted(getattr(job, what) - job.submitted for job in jobs if getattr(job, what) is not None)
+    return {name: round(percentile(values, share), 3) for name, share in (("p50", 0.5), ("p99", 0.99))} if values else {}
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Return the smallest of the values such that `share` of them are not above it."""
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+
+
+def counted(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, Any]:
+    """Return what the operator's metrics counted between two scrapes: the fields of `Cost` that come from them."""
+    delta = {name: value - before.get(name, 0.0) for name, value in after.items()}
+    waits = delta[_QUEUE.format("count")]
+    buckets = sorted((float(name.split('"')[1]), value) for name, value in delta.items() if name.startswith(_QUEUE_BUCKET))
+    own: dict[str, int] = {}
+    for name, value in delta.items():
+        if name.startswith("mpiop_api_requests_total") and value and "leases" not in name:
+            labels = dict(label.split("=") for label in name.partition("{")[2].rstrip("}").split(","))
+            words = {label: text.strip('"') for label, text in labels.items()}
+            code = "" if words["code"].startswith("2") else f": {words['code']}"
+            own[f"{words['verb']} {words['resource']}{code}"] = own.get(f"{words['verb']} {words['resource']}{code}", 0) + int(value)
+    bounds = {
+        name: next((bound for bound, value in buckets if value >= share * waits), 0.0) for name, share in (("p50", 0.5), ("p99", 0.99))
+    }
+    return {
+        "syncs": int(delta[_SYNCS]),
+        "queue_seconds": {"mean": round(delta[_QUEUE.format("sum")] / max(waits, 1), 4), **bounds},
+        "own_count": dict(sorted(own.items())),
+    }

@@ -1,0 +1,138 @@
+"""The scenarios that measure one moment: a start, a start with many jobs, a change of leader."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from bench.load import submit
+from bench.objects import job_name, mpijob
+from bench.observer import Observer
+from bench.operator_process import OperatorProcess, start_operator
+from bench.place import Place
+from bench.polling import until
+from bench.results import Outcome
+from bench.scenarios import Kind, Scenario
+from embedded.progress import Step
+from mpiop.kube.resources import MPIJOBS
+
+NAMESPACE: Final = "bench-ours"
+_LEASE_SECONDS: Final = 60.0
+_WATCHED_SECONDS: Final = 5.0
+
+
+async def until_leading(operator: OperatorProcess) -> float:
+    """Wait until `operator` leads and return how many seconds after its start that was."""
+
+    async def is_leading() -> bool:
+        return (await operator.metrics()).get("mpi_operator_is_leader") == 1
+
+    await operator.until_ready()  # before that there may be nobody who answers
+    await until(is_leading, seconds=_LEASE_SECONDS)
+    return asyncio.get_running_loop().time() - operator.started
+
+
+async def start_to_first_job(here: Place, scenario: Scenario, source: Path, step: Step) -> Outcome:
+    """Measure from the start of a process to the end of a job that is there already: the lease free, and given up just before."""
+    figures = dict[str, float]()
+    for number, (what, has_predecessor) in enumerate((("lease free", False), ("predecessor told to stop", True))):
+        step.now_left(what)
+        namespace = f"{NAMESPACE}-{number}"
+        async with here.namespace(namespace), contextlib.AsyncExitStack() as stack:
+            observer = Observer(here.client, namespace, scenario.workers + 1, judges_by_launcher=False)
+            await stack.enter_async_context(observer.watching())
+            if has_predecessor:
+                predecessor = await start_operator(here.access, here.folder, "predecessor", source)
+                stack.push_async_callback(predecessor.stop)
+                await predecessor.until_ready()
+                await until_leading(predecessor)
+                predecessor.tell_to_stop()
+            else:
+                await here.free_lease()
+            begun = asyncio.get_running_loop().time()
+            operator = await start_operator(here.access, here.folder, "operator", source)
+            stack.push_async_callback(operator.stop)
+            await submit(here.client, scenario, namespace, observer)
+            async with asyncio.timeout(scenario.patience_seconds):
+                await observer.until(lambda seen=observer: seen.count("succeeded") == scenario.jobs)
+            figures[what] = round(max(job.succeeded or 0.0 for job in observer.jobs.values()) - begun, 2)
+    return Outcome(scenario.name, scenario.jobs, scenario.workers, figures=figures)
+
+
+async def start_with_jobs(here: Place, scenario: Scenario, source: Path, step: Step) -> Outcome:
+    """Measure a start when all of the jobs run already: until ready, and what is written then."""
+    async with here.namespace(NAMESPACE):
+        observer = Observer(here.client, NAMESPACE, scenario.workers + 1, judges_by_launcher=False)
+        first = await start_operator(here.access, here.folder, "predecessor", source)
+        try:
+            async with asyncio.timeout(scenario.patience_seconds), observer.watching():
+                await until_leading(first)
+                await submit(here.client, scenario, NAMESPACE, observer)
+                while observer.count("running") < scenario.jobs:
+                    step.now_left(f"{scenario.jobs - observer.count('running')} jobs to be running before the start")
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_WATCHED_SECONDS):
+                            await observer.until(lambda: observer.count("running") == scenario.jobs)
+                await first.until_quiet(scenario.patience_seconds)
+        finally:
+            await first.stop()
+        began = datetime.now(UTC).isoformat()
+        operator = await start_operator(here.access, here.folder, "operator", source)
+        try:
+            ready = await operator.until_ready()
+            leading = await until_leading(operator)
+            await operator.until_quiet(scenario.patience_seconds)
+            figures = {
+                "ready": round(ready, 2),
+                "leading": round(leading, 2),
+                "cpu seconds": round(operator.cpu_seconds(), 2),
+                "rss": round(operator.rss_mib(), 1),
+            }
+        finally:
+            await operator.stop()
+        outcome = Outcome(scenario.name, scenario.jobs, scenario.workers, figures=figures)
+        outcome.began, outcome.ended = began, datetime.now(UTC).isoformat()
+    return outcome
+
+
+async def change_of_leader(here: Place, scenario: Scenario, source: Path, step: Step) -> Outcome:
+    """Measure from the end of a leader to the first sync by its successor: the condition Created of a job that comes just then."""
+    figures = dict[str, float]()
+    async with here.namespace(NAMESPACE):
+        for number, (what, is_killed) in enumerate((("told to stop", False), ("killed", True))):
+            step.now_left(what)
+            leader = await start_operator(here.access, here.folder, "leader", source)
+            await until_leading(leader)
+            standby = await start_operator(here.access, here.folder, "standby", source)
+            try:
+                await standby.until_ready()
+                await (leader.kill() if is_killed else _told(leader))
+                begun = asyncio.get_running_loop().time()
+                await here.client.create(MPIJOBS, mpijob(scenario, NAMESPACE, number))
+                await _until_created(here, number)
+                figures[what] = round(asyncio.get_running_loop().time() - begun, 2)
+            finally:
+                await leader.stop()
+                await standby.stop()
+    return Outcome(scenario.name, scenario.jobs, scenario.workers, figures=figures)
+
+
+async def _told(leader: OperatorProcess) -> None:
+    leader.tell_to_stop()
+
+
+async def _until_created(here: Place, number: int) -> None:
+    """Wait until the job has a condition."""
+    observer = Observer(here.client, NAMESPACE, 1, judges_by_launcher=False)
+    observer.submit(job_name(number))
+    async with asyncio.timeout(_LEASE_SECONDS), observer.watching():
+        await observer.until(lambda: observer.count("accepted") == 1)
+
+
+RUNS: Final[Mapping[Kind, Callable[[Place, Scenario, Path, Step], Awaitable[Outcome]]]] = {
+    Kind.RESTART: start_with_jobs,
+    Kind.FAILOVER: change_of_leader,
+    Kind.START: start_to_first_job,
+}

@@ -1,0 +1,100 @@
+"""What the tests of gang scheduling share: a cluster whose node has as many seats as a test says, and jobs whose Pods take one each."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from e2e.jobs import condition
+from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
+from e2e.operator_pods import Operator
+from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS, WORKLOADS_1_36
+
+CLUSTER = "e2e-gang"
+GATES = ("--feature-gates=GenericWorkload=true,GangScheduling=true", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+NATIVE = "kubernetes"
+NATIVE_KINDS = (NATIVE_POD_GROUPS_1_36, WORKLOADS_1_36)
+SEAT = "example.com/seat"
+"""An extended resource: there are as many as a test says, on any machine."""
+SCHEDULED_SECONDS = 60
+_JOB = "training.kubeflow.org/job-name="
+_DEPLOYMENT = "mpi-operator"
+
+
+@dataclass
+class Ground:
+    """The cluster, and which gang scheduling its operator was started with: "" is off, None not known."""
+
+    cluster: Kubectl
+    scheduler: str | None = None
+
+    @property
+    def operator(self) -> Kubectl:
+        """Where the operator lives."""
+        return self.cluster.within("mpi-operator")
+
+    def use(self, scheduler: str) -> None:
+        """Let one replica of the operator run with `--gang-scheduling=scheduler` and lead, ready or not."""
+        if scheduler == self.scheduler:
+            return
+        container = self.operator.read(DEPLOYMENTS, _DEPLOYMENT)["spec"]["template"]["spec"]["containers"][0]
+        arguments = [each for each in container["args"] if "gang-scheduling" not in each]
+        arguments += [f"--gang-scheduling={scheduler}"] if scheduler else []
+        self.operator.run("scale", f"deployment/{_DEPLOYMENT}", "--replicas=0")
+        self.operator.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
+        patch = [
+            {"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": arguments},
+            {"op": "replace", "path": "/spec/replicas", "value": 1},
+        ]
+        self.operator.run("patch", "deployment", _DEPLOYMENT, "--type=json", "--patch", json.dumps(patch))
+        Operator(self.operator).until_led()
+        self.scheduler = scheduler
+
+    def make_room(self, seats: int) -> None:
+        """Let the node have so many seats."""
+        [node] = json.loads(self.cluster.run("get", "nodes", "-o", "json"))["items"]
+        patch = {"status": {"capacity": {SEAT: str(seats)}, "allocatable": {SEAT: str(seats)}}}
+        self.cluster.run("patch", "node", node["metadata"]["name"], "--subresource=status", "--patch", json.dumps(patch))
+
+
+def seated(job: Obj) -> Obj:
+    """Return `job` with each of its Pods taking a seat."""
+    for spec in job["spec"]["mpiReplicaSpecs"].values():
+        container = spec["template"]["spec"]["containers"][0]
+        container["resources"] = {"requests": {"cpu": "10m", SEAT: "1"}, "limits": {SEAT: "1"}}
+    job["spec"].setdefault("runPolicy", {})["cleanPodPolicy"] = "Running"
+    return job
+
+
+def patient(job: Obj) -> Obj:
+    """Return `job` whose launcher comes when its workers are Ready."""
+    job["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
+    return job
+
+
+def bound(pods: list[Obj]) -> list[str]:
+    """Return the names of those Pods that have a node."""
+    return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
+
+
+def until_refused(here: Kubectl, name: str, pods: int) -> list[Obj]:
+    """Return the `pods` Pods of the job as soon as its scheduler was seen to have judged one of them and found no room."""
+
+    def is_judged(found: list[Obj]) -> bool:
+        return len(found) == pods and any(condition(pod, "PodScheduled").get("reason") == "Unschedulable" for pod in found)
+
+    return here.until(PODS, is_judged, labels=f"{_JOB}{name}", timeout_seconds=SCHEDULED_SECONDS)
+
+
+def until_bound(here: Kubectl, name: str, pods: int) -> list[Obj]:
+    """Return the Pods of the job as soon as `pods` of them have a node."""
+    return here.until(PODS, lambda found: len(bound(found)) == pods, labels=f"{_JOB}{name}", timeout_seconds=SCHEDULED_SECONDS)
+
+
+def bound_at(pod: Obj) -> datetime:
+    """Return when the Pod got its node."""
+    return datetime.fromisoformat(condition(pod, "PodScheduled")["lastTransitionTime"])
+
+
+def edit_run_policy(here: Kubectl, **fields: object) -> None:
+    """Change fields of the run policy of the job `pi`."""
+    here.run("patch", "mpijob", "pi", "--type=merge", "--patch", json.dumps({"spec": {"runPolicy": fields}}))

@@ -1,0 +1,41 @@
+"""Programs of other projects beside the operator: built from their released Go modules, run in Pods by their own manifests."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from e2e.clusters import ROOT
+from e2e.stand_ins import image_with
+from embedded.layout import GO_SOURCES
+from embedded.progress import Progress
+from embedded.toolchain import build_environment, find_go
+
+
+def build_program(part: str) -> bytes:
+    """Return the program that `hack/cluster build PART` makes; from a cold cache that takes minutes."""
+    built = subprocess.run(["hack/cluster", "build", part], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    paths = dict(line.split("\t") for line in built.splitlines())
+    return Path(paths[part]).read_bytes()
+
+
+def module_folder(part: str, module: str) -> Path:
+    """Return the folder of the sources of `module` in the version that `part` is built of: there are its manifests."""
+    go = find_go(Progress())
+    command = [go, "mod", "download", "-json", module]
+    told = subprocess.run(command, cwd=GO_SOURCES / part, env=build_environment(go), check=True, capture_output=True, text=True).stdout
+    return Path(json.loads(told)["Dir"])
+
+
+def load_program(cluster: str, part: str, path: str, image: str, archive: Path, *, user: str = "") -> None:
+    """Put an image on the node of the embedded cluster `cluster` that holds the program of `part` at `path`, and starts it.
+
+    Args:
+        cluster: Name of the cluster.
+        part: Which program.
+        path: Where its manifests expect it.
+        image: Name that its manifests have, with registry and tag.
+        archive: File that may be written.
+        user: Who it runs as, `uid:gid`; "" is root.
+    """
+    image_with({path: (build_program(part), 0o755)}, image, archive, settings={"Entrypoint": [path], "User": user})
+    subprocess.run(["hack/cluster", "load-image", "--name", cluster, str(archive)], cwd=ROOT, check=True, stdin=subprocess.DEVNULL)

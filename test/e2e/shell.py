@@ -1,0 +1,73 @@
+"""Commands as a reader types them: a line of bash in the project's folder, with kubectl on the test's cluster and namespace."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from e2e.clusters import ROOT
+from e2e.kubectl import CommandError, Kubectl
+
+_FENCE = re.compile(r"^```shell\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A shell whose kubectl needs no `--namespace`, as that of a reader who works in one."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    folder: Path
+
+    def attempt(self, script: str, *, timeout_seconds: float = 120) -> subprocess.CompletedProcess[str]:
+        """Run `script` until its first command that fails, and return how it ended."""
+        return subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_seconds,
+            check=False,
+        )
+
+    def run(self, script: str, *, timeout_seconds: float = 120) -> str:
+        """Run `script` and return what it printed.
+
+        Raises:
+            CommandError: One of its commands failed.
+        """
+        ended = self.attempt(script, timeout_seconds=timeout_seconds)
+        if ended.returncode:
+            raise CommandError(f"{script}: exit code {ended.returncode}: {ended.stderr.strip() or ended.stdout.strip()}")
+        return ended.stdout
+
+    def follow(self, document: str, heading: str, *, timeout_seconds: float = 120) -> str:
+        """Run the commands that `document` shows below `heading`, and return what they printed.
+
+        Args:
+            document: Path of a Markdown file from the project's folder.
+            heading: Text of the heading, without its marks.
+            timeout_seconds: For all of them together.
+        """
+        return self.run(commands_below(document)[heading], timeout_seconds=timeout_seconds)
+
+
+def commands_below(document: str) -> dict[str, str]:
+    """Return, by heading, the text of the `shell` blocks of a Markdown file that stand directly below it."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    headings = [*_HEADING.finditer(_FENCE.sub(lambda block: " " * len(block[0]), text))]
+    ends = [*(heading.start() for heading in headings[1:]), len(text)]
+    sections = {heading[1]: text[heading.end() : end] for heading, end in zip(headings, ends, strict=True)}
+    return {heading: "".join(_FENCE.findall(section)) for heading, section in sections.items() if _FENCE.search(section)}
+
+
+def open_shell(here: Kubectl, folder: Path, kubeconfig: Path) -> Shell:
+    """Return a shell in `folder` for the cluster and namespace of `here`; its settings are written to `kubeconfig`."""
+    kubeconfig.write_text(here.run("config", "view", "--raw", "--minify", "--flatten"), encoding="utf-8")
+    environment = {**here.environment, "KUBECONFIG": str(kubeconfig)}
+    shell = Shell(environment, folder)
+    shell.run(f"kubectl config set-context --current --namespace={here.namespace}")
+    return shell

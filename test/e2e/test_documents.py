@@ -1,0 +1,382 @@
+"""Every command that the public documents about MPIJobs show, as their readers type it, and what they say one then sees.
+
+Image names and namespaces aside. `make images` and the kustomizations are in test_manifests.py as well, the join of metrics in
+test_monitoring.py, DraNet's job with a driver in test_dra.py, gangs in test_gang.py, Intel MPI running in test_mpi.py.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from e2e.clusters import ROOT, embedded_cluster, project
+from e2e.conftest import NAME
+from e2e.jobs import EXAMPLES, LAUNCHER, WORKER, gated, launcher_container, launcher_pod, open_gate, pi_job, until_true, with_script
+from e2e.kubectl import DEPLOYMENTS, NAMESPACES, Kubectl, Obj
+from e2e.operator_pods import Operator
+from e2e.shell import Shell, commands_below, open_shell
+from e2e.stand_ins import PI_IMAGE, image_with
+from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Resource
+
+PROGRAMS = Path(__file__).parent / "stand_in_programs"
+BENCHMARK_IMAGE = "mpioperator/tensorflow-benchmarks:latest"
+STAND_IN_IMAGE = "mpioperator/tensorflow-benchmarks:stand-in"  # `latest` would be pulled, whatever is on the node
+ONE = "examples/v2beta1/tensorflow-benchmarks.yaml"
+OTHER = "examples/v2beta1/tensorflow-benchmarks/tensorflow-benchmarks.yaml"
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+JOB = "tensorflow-benchmarks"
+GUIDES = ("dra", "install", "istio", "kueue", "monitoring", "switch", "troubleshooting")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout whose TensorFlow image is the one that stands in for it."""
+    copy = tmp_path_factory.mktemp("documents") / "mpi-operator"
+    copy.mkdir()
+    for name in ("deploy", "examples", "manifests"):
+        shutil.copytree(ROOT / name, copy / name)
+    for name in (ONE, OTHER):
+        text = (copy / name).read_text(encoding="utf-8")
+        (copy / name).write_text(text.replace(BENCHMARK_IMAGE, STAND_IN_IMAGE), encoding="utf-8")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def stand_in(cluster: Kubectl, is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory) -> None:  # noqa: FBT001 - a fixture
+    """TensorFlow's benchmark, or what prints the same lines, on the node."""
+    assert cluster
+    if is_current_cluster:
+        pytest.skip("the user's own cluster has no image that stands in for TensorFlow's")
+    script = (PROGRAMS / "tf_cnn_benchmarks.sh").read_bytes()
+    files = {
+        "/usr/local/bin/python": (b'#!/bin/sh\nexec /bin/sh "$@"\n', 0o755),
+        "/scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py": (script, 0o755),
+    }
+    archive = tmp_path_factory.mktemp("images") / "tensorflow.tar"
+    image_with(files, f"docker.io/{STAND_IN_IMAGE}", archive, base=PI_IMAGE, settings={"WorkingDir": "/"})
+    project("hack/cluster", "load-image", "--name", NAME, str(archive))
+
+
+@pytest.fixture(scope="module")
+def reader(module_namespace: Kubectl, folder: Path) -> Shell:
+    """The shell of who reads the documents."""
+    return open_shell(module_namespace, folder, folder.parent / "kubeconfig")
+
+
+@pytest.fixture(scope="module")
+def gpus(cluster: Kubectl) -> Iterator[None]:
+    """A node that advertises two GPUs."""
+    [node, *_] = [each["metadata"]["name"] for each in cluster.read_all(NODES) if each["metadata"]["labels"].get("type") != "kwok"]
+
+    def advertise(count: str | None) -> None:
+        patch = {"status": {"capacity": {"nvidia.com/gpu": count}}}
+        cluster.run("patch", "node", node, "--subresource=status", "--type=merge", "--patch", json.dumps(patch))
+
+    advertise("2")
+    cluster.until_one(NODES, node, lambda found: found["status"]["allocatable"].get("nvidia.com/gpu") == "2")
+    yield
+    advertise(None)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """TensorFlow's job after its end, and the Pods that it had."""
+
+    here: Kubectl
+    job: Obj
+    workers: list[Obj]
+
+
+@pytest.fixture(scope="module")
+def benchmark(module_namespace: Kubectl, reader: Shell, stand_in: None, gpus: None) -> Benchmark:
+    """Run the example as the documents say."""
+    assert (stand_in, gpus) == (None, None)
+    assert reader.run(f"kubectl apply -f {ONE}") == f"mpijob.kubeflow.org/{JOB} created\n"
+    workers = module_namespace.until(PODS, lambda pods: len(pods) == 1, labels=WORKER)
+    return Benchmark(module_namespace, until_true(module_namespace, JOB, "Succeeded"), workers)
+
+
+# Installation
+
+
+def test_get_crd_shows_the_resource(reader: Shell) -> None:
+    header, *rows = reader.run("kubectl get crd").splitlines()
+    assert header.split()[0] == "NAME"
+    assert "mpijobs.kubeflow.org" in {row.split()[0] for row in rows}
+
+
+def test_applying_the_deploy_manifest_again_changes_nothing(reader: Shell, operator: Operator) -> None:
+    before = operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["metadata"]["generation"]
+    lines = reader.run("kubectl apply -f deploy/v2beta1/mpi-operator.yaml").splitlines()
+    assert not [line for line in lines if not line.endswith((" unchanged", " configured"))]
+    assert operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["metadata"]["generation"] == before
+
+
+@pytest.fixture(scope="module")
+def empty(is_current_cluster: bool) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+    """A kubectl on a cluster of its own where nothing of ours is installed."""
+    if is_current_cluster:
+        pytest.skip("the user's own cluster is not installed upon twice")
+    with embedded_cluster(f"{NAME}-documents", "--control-plane-only") as kubectl:
+        yield kubectl
+
+
+KUBEFLOW = {
+    "kubectl's own kustomize": "kubectl apply -k manifests/overlays/kubeflow",
+    "the pipe": "kubectl kustomize manifests/overlays/kubeflow | kubectl apply -f -",
+}
+
+
+@pytest.mark.parametrize("command", KUBEFLOW.values(), ids=KUBEFLOW)
+def test_kubeflows_overlay_lives_in_its_namespace_and_leaves_it_there(command: str, empty: Kubectl, folder: Path) -> None:
+    shell = open_shell(empty.within("default"), folder, folder.parent / "kubeflow")
+    shell.run("kubectl create namespace kubeflow")
+    shell.run("kubectl create configmap of-somebody-else --namespace=kubeflow")
+    shell.run(command)
+    assert "mpijobs.kubeflow.org" in shell.run("kubectl get crd")
+    assert empty.within("kubeflow").read(DEPLOYMENTS, "mpi-operator")
+    shell.run("kubectl delete -k manifests/overlays/kubeflow")
+    assert "mpijobs.kubeflow.org" not in shell.run("kubectl get crd")
+    assert "of-somebody-else" in shell.run("kubectl get configmaps --namespace=kubeflow")
+    shell.run("kubectl delete namespace kubeflow --wait=false")
+    empty.until_gone(NAMESPACES, "kubeflow")
+
+
+def test_kustomize_base_installs_it_from_the_folder_manifests(empty: Kubectl, folder: Path) -> None:
+    shell = open_shell(empty.within("default"), folder / "manifests", folder.parent / "base")
+    assert "deployment.apps/mpi-operator created" in shell.run("kubectl kustomize base | kubectl apply -f -").splitlines()
+    assert "mpijobs.kubeflow.org" in shell.run("kubectl get crd")
+
+
+def test_the_guide_installs_and_removes_it(empty: Kubectl, folder: Path) -> None:
+    shell = open_shell(empty.within("default"), folder, folder.parent / "install")
+    assert "mpijobs.kubeflow.org" in shell.follow("docs/install.md", "On its own")
+    assert empty.within("mpi-operator").read(DEPLOYMENTS, "mpi-operator")
+    shell.follow("docs/install.md", "As a part of Kubeflow")
+    assert empty.within("kubeflow").read(DEPLOYMENTS, "mpi-operator")
+    shell.follow("docs/install.md", "Removing")
+    assert "mpijobs.kubeflow.org" not in shell.run("kubectl get crd")
+    shell.run("kubectl delete namespace kubeflow --wait=false")
+
+
+def test_the_guide_shows_whether_the_operator_is_well(reader: Shell, operator: Operator) -> None:
+    shown = reader.follow("docs/install.md", "Is it well?")
+    assert "successfully rolled out" in shown
+    assert operator.until_led() in shown
+
+
+# A job
+
+
+def test_the_example_stands_at_both_paths(reader: Shell) -> None:
+    one, other = (yaml.safe_load(reader.run(f"cat {name}")) for name in (ONE, OTHER))
+    assert one == other
+    assert (one["kind"], one["metadata"]["name"]) == ("MPIJob", JOB)
+    reader.run(f"kubectl apply --dry-run=server --validate=strict -f {OTHER}")
+
+
+def test_the_workers_have_the_gpus_and_the_launcher_has_none(benchmark: Benchmark) -> None:
+    assert [pod["spec"]["containers"][0]["resources"]["limits"] for pod in benchmark.workers] == [{"nvidia.com/gpu": "2"}]
+    [launcher] = benchmark.here.read_all(PODS, LAUNCHER)
+    assert "nvidia.com/gpu" not in json.dumps([each.get("resources") for each in launcher["spec"]["containers"]])
+
+
+def test_get_yaml_shows_what_the_sample_shows(benchmark: Benchmark, reader: Shell) -> None:
+    shown = yaml.safe_load(reader.run(f"kubectl get -o yaml mpijobs {JOB}"))
+    written = yaml.safe_load((ROOT / ONE).read_text(encoding="utf-8").replace(BENCHMARK_IMAGE, STAND_IN_IMAGE))
+    assert is_within(written["spec"], shown["spec"])
+    assert shown["metadata"]["generation"] == 1
+    status = shown["status"]
+    job = f"MPIJob {benchmark.here.namespace}/{JOB}"
+    assert [(c["type"], c["status"], c["reason"], c["message"]) for c in status["conditions"] if c["type"] != "Stalled"] == [
+        ("Created", "True", "MPIJobCreated", f"{job} is created."),
+        ("Running", "False", "MPIJobRunning", f"{job} is running."),
+        ("Succeeded", "True", "MPIJobSucceeded", f"{job} successfully completed."),
+    ]
+    assert status["replicaStatuses"] == {"Launcher": {"succeeded": 1}, "Worker": {}}
+    assert status["startTime"] <= status["completionTime"]
+    for condition in status["conditions"]:
+        assert (
+            condition["lastTransitionTime"] <= condition["lastUpdateTime"] <= status["completionTime"] or condition["type"] == "Succeeded"
+        )
+
+
+def is_within(wanted: object, found: object) -> bool:
+    """Tell whether `found` has all that `wanted` has, in lists item by item."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return all(name in found and is_within(value, found[name]) for name, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(wanted) == len(found) and all(map(is_within, wanted, found))
+    return str(wanted) == str(found)
+
+
+def test_the_launchers_log_is_found_by_the_older_labels(benchmark: Benchmark, reader: Shell) -> None:
+    assert benchmark.job
+    log = reader.run(f"PODNAME=$(kubectl get pods -l mpi_job_name={JOB},mpi_role_type=launcher -o name)\nkubectl logs -f ${{PODNAME}}")
+    assert "Model:       resnet101" in log
+    assert "Batch size:  128 global" in log
+    assert "Devices:     ['horovod/gpu:0', 'horovod/gpu:1']" in log
+    assert len(re.findall(r"^100\timages/sec: [\d.]+ \+/- ", log, re.MULTILINE)) == 2, "one line of each rank"
+    assert "total images/sec: " in log
+
+
+def test_the_launchers_log_is_found_by_the_newer_labels(benchmark: Benchmark, reader: Shell) -> None:
+    assert benchmark.job
+    selector = f"training.kubeflow.org/job-name={JOB},training.kubeflow.org/job-role=launcher"
+    assert "total images/sec: " in reader.run(f"kubectl logs -f $(kubectl get pods -l {selector} -o name)")
+
+
+def test_the_running_workers_are_cleaned_up_at_the_end(benchmark: Benchmark) -> None:
+    benchmark.here.until(PODS, lambda pods: not pods, labels=WORKER)
+
+
+def test_after_a_retry_the_newest_launchers_log_is_found(namespace: Kubectl, folder: Path, tmp_path: Path) -> None:
+    job = pi_job("pi", workers=1)
+    launcher_container(job)["args"] = ["-n", "1", "/home/mpiuser/pi"]
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    namespace.apply(with_script(job, 'ssh pi-worker-0.pi "test -e once || { touch once; exit 3; }" && exec "$@"'))
+    until_true(namespace, "pi", "Succeeded")
+    assert namespace.read(JOBS, "pi-launcher")["status"]["failed"] == 1
+    shell = open_shell(namespace, folder, tmp_path / "kubeconfig")
+    as_written = "PODNAME=$(kubectl get pods -l mpi_job_name=pi,mpi_role_type=launcher -o name)\nkubectl logs -f ${PODNAME}"
+    assert shell.attempt(as_written).returncode != 0, "two names are one too many: hence the command of the guide"
+    assert "3.14" in shell.follow("docs/troubleshooting.md", "The log of a launcher that was tried again")
+
+
+def test_the_guides_commands_show_what_is_amiss_with_a_job(namespace: Kubectl, tmp_path: Path) -> None:
+    shell = open_shell(namespace, ROOT, tmp_path / "kubeconfig")
+    namespace.apply(gated(pi_job("pi")))
+    until_true(namespace, "pi", "Running")
+    launcher = launcher_pod(namespace)
+    said = shell.follow("docs/troubleshooting.md", "What a job says of itself")
+    assert "MPIJobRunning" in said
+    assert launcher in said
+    assert "all 2 hosts answer" in shell.follow("docs/troubleshooting.md", "What the launcher waits for")
+    assert shell.follow("docs/troubleshooting.md", "Does ssh work?") == "pi-worker-0\n"
+    assert "[pod/pi-worker-1/mpi-worker]" in shell.follow("docs/troubleshooting.md", "The logs of all workers")
+    assert '"msg"' in shell.follow("docs/troubleshooting.md", "What the operator says")
+    open_gate(namespace, launcher)
+    assert "3.14" in shell.follow("docs/troubleshooting.md", "The log of a launcher")
+    until_true(namespace, "pi", "Succeeded")
+
+
+def test_the_sample_for_intel_mpi_is_there(reader: Shell) -> None:
+    job = yaml.safe_load(reader.run("cat examples/pi/pi-intel.yaml"))
+    assert job["spec"]["mpiImplementation"] == "Intel"
+    reader.run("kubectl apply --dry-run=server --validate=strict -f examples/pi/pi-intel.yaml")
+
+
+# Scheduling policy
+
+POLICY = """
+minAvailable: 10
+queue: test-queue
+minResources:
+  requests:
+    cpu: 3000m
+priorityClass: high
+scheduleTimeoutSeconds: 180
+"""
+
+
+def with_policy(policy: Obj) -> str:
+    job = yaml.safe_load((EXAMPLES / "tensorflow-benchmarks.yaml").read_text(encoding="utf-8"))
+    job["metadata"]["name"] = "with-policy"
+    job["spec"]["runPolicy"]["schedulingPolicy"] = policy
+    return json.dumps(job)
+
+
+def test_min_resources_as_the_document_has_them_are_refused_with_the_right_form(module_namespace: Kubectl) -> None:
+    ended = module_namespace.attempt("apply", "--dry-run=server", "-f", "-", stdin=with_policy(yaml.safe_load(POLICY)))
+    assert ended.returncode != 0
+    assert re.search(r"minResources: ?\{cpu: ", ended.stderr), ended.stderr
+
+
+def test_min_resources_in_the_right_form_are_accepted(module_namespace: Kubectl) -> None:
+    policy = {**yaml.safe_load(POLICY), "minResources": {"cpu": "3000m"}}
+    module_namespace.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=with_policy(policy))
+
+
+# Metrics
+
+TABLE = {
+    "mpi_operator_jobs_created_total": ("counter", set[str]()),
+    "mpi_operator_jobs_successful_total": ("counter", set[str]()),
+    "mpi_operator_jobs_failed_total": ("counter", set[str]()),
+    "mpi_operator_job_info": ("gauge", {"launcher", "namespace"}),
+    "mpi_operator_job_infos": ("gauge", {"launcher", "namespace"}),
+}
+
+
+def test_the_metrics_of_the_table_have_its_types_and_labels(benchmark: Benchmark, operator: Operator) -> None:
+    assert benchmark.job
+    leader = operator.until_led()
+    text = operator.answer(leader, "/metrics", operator.metrics_port(leader))
+    for name, (kind, labels) in TABLE.items():
+        assert f"# TYPE {name} {kind}\n" in text
+        [sample, *_] = re.findall(rf"^{name}(\S*) ", text, re.MULTILINE)
+        assert set(re.findall(r"(\w+)=", sample)) == labels
+
+
+# Sidecars
+
+
+def test_the_annotation_that_keeps_istio_out_reaches_the_pods(namespace: Kubectl) -> None:
+    job = pi_job("pi")
+    for spec in job["spec"]["mpiReplicaSpecs"].values():
+        spec["template"]["metadata"] = {"annotations": {"sidecar.istio.io/inject": "false"}}
+    namespace.apply(job)
+    until_true(namespace, "pi", "Running")
+    pods = [*namespace.read_all(PODS, LAUNCHER), *namespace.read_all(PODS, WORKER)]
+    assert [pod["metadata"]["annotations"]["sidecar.istio.io/inject"] for pod in pods] == ["false"] * 3
+
+
+def test_native_sidecars_do_not_keep_a_job_from_its_end(namespace: Kubectl, tmp_path: Path) -> None:
+    shell = open_shell(namespace, ROOT, tmp_path / "kubeconfig")
+    shell.follow("docs/istio.md", "Native sidecars")
+    job = until_true(namespace, "pi-sidecars", "Succeeded")
+    assert job["status"]["replicaStatuses"]["Launcher"] == {"succeeded": 1}
+    [launcher] = namespace.read_all(PODS, LAUNCHER)
+    sidecar = next(each for each in launcher["status"]["initContainerStatuses"] if each["name"] == "sidecar")
+    assert sidecar["state"]["terminated"]["reason"] in {"Completed", "Error"}, "it ran until the launcher had ended"
+    namespace.until(PODS, lambda pods: not pods, labels=WORKER)
+
+
+# DraNet
+
+DRANET = "examples/dra/dranet.yaml"
+
+
+def test_dranets_job_needs_no_name_of_its_launchers_container(module_namespace: Kubectl) -> None:
+    [job] = [each for each in yaml.safe_load_all((ROOT / DRANET).read_text(encoding="utf-8")) if each["kind"] == "MPIJob"]
+    del launcher_container(job)["name"]
+    module_namespace.apply(job)
+    stored = module_namespace.read(MPIJOBS, job["metadata"]["name"])
+    module_namespace.run("delete", "mpijob", job["metadata"]["name"])
+    assert launcher_container(stored)["name"] == "launcher"
+
+
+def test_dranets_other_objects_are_of_a_version_that_is_gone(module_namespace: Kubectl) -> None:
+    objects = [each for each in yaml.safe_load_all((ROOT / DRANET).read_text(encoding="utf-8")) if each["kind"] != "MPIJob"]
+    assert {each["apiVersion"] for each in objects} == {"resource.k8s.io/v1"}
+    for each in objects:
+        text = json.dumps(each)
+        module_namespace.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=text)
+        ended = module_namespace.attempt("apply", "--dry-run=server", "-f", "-", stdin=text.replace("k8s.io/v1", "k8s.io/v1beta1"))
+        assert "no matches for kind" in ended.stderr
+
+
+# The guides
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_command_of_the_guides_is_run_by_a_test(guide: str) -> None:
+    tests = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("test_*.py")))
+    followed = set(re.findall(r'\.follow\(\s*"([^"]+)",\s*"([^"]+)"', tests))
+    document = f"docs/{guide}.md"
+    assert {(document, heading) for heading in commands_below(document)} == {each for each in followed if each[0] == document}

@@ -1,0 +1,187 @@
+"""The joins of the documents, by the real Prometheus and kube-state-metrics, with the configuration that docs/monitoring.md shows."""
+
+import json
+import re
+import time
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.clusters import ROOT
+from e2e.conftest import NAME
+from e2e.jobs import gated, launcher_pod, open_gate, pi_job, until_true
+from e2e.kubectl import Kubectl, NotSeenError
+from e2e.neighbours import load_program, module_folder
+from e2e.operator_pods import Operator
+from e2e.shell import open_shell
+
+GUIDE = "docs/monitoring.md"
+MODULE = "k8s.io/kube-state-metrics/v2"
+PROMETHEUS_IMAGE = "docker.io/prom/prometheus:stand-in"
+JOIN = """ * on(pod,namespace) group_left label_replace(mpi_operator_job_infos, "pod", "$0", "launcher", ".*")"""
+OF_THE_SEEDS = f"kube_pod_info{JOIN}"
+
+
+def blocks(language: str) -> list[str]:
+    """Return the blocks of that language in the guide."""
+    text = (ROOT / GUIDE).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def prometheus(image: str) -> list[dict[str, Any]]:
+    """Return Prometheus with the configuration and the alerts of the guide, scraping every second."""
+    scraping, alerts = blocks("yaml")
+    configuration = yaml.safe_load(scraping)
+    configuration["global"] = {"scrape_interval": "1s"}
+    files = {"prometheus.yml": yaml.safe_dump(configuration), "rules.yml": alerts}
+    arguments = ["--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/data"]
+    container = {
+        "name": "prometheus",
+        "image": image,
+        "args": arguments,
+        "readinessProbe": {"httpGet": {"path": "/-/ready", "port": 9090}, "periodSeconds": 1},
+        "volumeMounts": [{"name": "configuration", "mountPath": "/etc/prometheus"}, {"name": "data", "mountPath": "/data"}],
+    }
+    volumes = [{"name": "configuration", "configMap": {"name": "prometheus"}}, {"name": "data", "emptyDir": {}}]
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "prometheus"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "prometheus"}, "data": files},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "e2e-prometheus", "namespace": "mpi-operator"},
+            "roleRef": role,
+            "subjects": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "e2e-monitoring"}],
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "prometheus"},
+            "spec": {"serviceAccountName": "prometheus", "containers": [container], "volumes": volumes},
+        },
+    ]
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """Prometheus in the Pod `prometheus`."""
+
+    here: Kubectl
+
+    def answer(self, path: str) -> dict[str, Any]:
+        """Return the data that it answers to GET `path` below its API."""
+        proxy = f"/api/v1/namespaces/{self.here.namespace}/pods/prometheus:9090/proxy/api/v1"
+        data: dict[str, Any] = json.loads(self.here.raw(f"{proxy}/{path}"))["data"]
+        return data
+
+    def of_this_test(self, expression: str) -> str:
+        """Return `expression` without the rows of other namespaces."""
+        own = f'label_replace(vector(1), "namespace", "{self.here.namespace}", "", "")'
+        return f"({expression}) and on(namespace) {own}"
+
+    def until_rows(self, expression: str, count: int, *, timeout_seconds: float = 30) -> list[dict[str, str]]:
+        """Return the labels of the rows of `expression` as soon as there are `count`; a scrape comes every second.
+
+        Raises:
+            NotSeenError: There were not within `timeout_seconds`.
+        """
+        deadline, rows = time.monotonic() + timeout_seconds, list[dict[str, str]]()
+        while time.monotonic() < deadline:
+            rows = [row["metric"] for row in self.answer(f"query?query={urllib.parse.quote(expression)}")["result"]]
+            if len(rows) == count:
+                return rows
+        raise NotSeenError(f"{expression}: {count} rows not seen in {timeout_seconds:g} s; last: {rows}")
+
+
+@pytest.fixture(scope="module")
+def monitored(
+    module_namespace: Kubectl,
+    is_current_cluster: bool,  # noqa: FBT001 - a fixture
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[Prometheus]:
+    """Prometheus and kube-state-metrics beside the operator."""
+    if is_current_cluster:
+        pytest.skip("the user's own cluster gets no monitoring")
+    here, folder = module_namespace, tmp_path_factory.mktemp("monitoring")
+    manifest = here.run("kustomize", str(module_folder("kube-state-metrics", MODULE) / "examples" / "standard"))
+    [image] = re.findall(r"image: (\S+)", manifest)
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        load_program(NAME, "kube-state-metrics", "/kube-state-metrics", image, folder / "kube-state-metrics.tar")
+        load_program(NAME, "prometheus", "/bin/prometheus", PROMETHEUS_IMAGE, folder / "prometheus.tar")
+    system = here.within("kube-system")
+    system.run("apply", "-f", "-", stdin=manifest)
+    here.apply(*prometheus(PROMETHEUS_IMAGE))
+    system.run("rollout", "status", "deployment/kube-state-metrics", "--timeout=60s")
+    here.run("wait", "--for=condition=Ready", "pod/prometheus", "--timeout=60s")
+    yield Prometheus(here)
+    system.run("delete", "-f", "-", "--wait=false", stdin=manifest)
+    here.within("mpi-operator").run("delete", "rolebinding", "e2e-prometheus")
+
+
+@pytest.fixture(scope="module")
+def launchers(monitored: Prometheus) -> dict[str, str]:
+    """The launcher Pod of a job that has finished and of one that runs."""
+    here = monitored.here
+    found = dict[str, str]()
+    here.apply(gated(pi_job("finished")))
+    found["finished"] = launcher_pod(here)
+    open_gate(here, found["finished"])
+    until_true(here, "finished", "Succeeded")
+    here.apply(gated(pi_job("running")))
+    until_true(here, "running", "Running")
+    labels = "mpi_job_name=running,mpi_role_type=launcher"
+    found["running"] = here.run("get", "pods", "-l", labels, "-o", "name").strip().removeprefix("pod/")
+    return found
+
+
+def test_the_join_of_the_documents_returns_a_row_for_a_running_and_a_finished_job(monitored: Prometheus, launchers: dict[str, str]) -> None:
+    assert OF_THE_SEEDS in (ROOT / GUIDE).read_text(encoding="utf-8")
+    rows = monitored.until_rows(monitored.of_this_test(OF_THE_SEEDS), 2)
+    assert {row["pod"] for row in rows} == set(launchers.values())
+    assert all(row["node"] and row["pod_ip"] for row in rows)
+
+
+def test_every_join_of_the_guide_returns_a_row_for_each_job(monitored: Prometheus, launchers: dict[str, str]) -> None:
+    expressions = re.findall(r"`(kube_\w+.*? group_left .*?)`", (ROOT / GUIDE).read_text(encoding="utf-8"))
+    assert len(expressions) == 3
+    for expression in expressions:
+        assert monitored.until_rows(monitored.of_this_test(expression), 2), expression
+    assert launchers
+
+
+def test_a_join_tells_which_launchers_run(monitored: Prometheus, launchers: dict[str, str]) -> None:
+    which = f'kube_pod_status_phase{{phase="Running"}}{JOIN}'
+    assert which in (ROOT / GUIDE).read_text(encoding="utf-8")
+    [row] = monitored.until_rows(monitored.of_this_test(f"{which} == 1"), 1)
+    assert row["pod"] == launchers["running"]
+
+
+def test_both_replicas_are_scraped_and_one_of_them_leads(monitored: Prometheus) -> None:
+    assert len(monitored.until_rows("mpi_operator_is_leader", 2)) == 2
+    monitored.until_rows("mpi_operator_is_leader == 1", 1)
+
+
+def test_prometheus_takes_the_alerts_and_none_of_them_fires(monitored: Prometheus) -> None:
+    [group] = monitored.answer("rules")["groups"]
+    assert [rule["name"] for rule in group["rules"]] == [rule["alert"] for rule in yaml.safe_load(blocks("yaml")[1])["groups"][0]["rules"]]
+    assert {rule["state"] for rule in group["rules"]} == {"inactive"}
+
+
+def test_the_metrics_can_be_looked_at_by_hand(monitored: Prometheus, operator: Operator, tmp_path: Path) -> None:
+    assert operator.pods()
+    shown = open_shell(monitored.here, ROOT, tmp_path / "kubeconfig").follow("docs/monitoring.md", "Monitoring")
+    assert "mpi_operator_is_leader" in shown
+
+
+def test_a_job_that_is_deleted_leaves_the_join(monitored: Prometheus, launchers: dict[str, str]) -> None:
+    """Comes last: the tests above look at what it deletes."""
+    assert launchers
+    monitored.here.run("delete", "mpijob", "finished", "running")
+    monitored.until_rows(f'mpi_operator_job_infos{{namespace="{monitored.here.namespace}"}}', 0)

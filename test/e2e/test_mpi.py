@@ -1,0 +1,251 @@
+"""The MPI libraries, really run: π over three workers of two slots, by both users and policies, with and without ranks on the launcher.
+
+The images wait for nothing and try nothing again. Jobs run side by side, for most of a job's time is waiting; MPIOP_E2E_RUNS repeats all.
+"""
+
+import itertools
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+import yaml
+
+from demonstration.operator_images import built_archives, named_image
+from e2e.clusters import project
+from e2e.conftest import NAME
+from e2e.jobs import EXAMPLES, LAUNCHER, condition, is_true, launcher_container, pi_job, until_true
+from e2e.kubectl import Kubectl, Obj
+from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
+
+RUNS = int(os.environ.get("MPIOP_E2E_RUNS", "") or 1)
+AT_ONCE: Final = 6
+WORKERS: Final = 3
+SLOTS: Final = 2
+END_SECONDS: Final = 240
+IMPLEMENTATIONS: Final = {"openmpi": "OpenMPI", "openmpi5": "OpenMPI", "mpich": "MPICH", "mpich5": "MPICH", "intel": "Intel"}
+"""By tag of the image `mpioperator/mpi-pi`."""
+IMAGES: Final = ("pi", "pi-openmpi5", "pi-mpich", "pi-mpich5", "pi-intel")
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One way to run π."""
+
+    library: str
+    user: str
+    policy: str
+    launcher_works: bool
+    attempt: int = 1
+
+    @property
+    def name(self) -> str:
+        """Name of the MPIJob."""
+        policy = {"AtStartup": "at", "WaitForWorkersReady": "wait"}[self.policy]
+        return f"{self.library}-{self.user}-{policy}{'-all' if self.launcher_works else ''}-{self.attempt}"
+
+    @property
+    def hosts(self) -> list[str]:
+        """Host names that ranks must be seen on."""
+        workers = [f"{self.name}-worker-{index}" for index in range(WORKERS)]
+        return [f"{self.name}-launcher", *workers] if self.launcher_works else workers
+
+
+COMBINATIONS: Final = [
+    Combination(*each)
+    for each in itertools.product(
+        IMPLEMENTATIONS, ("root", "mpiuser"), ("AtStartup", "WaitForWorkersReady"), (False, True), range(1, RUNS + 1)
+    )
+]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is left of a run when its job has ended."""
+
+    job: Obj
+    launchers: list[Obj]
+    log: str
+
+
+def job_of(run: Combination) -> Obj:
+    """Return the MPIJob of `run`: the example's for its user, changed in what the combination says."""
+    example = EXAMPLES / "pi" / ("pi-root.yaml" if run.user == "root" else "pi.yaml")
+    job: Obj = yaml.safe_load(example.read_text(encoding="utf-8"))
+    job["metadata"] = {"name": run.name}
+    spec = job["spec"]
+    spec |= {
+        "slotsPerWorker": SLOTS,
+        "mpiImplementation": IMPLEMENTATIONS[run.library],
+        "launcherCreationPolicy": run.policy,
+        "runLauncherAsWorker": run.launcher_works,
+    }
+    spec["mpiReplicaSpecs"]["Worker"]["replicas"] = WORKERS
+    for role in spec["mpiReplicaSpecs"].values():
+        role["template"]["spec"]["containers"][0]["image"] = f"mpioperator/mpi-pi:{run.library}"
+    launcher_container(job)["args"] = ["-n", str(SLOTS * len(run.hosts)), "/home/mpiuser/pi", "1000000"]
+    return job
+
+
+def has_ended(job: Obj) -> bool:
+    """Tell whether the job has succeeded or failed."""
+    return is_true(job, "Succeeded") or is_true(job, "Failed")
+
+
+def outcome_of(here: Kubectl, job: Obj) -> Outcome:
+    """Run `job` to its end, and delete it if it ended well, so that others have room."""
+    name = job["metadata"]["name"]
+    here.apply(job)
+    ended = here.until_one(MPIJOBS, name, has_ended, timeout_seconds=END_SECONDS)
+    launchers = here.read_all(PODS, f"training.kubeflow.org/job-name={name},training.kubeflow.org/job-role=launcher")
+    log = here.run("logs", launchers[0]["metadata"]["name"]) if launchers else ""
+    if is_true(ended, "Succeeded"):
+        here.run("delete", "mpijob", name, "--wait=false")
+    return Outcome(ended, launchers, log)
+
+
+@pytest.fixture(scope="module")
+def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
+    """The image of every library, on the node."""
+    assert cluster
+    if not is_current_cluster:
+        project("hack/cluster", "load-image", "--name", NAME, *built_archives(*IMAGES))
+
+
+@pytest.fixture(scope="module")
+def outcomes(images: None, module_namespace: Kubectl, request: pytest.FixtureRequest) -> Iterator[Mapping[Combination, Future[Outcome]]]:
+    """The ends of all runs that were asked for, which are under way, AT_ONCE at a time."""
+    assert images is None
+    asked = [
+        item.callspec.params.get("run") for item in request.session.items if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+    ]
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        yield {run: pool.submit(outcome_of, module_namespace, job_of(run)) for run in asked if isinstance(run, Combination)}
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def ranks_by_host(log: str) -> Counter[str]:
+    """Return how many ranks said that they ran on each host."""
+    return Counter(re.findall(r"^rank \d+ of \d+ runs on (\S+)$", log, re.MULTILINE))
+
+
+def restarts(pod: Obj) -> int:
+    """Return how often the containers of `pod` were started again."""
+    return sum(each["restartCount"] for group in ("initContainerStatuses", "containerStatuses") for each in pod["status"].get(group, ()))
+
+
+@pytest.mark.parametrize("run", COMBINATIONS, ids=lambda run: run.name)
+def test_every_worker_has_its_ranks_at_the_first_try(run: Combination, outcomes: Mapping[Combination, Future[Outcome]]) -> None:
+    outcome = outcomes[run].result()
+    assert is_true(outcome.job, "Succeeded"), f"{condition(outcome.job, 'Failed')}\n{outcome.log}"
+    assert ranks_by_host(outcome.log) == dict.fromkeys(run.hosts, SLOTS), outcome.log
+    assert "pi is approximately 3.14159" in outcome.log
+    [launcher] = outcome.launchers
+    assert restarts(launcher) == 0
+    assert outcome.job["status"]["replicaStatuses"]["Launcher"].get("failed", 0) == 0
+
+
+@pytest.mark.parametrize("library", ["mpich", "mpich5", "intel"])
+def test_daemons_find_a_launcher_that_is_not_ready_yet(library: str, images: None, namespace: Kubectl) -> None:
+    """Hydra's look it up by name, while the kubelet and DNS may still be about to learn that it runs: here they never do."""
+    assert images is None
+    run = Combination(library, "mpiuser", "AtStartup", launcher_works=False)
+    job = job_of(run)
+    launcher_container(job)["readinessProbe"] = {"exec": {"command": ["/bin/false"]}}
+    outcome = outcome_of(namespace, job)
+    assert ranks_by_host(outcome.log) == dict.fromkeys(run.hosts, SLOTS), outcome.log
+    assert [restarts(pod) for pod in outcome.launchers] == [0]
+
+
+HOPS: Final = {
+    "openmpi": {"OMPI_MCA_routed_radix": "1"},
+    "openmpi5": {"PRTE_MCA_rml_base_radix": "1"},
+    "intel": {"I_MPI_HYDRA_BRANCH_COUNT": "1"},
+}
+"""What makes each daemon start one other, so that the second worker is reached from the first and not from the launcher."""
+
+
+@pytest.mark.parametrize("user", ["root", "mpiuser"])
+@pytest.mark.parametrize("library", HOPS)
+def test_workers_start_each_other_in_a_tree(library: str, user: str, images: None, namespace: Kubectl) -> None:
+    assert images is None
+    run = Combination(library, user, "AtStartup", launcher_works=False)
+    job = job_of(run)
+    job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
+    launcher_container(job)["env"] = [{"name": name, "value": value} for name, value in HOPS[library].items()]
+    namespace.apply(job)
+    ended = namespace.until_one(MPIJOBS, run.name, has_ended, timeout_seconds=END_SECONDS)
+    [launcher] = namespace.read_all(PODS, LAUNCHER)
+    log = namespace.run("logs", launcher["metadata"]["name"])
+    assert is_true(ended, "Succeeded"), log
+    assert ranks_by_host(log) == dict.fromkeys(run.hosts, SLOTS)
+    assert restarts(launcher) == 0
+    clients = {host: clients_of(namespace, host) for host in run.hosts}
+    addresses = {namespace.read(PODS, host)["status"]["podIP"] for host in run.hosts}
+    assert any(seen & addresses for seen in clients.values()), clients
+
+
+def clients_of(here: Kubectl, worker: str) -> set[str]:
+    """Return the addresses from which somebody has come in by ssh."""
+    return set(re.findall(r"Accepted publickey for \S+ from (\S+) port", here.run("logs", worker)))
+
+
+def small_job(name: str) -> Obj:
+    """Return the example's job with one rank, which any host has room for."""
+    job = pi_job(name)
+    launcher_container(job)["args"] = ["-n", "1", "/home/mpiuser/pi", "1000000"]
+    return job
+
+
+def warnings(here: Kubectl) -> list[str]:
+    """Return the reasons of the Warning events of MPIJobs."""
+    return [e["reason"] for e in here.read_all(EVENTS) if e["involvedObject"]["kind"] == "MPIJob" and e["type"] == "Warning"]
+
+
+def test_a_success_without_the_workers_does_not_pass_silently(namespace: Kubectl) -> None:
+    job = small_job("alone")
+    job["spec"]["mpiImplementation"] = "MPICH"  # whose variables the image's Open MPI does not read
+    namespace.apply(job)
+    ended = until_true(namespace, "alone", "WorkersUnused")
+    assert condition(ended, "WorkersUnused")["reason"] == "NoWorkerReached"
+    assert ended["status"]["conditions"][-1]["type"] == "Succeeded"
+    [launcher] = namespace.read_all(PODS, LAUNCHER)
+    assert "runs on alone-launcher" in namespace.run("logs", launcher["metadata"]["name"])
+    namespace.until(EVENTS, lambda _: warnings(namespace) == ["NoWorkerReached"])
+
+
+def test_a_success_with_the_workers_is_none_of_its_business(namespace: Kubectl) -> None:
+    namespace.apply(small_job("together"))
+    until_true(namespace, "together", "Succeeded")
+    [launcher] = namespace.read_all(PODS, LAUNCHER)
+    [container] = launcher["status"]["containerStatuses"]
+    assert container["state"]["terminated"]["message"] == "mpirun calls ssh\n"
+    assert not condition(namespace.read(MPIJOBS, "together"), "WorkersUnused")
+    assert warnings(namespace) == []
+
+
+def without_sshd(worker: Obj) -> None:
+    """Give the workers an image that has no sshd."""
+    worker |= {"image": named_image()}
+
+
+def with_broken_sshd(worker: Obj) -> None:
+    """Give the workers an sshd that ends at once."""
+    worker["args"] = [*worker["args"], "-p", "no-port"]
+
+
+@pytest.mark.parametrize("spoil", [without_sshd, with_broken_sshd])
+def test_workers_without_a_server_say_so(spoil: Callable[[Obj], None], namespace: Kubectl) -> None:
+    job = small_job("deaf")
+    spoil(job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0])
+    namespace.apply(job)
+    stalled = condition(until_true(namespace, "deaf", "Stalled"), "Stalled")
+    assert stalled["reason"] == "NoSshd"
+    assert "worker deaf-worker-" in stalled["message"]
+    namespace.until(EVENTS, lambda _: warnings(namespace) == ["NoSshd"])

@@ -1,0 +1,197 @@
+"""Our operator finds what Kubeflow's made, in every phase of a job: nothing is made anew, no Pod restarts, each job ends rightly; and back.
+
+The objects have exactly the shape that Kubeflow's operator gives them. `test_kubeflow.py` has the real one make them.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from demonstration.cluster import Cluster
+from demonstration.operator_images import apply_operator
+from e2e import kubeflow_shapes as theirs
+from e2e.handover import ENDS, GO_ON, PATIENCE_SECONDS, PHASES, Handover, make_room
+from e2e.jobs import is_true, launcher_pod, open_gate, phase, pi_job, until_true
+from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
+from e2e.operator_pods import Operator
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
+
+KUBECTL_RESOURCES = {"Service": SERVICES, "ConfigMap": CONFIG_MAPS, "Secret": SECRETS, "Job": JOBS, "Pod": PODS}
+
+
+def bring_to_phase(handover: Handover, name: str) -> None:
+    """Make the children of a job as theirs would have, up to the moment when it was stopped in that phase."""
+    here, job = handover.here, handover.here.read(MPIJOBS, handover.job(name))
+    types = {"suspended": ("Created", "Suspended"), "starting": ("Created",)}.get(name, ("Created", "Running"))
+    made = theirs.supports(job)
+    if name == "starting":
+        made += [theirs.worker(job, 0)]  # stopped between two workers
+    elif name == "suspended":
+        made += [theirs.launcher(job)]
+    else:
+        made += [theirs.worker(job, 0), theirs.worker(job, 1), theirs.launcher(job)]
+    here.apply(*made)
+    if "Running" in types:
+        labels = f"training.kubeflow.org/job-name={handover.job(name)}"
+        here.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"] * 3, labels=labels, timeout_seconds=PATIENCE_SECONDS)
+    status = json.dumps({"status": theirs.status(job, *types)})
+    here.run("patch", "mpijob", handover.job(name), "--subresource=status", "--type=merge", "--patch", status)
+
+
+@pytest.fixture(scope="module")
+def handover(module_namespace: Kubectl, operator: Operator) -> Iterator[Handover]:
+    """No operator, jobs in every phase as theirs left them, then ours, which sees them through."""
+    result = Handover(module_namespace, "pi", PHASES)
+    wanted = operator.replicas_wanted()
+    operator.kubectl.run("scale", "deployment/mpi-operator", "--replicas=0")
+    try:
+        operator.kubectl.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
+        make_room(module_namespace, None)
+        module_namespace.apply(*result.jobs().values())
+        for name in PHASES:
+            bring_to_phase(result, name)
+        result.end_unseen()
+    finally:
+        operator.kubectl.run("scale", "deployment/mpi-operator", f"--replicas={wanted}")
+    operator.wait_until_ready()
+    result.see_through()
+    yield result
+    make_room(module_namespace, None)
+
+
+@pytest.mark.parametrize("name", GO_ON)
+def test_what_theirs_made_for_a_job_that_goes_on_is_kept(name: str, handover: Handover) -> None:
+    before = handover.children_of(handover.before, name)
+    assert len(before) >= 4
+    assert before <= handover.children_of(handover.after, name)
+
+
+def test_what_was_missing_of_a_starting_job_is_made(handover: Handover) -> None:
+    made = handover.children_of(handover.after, "starting") - handover.children_of(handover.before, "starting")
+    assert {name for name, _ in made if "-launcher-" not in name} == {"pi-starting-worker-1", "pi-starting-launcher"}
+
+
+@pytest.mark.parametrize("name", [name for name in PHASES if name != "starting"])
+def test_nothing_is_made_anew(name: str, handover: Handover) -> None:
+    assert handover.children_of(handover.after, name) <= handover.children_of(handover.before, name)
+
+
+def test_no_pod_that_was_taken_over_is_restarted(handover: Handover) -> None:
+    handover.assert_no_restart()
+
+
+@pytest.mark.parametrize("name", PHASES)
+def test_each_job_comes_to_its_right_end(name: str, handover: Handover) -> None:
+    handover.assert_right_end(name)
+
+
+def test_start_and_conditions_stay_as_theirs_told_them(handover: Handover) -> None:
+    handover.assert_times_stay()
+
+
+def test_the_time_of_the_end_is_that_of_the_launchers_job(handover: Handover) -> None:
+    [launcher] = [each for each in handover.before.values() if each["metadata"]["name"] == "pi-finished-launcher"]
+    assert handover.ended["finished"]["status"]["completionTime"] == launcher["status"]["completionTime"]
+
+
+def test_the_key_that_theirs_made_stays(handover: Handover) -> None:
+    secret = handover.here.read(SECRETS, "pi-running-ssh")
+    assert secret["data"] == handover.before[secret["metadata"]["uid"]]["data"]
+
+
+def test_what_theirs_had_told_is_not_told_again(handover: Handover) -> None:
+    assert handover.events("MPIJobCreated") == {}
+    assert set(handover.events("MPIJobRunning")) <= {"starting", "suspended"}
+    ended = [name for name in PHASES if name not in ENDS]
+    assert handover.events("MPIJobSucceeded") == dict.fromkeys(ended, 1)
+
+
+def test_a_new_job_of_an_old_name_runs(handover: Handover) -> None:
+    here = handover.here
+    here.run("delete", "mpijob", "pi-finished", "--cascade=foreground")
+    here.apply(pi_job("pi-finished"))
+    until_true(here, "pi-finished", "Succeeded")
+
+
+# And back: what theirs looks at in an object of ours is there, and is what it would write.
+
+
+def is_within(wanted: Any, found: Any) -> bool:
+    """Tell whether `found` has all that `wanted` has; a list may have more items, in any order, and what is empty may be left out."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(is_within(value, found.get(name, type(value)())) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(found, list) and all(any(is_within(item, each) for each in found) for item in wanted)
+    return bool(wanted == found)
+
+
+@pytest.fixture(scope="module")
+def ours(handover: Handover) -> Iterator[tuple[Kubectl, Obj]]:
+    """A job of ours that runs."""
+    here = handover.here
+    here.run("delete", "mpijobs", "--all")
+    here.until(PODS, lambda pods: not pods)
+    here.apply(handover.jobs()["running"])
+    yield here, until_true(here, "pi-running", "Running")
+    open_gate(here, launcher_pod(here))
+    until_true(here, "pi-running", "Succeeded")
+
+
+def test_theirs_finds_every_object_of_ours_as_it_would_have_made_it(ours: tuple[Kubectl, Obj]) -> None:
+    here, job = ours
+    for wanted in (*theirs.supports(job), theirs.worker(job, 0), theirs.worker(job, 1), theirs.launcher(job)):
+        resource, name = KUBECTL_RESOURCES[wanted["kind"]], wanted["metadata"]["name"]
+        found = here.read(resource, name)
+        if wanted["kind"] == "Secret":
+            assert found["data"].keys() == wanted.pop("data").keys()
+        if wanted["kind"] == "Job":  # its files come by a volume that has them from the ConfigMap and from elsewhere
+            wanted["spec"]["template"]["spec"]["volumes"] = [
+                each for each in wanted["spec"]["template"]["spec"]["volumes"] if each["name"] != "mpi-job-config"
+            ]
+        if wanted["kind"] == "ConfigMap":
+            assert found["data"].keys() == wanted["data"].keys()
+            assert found["data"]["hostfile"] == wanted["data"]["hostfile"]
+            del wanted["data"]
+        assert is_within(wanted, found), f"{wanted}\n{found}"
+
+
+def test_theirs_can_read_the_status_of_ours(ours: tuple[Kubectl, Obj]) -> None:
+    _, job = ours
+    wanted = theirs.status(job, "Created", "Running")
+    found = job["status"]
+    assert found["replicaStatuses"] == wanted["replicaStatuses"]
+    for row, like in zip(found["conditions"], wanted["conditions"], strict=True):
+        assert row.keys() == like.keys()
+        assert {key: row[key] for key in ("type", "status", "reason", "message")} == {
+            key: like[key] for key in ("type", "status", "reason", "message")
+        }
+    assert len(found["startTime"]) == len(wanted["startTime"])
+
+
+# The old manifest.
+
+
+@pytest.fixture
+def without_ours(operator: Operator, cluster: Kubectl, is_current_cluster: bool) -> Iterator[str]:  # noqa: FBT001 - a fixture
+    """No Deployment of the operator during the test, and ours again after it; the image of ours."""
+    image: str = operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["spec"]["template"]["spec"]["containers"][0]["image"]
+    operator.kubectl.run("delete", "deployment", "mpi-operator")
+    operator.kubectl.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
+    try:
+        yield image
+    finally:
+        operator.kubectl.run("delete", "deployment", "mpi-operator", "--ignore-not-found")
+        apply_operator(Cluster(is_current=is_current_cluster, environment=cluster.environment))
+        operator.wait_until_ready()
+
+
+def test_the_old_deployment_with_its_old_flags_starts_ours(namespace: Kubectl, without_ours: str, operator: Operator) -> None:
+    old_flags = ("-stderrthreshold=0", "-v=4", "--threadiness", "2", "--monitoring-port=8443", "--kube-api-qps=50")
+    operator.kubectl.apply(theirs.deployment(without_ours, *old_flags))
+    operator.wait_until_ready()
+    [pod] = operator.pods()
+    assert "mpi_operator_is_leader 1.0" in operator.answer(pod["metadata"]["name"], "/metrics", 8443)
+    namespace.apply(pi_job("pi"))
+    assert is_true(until_true(namespace, "pi", "Succeeded"), "Created")

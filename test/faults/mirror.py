@@ -1,0 +1,56 @@
+"""Tells runs that something happened in their namespaces, so that they need not ask all the time; what happened they look up themselves."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from mpiop.informers.factory import InformerFactory
+from mpiop.informers.store import Notification
+from mpiop.kube.client import Client
+from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Selection
+
+TOGETHER_SECONDS = 0.03
+"""What follows so soon is looked at together."""
+
+
+class Mirror:
+    """One watch of each resource for all runs."""
+
+    def __init__(self, client: Client) -> None:
+        """Prepare to watch with `client`."""
+        self._changes: dict[str, asyncio.Event] = {}
+        self._factory = InformerFactory(client)
+        for resource in (MPIJOBS, JOBS, PODS):
+            self._factory.informer(Selection(resource)).add_handler(self._note)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator["Mirror"]:
+        """Watch until the context is left."""
+        following = asyncio.create_task(self._factory.run())
+        try:
+            yield self
+        finally:
+            following.cancel()
+            await asyncio.wait({following})
+
+    def next_change(self, namespace: str) -> asyncio.Event:
+        """Return what is set when something changes in a namespace; ask before looking how things are."""
+        return self._changes.setdefault(namespace, asyncio.Event())
+
+    def tell(self, namespace: str) -> None:
+        """Let those who wait look."""
+        if change := self._changes.pop(namespace, None):
+            change.set()
+
+    def _note(self, notification: Notification) -> None:
+        obj = notification.new or notification.old
+        if obj is not None:
+            self.tell(obj["metadata"].get("namespace", ""))
+
+
+async def wait_for_change(change: asyncio.Event, seconds: float) -> None:
+    """Wait until the change came, or for so long: the server may be disturbed, and not all that is waited for is in it."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await change.wait()
+            await asyncio.sleep(TOGETHER_SECONDS)

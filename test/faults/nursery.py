@@ -1,0 +1,193 @@
+"""A process that has imported the operator once, and forks one whenever asked: a start then costs a tenth of the processor's time.
+
+On its standard input it reads a line for each operator that it is to start, on its output it tells when one was and when one ended.
+"""
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import random
+import selectors
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Never
+
+MPIOP, SABOTAGED = "mpiop", "faults.sabotage"
+
+
+@dataclass(eq=False)
+class Child:
+    """An operator, as `asyncio.subprocess.Process` shows one.
+
+    Attributes:
+        pid: Its process id.
+        returncode: Its exit code; negative is a signal, None as long as it runs.
+    """
+
+    pid: int
+    returncode: int | None = None
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait(self) -> int:
+        """Return the exit code when there is one."""
+        await self._ended.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal.
+
+        Raises:
+            ProcessLookupError: It has ended.
+        """
+        os.kill(self.pid, number)
+
+    def note_end(self, code: int) -> None:
+        """Take the exit code."""
+        self.returncode = code
+        self._ended.set()
+
+
+class Nursery:
+    """The driver's side."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        """Speak with `process`."""
+        self._process = process
+        self._children: dict[int, Child] = {}
+        self._started: asyncio.Queue[Child] = asyncio.Queue()
+        self._turn = asyncio.Lock()
+
+    async def spawn(self, module: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Child:
+        """Start an operator whose output is appended to `log`."""
+        order = {"module": module, "arguments": list(arguments), "environment": dict(environment), "log": str(log)}
+        async with self._turn:
+            assert self._process.stdin is not None
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            await self._process.stdin.drain()
+            return await self._started.get()
+
+    async def listen(self) -> None:
+        """Take what the process tells, until it ends."""
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            told = json.loads(line)
+            if "code" in told:
+                self._children.pop(told["pid"]).note_end(told["code"])
+            else:
+                child = self._children[told["pid"]] = Child(told["pid"])
+                self._started.put_nowait(child)
+
+
+@contextlib.asynccontextmanager
+async def nursery(environment: Mapping[str, str]) -> AsyncIterator[Nursery]:
+    """Yield a nursery; `environment` has to let its Python find the operator."""
+    pipe = asyncio.subprocess.PIPE
+    # In a session of its own: Ctrl-C is for the driver, which then ends all in order.
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "faults.nursery", env=environment, stdin=pipe, stdout=pipe, start_new_session=True
+    )
+    made = Nursery(process)
+    listening = asyncio.create_task(made.listen())
+    try:
+        yield made
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+        await listening
+
+
+def serve() -> None:
+    """Start operators as told on standard input, until its end; then end those that are left."""
+    mains = _mains()
+    gc.collect()
+    gc.freeze()  # what is shared stays so
+    woken, waking = socket.socketpair()
+    for end in (woken, waking):
+        end.settimeout(0)
+    signal.set_wakeup_fd(waking.fileno())
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    running = set[int]()
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        for descriptor in (sys.stdin.fileno(), woken.fileno()):
+            selector.register(descriptor, selectors.EVENT_READ)
+        while True:
+            ready = {key.fd for key, _ in selector.select()}
+            if woken.fileno() in ready:
+                woken.recv(4096)
+                _reap(running)
+            if sys.stdin.fileno() in ready:
+                if not (chunk := os.read(sys.stdin.fileno(), 65536)):
+                    break
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    running.add(_fork(mains, json.loads(line)))
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _mains() -> dict[str, Callable[[], int]]:
+    # Imported here, so that whoever only speaks with this process does not pay for it.
+    import mpiop.cli.process  # noqa: PLC0415
+    import mpiop.operator  # noqa: PLC0415
+    from faults.sabotage import sabotaged_main  # noqa: PLC0415
+
+    return {MPIOP: mpiop.cli.main, SABOTAGED: sabotaged_main}
+
+
+def _fork(mains: Mapping[str, Callable[[], int]], order: Mapping[str, Any]) -> int:
+    pid = os.fork()
+    if not pid:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _run(mains[order["module"]], order)
+    _tell({"pid": pid})
+    return pid
+
+
+def _run(main: Callable[[], int], order: Mapping[str, Any]) -> Never:
+    """Be the operator."""
+    nothing, log = os.open(os.devnull, os.O_RDONLY), os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    for ours, theirs in ((nothing, 0), (log, 1), (log, 2)):
+        os.dup2(ours, theirs)
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    random.seed()
+    sys.argv = [order["module"], *order["arguments"]]
+    code: Any = 1
+    try:
+        code = main()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:  # noqa: BLE001 - as the interpreter does at its end
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _reap(running: set[int]) -> None:
+    while running:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        running.discard(pid)
+        _tell({"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _tell(what: Mapping[str, int]) -> None:
+    os.write(sys.stdout.fileno(), json.dumps(what).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    serve()
