@@ -51,10 +51,11 @@ def test_after_its_time_to_live_only_the_job_and_its_status_are_left(namespace: 
     namespace.apply(short(cleanPodPolicy="None", ttlSecondsAfterFinished=3))
     until_true(namespace, "pi", "Succeeded")
     until_nothing_is_left(namespace)
-    job = namespace.read(MPIJOBS, "pi")
+    job = namespace.until_one(
+        MPIJOBS, "pi", lambda job: not any(counts.get("active") for counts in job["status"]["replicaStatuses"].values())
+    )
     assert is_true(job, "Succeeded")
     assert job["status"]["summary"]["state"] == "Succeeded"
-    assert not [counts for counts in job["status"]["replicaStatuses"].values() if counts.get("active")]
 
 
 def test_the_job_goes_too_if_it_asks_for_that(namespace: Kubectl) -> None:

@@ -104,4 +104,4 @@ def test_a_job_created_suspended_has_all_but_pods_and_starts_when_it_is_let_go(n
     job = until_true(namespace, "pi", "Succeeded")
     assert job["status"]["startTime"]
     assert len(namespace.read_all(PODS, LAUNCHER)) == 1
-    assert namespace.read_all(PODS, WORKER) == [] or job["spec"]["runPolicy"].get("cleanPodPolicy", "None") == "None"
+    namespace.until(PODS, lambda workers: not workers, labels=WORKER)
