@@ -94,11 +94,9 @@ def join(process: int, alias: str) -> Addresses:
     for index in free_indices([route["dst"] for route in routes if route.get("type") not in {"broadcast", "multicast"}]):
         addresses = Addresses(index)
         # The kernel gives each name once: two clusters that start at the same moment cannot both have it.
-        peer = f"{addresses.interface}p"
-        if not _add_pair(addresses.interface, peer):
+        if not _add_pair(addresses.interface, process):
             continue
         _ip("link", "set", addresses.interface, "alias", alias)
-        _ip("link", "set", peer, "netns", str(process), "name", "host0")
         inside = (
             f"address add {addresses.node}/30 dev host0",
             "link set host0 up",
@@ -132,8 +130,9 @@ def interfaces(alias: str) -> list[str]:
     return [link["ifname"] for link in json.loads(_ip("-json", "link", "show", "type", "veth") or "[]") if link.get("ifalias") == alias]
 
 
-def _add_pair(name: str, peer: str) -> bool:
-    command = ["ip", "link", "add", name, "type", "veth", "peer", "name", peer]
+def _add_pair(name: str, process: int) -> bool:
+    # The peer is born in the cluster's namespace: whenever that goes, the kernel removes the pair, before it has an alias too.
+    command = ["ip", "link", "add", name, "type", "veth", "peer", "name", "host0", "netns", str(process)]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     if result.returncode != 0 and "File exists" not in result.stderr:
         raise ClusterError(f"`{' '.join(command)}` failed: {result.stderr.strip()}; the kernel needs veth and network namespaces")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from embedded import network
 from embedded.build import programs_of
 from embedded.images import pause_archive
 
@@ -202,6 +203,17 @@ def test_up_may_be_ended_at_any_moment(command: Command, number: signal.Signals,
         assert traces(command) == []
     command.run("down")
     assert traces(command) == []
+
+
+def test_a_link_whose_up_was_killed_before_it_had_a_mark_goes_with_the_cluster() -> None:
+    name = f"mpiop-t{os.getpid()}"
+    own = Path("/proc/self/ns/net").readlink()
+    with subprocess.Popen(["unshare", "--net", "sleep", "600"]) as process:
+        wait_for(lambda: Path(f"/proc/{process.pid}/ns/net").readlink() != own, 10, "a namespace")
+        assert network._add_pair(name, process.pid)
+        assert Path("/sys/class/net", name).exists()
+        process.kill()
+    wait_for(lambda: not Path("/sys/class/net", name).exists(), 10, "the kernel removed the link")
 
 
 def test_up_after_an_up_that_was_killed(command: Command) -> None:
