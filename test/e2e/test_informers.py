@@ -121,6 +121,9 @@ async def converge(client: Client, views: list[View]) -> None:
         await asyncio.sleep(0.1)
 
 
+# A connection whose server goes away amid the TLS handshake is left to the garbage collector by asyncio of Python 3.11.2 (seen there,
+# not with 3.11.7), which then warns of an open socket. Unit tests see that we close ours: there every warning is an error.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("streams", [True, False], ids=["watch-list", "list and watch"])
 @pytest.mark.parametrize("steps", FAULTS.values(), ids=FAULTS.keys())
 async def test_stores_and_handlers_equal_the_server_after(client: Client, steps: list[Step], streams: bool) -> None:  # noqa: FBT001 - a case
