@@ -8,6 +8,7 @@ from typing import Any
 from example_children import launcher_pod
 from example_jobs import MPIRUN, SSHD
 from fakes.api_server import FakeClient
+from mpiop.api import constants as c
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJobStatus
 from mpiop.controller import pods
@@ -134,6 +135,14 @@ class World:
         pod = launcher_pod(phase)
         metadata = {**pod["metadata"], "ownerReferences": [{**pod["metadata"]["ownerReferences"][0], "uid": uid_of(job)}]}
         self.client.server.put(PODS, {**pod, "metadata": metadata})
+
+    async def run_job(self) -> None:
+        """Start workers and launcher, and let the job be told to be running."""
+        self.start_workers()
+        await self.settle()  # a launcher that is to wait for them may be made only now
+        self.start_launcher()
+        await self.settle()
+        assert self.status.is_true(c.CONDITION_RUNNING)
 
     def end_launcher(self, type_: str = "Complete", **status: Any) -> None:
         """Let the launcher Job end."""

@@ -32,11 +32,7 @@ async def started(*, options: BuildOptions | None = None, workers: int = 2, **sp
     world = World(options=options)
     await world.submit(workers=workers, **spec)
     await world.settle()
-    world.start_workers()
-    await world.settle()
-    world.start_launcher()
-    await world.settle()
-    assert world.status.is_true(c.CONDITION_RUNNING)
+    await world.run_job()
     world.client.actions.clear()
     world.recorder.told.clear()
     return world

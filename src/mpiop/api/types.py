@@ -140,3 +140,8 @@ class MPIJob:
     def is_suspended(self) -> bool:
         """Tell whether the user (or Kueue) wants the job suspended."""
         return self.run_policy.suspend
+
+    @property
+    def is_resuming(self) -> bool:
+        """Tell whether the job is wanted again after a suspension, and nobody has been told yet."""
+        return self.status.is_true(c.CONDITION_SUSPENDED) and not self.is_suspended

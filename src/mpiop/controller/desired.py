@@ -77,8 +77,8 @@ def _launcher_waits(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
     """Tell whether the launcher Job should be suspended; once let go it is not held again for a worker that comes back."""
     if job.is_suspended:
         return True
-    held = observed.launcher is None or bool(observed.launcher.get("spec", {}).get("suspend"))
-    return held and (observed.awaits_old_gang or (job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and not ready))
+    is_early = job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and not ready
+    return observed.is_launcher_held and (observed.awaits_old_gang or is_early)
 
 
 def _after_the_end(job: MPIJob, observed: Observed) -> Desired:

@@ -135,7 +135,7 @@ def _launcher(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOp
     metadata: dict[str, Any] = {"labels": names.child_labels(job)}
     if told := last_failure(observed):
         metadata["annotations"] = {names.ANNOTATION_LAST_FAILURE: told}
-    is_held = bool(have.get("spec", {}).get("suspend"))
+    is_held = pods.is_held(have)
     if is_held and not wanted.launcher_suspended and is_at_rest(have):
         released, subresource = release_patch(job, have, options)
         return (Patch(JOBS, have, released, subresource=subresource),)

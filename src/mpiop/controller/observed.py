@@ -74,22 +74,25 @@ class Observed:
         was_seen = c.LAUNCHER in job.status.replica_statuses and not job.status.is_true(c.CONDITION_SUSPENDED)
         return self.launcher is None and was_seen and not job.is_suspended and not job.status.is_finished
 
+    @property
+    def is_launcher_held(self) -> bool:
+        """Tell whether the launcher has not been let go: its Job is suspended, or not there."""
+        return self.launcher is None or pods.is_held(self.launcher)
+
     def has_outdated_launcher(self, job: MPIJob) -> bool:
         """Tell whether the job is to be resumed, and its launcher Job cannot become what is wanted now: it goes first, and another is made.
 
         Until it has gone the job counts as suspended, for else the launcher would be missed (`has_lost_launcher`).
         """
         launcher = self.launcher
-        if launcher is None or job.is_suspended or not job.status.is_true(c.CONDITION_SUSPENDED):
-            return False
-        if pods.job_outcome(launcher) is not None or not launcher.get("spec", {}).get("suspend"):
+        if launcher is None or not job.is_resuming or pods.job_outcome(launcher) is not None or not pods.is_held(launcher):
             return False
         noted = annotations_of(launcher).get(names.ANNOTATION_LAUNCHER_REVISION)
         return is_terminating(launcher) or (noted is not None and noted != launcher_revision(job))
 
     def has_unheeded_edit(self, job: MPIJob) -> bool:
         """Tell whether the launcher was let go from another spec than the one that is there now."""
-        if self.launcher is None or self.launcher.get("spec", {}).get("suspend"):
+        if self.launcher is None or pods.is_held(self.launcher):
             return False
         noted = annotations_of(self.launcher).get(names.ANNOTATION_START_REVISION)
         return noted is not None and noted != start_revision(job)

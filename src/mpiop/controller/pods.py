@@ -37,6 +37,11 @@ def is_evicted(pod: Object) -> bool:
     return phase(pod) == "Failed" and pod.get("status", {}).get("reason") == "Evicted"
 
 
+def is_held(launcher: Object) -> bool:
+    """Tell whether a launcher Job is not let go: its spec says `suspend`."""
+    return bool(launcher.get("spec", {}).get("suspend"))
+
+
 def has_begun(pod: Object) -> bool:
     """Tell whether some container of the pod runs or ran, so that its volumes are mounted."""
     return phase(pod) != "Pending" or any(waiting(status).get("reason") not in _CREATION_REASONS for status in container_statuses(pod))

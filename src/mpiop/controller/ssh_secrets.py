@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.clock import parse_time
 from mpiop.controller import names, pods
@@ -54,7 +53,7 @@ class SshSecrets:
             SecretLostError: It is gone, and pods run that hold its key.
         """
         noted = noted_uid(observed)
-        if noted and not is_resuming(job) and not self._is_in_doubt(job, observed, now):
+        if noted and not job.is_resuming and not self._is_in_doubt(job, observed, now):
             return noted
         holders = [pod for pod in observed.all_pods if pods.has_begun(pod) and not pods.is_finished(pod)]
         if (noted or holders) and (live := await self._find(job)) is not None:
@@ -105,11 +104,6 @@ class SshSecrets:
 def noted_uid(observed: Observed) -> str:
     """Return the UID of the Secret as the ConfigMap notes it, or ""."""
     return annotations_of(observed.config_map).get(names.ANNOTATION_SECRET_UID, "") if observed.config_map else ""
-
-
-def is_resuming(job: MPIJob) -> bool:
-    """Tell whether the job is wanted again after a suspension, and nobody has been told yet."""
-    return job.status.is_true(c.CONDITION_SUSPENDED) and not job.is_suspended
 
 
 def _owner(job: MPIJob) -> Owner:

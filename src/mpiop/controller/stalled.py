@@ -94,8 +94,7 @@ def find_problem(observed: Observed, failed: Sequence[FailedWrite]) -> Problem |
 
 def waits_in_vain(job: MPIJob, observed: Observed) -> Problem | None:
     """Return why a launcher is held for ever: a worker that it waits for has ended, and is not made again."""
-    is_held = observed.launcher is None or bool(observed.launcher.get("spec", {}).get("suspend"))
-    if job.is_suspended or job.launcher_creation_policy != c.WAIT_FOR_WORKERS_READY or not is_held:
+    if job.is_suspended or job.launcher_creation_policy != c.WAIT_FOR_WORKERS_READY or not observed.is_launcher_held:
         return None
     ended = [_name(pod) for pod in observed.wanted_workers(job) if pod is not None and pods.is_finished(pod) and not is_terminating(pod)]
     message = "has ended, and the launcher waits until it is Ready: look at its log, then delete the pod, and another is made"

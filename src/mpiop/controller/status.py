@@ -86,8 +86,7 @@ def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datet
 def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
     if observed.has_unheeded_edit(job):
         return _with(status, cond.make(c.CONDITION_UPDATE_PENDING, "True", "EditedAfterStart", _EDIT_MESSAGE, now))
-    has_restarted = observed.launcher is not None and not observed.launcher.get("spec", {}).get("suspend")
-    if has_restarted and status.is_true(c.CONDITION_UPDATE_PENDING):
+    if not observed.is_launcher_held and status.is_true(c.CONDITION_UPDATE_PENDING):
         message = "The launcher was started from the spec as it is."
         return _with(status, cond.make(c.CONDITION_UPDATE_PENDING, "False", "UpToDate", message, now))
     return status

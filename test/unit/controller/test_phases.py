@@ -30,10 +30,7 @@ async def starting() -> World:
 
 async def running() -> World:
     world = await starting()
-    world.start_workers()
-    world.start_launcher()
-    await world.settle()
-    assert world.status.is_true(c.CONDITION_RUNNING)
+    await world.run_job()
     return world
 
 

@@ -27,10 +27,7 @@ async def new() -> World:
 
 async def running() -> World:
     world = await new()
-    world.start_workers()
-    world.start_launcher()
-    await world.settle()
-    assert world.status.is_true(c.CONDITION_RUNNING)
+    await world.run_job()
     return world
 
 
