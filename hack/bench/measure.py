@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -54,8 +54,9 @@ class Bench:
             else:
                 with self.progress.step(scenario.name) as step:
                     outcome = await special.RUNS[scenario.kind](here, scenario, self.source, step)
-            if self.has_audit and (log := await here.audit_log()) is not None:
-                outcome.requests = requests_of(log, special.NAMESPACE, outcome.began, outcome.ended)
+            if self.has_audit and here.cluster:
+                await here.end_api_server()
+                outcome.requests = requests_of(here.cluster, special.NAMESPACE, outcome.began, outcome.ended)
         return outcome
 
     async def _run_load(self, here: Place, scenario: Scenario) -> Outcome:
@@ -94,7 +95,7 @@ class Bench:
                 await operator.until_quiet(scenario.patience_seconds)
                 cpu_seconds = round(operator.cpu_seconds() - cpu_before, 3)
                 rss = {"idle": idle, "peak": operator.peak_mib(), "end": operator.rss_mib()}
-                outcome.ended = datetime.now(UTC).isoformat()
+                outcome.ended = time.time()
                 outcome.ours = _course(scenario, observer)
                 rounded = {name: round(value, 1) for name, value in rss.items()}
                 outcome.cost = Cost(cpu_seconds=cpu_seconds, rss_mib=rounded, **counted(before, await operator.metrics()))

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import aiohttp
 
-from bench.polling import until
 from demonstration.cluster import ROOT
 from e2e.operator_pods import samples_of
+from e2e.waiting import until
 from faults.replica import free_port
 
 STOP_SECONDS = 10.0
@@ -67,7 +67,7 @@ class OperatorProcess:
             RuntimeError: It ended instead.
             TimeoutError: It did not become ready.
         """
-        await until(self._is_ready, seconds=READY_SECONDS, look_seconds=LOOK_SECONDS)
+        await until("a ready operator", self._is_ready, timeout_seconds=READY_SECONDS, look_seconds=LOOK_SECONDS)
         return asyncio.get_running_loop().time() - self.started
 
     @contextlib.asynccontextmanager

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from bench.operator_process import Access
-from bench.polling import until
 from demonstration.cluster import environment_of, is_current_wanted
-from embedded.layout import layout_of
+from e2e.waiting import until
 from faults.ground import NAMESPACE, command, new_token, prepared
 from mpiop.kube.client import Client
 from mpiop.kube.config import ClientConfig, load_config
@@ -59,10 +58,10 @@ class Place:
         """Yield a new namespace in which pods can be made, and delete it with all that is in it."""
         body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         made = await self.client.create(NAMESPACES, cast("Object", body))
-        await until(lambda: self._exists(_ACCOUNTS, Key(name, "default")), seconds=30)
+        await until(f"a usable namespace {name}", lambda: self._exists(_ACCOUNTS, Key(name, "default")), timeout_seconds=30)
         yield name
         await self.client.delete(NAMESPACES, Key("", name), uid=uid_of(made))
-        await until(lambda: self._is_gone(Key("", name)), seconds=_GONE_SECONDS)
+        await until(f"the end of namespace {name}", lambda: self._is_gone(Key("", name)), timeout_seconds=_GONE_SECONDS)
 
     async def free_lease(self) -> None:
         """Delete the Lease, as if no operator had ever run."""
@@ -70,12 +69,9 @@ class Place:
             lease = await self.client.get(LEASES, Key(NAMESPACE, "mpi-operator"))
             await self.client.delete(LEASES, Key(NAMESPACE, "mpi-operator"), uid=uid_of(lease))
 
-    async def audit_log(self) -> Path | None:
-        """End the API server, which writes what it has kept back, and return its log of requests; None when there is none."""
-        if not self.cluster:
-            return None
+    async def end_api_server(self) -> None:
+        """Stop it, so that all it did is in its audit log: it writes what it has kept back."""
         await command("hack/cluster", "stop", "kube-apiserver", "--name", self.cluster)
-        return layout_of(self.cluster).log("audit")
 
     async def _is_gone(self, namespace: Key) -> bool:
         return not await self._exists(NAMESPACES, namespace)

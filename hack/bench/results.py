@@ -61,8 +61,8 @@ class Outcome:
         floors: By how many requests were under way at a time.
         figures: Of scenarios that have no floor: name → value.
         requests: Of the operator, by the audit log; empty when there is none.
-        began: From when on requests count, as the audit log writes times; "" is from the first on.
-        ended: When there was nothing more to do, as the audit log writes times; what comes later is our own clean-up.
+        began: From when on requests count, in seconds since 1970.
+        ended: When there was nothing more to do; what comes later is our own clean-up. 0 is no end.
     """
 
     scenario: str
@@ -73,8 +73,8 @@ class Outcome:
     cost: Cost | None = None
     requests: Mapping[str, int] = field(default_factory=dict[str, int])
     figures: dict[str, float] = field(default_factory=dict[str, float])
-    began: str = ""
-    ended: str = ""
+    began: float = 0.0
+    ended: float = 0.0
 
     @property
     def floor(self) -> Course | None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -12,9 +12,9 @@ from bench.objects import job_name, mpijob
 from bench.observer import Observer
 from bench.operator_process import OperatorProcess, start_operator
 from bench.place import Place
-from bench.polling import until
 from bench.results import Outcome
 from bench.scenarios import Kind, Scenario
+from e2e.waiting import until
 from embedded.progress import Step
 from mpiop.kube.resources import MPIJOBS
 
@@ -30,7 +30,7 @@ async def until_leading(operator: OperatorProcess) -> float:
         return (await operator.metrics()).get("mpi_operator_is_leader") == 1
 
     await operator.until_ready()  # before that there may be nobody who answers
-    await until(is_leading, seconds=_LEASE_SECONDS)
+    await until("a leader", is_leading, timeout_seconds=_LEASE_SECONDS)
     return asyncio.get_running_loop().time() - operator.started
 
 
@@ -78,7 +78,7 @@ async def start_with_jobs(here: Place, scenario: Scenario, source: Path, step: S
                 await first.until_quiet(scenario.patience_seconds)
         finally:
             await first.stop()
-        began = datetime.now(UTC).isoformat()
+        began = time.time()
         operator = await start_operator(here.access, here.folder, "operator", source)
         try:
             ready = await operator.until_ready()
@@ -93,7 +93,7 @@ async def start_with_jobs(here: Place, scenario: Scenario, source: Path, step: S
         finally:
             await operator.stop()
         outcome = Outcome(scenario.name, scenario.jobs, scenario.workers, figures=figures)
-        outcome.began, outcome.ended = began, datetime.now(UTC).isoformat()
+        outcome.began, outcome.ended = began, time.time()
     return outcome
 
 

@@ -9,7 +9,7 @@ EXPLAINED: Mapping[tuple[str, str, str, str], str] = {
     ("informers/backoff.py", "Backoff.__init__", "self._base_seconds = INITIAL_SECONDS", "pass"): "the first delay sets it, too; here it says that there always is one",
     ("informers/backoff.py", "Backoff.delay", "now >= self._healthy_at", "now > self._healthy_at"): "whether two minutes to the nanosecond are enough is no promise",
     ("informers/backoff.py", "Backoff.forgive", "now >= self._forgivable_at", "now > self._forgivable_at"): "the same",
-    ("informers/compaction.py", "", "8192", "8193"): "how much is remembered is a choice, not a promise",
+    ("informers/compaction.py", "", "2048", "2049"): "how much is remembered is a choice, not a promise",
     ("informers/compaction.py", "", "256", "257"): "the same",
     ("informers/compaction.py", "Compactor.compact", "len(self._parts) > self._capacity", "len(self._parts) >= self._capacity"): "the same",
     ("informers/compaction.py", "Compactor._any", "len(value) <= LONGEST_SHARED_STRING", "len(value) < LONGEST_SHARED_STRING"): "the same",

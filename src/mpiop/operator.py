@@ -30,7 +30,7 @@ from mpiop.controller.sync import Syncer
 from mpiop.events import EventRecorder
 from mpiop.informers.factory import InformerFactory
 from mpiop.informers.shared_informer import InformerSettings, SharedInformer
-from mpiop.informers.store import Store
+from mpiop.informers.store import Notification, Store
 from mpiop.kube.client import Client
 from mpiop.kube.config import load_config
 from mpiop.kube.objects import Key, Object
@@ -171,7 +171,12 @@ class Operator:
         controller = Controller(syncer.sync, self._queue, stores[MPIJOBS].keys, self._metrics, syncer.rest)
         for informer in informers.values():
             informer.add_handler(controller.handle)
+        informers[MPIJOBS].add_handler(self._forget_events)
         return controller
+
+    def _forget_events(self, notification: Notification) -> None:
+        if notification.old is not None and notification.new is None:
+            self._recorder.forget(notification.old)
 
     def _follow_gang(self, resource: Resource) -> SharedInformer:
         informer = self._informer(resource, OURS if resource.namespaced else "")

@@ -50,7 +50,8 @@ def requests_of_operators(cluster: str, namespace: str) -> list[Request]:
     """Return the requests of all replicas about `namespace`, in the order of their arrival."""
     # The server is still writing: what follows the last newline is half a line.
     whole = layout_of(cluster).log("audit").read_bytes().rpartition(b"\n")[0]
-    entries = (json.loads(line) for line in whole.split(b"\n") if OPERATOR.encode() in line)
+    # Reading a line as JSON takes a hundred times as long as looking into it.
+    entries = (json.loads(line) for line in whole.split(b"\n") if OPERATOR.encode() in line and namespace.encode() in line)
     return sorted(_requests(entries, namespace), key=lambda request: request.at)
 
 

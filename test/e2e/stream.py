@@ -101,7 +101,8 @@ class JobStream:
         """Return when each of the jobs created until now has Succeeded.
 
         Raises:
-            AssertionError: One failed, or there was one left at the end of the time.
+            AssertionError: One failed.
+            TimeoutError: One was left at the end of the time.
         """
         wanted = set(self.created)
 

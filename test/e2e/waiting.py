@@ -12,10 +12,13 @@ async def until(
     """Return as soon as `is_seen` says so.
 
     Raises:
-        AssertionError: It did not within `timeout_seconds`; the message is `what`.
+        TimeoutError: It did not within `timeout_seconds`; the message has `what`.
     """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_seconds
-    while not await is_seen():
-        assert loop.time() < deadline, f"not seen in {timeout_seconds:g} s: {what}"
-        await asyncio.sleep(look_seconds)
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            while True:
+                if await is_seen():
+                    return
+                await asyncio.sleep(look_seconds)
+    except TimeoutError as error:
+        raise TimeoutError(f"not seen in {timeout_seconds:g} s: {what}") from error

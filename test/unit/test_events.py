@@ -8,7 +8,7 @@ import pytest
 
 from fakes.api_server import FakeClient
 from mpiop.events import EventRecorder
-from mpiop.events.correlator import MAX_ENTRIES, Correlator, Occurrence, Regarding
+from mpiop.events.correlator import MAX_OBJECTS, MAX_SERIES, Correlator, Occurrence, Regarding
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import EVENTS, Resource
@@ -387,8 +387,25 @@ class HangingClient:
         return await self.create()
 
 
+def occurrence(name: str, message: str) -> Occurrence:
+    return Occurrence(Regarding("v1", "Pod", "ns", name, f"uid of {name}"), "Normal", "Reason", message)
+
+
 async def test_memory_is_bounded() -> None:
-    correlator = Correlator(VirtualClock())
-    for number in range(MAX_ENTRIES + 100):
-        correlator.note(Occurrence(Regarding("v1", "Pod", "ns", f"p-{number}", f"u-{number}"), "Normal", "Reason", "message"))
-    assert {len(recent._entries) for recent in (correlator._buckets, correlator._similar, correlator._series)} == {MAX_ENTRIES}
+    clock = VirtualClock()
+    correlator = Correlator(clock)
+    for number in range(MAX_OBJECTS + 100):
+        correlator.note(occurrence(f"p-{number}", "message"))
+    assert len(correlator._subjects) == MAX_OBJECTS
+    for number in range(2 * MAX_SERIES):
+        await asyncio.sleep(3600)
+        correlator.note(occurrence("a", f"message {number}"))
+    assert len(correlator._subjects[occurrence("a", "").regarding].series) == MAX_SERIES
+
+
+async def test_what_is_gone_is_forgotten_but_what_waits_to_be_written_is_written(scene: Scene) -> None:
+    scene.record()
+    scene.recorder.forget(PI)
+    await asyncio.sleep(1)
+    assert scene.event()["count"] == 1
+    assert not scene.recorder._correlator._subjects

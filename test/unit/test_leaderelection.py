@@ -358,6 +358,18 @@ async def test_L62_T4_a_renewal_costs_one_request_and_reads_only_after_a_conflic
         assert server.lease()["metadata"].get("labels") == {"touched": "by kubectl"}
 
 
+async def test_L62_T4_a_version_that_was_refused_is_not_sent_again(server: LeaseServer) -> None:
+    async with replica(server) as leader:
+        await leader.has_begun.wait()
+        lease = server.lease()
+        server.put(LEASES, {**lease, "metadata": {**lease["metadata"], "labels": {"touched": "by kubectl"}}})
+        server.refuse("get", LEASES, "", unavailable(), times=1)
+        server.requests.clear()
+        await asyncio.sleep(6.5)
+        assert [request.verb for request in server.requests] == ["update", "get", "get", "update"]
+        assert leader.elector.is_leader
+
+
 @pytest.mark.parametrize("verb", ["create", "update"])
 async def test_L62_F13_a_write_whose_answer_was_lost_is_found_to_be_ours(server: LeaseServer, verb: str) -> None:
     if verb == "update":

@@ -1,10 +1,10 @@
 """Which occurrences make one Event object, and which are too many."""
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from mpiop.clock import Clock
 from mpiop.kube.text import truncated
@@ -14,7 +14,10 @@ BURST = 25
 REFILL_SECONDS = 300.0
 MAX_SIMILAR = 10
 SIMILAR_SECONDS = 600.0
-MAX_ENTRIES = 4096
+MAX_OBJECTS = 1024
+MAX_SERIES = 64
+"""Of one object; the limit of occurrences fills that in hours at the earliest."""
+
 _COMBINED = "(combined from similar events): "
 
 K = TypeVar("K")
@@ -67,37 +70,17 @@ class _Similar:
     last_at: float = 0.0
 
 
-class Correlator:
-    """Remembers recent occurrences; its memory is bounded, the least recently used entry goes first."""
+class _Subject:
+    """What is remembered of one object."""
 
-    def __init__(self, clock: Clock) -> None:
-        """Start with no memory."""
-        self._clock = clock
-        self._buckets: _Recent[Regarding, TokenBucket] = _Recent(lambda: TokenBucket(1 / REFILL_SECONDS, BURST))
-        self._similar: _Recent[tuple[Regarding, str, str], _Similar] = _Recent(_Similar)
-        self._series: _Recent[Occurrence, Series] = _Recent(self._new_series)
+    def __init__(self) -> None:
+        self.bucket = TokenBucket(1 / REFILL_SECONDS, BURST)
+        self.similar: defaultdict[tuple[str, str], _Similar] = defaultdict(_Similar)
+        self.series: _Recent[Occurrence, Series] = _Recent(MAX_SERIES)
 
-    def note(self, occurrence: Occurrence) -> tuple[Occurrence, Series] | None:
-        """Count `occurrence` and return the series it belongs to with the identity of that series, or None when it is one too many."""
-        identity = self._identity(occurrence)
-        if not self._buckets.entry(occurrence.regarding).take(self._clock.monotonic()):
-            return None
-        series = self._series.entry(identity)
-        series.count += 1
-        series.last = self._clock.now()
-        series.message = occurrence.message
-        if identity is not occurrence:
-            series.message = truncated(_COMBINED + occurrence.message)
-        return identity, series
-
-    def forget(self, identity: Occurrence) -> None:
-        """Let the next occurrence begin a new series: the Event is gone, or was never stored."""
-        self._series.drop(identity)
-
-    def _identity(self, occurrence: Occurrence) -> Occurrence:
+    def identity(self, occurrence: Occurrence, now: float) -> Occurrence:
         """Return the occurrence itself, or one without message that stands for many which differ in nothing else."""
-        similar = self._similar.entry((occurrence.regarding, occurrence.type, occurrence.reason))
-        now = self._clock.monotonic()
+        similar = self.similar[occurrence.type, occurrence.reason]
         if now - similar.last_at > SIMILAR_SECONDS:
             similar.messages.clear()
         similar.last_at = now
@@ -108,25 +91,52 @@ class Correlator:
         similar.messages.add(occurrence.message)
         return occurrence
 
-    def _new_series(self) -> Series:
+
+class Correlator:
+    """Remembers what occurred to the objects that something occurred to most recently; its memory is bounded."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Start with no memory."""
+        self._clock = clock
+        self._subjects: _Recent[Regarding, _Subject] = _Recent(MAX_OBJECTS)
+
+    def note(self, occurrence: Occurrence) -> tuple[Occurrence, Series] | None:
+        """Count `occurrence` and return the series it belongs to with the identity of that series, or None when it is one too many."""
+        subject = self._subjects.entry(occurrence.regarding, _Subject)
+        identity = subject.identity(occurrence, self._clock.monotonic())
+        if not subject.bucket.take(self._clock.monotonic()):
+            return None
         now = self._clock.now()
-        return Series(count=0, first=now, last=now, message="")
+        series = subject.series.entry(identity, lambda: Series(count=0, first=now, last=now, message=""))
+        series.count += 1
+        series.last = now
+        series.message = occurrence.message
+        if identity is not occurrence:
+            series.message = truncated(_COMBINED + occurrence.message)
+        return identity, series
+
+    def drop(self, identity: Occurrence) -> None:
+        """Let the next occurrence begin a new series: this one was never stored."""
+        if (subject := self._subjects.get(identity.regarding)) is not None:
+            subject.series.pop(identity, None)
+
+    def forget(self, regarding: Regarding) -> None:
+        """Drop what is known of an object that is gone."""
+        self._subjects.pop(regarding, None)
 
 
-class _Recent(Generic[K, V]):
-    """A mapping that makes what is missing and forgets what was not used for longest."""
+class _Recent(OrderedDict[K, V]):
+    """A mapping of at most so many entries, which forgets what was not used for longest."""
 
-    def __init__(self, make: Callable[[], V]) -> None:
-        self._make = make
-        self._entries: OrderedDict[K, V] = OrderedDict()
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
 
-    def entry(self, key: K) -> V:
-        if key not in self._entries:
-            self._entries[key] = self._make()
-            if len(self._entries) > MAX_ENTRIES:
-                self._entries.popitem(last=False)
-        self._entries.move_to_end(key)
-        return self._entries[key]
-
-    def drop(self, key: K) -> None:
-        self._entries.pop(key, None)
+    def entry(self, key: K, make: Callable[[], V]) -> V:
+        """Return the entry of `key`, made if it is missing."""
+        if key not in self:
+            self[key] = make()
+            if len(self) > self._most:
+                self.popitem(last=False)
+        self.move_to_end(key)
+        return self[key]

@@ -96,11 +96,15 @@ class EventRecorder:
             return
         identity, series = noted
         if identity not in self._waiting and len(self._waiting) >= _MAX_WAITING:
-            self._correlator.forget(identity)
+            self._correlator.drop(identity)
             self._count(DROPPED)
             return
         self._waiting[identity] = series
         self._arrived.set()
+
+    def forget(self, obj: Object) -> None:
+        """Drop what is known of `obj`, which is gone; what waits to be written still is."""
+        self._correlator.forget(_regarding(obj))
 
     async def run(self) -> Never:
         """Write what is recorded; when cancelled, write what still waits, for at most two seconds.
@@ -152,7 +156,7 @@ class EventRecorder:
         outcome = await self._write_and_retry(identity, series, tries)
         self._count(outcome)
         if outcome == DROPPED:
-            self._correlator.forget(identity)
+            self._correlator.drop(identity)
         if outcome == DROPPED or series.count == count:
             self._waiting.pop(identity, None)
 

@@ -14,7 +14,7 @@ from mpiop.kube.objects import Object, key_of
 
 log = structlog.get_logger(__name__)
 
-CAPACITY = 8192
+CAPACITY = 2048
 """Parts remembered for one selection."""
 
 LONGEST_SHARED_STRING = 256

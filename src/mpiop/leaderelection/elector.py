@@ -203,15 +203,15 @@ class LeaderElector:
                 self._log.warning("lease not renewed", error=str(error) or "no answer", seconds_left=round(self._remaining_seconds(), 1))
 
     async def _renew_once(self) -> None:
-        try:
-            await self._hold(self._lock.renew())
-        except StatusError as error:
-            if not (error.is_conflict or error.is_not_found):
-                raise
-            # Somebody touched the Lease, or our own write took effect without an answer.
-            await self._renew_after_reading()
-
-    async def _renew_after_reading(self) -> None:
+        if self._lock.written is not None:
+            try:
+                await self._hold(self._lock.take(self._lock.written))
+            except StatusError as error:
+                if not (error.is_conflict or error.is_not_found):
+                    raise
+                # Somebody touched the Lease, or our own write took effect without an answer.
+            else:
+                return
         lease = await self._lock.read()
         if lease is None:
             await self._hold(self._lock.create())

@@ -38,7 +38,11 @@ class LeaseClient(Protocol):
 
 
 class LeaseLock:
-    """Requests about one Lease; every one of them may raise `KubeError`."""
+    """Requests about one Lease; every one of them may raise `KubeError`.
+
+    Attributes:
+        written: The Lease as our last write left it; None when there was none, or when nobody knows what became of it.
+    """
 
     def __init__(self, config: ElectionConfig, client: LeaseClient, clock: Clock, identity: str) -> None:
         """Prepare requests in the name of `identity`."""
@@ -46,7 +50,7 @@ class LeaseLock:
         self._client = client
         self._clock = clock
         self._identity = identity
-        self._last: Object = {"metadata": {}}
+        self.written: Object | None = None
 
     async def read(self) -> Object | None:
         """Return the Lease as it is now, or None when there is none."""
@@ -71,15 +75,12 @@ class LeaseLock:
             "metadata": {"namespace": self._config.key.namespace, "name": self._config.key.name},
             "spec": {"holderIdentity": self._identity},  # nobody had it before: no transition
         }
-        self._last = await self._client.create(LEASES, self._held(fresh))
+        self.written = await self._client.create(LEASES, self._held(fresh))
 
     async def take(self, lease: Object) -> None:
-        """Write us into `lease` as its holder, if it has not changed since it was read."""
-        self._last = await self._client.update(LEASES, self._held(lease))
-
-    async def renew(self) -> None:
-        """Write a new time into the Lease as we left it, which fails when anybody has touched it."""
-        await self.take(self._last)
+        """Write us, or a new time of ours, into `lease`, if it has not changed since it was read or written."""
+        self.written = None
+        self.written = await self._client.update(LEASES, self._held(lease))
 
     async def release(self) -> bool:
         """Take our name out of the Lease; tell whether it was there (L65)."""
