@@ -28,9 +28,13 @@ EXPLAINED: Mapping[tuple[str, str, str, str], str] = {
     ("leaderelection/elector.py", "LeaderElector._acquire_once", "self._observed.note(lease) and holder_of(lease)", "not (self._observed.note(lease) and holder_of(lease))"): "the same",
     ("leaderelection/elector.py", "LeaderElector._seconds_to_next_try", "remaining > 0", "remaining >= 0"): "a record that ends at this very instant has been taken just before",
     ("leaderelection/elector.py", "LeaderElector._watch", "self._clock.monotonic() - began_at < self._config.retry_period_seconds", "self._clock.monotonic() - began_at <= self._config.retry_period_seconds"): "whether a watch of exactly a retry period was a long one is no promise",
+    ("leaderelection/elector.py", "LeaderElector._release_and_log", "await self._lock.release()", "not (await self._lock.release())"): "decides on a log line alone",
+    ("leaderelection/elector.py", "_end", "task.exception()", "pass"): "keeps asyncio from reporting an error that was told already",
+    ("leaderelection/lock.py", "", "300", "301"): "how long a watch is asked for is a choice, not a promise",
     ("leaderelection/record.py", "Observation.__init__", "self._since = clock.monotonic()", "pass"): "nobody asks for it before a record was noted, which sets it",
     ("leaderelection/record.py", "_transitions", "0", "1"): "of the comparison: 0 is answered with 0 in both branches",
     ("leaderelection/record.py", "_transitions", "transitions >= 0", "transitions > 0"): "the same",
+    ("workqueue/lanes.py", "", "16", "17"): "how many go first is a choice; that there is a limit is tested",
     ("workqueue/queue.py", "WorkQueue.add_after", "pending.when() <= due", "pending.when() < due"): "a timer is replaced by one for the same moment",
     ("workqueue/rate_limiters.py", "", "64", "65"): "both are far beyond the cap of a thousand seconds, and far from where a float overflows",
 }

@@ -175,10 +175,11 @@ def test_theirs_can_read_the_status_of_ours(ours: tuple[Kubectl, Obj]) -> None:
 
 @pytest.fixture
 def without_ours(operator: Operator, cluster: Kubectl, is_current_cluster: bool) -> Iterator[str]:  # noqa: FBT001 - a fixture
-    """No Deployment of the operator during the test, and ours again after it; the image of ours."""
+    """No Deployment of the operator during the test and its namespace as Kubeflow's manifest has it, then ours again; the image of ours."""
     image: str = operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["spec"]["template"]["spec"]["containers"][0]["image"]
     operator.kubectl.run("delete", "deployment", "mpi-operator")
     operator.kubectl.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
+    operator.kubectl.run("label", "namespace", "mpi-operator", "pod-security.kubernetes.io/enforce-")
     try:
         yield image
     finally:

@@ -358,6 +358,18 @@ async def test_L62_T4_a_renewal_costs_one_request_and_reads_only_after_a_conflic
         assert server.lease()["metadata"].get("labels") == {"touched": "by kubectl"}
 
 
+async def test_L62_a_renewal_that_a_busy_server_refuses_is_tried_again_later_and_not_at_once(server: LeaseServer) -> None:
+    async with replica(server) as leader:
+        await leader.has_begun.wait()
+        server.refuse("update", LEASES, "", unavailable(), times=1)
+        server.requests.clear()
+        await asyncio.sleep(3.5)
+        assert [request.verb for request in server.requests] == ["update"]
+        await asyncio.sleep(3)
+        assert [request.verb for request in server.requests] == ["update", "get", "update"]
+        assert leader.elector.is_leader
+
+
 async def test_L62_T4_a_version_that_was_refused_is_not_sent_again(server: LeaseServer) -> None:
     async with replica(server) as leader:
         await leader.has_begun.wait()
@@ -731,6 +743,15 @@ async def test_T4_a_release_reads_the_lease_before_each_try_and_tries_twice_at_m
     server.requests.clear()
     await leader.stop()
     assert [request.verb for request in server.requests] == ["get", "update", "get", "update"]
+
+
+async def test_L65_a_release_that_is_refused_otherwise_is_not_tried_again(server: LeaseServer) -> None:
+    leader = Replica(server, "a")
+    await asyncio.sleep(4)
+    server.refuse("update", LEASES, "", unavailable())
+    server.requests.clear()
+    await leader.stop()
+    assert [request.verb for request in server.requests] == ["get", "update"]
 
 
 @pytest.mark.parametrize("error", [unavailable(), NO_ANSWER, conflict()], ids=["refused", "no answer", "conflict for ever"])

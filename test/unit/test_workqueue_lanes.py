@@ -37,11 +37,13 @@ def test_a_key_that_becomes_urgent_changes_its_lane_and_is_handed_out_once() -> 
 def test_urgent_keys_without_end_do_not_keep_out_a_usual_one() -> None:
     lanes = Lanes[str]()
     lanes.append("usual", is_urgent=False)
+    lanes.append("another", is_urgent=False)
     handed = list[str]()
-    for number in range(2 * MOST_IN_A_ROW):
+    for number in range(3 * MOST_IN_A_ROW):
         lanes.append(str(number), is_urgent=True)
         handed.append(lanes.popleft())
     assert handed.index("usual") == MOST_IN_A_ROW
+    assert handed.index("another") == 2 * MOST_IN_A_ROW + 1
 
 
 def test_from_empty_lanes_comes_nothing() -> None:
@@ -67,6 +69,21 @@ async def test_urgency_ends_with_the_run_that_it_was_for() -> None:
     queue.add("a")
     queue.done("a")
     assert [await queue.get(), await queue.get()] == ["b", "a"]
+
+
+async def test_a_queued_key_that_becomes_urgent_goes_first() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    queue.add("b")
+    queue.add("b", is_urgent=True)
+    assert [await queue.get(), await queue.get()] == ["b", "a"]
+
+
+async def test_a_delayed_key_is_usual_unless_asked_otherwise() -> None:
+    queue = WorkQueue[str]()
+    queue.add("first")
+    queue.add_after("delayed", 0)
+    assert [await queue.get(), await queue.get()] == ["first", "delayed"]
 
 
 async def test_a_delayed_key_is_as_urgent_as_was_asked() -> None:

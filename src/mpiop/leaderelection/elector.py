@@ -181,7 +181,6 @@ class LeaderElector:
         await _end(renewing)
         if not working.done():
             self._may_hold = False  # stopped twice: the work may go on, so the lease is left to expire
-            working.cancel()
             raise asyncio.CancelledError
 
     async def _renew(self, watch: asyncio.Task[Never]) -> Never:
@@ -241,7 +240,6 @@ class LeaderElector:
         self._renewed_at = None
         if self._is_lost or not self._may_hold:
             return
-        self._may_hold = False
         releasing = asyncio.create_task(self._release_and_log(), name="lease release")
         try:
             await asyncio.wait({releasing}, timeout=self._config.renew_deadline_seconds / 2)
