@@ -18,7 +18,7 @@ CLOSED: Final = "0"
 _FILE: Final = "workers-ready"
 _PATIENCE_SECONDS: Final = 120
 """How long no further host may answer, once all are Ready, before mpirun has its try; a name server remembers a refusal for 30 s."""
-_UNASKED_SECONDS: Final = 300
+_UNASKED_SECONDS: Final = 120
 """How long to wait for the operator's word before looking without it (it may be down, or replaced by one that knows no gate)."""
 _MESSAGE_PATH: Final = "/dev/termination-log"
 _RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})

@@ -25,7 +25,7 @@ args:
 - /etc/mpi/hostfile
 - /etc/mpi-gate/workers-ready
 - "120"
-- "300"
+- "120"
 - /dev/termination-log
 resources:
   requests: {cpu: "1", memory: 1Gi, ephemeral-storage: 2Gi}
