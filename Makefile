@@ -15,7 +15,7 @@ PLATFORMS ?=
 
 # e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but those of APART, which take long or need programs that are
 # built first), RUNS how often the π job runs in a row, KEEP=1 leaves the cluster up.
-APART := faults leadership gang mpi documents switch kubeflow kueue monitoring dra
+APART := faults leadership gang mpi documents switch kubeflow kueue monitoring dra shards
 SUITE ?=
 RUNS ?= 1
 KEEP ?=
@@ -27,6 +27,9 @@ NUMBERS ?=
 SCENARIOS ?=
 BASE ?= HEAD
 ROUNDS ?= 3
+
+# bench-scaling: WRITE=1 puts what it prints into docs/scaling.md.
+WRITE ?=
 
 # Clusters of `make cluster-up`.
 NAME ?= dev
@@ -102,7 +105,7 @@ mutants-generic: $(STAMP) ## Change every line of informers, queue and election 
 faults: $(STAMP) ## Every fault at every request of a job's life; FAULTS=F13 picks rows, CASE= repeats one
 	@PYTHONPATH=src:test:hack $(BIN)/python -m faults --rows "$(FAULTS)" --case "$(CASE)" --parallel $(PARALLEL) --lease $(LEASE)
 
-.PHONY: bench bench-compare bench-check bench-plot
+.PHONY: bench bench-compare bench-check bench-plot bench-scaling
 bench: $(STAMP) ## Measure speed and cost beside what the API server can do; SCENARIOS=burst-50x8,one-1000
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench --scenarios "$(SCENARIOS)"
 bench-compare: $(STAMP) ## The same for two versions by turns: what differs beyond noise; BASE=commit SCENARIOS=burst-50x8 ROUNDS=3
@@ -112,6 +115,8 @@ bench-check: $(STAMP) ## Requests, syncs and memory of a small run, and memory o
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.check
 bench-plot: $(STAMP) ## Draw the newest results of `make bench` into docs/performance.svg
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.plot
+bench-scaling: $(STAMP) ## What more jobs and workers would take, by the newest results of `make bench`, and the first limit; WRITE=1 for docs/scaling.md
+	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.scaling $(if $(WRITE),--write)
 
 .PHONY: soak
 soak: $(STAMP) ## Thousands of short jobs: memory, descriptors and tasks stay where they were; MINUTES= JOBS=

@@ -45,12 +45,15 @@ async def take(queue: WorkQueue[str]) -> str:
     return await asyncio.wait_for(queue.get(), 86400)
 
 
-async def test_Q40_many_adds_of_a_queued_key_are_one_run() -> None:
-    queue = WorkQueue[str]()
+async def test_Q40_many_adds_of_a_queued_key_are_one_run_and_it_waits_since_the_first() -> None:
+    measured = Measured()
+    queue = WorkQueue[str](metrics=measured)
     for _ in range(100):
         queue.add("a")
+        await asyncio.sleep(1)
     assert len(queue) == 1
     assert await take(queue) == "a"
+    assert (measured.adds, measured.waits) == (1, [100])
     queue.done("a")
     assert len(queue) == 0
 
