@@ -103,6 +103,8 @@ def join(process: int, alias: str) -> Addresses:
             "link add cni0 type bridge",
             f"address add {addresses.gateway}/18 dev cni0",
             "link set cni0 up",
+            # The API server calls webhooks by their Services: kube-proxy turns only what has a route into packets for a pod.
+            f"route add {addresses.services} dev cni0",
             # Pods reach the cluster and the host; anything else fails at once instead of after a timeout.
             "route add unreachable default metric 4278198272",
         )

@@ -126,9 +126,8 @@ class Operator:
         metrics.is_leader.set_function(lambda: float(elector.is_leader))
         metrics.asyncio_tasks.set_function(lambda: float(len(asyncio.all_tasks())))
         count = metrics.events.labels
-        self._recorder = EventRecorder(
-            client, clock, host, count=lambda outcome: count(outcome).inc(), is_silenced=lambda: elector.has_lost
-        )
+        telling = client.guarded(elector.assert_not_lost)
+        self._recorder = EventRecorder(telling, clock, host, count=lambda outcome: count(outcome).inc())
         self._queue = WorkQueue[Key](retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME))
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
         self._gang = Gang(options.gang_scheduling)
@@ -157,7 +156,7 @@ class Operator:
         informers[MPIJOBS] = self._informer(MPIJOBS, "")
         stores = self._stores
         stores.update({resource: informer.store for resource, informer in informers.items()})
-        applier = Applier(client, Consistency(stores, clock), self._elector.assert_leading)
+        applier = Applier(client.guarded(self._elector.assert_leading), Consistency(stores, clock))
         pace = Pace(PACE_SECONDS, clock)
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],

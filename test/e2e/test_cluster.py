@@ -305,6 +305,13 @@ spec:
 """
 
 
+def answer_to_the_api_server(command: Command, service: str) -> str:
+    """Return what `service` answers to a program where the API server runs."""
+    address = command.kubectl("get", "service", service, "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
+    asking = f"import urllib.request; print(urllib.request.urlopen('http://{address}').read().decode())"
+    return command.run("exec", "--", sys.executable, "-c", asking).strip()
+
+
 def test_pods_run_find_and_reach_each_other_beside_simulated_ones(command: Command) -> None:
     command.run("build", "kubernetes", "etcd", "containerd", "coredns", "pause", "kwok", "probe")
     output = command.run("up", "--kwok", "2")
@@ -324,6 +331,7 @@ def test_pods_run_find_and_reach_each_other_beside_simulated_ones(command: Comma
     assert command.kubectl(*inside, "get", "http://front").strip() in {"probe-0", "probe-1"}
     assert command.kubectl(*inside, "lookup", "kubernetes.default").strip()
     assert command.kubectl("logs", "probe-0") == "serving as probe-0\n"
+    assert answer_to_the_api_server(command, "front") in {"probe-0", "probe-1"}, "it calls webhooks so"
     nodes = command.kubectl("get", "pods", "-l", "app=probe", "-o", "jsonpath={.items[*].spec.nodeName}").split()
     assert set(nodes) == {f"mpiop-{command.name}"}, "no real pod on a simulated node"
 

@@ -1,6 +1,7 @@
 """MPIJobs in the queues of the real Kueue, installed by its own manifests on a cluster of its own."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from e2e.shell import open_shell
 from mpiop.kube.resources import MPIJOBS, PODS, Resource
 
 CLUSTER = f"{NAME}-kueue"
-MODULE, IMAGE = "sigs.k8s.io/kueue", "us-central1-docker.pkg.dev/k8s-staging-images/kueue/kueue:main"
+MODULE = "sigs.k8s.io/kueue"
 WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
 QUEUE = "kueue.x-k8s.io/queue-name"
 FLAVOR = {"mpiop.test/flavor": "plain"}
@@ -33,10 +34,11 @@ def kueue(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, re
     folder = tmp_path_factory.mktemp("kueue")
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled(), embedded_cluster(CLUSTER) as cluster:
         project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
-        load_program(CLUSTER, "kueue", "/manager", IMAGE, folder / "kueue.tar", user="65532:65532")
         apply_operator(Cluster(is_current=False, environment=cluster.environment))
         Operator(cluster.within("mpi-operator")).wait_until_ready()
         manifest = cluster.run("kustomize", str(module_folder("kueue", MODULE) / "config" / "default"))
+        [image] = set(re.findall(r"image: (\S+/kueue:\S+)", manifest))
+        load_program(CLUSTER, "kueue", "/manager", image, folder / "kueue.tar", user="65532:65532")
         # Its tag is a branch's, which would be pulled whatever is on the node.
         present = manifest.replace("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent")
         cluster.run("apply", "--server-side", "-f", "-", stdin=present)

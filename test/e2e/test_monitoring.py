@@ -48,17 +48,9 @@ def prometheus(image: str) -> list[dict[str, Any]]:
         "volumeMounts": [{"name": "configuration", "mountPath": "/etc/prometheus"}, {"name": "data", "mountPath": "/data"}],
     }
     volumes = [{"name": "configuration", "configMap": {"name": "prometheus"}}, {"name": "data", "emptyDir": {}}]
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "prometheus"}},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "prometheus"}, "data": files},
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": "e2e-prometheus", "namespace": "mpi-operator"},
-            "roleRef": role,
-            "subjects": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "e2e-monitoring"}],
-        },
         {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -66,6 +58,17 @@ def prometheus(image: str) -> list[dict[str, Any]]:
             "spec": {"serviceAccountName": "prometheus", "containers": [container], "volumes": volumes},
         },
     ]
+
+
+def right_to_see_pods(namespace: str) -> dict[str, Any]:
+    """Return the right of Prometheus in `namespace`, for the namespace that it is made in."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "e2e-prometheus"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": namespace}],
+    }
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,7 @@ def monitored(
         load_program(NAME, "prometheus", "/bin/prometheus", PROMETHEUS_IMAGE, folder / "prometheus.tar")
     system = here.within("kube-system")
     system.run("apply", "-f", "-", stdin=manifest)
+    here.within("mpi-operator").apply(right_to_see_pods(here.namespace))
     here.apply(*prometheus(PROMETHEUS_IMAGE))
     system.run("rollout", "status", "deployment/kube-state-metrics", "--timeout=60s")
     here.run("wait", "--for=condition=Ready", "pod/prometheus", "--timeout=60s")

@@ -55,6 +55,7 @@ class FakeApiServer:
 
     async def call(self, request: Request) -> dict[str, Any]:
         """Answer `request`, or fail as `refuse` asked for."""
+        request.guard()
         self.requests.append(request)
         try:
             answer = self._answer(request)

@@ -73,7 +73,7 @@ class World:
         self.leads = True
         self.stores = {resource: Store({BY_CONTROLLER: index_by_controller}) for resource in WATCHED}
         consistency = Consistency(self.stores, self.clock)
-        applier = Applier(self.client, consistency, self._fence)
+        applier = Applier(self.client.guarded(self._fence), consistency)
         self.pace = Pace(1.0, self.clock)
         self.syncer = Syncer(
             mpijobs=self.stores[MPIJOBS],

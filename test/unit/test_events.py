@@ -9,7 +9,7 @@ import pytest
 from fakes.api_server import FakeClient
 from mpiop.events import EventRecorder
 from mpiop.events.correlator import MAX_OBJECTS, MAX_SERIES, Correlator, Occurrence, Regarding
-from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.errors import CalledOffError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import EVENTS, Resource
 from virtual_time import VirtualClock
@@ -37,10 +37,13 @@ class Scene:
         self.client = FakeClient(VirtualClock())
         self.outcomes: list[str] = []
         self.has_lost_lease = False
-        self.recorder = EventRecorder(
-            self.client, VirtualClock(), "operator-7f9", count=self.outcomes.append, is_silenced=lambda: self.has_lost_lease
-        )
+        client = self.client.guarded(self.guard)
+        self.recorder = EventRecorder(client, VirtualClock(), "operator-7f9", count=self.outcomes.append)
         self.task = asyncio.create_task(self.recorder.run())
+
+    def guard(self) -> None:
+        if self.has_lost_lease:
+            raise CalledOffError
 
     def record(self, message: str = "MPIJob ns/pi is created.", *, obj: Object = PI, reason: str = "MPIJobCreated") -> None:
         self.recorder.record(obj, "Normal", reason, message)

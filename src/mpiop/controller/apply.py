@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -57,12 +57,11 @@ class Applier:
     """Carries out actions for a job.
 
     Attributes:
-        fence: Raises when we may no longer lead; called before each write, since a lease is not a lock.
+        client: Calls off what is to be written when we may no longer lead, since a lease is not a lock.
     """
 
     client: Writer
     consistency: Consistency
-    fence: Callable[[], None]
 
     async def apply(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
         """Carry out `actions` in growing batches (1, 2, 4, …) and return those that failed.
@@ -87,7 +86,6 @@ class Applier:
         A patch of what has changed meanwhile fails, and no sync of the owner begins before the cache shows the change: what was refused
         is computed anew, not sent again. Source: invariant T4.
         """
-        self.fence()
         try:
             result = await self._write(owner, action)
         except StatusError as error:
@@ -146,7 +144,6 @@ class Applier:
         if is_terminating(have):
             raise PredecessorError(resource, key)
         if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have)):
-            self.fence()
             return await self.client.patch(resource, key, _guarded(Patch(resource, have, body)))
         return have
 

@@ -11,7 +11,7 @@ import structlog
 from mpiop.api.constants import EVENT_COMPONENT
 from mpiop.clock import Clock, format_time
 from mpiop.events.correlator import Correlator, Occurrence, Regarding, Series
-from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.errors import CalledOffError, KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import EVENTS, Resource
 from mpiop.kube.text import truncated
@@ -58,22 +58,19 @@ class EventRecorder:
         host: str,
         *,
         count: Callable[[str], None] | None = None,
-        is_silenced: Callable[[], bool] | None = None,
     ) -> None:
         """Prepare to write Events as seen from `host`.
 
         Args:
-            client: Where to write to.
+            client: Where to write to; what it calls off is dropped, for whoever lost its lease must not write any more.
             clock: For time stamps and limits.
             host: What Events show as their reporting instance.
-            is_silenced: Asked before each write; when it is, everything is dropped, for whoever lost its lease must not write any more.
             count: Told `WRITTEN`, `DROPPED` or `LIMITED` for each occurrence or write, for metrics.
         """
         self._client = client
         self._clock = clock
         self._host = host
         self._count = count or _ignore
-        self._is_silenced = is_silenced or (lambda: False)
         self._correlator = Correlator(clock)
         self._waiting: OrderedDict[Occurrence, Series] = OrderedDict()
         self._being_told_of: set[Regarding] = set()
@@ -164,10 +161,10 @@ class EventRecorder:
         attempt = 0
         while True:
             attempt += 1
-            if self._is_silenced():
-                return DROPPED
             try:
                 await self._write(identity, series)
+            except CalledOffError:
+                return DROPPED
             except KubeError as error:
                 if series.is_stored and isinstance(error, StatusError) and error.is_not_found:
                     series.is_stored, series.name = False, ""  # it has reached the end of its life: begin anew under a new name

@@ -4,13 +4,13 @@ The client is thin on purpose: it knows parameters, preconditions and the shapes
 deadlines and retries belong to the `Transport` (see docs/adr/0002-transport.md).
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object, ObjectList, WatchEvent, key_of
-from mpiop.kube.request import Request, Transport
+from mpiop.kube.request import Request, Transport, allow
 from mpiop.kube.resources import Resource, Selection
 
 
@@ -21,9 +21,10 @@ class Client:
     when there was no usable answer: a write may then have taken effect or not.
     """
 
-    def __init__(self, transport: Transport) -> None:
-        """Speak over `transport`, which the client closes."""
+    def __init__(self, transport: Transport, guard: Callable[[], None] = allow) -> None:
+        """Speak over `transport`, which the client closes; `guard` is called just before each write is sent."""
         self._transport = transport
+        self._guard = guard
 
     async def get(self, resource: Resource, key: Key) -> Object:
         """Return the object `key`, read from a quorum of the server's store."""
@@ -82,18 +83,18 @@ class Client:
 
     async def create(self, resource: Resource, body: Object) -> Object:
         """Create `body` in the namespace that it names and return it as stored."""
-        return _object(await self._transport.call(Request("create", resource, key_of(body), body=body)))
+        return _object(await self._write("create", resource, key_of(body), body))
 
     async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "") -> Object:
         """Merge `body` (RFC 7386) into the object `key` and return the result.
 
         `body["metadata"]` should carry the `resourceVersion` that the change was computed from, and the `uid` where it is known.
         """
-        return _object(await self._transport.call(Request("patch", resource, _named(key), subresource, body=body)))
+        return _object(await self._write("patch", resource, _named(key), body, subresource))
 
     async def update(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         """Replace the object (PUT), which must carry its resourceVersion, and return the result."""
-        return _object(await self._transport.call(Request("update", resource, _named(key_of(body)), subresource, body=body)))
+        return _object(await self._write("update", resource, _named(key_of(body)), body, subresource))
 
     async def delete(self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background") -> Object | None:
         """Delete the object `key` if its UID is `uid`: never a successor of the same name.
@@ -115,7 +116,7 @@ class Client:
             "preconditions": {"uid": uid},
             "propagationPolicy": propagation,
         }
-        answer = await self._transport.call(Request("delete", resource, _named(key), body=options))
+        answer = await self._write("delete", resource, _named(key), options)
         return None if answer.get("kind") == "Status" else _object(answer)
 
     async def discover(self, group: str, version: str) -> frozenset[str]:
@@ -136,9 +137,23 @@ class Client:
         """
         return Client(self._transport.separate(deadline_seconds))
 
+    def guarded(self, guard: Callable[[], None]) -> "Client":
+        """Return a client over the same connections whose writes `guard` may call off, up to the moment when they are sent.
+
+        A process that was frozen between a decision and its request, or whose request waits for a connection or to be sent once more, must
+        not write when it goes on: what holds then is asked then.
+
+        Args:
+            guard: Raises `CalledOffError` when nothing may be written any more.
+        """
+        return Client(self._transport, guard)
+
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.close()
+
+    async def _write(self, verb: str, resource: Resource, key: Key, body: Mapping[str, Any], subresource: str = "") -> dict[str, Any]:
+        return await self._transport.call(Request(verb, resource, key, subresource, body=body, guard=self._guard))
 
 
 def _named(key: Key) -> Key:

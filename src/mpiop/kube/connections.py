@@ -6,9 +6,9 @@ second sending of a request: it would replay GET, PUT and DELETE once when a kep
 
 import socket
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 
@@ -45,14 +45,30 @@ def open_socket(address: tuple[Any, ...]) -> socket.socket:
     return connection
 
 
-async def send_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Send `request` one time: a broken connection becomes our own error, which aiohttp does not know how to retry."""
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise  # never connected: the message says why
-    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-        raise ResetError(f"connection broken before an answer: {error}") from error
+class GuardedRequest(aiohttp.ClientRequest):
+    """A request that is still called off when its connection stands: until then it may have waited, or the process been frozen."""
+
+    guard: Callable[[], None]
+
+    async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """Send it, if its guard allows that."""
+        self.guard()
+        return await super().send(conn)
+
+
+def sending_once(guard: Callable[[], None]) -> aiohttp.ClientMiddlewareType:
+    """Return how to send a request one time, if `guard` allows that: what aiohttp does not know is not retried by it."""
+
+    async def send_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        cast("GuardedRequest", request).guard = guard
+        try:
+            return await handler(request)
+        except aiohttp.ClientConnectorError:
+            raise  # never connected: the message says why
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            raise ResetError(f"connection broken before an answer: {error}") from error
+
+    return send_once
 
 
 class _Generation:
@@ -70,7 +86,7 @@ class _Generation:
             ),
             headers=HEADERS,
             cookie_jar=aiohttp.DummyCookieJar(),
-            middlewares=(send_once,),
+            request_class=GuardedRequest,
             trust_env=False,
             auto_decompress=True,
         )

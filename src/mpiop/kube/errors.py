@@ -17,6 +17,10 @@ class TransportError(KubeError):
     """No usable answer: refused, reset, timed out, cut or not JSON. Whether a write took effect is unknown."""
 
 
+class CalledOffError(Exception):
+    """A request was not sent, for its guard did not allow it any more (`Client.guarded`)."""
+
+
 class StatusError(KubeError):
     """The API server's answer was a failure (`metav1.Status`).
 

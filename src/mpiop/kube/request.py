@@ -1,6 +1,6 @@
 """A request to the API server as a value, and what carries it there."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -21,6 +21,10 @@ METHODS = {
 }
 
 
+def allow() -> None:
+    """Let every request be sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request.
@@ -33,6 +37,7 @@ class Request:
         params: The query.
         body: What is sent, or None.
         metadata_only: Ask for `PartialObjectMetadata`.
+        guard: Called each time just before this is sent; what it raises keeps this from being sent.
     """
 
     verb: str
@@ -42,6 +47,7 @@ class Request:
     params: Mapping[str, str] = field(default_factory=dict[str, str])
     body: Mapping[str, Any] | None = None
     metadata_only: bool = False
+    guard: Callable[[], None] = field(default=allow, compare=False, repr=False)
 
     @property
     def method(self) -> str:
@@ -69,6 +75,7 @@ class Transport(Protocol):
         Raises:
             StatusError: The server refused.
             TransportError: There was no usable answer within the deadline.
+            CalledOffError: Its guard kept it from being sent, the first time or once more.
         """
         ...
 

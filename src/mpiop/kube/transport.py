@@ -20,7 +20,7 @@ from mpiop.clock import Clock, SystemClock
 from mpiop.kube.answers import decode, decode_event
 from mpiop.kube.client import Client
 from mpiop.kube.config import ClientConfig
-from mpiop.kube.connections import Connections
+from mpiop.kube.connections import Connections, sending_once
 from mpiop.kube.credentials import Authenticator
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.lines import LineSplitter
@@ -216,6 +216,7 @@ class HttpTransport:
             URL(f"{self._config.server}{request.path}{query}", encoded=True),
             data=_data(request),
             headers=_headers(request, credential),
+            middlewares=(sending_once(request.guard),),
             allow_redirects=False,
             proxy=self._config.proxy_url or None,
             server_hostname=self._config.tls.server_name or None,

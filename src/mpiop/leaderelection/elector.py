@@ -9,7 +9,7 @@ from typing import Never
 import structlog
 
 from mpiop.clock import Clock
-from mpiop.kube.errors import KubeError, StatusError
+from mpiop.kube.errors import CalledOffError, KubeError, StatusError
 from mpiop.kube.objects import WatchEvent
 from mpiop.leaderelection.config import ElectionConfig
 from mpiop.leaderelection.lock import LeaseClient, LeaseLock
@@ -20,7 +20,7 @@ _SHORTEST_PAUSE_SECONDS = 0.05
 _HAIR_SECONDS = 0.001
 
 
-class LeaseLostError(Exception):
+class LeaseLostError(CalledOffError):
     """This process must not lead any longer, and has to end at once."""
 
 
@@ -57,13 +57,22 @@ class LeaderElector:
         return self._is_lost or (self._renewed_at is not None and not self.is_leader)
 
     def assert_leading(self) -> None:
-        """Call before each write.
+        """Call just before each write for a job.
 
         Raises:
             LeaseLostError: The renew deadline has passed, for whatever reason: the network, a blocked event loop, a suspended machine.
         """
         if not self.is_leader:
             raise self._lost("the renew deadline has passed")
+
+    def assert_not_lost(self) -> None:
+        """Call just before the writes that are allowed after the lease was given away in order: those of events.
+
+        Raises:
+            LeaseLostError: This process led and lost the lease.
+        """
+        if self.has_lost:
+            raise self._lost("it was not renewed in time, or taken")
 
     def check(self) -> list[str]:
         """Return what is wrong, for the liveness probe: only that a leader without a lease did not end (L66)."""

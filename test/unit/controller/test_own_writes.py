@@ -34,7 +34,7 @@ class Scene:
         self.client = FakeClient(VirtualClock())
         self.pods = Store()
         self.consistency = Consistency({PODS: self.pods}, VirtualClock())
-        self.applier = Applier(self.client, self.consistency, lambda: None)
+        self.applier = Applier(self.client, self.consistency)
         self.look()
 
     def look(self) -> None:

@@ -1,6 +1,7 @@
 """Calls over real connections: what is sent, what is sent again, and when it is given up (T3, F8-F15, F52)."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from fakes.http_server import Exchange
 from mpiop import __version__
 from mpiop.kube.config import ClientConfig
-from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.errors import CalledOffError, StatusError, TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, LEASES, MPIJOBS, PODS, Selection
 from mpiop.kube.tls import TLSConfig
@@ -148,6 +149,41 @@ async def test_T3_a_wait_beyond_the_deadline_is_not_begun(bench: Any) -> None:
         with pytest.raises(StatusError) as caught:
             await client.get(PODS, POD)
     assert caught.value.retry_after_seconds == 30
+
+
+def allowing(times: int) -> Callable[[], None]:
+    """Return a guard that allows so many requests."""
+    left = iter(range(times))
+
+    def guard() -> None:
+        if next(left, None) is None:
+            raise CalledOffError("not any more")
+
+    return guard
+
+
+async def test_L64_F42_a_write_is_called_off_even_when_its_connection_stands(bench: Any) -> None:
+    server = await bench.serve(answer)
+    client = (await bench.client(server)).guarded(allowing(0))
+    for write in (
+        client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}}),
+        client.patch(PODS, POD, {}),
+        client.update(PODS, {"metadata": {"name": "a", "namespace": "default"}}),
+        client.delete(PODS, POD, uid="u"),
+    ):
+        with pytest.raises(CalledOffError):
+            await write
+    await client.get(PODS, POD)
+    assert [exchange.method for exchange in server.exchanges] == ["GET"]
+    assert server.exchanges[0].connection > 1, "a guard is asked when there is a connection, and that is closed"
+
+
+async def test_L64_T3_a_write_that_is_to_be_sent_again_is_called_off_meanwhile(bench: Any) -> None:
+    server = await bench.serve(Script(refuse(429, Retry_After="0"), answer))
+    client = (await bench.client(server)).guarded(allowing(1))
+    with pytest.raises(CalledOffError):
+        await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+    assert len(server.exchanges) == 1
 
 
 @pytest.mark.parametrize("broken", [reset, close])
