@@ -76,6 +76,15 @@ def is_event(target: Target) -> bool:
     return target.meaning.verb == "event" and target.meaning.resource != "leases" and target.ordinal <= MOST_EVENTS
 
 
+def effects_of_a_late_write(request: str) -> frozenset[str]:
+    """Return what may be done once more when `request` (`create pods/pi-worker-0 #1`) reaches the server late.
+
+    The worker of a job that has ended meanwhile is one pod too many, and taken away again.
+    """
+    verb, _, what = request.partition(" #")[0].partition(" ")
+    return frozenset({f"create {what}", f"delete {what}"}) if verb == "create" and what.startswith("pods/") else frozenset()
+
+
 def with_requests(
     row: str,
     found: Iterable[tuple[str, Target]],

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from faults.case import Case, Script
-from faults.enumeration import ENDING, Act, Lives, at_condition, is_write_of_jobs, targets, with_requests
+from faults.enumeration import ENDING, Act, Lives, at_condition, effects_of_a_late_write, is_write_of_jobs, targets, with_requests
 from faults.lives import until_condition
 from faults.oracle import MOST_REQUESTS_A_SECOND, Allowance
 from faults.plans import ALWAYS, Faults
@@ -95,7 +95,8 @@ def f41(lives: Lives) -> Iterator[Case]:
 def f42(lives: Lives) -> Iterator[Case]:
     """The leader is frozen in the middle of each write until a successor leads, then goes on, and ends."""
     for case in with_requests("F42", targets(lives, is_write_of_jobs), [Act("paused", _pause)], allowance=TWICE_AS_MANY):
-        yield replace(case, stages=ENDING, check=_survived_its_lease)
+        late = replace(TWICE_AS_MANY, effects=effects_of_a_late_write(case.what))
+        yield replace(case, allowance=late, stages=ENDING, check=_survived_its_lease)
 
 
 async def _pause(run: Run, exchange: Exchange) -> None:

@@ -114,15 +114,21 @@ class Exchange:
 
     async def _pass_stream(self) -> None:
         reader, writer = await self.proxy.upstream.connect()
-        leaving = asyncio.create_task(self.until_client_leaves())
-        self.proxy.streams[self.writer] = self.target.meaning.resource
         try:
             writer.write(self.request.rendered())
             head = await read_head(reader)
             self.entry.code = head.status
-            if not head.is_chunked:
+            if head.is_chunked:
+                await self._pass_events(head, reader)
+            else:
                 await self.deliver(Message(head.first_line, head.fields, await read_body(reader, head)))
-                return
+        finally:
+            writer.transport.abort()
+
+    async def _pass_events(self, head: Message, reader: asyncio.StreamReader) -> None:
+        leaving = asyncio.create_task(self.until_client_leaves())
+        self.proxy.streams[self.writer] = self.target.meaning.resource
+        try:
             await self.begin_stream(head)
             stream = Stream(self.target.meaning.resource, self.writer, self.proxy)
             passing = asyncio.create_task(stream.pass_events(chunks(reader)))
@@ -138,7 +144,6 @@ class Exchange:
             self.proxy.streams.pop(self.writer, None)
             leaving.cancel()
             await asyncio.wait({leaving})
-            writer.transport.abort()
 
 
 @dataclass(slots=True)
@@ -219,7 +224,7 @@ class Proxy:
 
 def _evidence(body: bytes) -> dict[str, Any]:
     """Return what the oracle needs of an answer to a write; never the data of a Secret."""
-    decoded = orjson.loads(body)
+    decoded = _decoded(body)
     metadata = decoded.get("metadata") or {}
     if decoded.get("kind") == "Status":  # what is left to say of an object that is gone
         metadata = decoded.get("details") or {}
@@ -230,7 +235,16 @@ def _evidence(body: bytes) -> dict[str, Any]:
 
 
 def _evidence_of_list(body: bytes) -> dict[str, Any]:
-    return {"resourceVersion": orjson.loads(body).get("metadata", {}).get("resourceVersion", "")}
+    return {"resourceVersion": _decoded(body).get("metadata", {}).get("resourceVersion", "")}
+
+
+def _decoded(body: bytes) -> dict[str, Any]:
+    """Return an answer's object; a server that is just starting or ending answers in plain text, which is evidence of nothing."""
+    try:
+        decoded: dict[str, Any] = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return decoded
 
 
 @contextlib.asynccontextmanager

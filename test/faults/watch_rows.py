@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from faults.case import Case
-from faults.enumeration import Lives, is_event, is_write_of_jobs, targets, with_events, with_requests
+from faults.enumeration import Lives, effects_of_a_late_write, is_event, is_write_of_jobs, targets, with_events, with_requests
 from faults.event_faults import CutStream, Duplicate, EditBookmark, Gap, Lag, Silence
 from faults.meaning import Meaning, Target
 from faults.oracle import Allowance
@@ -54,20 +54,18 @@ def _listed_nothing(run: Run) -> list[str]:
 def f14(lives: Lives) -> Iterator[Case]:
     """Each write reaches the server 30 s after the operator gave it up; a pod made so is one too many, and taken away again."""
     for case in with_requests("F14", targets(lives, is_write_of_jobs), [Late()], seconds=150.0):
-        pod = case.what.partition(" #")[0].partition("/")[2]
-        effects = frozenset({f"create pods/{pod}", f"delete pods/{pod}"}) if case.what.startswith("create pods/") else frozenset[str]()
-        yield replace(case, allowance=Allowance(effects=effects))
+        yield replace(case, allowance=Allowance(effects=effects_of_a_late_write(case.what)))
 
 
 def f22(lives: Lives) -> Iterator[Case]:
     """Each watch falls silent without an end; it is given up after 150 s."""
     found = ((life, target) for life, target in targets(lives, is_event) if target.ordinal == 1)
     for case in with_events("F22", found, [Silence()]):
-        yield replace(case, seconds=260.0, script=_until_stale, check=_watched_again)
+        yield replace(case, seconds=260.0, script=_until_watched_again, check=_watched_in_time)
 
 
-async def _until_stale(run: Run) -> None:
-    """Wait until the metric tells of the silence: an alert on it would fire."""
+async def _until_watched_again(run: Run) -> None:
+    """Wait until the metric tells of the silence (an alert on it would fire), and then until it has an end."""
 
     async def is_told() -> bool:
         silent = next((entry for entry in run.proxy.trace.entries if entry.fault), None)
@@ -77,21 +75,28 @@ async def _until_stale(run: Run) -> None:
         lines = (await run.replicas[0].look("/metrics")).splitlines()
         return any(float(line.removeprefix(name)) > STALE_SECONDS for line in lines if line.startswith(name))
 
+    async def is_over() -> bool:
+        return _seconds_of_silence(run) is not None
+
     await run.until("the metric that tells of the silence", is_told)
+    await run.until("the watch that is opened again", is_over)
 
 
-def _watched_again(run: Run) -> list[str]:
+def _seconds_of_silence(run: Run) -> float | None:
+    """Return how long after the silence began its resource was watched again; None when it was not."""
     entries = run.proxy.trace.entries
     silent = next((entry for entry in entries if entry.fault), None)
     if silent is None:
-        return []
+        return None
     meaning = Meaning("watch", silent.target.meaning.resource)
-    again = next((entry.at for entry in entries if entry.target.meaning == meaning and entry.at > silent.at), float("inf"))
-    return (
-        []
-        if again - silent.at < SILENCE_SECONDS + SLACK_SECONDS * run.ground.patience
-        else [f"watched again only after {again - silent.at:.0f} s of silence"]
-    )
+    return next((entry.at - silent.at for entry in entries if entry.target.meaning == meaning and entry.at > silent.at), None)
+
+
+def _watched_in_time(run: Run) -> list[str]:
+    seconds = _seconds_of_silence(run)
+    if seconds is not None and seconds < SILENCE_SECONDS + SLACK_SECONDS * run.ground.patience:
+        return []
+    return ["never watched again" if seconds is None else f"watched again only after {seconds:.0f} s of silence"]
 
 
 def f23(lives: Lives) -> Iterator[Case]:

@@ -12,7 +12,7 @@ from mpiop.controller import conditions as cond
 from mpiop.controller import pods
 from mpiop.controller.guard import judged
 from mpiop.controller.observed import Observed
-from mpiop.controller.root_cause import failure
+from mpiop.controller.root_cause import BACKOFF_LIMIT_EXCEEDED, failure
 from mpiop.controller.stalled import RESOURCE_EXISTS, VALIDATION_ERROR, Problem
 from mpiop.kube.objects import Key, Object
 
@@ -29,8 +29,7 @@ _LAUNCHER_LOST_MESSAGE = (
 def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime) -> MPIJobStatus:
     """Return the status of a valid job; equal to the stored one when there is nothing to tell."""
     status = replace(job.status, observed_generation=job.generation)
-    if not status.is_finished:
-        status = _alive(job, observed, problem, status, now=now)
+    status = _explained(observed, status, now) if status.is_finished else _alive(job, observed, problem, status, now=now)
     status = judged(job, observed, status, now)
     status = replace(status, replica_statuses=_replica_statuses(status, observed))
     return replace(status, summary=_summary(job, observed, status))
@@ -100,6 +99,15 @@ def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Ma
         return _ended(job, status, success, parse_time(completed) if completed else now)
     reason, message = failure(outcome, observed, f"MPIJob {job.key} has failed")
     return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
+
+
+def _explained(observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    """Add the cause of a failure that was told without one: the pod's end may be seen after the Job's."""
+    failed, outcome = status.condition(c.CONDITION_FAILED), pods.job_outcome(observed.launcher)
+    if failed is None or failed.reason != BACKOFF_LIMIT_EXCEEDED or outcome is None or not status.is_true(c.CONDITION_FAILED):
+        return status
+    reason, message = failure(outcome, observed, failed.message)
+    return _with(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
 
 
 def _ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:
@@ -204,13 +212,15 @@ class News:
 
 def transitions(key: Key, old: MPIJobStatus, new: MPIJobStatus) -> list[News]:
     """Return what happened between two statuses, in the order in which it is told."""
-    news: list[News] = []
-    for condition in new.conditions:
-        before = old.condition(condition.type)
-        is_new = before is None or (before.status, before.reason) != (condition.status, condition.reason)
-        if is_new and (told := _tell(key, condition)) is not None:
-            news.append(told)
-    return news
+    told = (_tell(key, condition) for condition in new.conditions if _is_new(old.condition(condition.type), condition))
+    return [news for news in told if news is not None]
+
+
+def _is_new(before: Condition | None, condition: Condition) -> bool:
+    if before is None or before.status != condition.status:
+        return True
+    # A failure is told once; what is added to it later is its cause.
+    return before.reason != condition.reason and condition.type != c.CONDITION_FAILED
 
 
 def _tell(key: Key, condition: Condition) -> News | None:

@@ -394,6 +394,25 @@ async def test_the_cause_of_a_failure_outlives_its_pod() -> None:
     )
 
 
+async def test_a_cause_that_is_seen_after_the_failure_is_added_and_not_told_as_another_failure() -> None:
+    world = await running()
+    world.end_launcher("Failed", reason="BackoffLimitExceeded", message="too often")
+    await world.settle()
+    told = world.status.condition("Failed")
+    await asyncio.sleep(5)
+    status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
+    world.pod_status("pi-launcher-x", "Failed", containerStatuses=[status])
+    await world.settle()
+    failed = world.status.condition("Failed")
+    assert told is not None
+    assert failed is not None
+    assert (told.reason, failed.reason) == ("BackoffLimitExceeded", "BackoffLimitExceeded/Error")
+    assert failed.message == "too often: pod pi-launcher-x container launcher exit code 3"
+    assert failed.last_transition_time == told.last_transition_time
+    assert world.recorder.reasons == ["BackoffLimitExceeded"]
+    assert world.metrics.jobs_failed._value.get() == 1
+
+
 @pytest.mark.parametrize("taken", [False, True], ids=["gone", "another took its name"])
 async def test_a_launcher_that_is_gone_unseen_is_not_run_again(*, taken: bool) -> None:
     world = await running()
