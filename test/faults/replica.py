@@ -158,7 +158,8 @@ class Replica:
         self._launch.folder.mkdir(parents=True, exist_ok=True)
         self.log.unlink(missing_ok=True)
         self.token_file.write_text(self._launch.token, encoding="ascii")
-        authority = self._launch.folder / "ca.crt"
+        # A file of its own: what one process reads, the start of the next must not write.
+        authority = self._kubeconfig.with_suffix(".crt")
         authority.write_text(self._launch.authority, encoding="ascii")
         cluster = {"server": self._launch.server, "certificate-authority": str(authority)}
         content = {
