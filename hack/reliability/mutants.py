@@ -17,7 +17,7 @@ from reliability.defects import DEFECTS, Defect
 from reliability.invariants import ROOT, Proof, find_proofs, node_ids
 from reliability.report import selected
 
-TIMEOUT_SECONDS = 90.0
+TIMEOUT_SECONDS = 300.0
 HANG_SECONDS = 20.0
 """A defect that makes its tests hang counts as caught after so long; one that is not known to do so after the longer time does not."""
 
