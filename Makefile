@@ -15,7 +15,7 @@ PLATFORMS ?=
 
 # e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but those of APART, which take long or need programs that are
 # built first), RUNS how often the π job runs in a row, KEEP=1 leaves the cluster up.
-APART := leadership gang kubeflow kueue monitoring dra shards
+APART := leadership gang coscheduling kubeflow kueue volcano monitoring dra shards
 SUITE ?=
 RUNS ?= 1
 KEEP ?=

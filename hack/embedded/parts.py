@@ -70,6 +70,15 @@ PARTS = {
         Part("kubeflow-mpi-operator", (Program("github.com/kubeflow/mpi-operator/cmd/mpi-operator", ("kubeflow-mpi-operator",)),), 120),
         Part("kueue", (Program("sigs.k8s.io/kueue/cmd/kueue", ("kueue",)),), 240),
         Part(
+            "volcano",
+            (
+                Program("volcano.sh/volcano/cmd/scheduler", ("vc-scheduler",)),
+                Program("volcano.sh/volcano/cmd/controller-manager", ("vc-controller-manager",)),
+            ),
+            150,
+        ),
+        Part("coscheduling", (Program(".", ("coscheduling",)),), 150),
+        Part(
             "dra-example-driver",
             (Program("sigs.k8s.io/dra-example-driver/cmd/dra-example-kubeletplugin", ("dra-example-driver",)),),
             100,

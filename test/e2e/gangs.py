@@ -1,10 +1,11 @@
 """What the tests of gang scheduling share: a cluster whose node has as many seats as a test says, and jobs whose Pods take one each."""
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from e2e.jobs import condition
+from e2e.jobs import LAUNCHER, condition, gated, launcher_pod, open_gate, pi_job, until_true
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.operator_pods import Operator
 from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS, WORKLOADS_1_36
@@ -93,6 +94,33 @@ def until_bound(here: Kubectl, name: str, pods: int) -> list[Obj]:
 def bound_at(pod: Obj) -> datetime:
     """Return when the Pod got its node."""
     return datetime.fromisoformat(condition(pod, "PodScheduled")["lastTransitionTime"])
+
+
+def run_second_after_first(ground: Ground, here: Kubectl) -> list[Obj]:
+    """Run the jobs `first` and `second` to their ends where there is no room for both, and return the second's Pods as they were refused.
+
+    Checks that the first held the room alone: not one Pod of the second was bound before the first had ended.
+    """
+    ground.make_room(5)
+    here.apply(gated(seated(pi_job("first", workers=2))))
+    first = launcher_pod(here)
+    here.apply(seated(pi_job("second", workers=2)))
+    refused = until_refused(here, "second", 3)
+    assert bound(refused) == []
+    assert condition(until_true(here, "second", "Stalled"), "Stalled")["reason"] == "Unschedulable"
+    open_gate(here, first)
+    until_true(here, "first", "Succeeded")
+    ended = datetime.fromisoformat(here.read(PODS, first)["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"])
+    assert min(map(bound_at, until_bound(here, "second", 3))) >= ended, "not one Pod was bound before"
+    until_true(here, "second", "Succeeded")
+    check_pi(here, "second")
+    return refused
+
+
+def check_pi(here: Kubectl, name: str) -> None:
+    """Check that the launcher of a job that succeeded has computed π."""
+    [launcher] = here.read_all(PODS, f"{LAUNCHER},{_JOB}{name}")
+    assert re.search(r"\b3\.14\d+", here.run("logs", launcher["metadata"]["name"]))
 
 
 def edit_run_policy(here: Kubectl, **fields: object) -> None:

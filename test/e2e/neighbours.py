@@ -7,15 +7,17 @@ from pathlib import Path
 from e2e.clusters import ROOT
 from e2e.stand_ins import image_with
 from embedded.layout import GO_SOURCES
+from embedded.parts import PARTS
 from embedded.progress import Progress
 from embedded.toolchain import build_environment, find_go
 
 
-def build_program(part: str) -> bytes:
-    """Return the program that `hack/cluster build PART` makes; from a cold cache that takes minutes."""
+def build_program(name: str) -> bytes:
+    """Return the program `name` that hack/embedded/parts.py tells of; from a cold cache that takes minutes."""
+    part = next(part.name for part in PARTS.values() for program in part.programs if name in program.names)
     built = subprocess.run(["hack/cluster", "build", part], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     paths = dict(line.split("\t") for line in built.splitlines())
-    return Path(paths[part]).read_bytes()
+    return Path(paths[name]).read_bytes()
 
 
 def module_folder(part: str, module: str) -> Path:
@@ -26,16 +28,16 @@ def module_folder(part: str, module: str) -> Path:
     return Path(json.loads(told)["Dir"])
 
 
-def load_program(cluster: str, part: str, path: str, image: str, archive: Path, *, user: str = "") -> None:
-    """Put an image on the node of the embedded cluster `cluster` that holds the program of `part` at `path`, and starts it.
+def load_program(cluster: str, program: str, path: str, image: str, archive: Path, *, user: str = "") -> None:
+    """Put an image on the node of the embedded cluster `cluster` that holds `program` at `path`, and starts it.
 
     Args:
         cluster: Name of the cluster.
-        part: Which program.
+        program: Which one, by its name in hack/embedded/parts.py.
         path: Where its manifests expect it.
         image: Name that its manifests have, with registry and tag.
         archive: File that may be written.
         user: Who it runs as, `uid:gid`; "" is root.
     """
-    image_with({path: (build_program(part), 0o755)}, image, archive, settings={"Entrypoint": [path], "User": user})
+    image_with({path: (build_program(program), 0o755)}, image, archive, settings={"Entrypoint": [path], "User": user})
     subprocess.run(["hack/cluster", "load-image", "--name", cluster, str(archive)], cwd=ROOT, check=True, stdin=subprocess.DEVNULL)

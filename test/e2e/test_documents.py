@@ -30,7 +30,7 @@ ONE = "examples/v2beta1/tensorflow-benchmarks.yaml"
 OTHER = "examples/v2beta1/tensorflow-benchmarks/tensorflow-benchmarks.yaml"
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 JOB = "tensorflow-benchmarks"
-GUIDES = ("dra", "install", "istio", "kueue", "monitoring", "switch", "troubleshooting")
+GUIDES = ("dra", "fault-tolerance", "install", "istio", "jobs", "kueue", "monitoring", "switch", "troubleshooting")
 
 
 @pytest.fixture(scope="module")

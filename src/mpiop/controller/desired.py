@@ -23,6 +23,7 @@ class Desired:
         launcher: The launcher Job should exist; None leaves it as it is, False deletes it.
         launcher_suspended: What its `suspend` should be.
         gate_open: The launcher's pod may be told that no worker is to be waited for.
+        gate_overdue: It was told, and does not go on: it should be told once more.
         gang: PodGroup and the like should exist, where gang scheduling is on; None leaves them as they are, False deletes them.
     """
 
@@ -32,10 +33,11 @@ class Desired:
     launcher: bool | None
     launcher_suspended: bool
     gate_open: bool
+    gate_overdue: bool
     gang: bool | None
 
 
-def desired(job: MPIJob, observed: Observed, *, is_expired: bool = False) -> Desired | None:
+def desired(job: MPIJob, observed: Observed, *, is_expired: bool = False, is_gate_overdue: bool = False) -> Desired | None:
     """Return what should exist of `job`, or None when nothing may change until the end is recorded."""
     if job.status.is_finished:
         return _NOTHING if is_expired else _after_the_end(job, observed)
@@ -51,6 +53,7 @@ def desired(job: MPIJob, observed: Observed, *, is_expired: bool = False) -> Des
         launcher=_launcher_exists(job, observed, ready=ready) and not (is_outdated and is_at_rest(observed.launcher)),
         launcher_suspended=is_outdated or _launcher_waits(job, observed, ready=ready),
         gate_open=not job.is_suspended and _has_started(job, observed),
+        gate_overdue=is_gate_overdue,
         gang=not job.is_suspended,
     )
 
@@ -92,6 +95,7 @@ def _after_the_end(job: MPIJob, observed: Observed) -> Desired:
         launcher=policy != c.CLEAN_ALL if active else None,
         launcher_suspended=active,
         gate_open=False,
+        gate_overdue=False,
         gang=None if policy == c.CLEAN_NONE else False,
     )
 
@@ -104,4 +108,13 @@ def _always(_pod: Object) -> bool:
     return True
 
 
-_NOTHING = Desired(supports=False, worker_count=0, keep_worker=_never, launcher=False, launcher_suspended=True, gate_open=False, gang=False)
+_NOTHING = Desired(
+    supports=False,
+    worker_count=0,
+    keep_worker=_never,
+    launcher=False,
+    launcher_suspended=True,
+    gate_open=False,
+    gate_overdue=False,
+    gang=False,
+)

@@ -150,10 +150,12 @@ def _gate(job: MPIJob, wanted: Desired, observed: Observed) -> Stage:
     if pod is None or not wanted.gate_open or pods.phase(pod) != "Pending":
         return ()
     told, count = annotations_of(pod).get(names.ANNOTATION_WORKERS_READY), str(job.worker_replicas)
-    if told is None or told == count:
+    again = f"{count} again"
+    if told is None or told == again or (told == count and not wanted.gate_overdue):
         return ()
+    word = again if told == count else count
     # Scheduler and kubelet write this pod at the same time: with its version, many a patch is refused.
-    return (Patch(PODS, pod, {"metadata": {"annotations": {names.ANNOTATION_WORKERS_READY: count}}}, is_for_any_version=True),)
+    return (Patch(PODS, pod, {"metadata": {"annotations": {names.ANNOTATION_WORKERS_READY: word}}}, is_for_any_version=True),)
 
 
 def _workers(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOptions) -> Stage:

@@ -111,6 +111,15 @@ class Observed:
         is_leaving = any(is_terminating(obj) for obj in self.gang.values())
         return is_leaving and all(is_terminating(pod) or pods.is_finished(pod) for pod in (*self.workers.values(), *self.launcher_pods))
 
+    def is_late_at_gate(self, job: MPIJob) -> bool:
+        """Tell whether the launcher's pod was told once that its workers are Ready, and has not gone on yet."""
+        pod = self.launcher_pod
+        return (
+            pod is not None
+            and pods.phase(pod) == "Pending"
+            and annotations_of(pod).get(names.ANNOTATION_WORKERS_READY) == str(job.worker_replicas)
+        )
+
     @property
     def launcher_pod(self) -> Object | None:
         """Return the newest launcher pod that is not on its way out."""

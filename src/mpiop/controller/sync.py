@@ -22,10 +22,14 @@ from mpiop.controller.stalled import FailedWrite, ResourceExistsError, SecretLos
 from mpiop.controller.status import next_status, standing_problem
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, SECRETS
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS
 
 REFUSED_RETRY_SECONDS: Final = 15.0
 _HOSTS: Final = "hosts"
+_GATE: Final = "gate"
+_GATE_SECONDS: Final = 5.0
+"""When a launcher's pod is told once more: the kubelet may miss a change of an annotation that comes while it starts the pod's container,
+and shows it then only at its next look, 60 to 90 s later (seen, once in some thousand starts)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,9 @@ class Syncer:
         if time_left == 0 and annotations_of(job.raw).get(names.ANNOTATION_TTL_DELETES_JOB) == "true":
             await self.applier.perform(Owner(job.key, job.uid), Delete(MPIJOBS, job.raw))
             return None
-        failed, hosts_wait = await self._apply(job, observed, desired(job, observed, is_expired=time_left == 0), now)
+        gate_wait = self.reporter.pace.remaining_seconds(job.key, _GATE, _GATE_SECONDS) if observed.is_late_at_gate(job) else None
+        wanted = desired(job, observed, is_expired=time_left == 0, is_gate_overdue=gate_wait == 0)
+        failed, hosts_wait = await self._apply(job, observed, wanted, now)
         problem = find_problem(observed, failed) or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
         status = next_status(job, observed, problem, now)
         counts_wait = await self.reporter.report(job, status)
@@ -91,7 +97,7 @@ class Syncer:
         if passing := [write.error for write in failed if refusal(write) is None]:
             raise ExceptionGroup(f"sync of {job.key}", passing)
         doubt_wait = self.secrets.wait_seconds(job, observed, now)
-        waits = (hosts_wait, counts_wait, doubt_wait, time_left or None, REFUSED_RETRY_SECONDS if failed else None)
+        waits = (hosts_wait, counts_wait, doubt_wait, gate_wait or None, time_left or None, REFUSED_RETRY_SECONDS if failed else None)
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _apply(
@@ -119,6 +125,8 @@ class Syncer:
             failed += await self.applier.apply(owner, due)
             if any(action.resource is CONFIG_MAPS for action in due):
                 self.reporter.pace.wrote(job.key, _HOSTS)
+            if any(isinstance(action, Patch) and action.resource is PODS for action in due):
+                self.reporter.pace.wrote(job.key, _GATE)
         return failed, wait
 
     async def _live_launcher(self, job: MPIJob) -> Object | None:

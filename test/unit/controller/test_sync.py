@@ -107,18 +107,47 @@ async def test_E55_nothing_is_judged_before_the_caches_show_our_own_writes() -> 
     assert world.writes == done
 
 
-async def test_the_gate_opens_when_all_workers_are_ready() -> None:
+async def at_the_gate() -> World:
+    """Return a world where the launcher's pod waits and all workers are Ready, which the operator has not seen yet."""
     world = World()
     await world.submit()
     await world.settle()
     world.start_launcher("Pending")
     world.start_workers(ready=False)
     await world.settle()
-    assert world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_WORKERS_READY] == "0"
+    assert told(world) == "0"
     world.start_workers()
+    return world
+
+
+def told(world: World) -> str:
+    return str(world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_WORKERS_READY])
+
+
+async def test_the_gate_opens_when_all_workers_are_ready() -> None:
+    world = await at_the_gate()
+    await world.sync()
+    assert told(world) == "2"
+    world.pod_status("pi-launcher-x", "Running")
     await world.settle()
-    assert world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_WORKERS_READY] == "2"
+    assert told(world) == "2"
     assert world.writes.count("patch Pod default/pi-launcher-x") == 1
+
+
+async def test_a_launcher_that_does_not_go_on_is_told_once_more_and_no_oftener() -> None:
+    world = await at_the_gate()
+    await world.sync()
+    wait = await world.sync()
+    assert wait is not None
+    assert 0 < wait <= 5
+    await asyncio.sleep(4.9)
+    await world.sync()
+    assert told(world) == "2"
+    await world.settle()
+    assert told(world) == "2 again"
+    await asyncio.sleep(60)
+    await world.settle()
+    assert world.writes.count("patch Pod default/pi-launcher-x") == 2
 
 
 async def test_a_deleted_worker_comes_back_and_a_finished_one_does_not() -> None:
