@@ -67,7 +67,11 @@ class Plan(Protocol):
 
 @dataclass(slots=True)
 class Exchange:
-    """One request on its way, and what a fault may do with it."""
+    """One request on its way, and what a fault may do with it.
+
+    Attributes:
+        early: What came of the operator's next request while this one was still being done with.
+    """
 
     proxy: "Proxy"
     request: Message
@@ -75,6 +79,7 @@ class Exchange:
     entry: Entry
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    early: bytes = b""
 
     async def forward(self) -> Message:
         """Send the request to the server and return its whole answer."""
@@ -105,7 +110,7 @@ class Exchange:
     async def until_client_leaves(self) -> None:
         """Wait until the operator closes the connection, or it is cut: while the operator waits for an answer it sends nothing."""
         with contextlib.suppress(*_GONE):
-            await self.reader.read(1)
+            self.early = await self.reader.read(1)
 
     async def begin_stream(self, head: Message) -> None:
         """Send the head of a watch's answer."""
@@ -179,9 +184,10 @@ class Proxy:
         task = asyncio.current_task()
         assert task is not None
         self.tasks.add(task)
+        early = b""
         try:
             while True:
-                await self._serve_one(await read_message(reader), reader, writer)
+                early = await self._serve_one(await read_message(reader, early), reader, writer)
         except (*_GONE, CutError, asyncio.CancelledError):
             pass  # either side went, a fault cut it, or the run is over
         finally:
@@ -189,7 +195,8 @@ class Proxy:
             if not writer.is_closing():
                 writer.transport.abort()
 
-    async def _serve_one(self, request: Message, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_one(self, request: Message, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        """Answer `request` and return what came of the next one meanwhile."""
         target = self.numbering.next(meaning_of(request.first_line, request.body))
         entry = self.trace.begin(target, asked_of(request.first_line, request.body))
         exchange = Exchange(self, request, target, entry, reader, writer)
@@ -204,6 +211,7 @@ class Proxy:
                 await fault.act(exchange)
         finally:
             self.under_way -= counts
+        return exchange.early
 
     async def ask(self, request: Message, entry: Entry) -> Message:
         """Ask the server on a connection of its own, and note the answer in `entry`."""

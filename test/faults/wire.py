@@ -39,20 +39,20 @@ class Message:
         return self.head(f"content-length: {len(self.body)}") + self.body
 
 
-async def read_head(reader: asyncio.StreamReader) -> Message:
-    """Return the next message without its body.
+async def read_head(reader: asyncio.StreamReader, begun: bytes = b"") -> Message:
+    """Return the next message without its body; `begun` is what was read of it before.
 
     Raises:
         asyncio.IncompleteReadError: The connection ended before.
     """
-    first_line, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    first_line, *lines = (begun + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     fields = (line.partition(":") for line in lines)
     return Message(first_line, {name.strip().lower(): value.strip() for name, _, value in fields})
 
 
-async def read_message(reader: asyncio.StreamReader) -> Message:
-    """Return the next message with its body."""
-    head = await read_head(reader)
+async def read_message(reader: asyncio.StreamReader, begun: bytes = b"") -> Message:
+    """Return the next message with its body; `begun` is what was read of its head before."""
+    head = await read_head(reader, begun)
     return Message(head.first_line, head.fields, await read_body(reader, head))
 
 

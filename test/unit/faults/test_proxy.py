@@ -134,6 +134,15 @@ async def test_without_a_fault_all_passes_and_is_traced(setting: Setting) -> Non
     assert setting.proxy.trace.effects("create") == {"create pods/pi-worker-0": 1}
 
 
+async def test_a_request_that_comes_before_a_watch_is_done_with_arrives_whole() -> None:
+    asked = "GET /api/v1/pods{query} HTTP/1.1\r\nhost: x\r\n\r\n"
+    async with http_server(Server()) as real, fault_proxy(Upstream(real.url), Faults()) as proxy:
+        _, writer = await asyncio.open_connection(*proxy.url.removeprefix("http://").split(":"))
+        writer.write((asked.format(query="?watch=true") + asked.format(query="")).encode())
+        await seen(lambda: "list pods #1" in [str(entry.target) for entry in proxy.trace.entries])
+        writer.transport.abort()
+
+
 @pytest.mark.parametrize("code", [401, 403, 409, 410, 429, 500, 503])
 async def test_it_answers_in_the_servers_stead(setting: Setting, code: int) -> None:
     setting.inject(CREATE, Refuse(code))
