@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from fakes.api_server import FakeClient
@@ -13,6 +13,9 @@ from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, Resource, Selection
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 CONTAINER = {"name": "main", "image": "registry.example.com/none"}
 
 
@@ -48,6 +51,33 @@ class Subject:
         """Create a Pod that nothing will schedule."""
         spec = {"schedulerName": "nobody", "containers": [CONTAINER]}
         return await self.client.create(PODS, self.body(name, spec=spec))
+
+    async def service_account(self, name: str) -> tuple[str, str]:
+        """Create a ServiceAccount and return its user name and a token of it."""
+        user = f"system:serviceaccount:{self.namespace}:{name}"
+        if self.fake is not None:
+            groups = ["system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", "system:authenticated"]
+            extra = {"authentication.kubernetes.io/credential-id": ["JTI=1"]}
+            self.fake.server.reviews.users["a.service.account"] = {"username": user, "uid": "1", "groups": groups, "extra": extra}
+            return user, "a.service.account"
+        await self.client.create(SERVICE_ACCOUNTS, self.body(name))
+        token_of = replace(SERVICE_ACCOUNTS, plural=f"serviceaccounts/{name}/token")
+        return user, (await self.client.create(token_of, self.body("", spec={})))["status"]["token"]
+
+    async def let_get(self, path: str, group: str) -> None:
+        """Let the members of `group` get the nonResourceURL `path`."""
+        if self.fake is not None:
+            self.fake.server.reviews.allowed.add(("get", path, group))
+            return
+        namespace = await self.client.get(NAMESPACES, Key("", self.namespace))
+        owner = {"apiVersion": "v1", "kind": "Namespace", "name": self.namespace, "uid": namespace["metadata"]["uid"]}
+        name = self.namespace
+        metadata = {"name": name, "ownerReferences": [owner]}
+        role: Any = {"metadata": metadata, "rules": [{"nonResourceURLs": [path], "verbs": ["get"]}]}
+        await self.client.create(CLUSTER_ROLES, role)
+        reference = {"apiGroup": CLUSTER_ROLES.group, "kind": "ClusterRole", "name": name}
+        binding: Any = {"metadata": metadata, "roleRef": reference, "subjects": [{"kind": "Group", "name": group}]}
+        await self.client.create(CLUSTER_ROLE_BINDINGS, binding)
 
     async def is_gone(self, resource: Resource, name: str) -> bool:
         """Tell whether the object does not exist."""

@@ -6,6 +6,7 @@ the lease is released, then everything else; when any part dies, so does the pro
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 
 import structlog
@@ -39,7 +40,7 @@ from mpiop.kube.transport import TransportOptions, connect
 from mpiop.leaderelection import ElectionConfig, LeaderElector, unique_identity
 from mpiop.metrics import Metrics
 from mpiop.options import Options
-from mpiop.server import Handler, Server, health, scrape
+from mpiop.server import Access, Handler, Server, authorized, health, scrape, serving_context
 from mpiop.workqueue import WorkQueue, retry_limiter
 
 QUEUE_NAME = "MPIJob"
@@ -48,6 +49,9 @@ OURS = f"{c.LABEL_OPERATOR_NAME}={c.OPERATOR_NAME}"
 PACE_SECONDS = 1.0
 # Shorter is an API server that is restarted, which readiness is not to tell of.
 OUT_OF_REACH_SECONDS = 10.0
+METRICS_PATH = "/metrics"
+# Who may scrape takes two requests, which together are to be answered within Prometheus' 10 s.
+REVIEW_DEADLINE_SECONDS = 4.0
 _CHILDREN = (PODS, SERVICES, CONFIG_MAPS, JOBS)
 _TRIMS: dict[Resource, Callable[[Object], Object]] = {PODS: pods.trim}
 
@@ -115,13 +119,14 @@ class Operator:
         Raises:
             ValueError: The options contradict each other.
         """
-        host = socket.gethostname()
+        self._host = host = socket.gethostname()
+        self._client, self._clock = client, clock
         self._options = options
         self._metrics = metrics
         self._counters = InformerCounters(metrics)
         self._factory = InformerFactory(client, InformerSettings(metrics=self._counters))
         election = ElectionConfig.from_options(options)
-        leases = client.for_leases(election.request_deadline_seconds)
+        leases = client.separate(election.request_deadline_seconds)
         self._elector = elector = LeaderElector(election, leases, clock, unique_identity(host))
         metrics.is_leader.set_function(lambda: float(elector.is_leader))
         metrics.asyncio_tasks.set_function(lambda: float(len(asyncio.all_tasks())))
@@ -190,14 +195,24 @@ class Operator:
         return informer
 
     def _servers(self) -> list[Server]:
-        """Return one server a port; port 0 is off, and probes and metrics may share one."""
+        """Return one server a port; port 0 is off, and probes and metrics may share one unless metrics are secure.
+
+        Raises:
+            ServerError: The certificate of secure metrics cannot be used.
+        """
         probes = {
             "/healthz": health({"leader election": self._elector.check}),
             "/readyz": health({"informers": self._blind, "gang scheduling": self._discovery.problems}),
         }
         routes: dict[int, dict[str, Handler]] = {self._options.health_port: probes}
-        routes.setdefault(self._options.monitoring_port, {})["/metrics"] = scrape(self._metrics)
-        return [Server("", port, handlers) for port, handlers in routes.items() if port]
+        secure: dict[int, ssl.SSLContext] = {}
+        metrics, port = scrape(self._metrics), self._options.monitoring_port
+        if self._options.metrics_secure:
+            # Standing by, too, a replica is scraped: no guard of the leader.
+            metrics = authorized(Access(self._client.separate(REVIEW_DEADLINE_SECONDS), METRICS_PATH), metrics)
+            secure[port] = serving_context(self._options.metrics_cert_dir, self._host, self._clock)
+        routes.setdefault(port, {})[METRICS_PATH] = metrics
+        return [Server("", port, handlers, secure.get(port)) for port, handlers in routes.items() if port]
 
     def _blind(self) -> Sequence[str]:
         return [*(f"{selection} not synced" for selection in self._factory.unsynced()), *self._counters.out_of_reach()]

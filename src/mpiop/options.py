@@ -5,13 +5,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings of one operator process; durations in seconds."""
+    """Settings of one operator process; durations in seconds.
+
+    Raises:
+        ValueError: They contradict each other; the message is one sentence for whoever typed them.
+    """
 
     master: str = ""
     kubeconfig: str = ""
     namespace: str = ""
     threadiness: int = 16
     monitoring_port: int = 0
+    metrics_secure: bool = False
+    metrics_cert_dir: str = ""
     health_port: int = 8080
     gang_scheduling: str = ""
     lock_namespace: str = "mpi-operator"
@@ -27,3 +33,15 @@ class Options:
     ssh_key_type: str = "ed25519"
     log_format: str = "auto"
     log_level: str = "info"
+
+    def __post_init__(self) -> None:
+        """Refuse what would leave metrics in the open, or unserved, against the wish."""
+        if self.metrics_cert_dir and not self.metrics_secure:
+            raise ValueError("--metrics-cert-dir is for HTTPS: add --metrics-secure, or leave it out")
+        if self.metrics_secure and not self.monitoring_port:
+            raise ValueError("--metrics-secure needs a port to serve metrics on: add --monitoring-port")
+        if self.metrics_secure and self.monitoring_port == self.health_port:
+            raise ValueError(
+                f"--metrics-secure and the probes, which stay plain HTTP, cannot share port {self.health_port}: "
+                "give --monitoring-port or --health-port another"
+            )

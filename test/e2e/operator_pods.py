@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -75,6 +76,19 @@ class Operator:
             assert process.stdout is not None
             try:
                 yield iter(process.stdout)
+            finally:
+                process.terminate()
+
+    @contextlib.contextmanager
+    def forwarding(self, pod: str) -> Iterator[int]:
+        """Yield a port of this machine that leads to the metrics of `pod`."""
+        command = self.kubectl.command("port-forward", f"pod/{pod}", f":{self.metrics_port(pod)}")
+        with subprocess.Popen(command, env=self.kubectl.environment, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                found = re.search(r"127\.0\.0\.1:(\d+) ->", process.stdout.readline())
+                assert found is not None
+                yield int(found[1])
             finally:
                 process.terminate()
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from e2e.clusters import ROOT
 from e2e.kubectl import CommandError, Kubectl
 
-_FENCE = re.compile(r"^```shell\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = r"^```{language}\n(.*?)^```$"
+_ANY_FENCE = re.compile(_FENCE.format(language=r"[^\n]*"), re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
@@ -57,11 +58,17 @@ class Shell:
 
 def commands_below(document: str) -> dict[str, str]:
     """Return, by heading, the text of the `shell` blocks of a Markdown file that stand directly below it."""
+    return blocks_below(document, "shell")
+
+
+def blocks_below(document: str, language: str) -> dict[str, str]:
+    """Return, by heading, the text of the blocks of a Markdown file in `language` that stand directly below it."""
     text = (ROOT / document).read_text(encoding="utf-8")
-    headings = [*_HEADING.finditer(_FENCE.sub(lambda block: " " * len(block[0]), text))]
+    headings = [*_HEADING.finditer(_ANY_FENCE.sub(lambda block: " " * len(block[0]), text))]
+    fence = re.compile(_FENCE.format(language=language), re.MULTILINE | re.DOTALL)
     ends = [*(heading.start() for heading in headings[1:]), len(text)]
     sections = {heading[1]: text[heading.end() : end] for heading, end in zip(headings, ends, strict=True)}
-    return {heading: "".join(_FENCE.findall(section)) for heading, section in sections.items() if _FENCE.search(section)}
+    return {heading: "".join(fence.findall(section)) for heading, section in sections.items() if fence.search(section)}
 
 
 def open_shell(here: Kubectl, folder: Path, kubeconfig: Path) -> Shell:

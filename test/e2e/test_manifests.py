@@ -28,7 +28,7 @@ def empty(is_current_cluster: bool) -> Iterator[Kubectl]:  # noqa: FBT001 - a fi
 
 
 def test_there_is_something_to_check() -> None:
-    assert {path.name for path in OVERLAYS} >= {"standalone", "kubeflow", "dev"}
+    assert {path.name for path in OVERLAYS} >= {"standalone", "kubeflow", "dev", "secure-metrics"}
     assert EXAMPLES
 
 
@@ -91,6 +91,20 @@ def test_the_api_server_accepts_every_overlay(overlay: Path, empty: Kubectl) -> 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_the_api_server_accepts_every_example(example: Path, empty: Kubectl) -> None:
     empty.within("default").run("create", "--dry-run=server", "--validate=strict", "-f", str(example))
+
+
+def test_secure_metrics_go_where_the_overlay_puts_the_operator(empty: Kubectl, tmp_path: Path) -> None:
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    own = tmp_path / "manifests" / "overlays" / "own"
+    own.mkdir()
+    text = "namespace: own\nresources: [../kubeflow]\ncomponents: [../../components/secure-metrics]\n"
+    (own / "kustomization.yaml").write_text(text, encoding="utf-8")
+    rendered = {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(empty.run("kustomize", str(own)))}
+    subject = {"kind": "ServiceAccount", "name": "mpi-operator", "namespace": "own"}
+    assert rendered["ClusterRoleBinding", "mpi-operator-metrics-auth"]["subjects"] == [subject]
+    [container] = rendered["Deployment", "mpi-operator"]["spec"]["template"]["spec"]["containers"]
+    assert "--metrics-secure" in container["args"]
+    assert rendered["Service", "mpi-operator"]["metadata"]["annotations"]["prometheus.io/scheme"] == "https"
 
 
 def test_deploy_is_what_the_standalone_overlay_makes(empty: Kubectl) -> None:

@@ -1,7 +1,11 @@
 """The joins of the documents, by the real Prometheus and kube-state-metrics, with the configuration that docs/monitoring.md shows."""
 
+import contextlib
+import http.client
 import json
 import re
+import shutil
+import ssl
 import time
 import urllib.parse
 from collections.abc import Iterator
@@ -12,13 +16,16 @@ from typing import Any
 import pytest
 import yaml
 
+from demonstration.cluster import Cluster
+from demonstration.operator_images import apply_operator
 from e2e.clusters import ROOT
 from e2e.conftest import NAME
 from e2e.jobs import gated, launcher_pod, open_gate, pi_job, until_true
 from e2e.kubectl import Kubectl, NotSeenError
 from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
-from e2e.shell import open_shell
+from e2e.shell import blocks_below, open_shell
+from fakes.certificates import Authority
 
 GUIDE = "docs/monitoring.md"
 MODULE = "k8s.io/kube-state-metrics/v2"
@@ -27,18 +34,17 @@ JOIN = """ * on(pod,namespace) group_left label_replace(mpi_operator_job_infos, 
 OF_THE_SEEDS = f"kube_pod_info{JOIN}"
 
 
-def blocks(language: str) -> list[str]:
-    """Return the blocks of that language in the guide."""
-    text = (ROOT / GUIDE).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+SHOWN = blocks_below(GUIDE, "yaml")
+MONITORING = "monitoring"
 
 
-def prometheus(image: str) -> list[dict[str, Any]]:
-    """Return Prometheus with the configuration and the alerts of the guide, scraping every second."""
-    scraping, alerts = blocks("yaml")
-    configuration = yaml.safe_load(scraping)
-    configuration["global"] = {"scrape_interval": "1s"}
-    files = {"prometheus.yml": yaml.safe_dump(configuration), "rules.yml": alerts}
+def prometheus(image: str, *, is_secure: bool = False) -> list[dict[str, Any]]:
+    """Return Prometheus with the configuration and the alerts of the guide, at work every second; of secure metrics nothing else."""
+    configuration = yaml.safe_load(SHOWN["Scraping"])
+    configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    if is_secure:
+        configuration["scrape_configs"] = [configuration["scrape_configs"][0] | yaml.safe_load(SHOWN["Authenticated"])]
+    files = {"prometheus.yml": yaml.safe_dump(configuration), "rules.yml": SHOWN["Alerts"]}
     arguments = ["--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/data"]
     container = {
         "name": "prometheus",
@@ -65,7 +71,7 @@ def right_to_see_pods(namespace: str) -> dict[str, Any]:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": "e2e-prometheus"},
+        "metadata": {"name": f"e2e-prometheus-of-{namespace}"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": namespace}],
     }
@@ -126,7 +132,7 @@ def monitored(
     here.run("wait", "--for=condition=Ready", "pod/prometheus", "--timeout=60s")
     yield Prometheus(here)
     system.run("delete", "-f", "-", "--wait=false", stdin=manifest)
-    here.within("mpi-operator").run("delete", "rolebinding", "e2e-prometheus")
+    here.within("mpi-operator").run("delete", "rolebinding", f"e2e-prometheus-of-{here.namespace}")
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +180,7 @@ def test_both_replicas_are_scraped_and_one_of_them_leads(monitored: Prometheus) 
 
 def test_prometheus_takes_the_alerts_and_none_of_them_fires(monitored: Prometheus) -> None:
     [group] = monitored.answer("rules")["groups"]
-    assert [rule["name"] for rule in group["rules"]] == [rule["alert"] for rule in yaml.safe_load(blocks("yaml")[1])["groups"][0]["rules"]]
+    assert [rule["name"] for rule in group["rules"]] == [rule["alert"] for rule in yaml.safe_load(SHOWN["Alerts"])["groups"][0]["rules"]]
     assert {rule["state"] for rule in group["rules"]} == {"inactive"}
 
 
@@ -185,7 +191,99 @@ def test_the_metrics_can_be_looked_at_by_hand(monitored: Prometheus, operator: O
 
 
 def test_a_job_that_is_deleted_leaves_the_join(monitored: Prometheus, launchers: dict[str, str]) -> None:
-    """Comes last: the tests above look at what it deletes."""
+    """Comes after the tests that look at what it deletes, and before the operator is another."""
     assert launchers
     monitored.here.run("delete", "mpijob", "finished", "running")
     monitored.until_rows(f'mpi_operator_job_infos{{namespace="{monitored.here.namespace}"}}', 0)
+
+
+# Secure metrics: they need an operator with another flag.
+
+
+def forget_secure_metrics(cluster: Kubectl) -> None:
+    """Remove what the guide's commands and these tests made, were they ended in between or not."""
+    names = "mpi-operator-metrics-auth", "mpi-operator-metrics-reader", "prometheus-reads-mpi-operator"
+    cluster.run("delete", "clusterrole,clusterrolebinding", *names, "--ignore-not-found")
+    here = cluster.within("mpi-operator")
+    here.run("delete", "rolebinding/e2e-prometheus-of-monitoring", "secret/mpi-operator-metrics", "--ignore-not-found")
+    cluster.run("delete", "namespace", MONITORING, "--ignore-not-found")
+
+
+@pytest.fixture(scope="module")
+def secured(monitored: Prometheus, operator: Operator, cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """The operator as the guide secures its metrics, and a Prometheus as the guide has it for that."""
+    assert monitored
+    forget_secure_metrics(cluster)
+    here = cluster.within(MONITORING)
+    cluster.run("create", "namespace", MONITORING)
+    here.apply(*prometheus(PROMETHEUS_IMAGE, is_secure=True))
+    operator.kubectl.apply(right_to_see_pods(MONITORING))
+    shell = open_shell(here, ROOT, tmp_path_factory.mktemp("secured") / "kubeconfig")
+    assert shell.follow("docs/monitoring.md", "Authenticated", timeout_seconds=200).endswith("yes\n")
+    operator.until_led()
+    here.run("wait", "--for=condition=Ready", "pod/prometheus", "--timeout=60s")
+    yield Prometheus(here)
+    forget_secure_metrics(cluster)
+    apply_operator(Cluster(is_current=False, environment=cluster.environment))
+    operator.wait_until_ready()
+
+
+def asked_by(token: str, port: int, authority: str = "") -> tuple[int, str, str]:
+    """Return status, challenge and text of the metrics for the bearer of `token` ("" is nobody); TLS trusts `authority`, or all."""
+    context = ssl.create_default_context(cadata=authority) if authority else ssl._create_unverified_context()  # noqa: S323 - self-signed
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30)
+    with contextlib.closing(connection):
+        connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}"} if token else {})
+        answer = connection.getresponse()
+        return answer.status, answer.headers.get("WWW-Authenticate", ""), answer.read().decode()
+
+
+def test_secure_metrics_are_scraped_by_prometheus_with_its_own_token(secured: Prometheus) -> None:
+    assert len(secured.until_rows("up == 1", 2, timeout_seconds=60)) == 2
+    assert len(secured.until_rows("mpi_operator_is_leader", 2)) == 2
+    secured.until_rows("mpi_operator_is_leader == 1", 1)
+
+
+def test_secure_metrics_are_refused_to_whom_the_api_server_does_not_know_or_does_not_let(secured: Prometheus, operator: Operator) -> None:
+    allowed, other = (secured.here.run("create", "token", name).strip() for name in ("prometheus", "default"))
+    pods = operator.pods()
+    assert len(pods) == operator.replicas_wanted() == 2
+    for pod in pods:
+        with operator.forwarding(pod["metadata"]["name"]) as port:
+            assert asked_by("", port)[:2] == (401, "Bearer")
+            assert asked_by("nobody.issued.this", port)[:2] == (401, "Bearer")
+            status, _, text = asked_by(other, port)
+            assert (status, f"system:serviceaccount:{MONITORING}:default may not get /metrics" in text) == (403, True)
+            status, _, text = asked_by(allowed, port)
+            assert (status, "mpi_operator_is_leader" in text) == (200, True)
+        log = operator.kubectl.run("logs", pod["metadata"]["name"])
+        assert "scrape refused" in log
+        assert not [token for token in (allowed, other, "nobody.issued.this") if token in log]
+
+
+def test_a_review_a_minute_is_all_that_scrapes_cost_the_api_server(secured: Prometheus) -> None:
+    secured.until_rows("count_over_time(up[5m]) >= 20", 2, timeout_seconds=60)
+    reviews = secured.answer("query?query=" + urllib.parse.quote('mpiop_api_requests_total{resource="tokenreviews",code="201"}'))["result"]
+    assert len(reviews) == 2
+    # Of Prometheus' own token one or two, of the tests before three or four.
+    assert all(1 <= float(row["value"][1]) <= 8 for row in reviews), reviews
+
+
+def test_secure_metrics_have_the_certificate_of_a_secret(secured: Prometheus, operator: Operator, cluster: Kubectl, tmp_path: Path) -> None:
+    authority = Authority()
+    authority.issue("mpi-operator").write(tmp_path / "tls.crt", tmp_path / "tls.key")
+    files = f"--cert={tmp_path / 'tls.crt'}", f"--key={tmp_path / 'tls.key'}"
+    operator.kubectl.run("create", "secret", "tls", "mpi-operator-metrics", *files)
+    shutil.copytree(ROOT / "manifests", tmp_path / "manifests")
+    overlay = tmp_path / "manifests" / "overlays" / "own"
+    overlay.mkdir()
+    text = f"resources: [../secure-metrics]\n{SHOWN['A certificate of your own']}"
+    (overlay / "kustomization.yaml").write_text(text, encoding="utf-8")
+    cluster.run("apply", "-k", str(overlay))
+    operator.wait_until_ready()
+    token = secured.here.run("create", "token", "prometheus").strip()
+    with operator.forwarding(operator.pods()[0]["metadata"]["name"]) as port:
+        assert asked_by(token, port, authority.certificate)[0] == 200
+        with pytest.raises(ssl.SSLCertVerificationError):
+            asked_by(token, port, Authority("another").certificate)

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from fakes.collection import Pages
 from fakes.refusals import Action, Refusal, status_error
+from fakes.reviews import REVIEWS, Reviews
 from fakes.semantics import Json, copied, merged
 from fakes.storage import Storage
 from fakes.stream import open_stream
@@ -21,7 +22,7 @@ from mpiop.kube.objects import Key, Object, WatchEvent
 from mpiop.kube.request import Request
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, LEASES, MPIJOBS, PODS, SECRETS, SERVICES, Resource
 
-BUILT_IN = (MPIJOBS, PODS, SERVICES, CONFIG_MAPS, SECRETS, EVENTS, JOBS, LEASES)
+BUILT_IN = (MPIJOBS, PODS, SERVICES, CONFIG_MAPS, SECRETS, EVENTS, JOBS, LEASES, *REVIEWS)
 WRITES = {"create", "patch", "update", "delete"}
 
 
@@ -31,6 +32,7 @@ class FakeApiServer:
     Attributes:
         requests: Every request, in order.
         actions: Every write that was tried, in order.
+        reviews: Which tokens it knows, and whom it allows what.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -39,13 +41,14 @@ class FakeApiServer:
         self.actions: list[Action] = []
         self.served: set[Resource] = set(BUILT_IN)
         self.writes = Writes(self.storage, clock)
+        self.reviews = Reviews()
         self._pages = Pages(self.storage)
         self._refusals: list[Refusal] = []
         self._verbs: dict[str, Callable[[Request], Json]] = {
             "get": self.writes.existing,
             "list": self._pages.page,
             "discover": self._discover,
-            "create": self.writes.create,
+            "create": self._create,
             "patch": self.writes.patch,
             "update": self.writes.update,
             "delete": self.writes.delete,
@@ -157,6 +160,9 @@ class FakeApiServer:
         if request.resource not in self.served and request.verb != "discover":
             raise status_error(request, 404, "NotFound", "the server could not find the requested resource")
         return refusal.error if refusal is not None else None
+
+    def _create(self, request: Request) -> Json:
+        return self.reviews.create(request) if request.resource in REVIEWS else self.writes.create(request)
 
     def _discover(self, request: Request) -> Json:
         group, version = request.resource.group, request.resource.version

@@ -174,4 +174,4 @@ def server_context(pair: Pair, client_authority: str = "") -> ssl.SSLContext:
 
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
     """Use `pair` for new connections."""
-    load_certificate(context, ClientCertificate(pair.certificate, pair.key), "the test")
+    load_certificate(context, ClientCertificate(pair.certificate, pair.key), "the certificate of the test")

@@ -200,6 +200,30 @@ def test_the_operator_has_only_the_rights_that_it_needs() -> None:
             assert OBJECTS[kind, binding]["subjects"] == [subject]
 
 
+COMPONENT = ROOT / "manifests/components/secure-metrics"
+
+
+def test_secure_metrics_are_a_component_whose_rights_the_operator_has_not_got_without_it() -> None:
+    roles = {item["metadata"]["name"]: item for item in read_yaml(COMPONENT / "cluster-roles.yaml") if item["kind"] == "ClusterRole"}
+    asking, reading = roles["mpi-operator-metrics-auth"]["rules"], roles["mpi-operator-metrics-reader"]["rules"]
+    assert [(rule["resources"], rule["verbs"]) for rule in asking] == [
+        (["tokenreviews"], ["create"]),
+        (["subjectaccessreviews"], ["create"]),
+    ]
+    assert reading == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    assert not [name for kind, name in OBJECTS if "metrics" in name]
+    assert "reviews" not in DEPLOY.read_text(encoding="utf-8").partition("kind: ClusterRole\n")[2]
+
+
+def test_the_component_adds_a_flag_that_the_operator_knows() -> None:
+    [kustomization] = read_yaml(COMPONENT / "kustomization.yaml")
+    [[added], service] = [next(yaml.safe_load_all(patch["patch"])) for patch in kustomization["patches"]]
+    assert (added["op"], added["path"]) == ("add", "/spec/template/spec/containers/0/args/-")
+    [container] = DEPLOYMENT["spec"]["template"]["spec"]["containers"]
+    assert parse_command([*container["args"], added["value"]], {}).options.metrics_secure
+    assert service["metadata"] == {"name": "mpi-operator", "annotations": {"prometheus.io/scheme": "https"}}
+
+
 def test_users_may_not_write_the_status() -> None:
     for role in ("admin", "edit", "view"):
         rules = OBJECTS["ClusterRole", f"kubeflow-mpijobs-{role}"]["rules"]

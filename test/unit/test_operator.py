@@ -19,6 +19,7 @@ from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
 from mpiop.operator import Operator
 from mpiop.options import Options
+from mpiop.server import ServerError
 from virtual_time import VirtualClock
 
 OPTIONS = Options(health_port=0)
@@ -228,3 +229,36 @@ async def answering(session: aiohttp.ClientSession, port: int, task: asyncio.Tas
         except aiohttp.ClientConnectionError:
             await asyncio.sleep(0.01)
     task.result()
+
+
+@pytest.mark.real_time
+async def test_secure_metrics_are_shown_by_leader_and_standby_to_whom_the_api_server_lets_and_probes_to_everybody() -> None:
+    client = FakeClient()
+    client.server.reviews.users["of-prometheus"] = {"username": "prometheus"}
+    client.server.reviews.allowed.add(("get", "/metrics", "prometheus"))
+    token = {"Authorization": "Bearer of-prometheus"}
+    replicas = [Options(health_port=free_port(), monitoring_port=free_port(), metrics_secure=True) for _ in range(2)]
+    async with (
+        running(client, replicas[0]) as (_, _, one),
+        running(client, replicas[1]) as (_, _, other),
+        aiohttp.ClientSession() as session,
+    ):
+        for options, task in zip(replicas, (one, other), strict=True):
+            await answering(session, options.health_port, task)
+            url = f"https://127.0.0.1:{options.monitoring_port}/metrics"
+            async with session.get(url, ssl=False) as response:
+                assert response.status == 401
+            async with session.get(url, ssl=False, headers=token) as response:
+                assert "mpi_operator_is_leader" in await response.text()
+            async with session.get(f"http://127.0.0.1:{options.health_port}/healthz") as response:
+                assert response.status == 200
+
+
+@pytest.mark.real_time
+async def test_a_certificate_that_cannot_be_used_ends_the_start(tmp_path: Path) -> None:
+    options = Options(health_port=0, monitoring_port=free_port(), metrics_secure=True, metrics_cert_dir=str(tmp_path))
+    async with running(FakeClient(), options) as (_, _, task):
+        await asyncio.wait({task}, timeout=30)
+        error = task.exception()
+    assert isinstance(error, ExceptionGroup)
+    assert error.subgroup(ServerError) is not None

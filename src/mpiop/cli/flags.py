@@ -86,6 +86,17 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
     ),
     "Observation": (
         _setting("monitoring-port", port(), "Serve Prometheus metrics at /metrics on this port; 0 is off"),
+        _setting(
+            "metrics-secure",
+            BOOLEAN,
+            "Serve /metrics over HTTPS, and only to whom the API server lets get it (TokenReview, SubjectAccessReview)",
+        ),
+        _setting(
+            "metrics-cert-dir",
+            text_kind("DIR"),
+            "Folder with the tls.crt and tls.key of that HTTPS, read again when they change",
+            shown_default="a self-signed certificate",
+        ),
         _setting("health-port", port(), "Serve /healthz and /readyz on this port; 0 is off"),
         _setting("log-format", one_of("auto", "json", "text"), "How logs look; auto is text on a terminal, else json"),
         _setting("log-level", one_of("debug", "info", "warning", "error"), "What is logged: this and what is more important"),

@@ -130,7 +130,7 @@ class Client:
             raise
         return frozenset(str(row["name"]) for row in answer.get("resources") or () if "/" not in row["name"])
 
-    def for_leases(self, deadline_seconds: float = 2.5) -> "Client":
+    def separate(self, deadline_seconds: float) -> "Client":
         """Return a client with connections of its own and a short deadline, which no other traffic can starve.
 
         It is closed with this one.

@@ -75,7 +75,7 @@ class TLSContexts:
         self._now = now
         self._log = structlog.get_logger(__name__)
         self._checked = now()
-        self._signature = _signature(config.files)
+        self._signature = signature_of(config.files)
         self._certificate: ClientCertificate | None = None
         self._context = build_context(config, None)
 
@@ -103,7 +103,7 @@ class TLSContexts:
         if not self._config.files or self._now() - self._checked < CHECK_SECONDS:
             return
         self._checked = self._now()
-        signature = _signature(self._config.files)
+        signature = signature_of(self._config.files)
         if signature == self._signature:
             return
         try:
@@ -137,7 +137,7 @@ def build_context(config: TLSConfig, certificate: ClientCertificate | None) -> s
             config.certificate_data or _read(config.certificate_file), config.key_data or _read(config.key_file)
         )
     if certificate is not None:
-        load_certificate(context, certificate, config.certificate_file or "the configuration")
+        load_certificate(context, certificate, f"the client certificate of {config.certificate_file or 'the configuration'}")
     return context
 
 
@@ -151,7 +151,7 @@ def _load_ca(context: ssl.SSLContext, config: TLSConfig) -> None:
 
 
 def load_certificate(context: ssl.SSLContext, certificate: ClientCertificate, origin: str) -> None:
-    """Let `context` present `certificate`, which is from `origin`.
+    """Let `context` present `certificate`, which messages call `origin`.
 
     Raises:
         ConfigError: It cannot be used.
@@ -160,7 +160,7 @@ def load_certificate(context: ssl.SSLContext, certificate: ClientCertificate, or
         with _memory_file(certificate.certificate) as certificate_path, _memory_file(certificate.key) as key_path:
             context.load_cert_chain(certificate_path, key_path)
     except (ssl.SSLError, ValueError) as error:
-        raise ConfigError(f"the client certificate of {origin} and its key cannot be used (PEM, one pair?): {error}") from error
+        raise ConfigError(f"{origin} and its key cannot be used (PEM, one pair?): {error}") from error
 
 
 @contextmanager
@@ -182,7 +182,8 @@ def _read(path: str) -> str:
         raise ConfigError(f"{path or 'the key of the client certificate'} cannot be read: {error}") from error
 
 
-def _signature(files: tuple[str, ...]) -> tuple[tuple[int, int, int, int] | None, ...]:
+def signature_of(files: tuple[str, ...]) -> tuple[tuple[int, int, int, int] | None, ...]:
+    """Return what changes whenever one of `files` does: identity, time of change and size, None for one that is missing."""
     return tuple(_identity(file) for file in files)
 
 

@@ -1,11 +1,13 @@
 """The operator's flags: those of the reference, with the defaults that the contract names."""
 
+import re
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
 from mpiop import __version__
-from mpiop.cli.flags import GROUPS, SSH_KEY_TYPES, Command, help_text, parse_command
+from mpiop.cli.flags import GROUPS, SSH_KEY_TYPES, Command, help_text, parse_command, spelling_of
 from mpiop.cli.goflags import FlagError
 from mpiop.controller.ssh_keys import KEY_TYPES
 from mpiop.options import Options
@@ -56,6 +58,42 @@ def test_a_flag_sets_its_option_and_no_other(argument: str, option: str, value: 
     options = parsed(*arguments).options
     changed = {field.name: getattr(options, field.name) for field in fields(Options) if getattr(options, field.name) != field.default}
     assert changed == {option: value}
+
+
+SECURE = ["--monitoring-port=9090", "--metrics-secure"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changed"),
+    [
+        pytest.param(SECURE, {"metrics_secure": True}, id="on"),
+        pytest.param([*SECURE, "--metrics-secure=false"], {}, id="off again"),
+        pytest.param([*SECURE, "--metrics-cert-dir=/tls"], {"metrics_secure": True, "metrics_cert_dir": "/tls"}, id="with a certificate"),
+        pytest.param([*SECURE, "--health-port=0"], {"metrics_secure": True, "health_port": 0}, id="without probes"),
+    ],
+)
+def test_secure_metrics_are_off_until_a_flag_says_so(arguments: list[str], changed: dict[str, Any]) -> None:
+    assert parsed(*arguments).options == Options(**({"monitoring_port": 9090} | changed))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--metrics-secure"], "--metrics-secure needs a port to serve metrics on: add --monitoring-port"),
+        (["--metrics-secure", "--health-port=0"], "--metrics-secure needs a port to serve metrics on: add --monitoring-port"),
+        (["--monitoring-port=9090", "--metrics-cert-dir=/tls"], "--metrics-cert-dir is for HTTPS: add --metrics-secure, or leave it out"),
+        (
+            ["--monitoring-port=8080", "--metrics-secure"],
+            (
+                "--metrics-secure and the probes, which stay plain HTTP, cannot share port 8080: "
+                "give --monitoring-port or --health-port another"
+            ),
+        ),
+    ],
+)
+def test_flags_that_would_leave_metrics_in_the_open_or_unserved_are_refused(arguments: list[str], complaint: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(complaint)}$"):
+        parsed(*arguments)
 
 
 def test_every_option_has_a_flag() -> None:
@@ -129,7 +167,7 @@ def test_help_names_every_flag_with_its_default(argument: str) -> None:
     for group, settings in GROUPS.items():
         assert f"\n{group}:\n" in text
         for setting in settings:
-            assert f"  --{setting.flag.names[0]}=" in text
+            assert f"  {spelling_of(setting.flag)}\n" in text
     assert (
         "--lease-duration=DURATION\n        How long the other replicas wait for a leader that went silent; whole seconds (default: 15s)"
         in text

@@ -49,6 +49,11 @@ def test_answers_go_to_standard_output(argument: str, beginning: str, capsys: py
             "else a second leader may start before the first has stopped\n",
             id="L60: lease times that do not fit together",
         ),
+        pytest.param(
+            ["--monitoring-port=9090", "--metrics-cert-dir=/tls"],
+            "mpiop: --metrics-cert-dir is for HTTPS: add --metrics-secure, or leave it out\n",
+            id="a certificate without HTTPS",
+        ),
         pytest.param(["--lock-namespace="], "mpiop: leader election needs a Lease: set --lock-namespace and --lease-name\n", id="no lease"),
     ],
 )

@@ -45,9 +45,9 @@ async def test_discovery_passes_other_errors_on() -> None:
     assert caught.value.code == 403
 
 
-async def test_leases_share_the_server() -> None:
+async def test_separate_connections_lead_to_the_same_server() -> None:
     client = FakeClient()
-    await client.for_leases().create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "n"}})
+    await client.separate(2.5).create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "n"}})
     assert (await client.get(CONFIG_MAPS, Key("n", "a")))["metadata"]["name"] == "a"
     await client.close()
 

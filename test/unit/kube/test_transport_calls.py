@@ -337,7 +337,7 @@ async def test_F9_F18_leases_do_not_wait_for_other_calls(bench: Any) -> None:
 
     server = await bench.serve(slow_but_for_leases)
     client = await bench.client(server, most_in_flight=2, qps=1.0, burst=1)
-    leases = client.for_leases(deadline_seconds=0.4)
+    leases = client.separate(deadline_seconds=0.4)
     calls = [asyncio.create_task(client.get(PODS, POD)) for _ in range(3)]
     await asyncio.sleep(0.1)
     async with asyncio.timeout(1):  # the rate limit of one a second is for the others

@@ -1,10 +1,11 @@
-"""HTTP for probes and scrapes: /healthz, /readyz and /metrics.
+"""What answers probes and scrapes: /healthz, /readyz and /metrics.
 
 `aiohttp.web` serves them: it is loaded for the client already, and a server of our own would be one more parser of hostile input.
 """
 
 import asyncio
 import errno
+import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
@@ -60,11 +61,19 @@ def scrape(metrics: Metrics) -> Handler:
 class Server:
     """Serves some GET routes on one port."""
 
-    def __init__(self, host: str, port: int, routes: Mapping[str, Handler]) -> None:
-        """Prepare to serve `routes` (path to handler) on `host` ("" is every address, IPv4 and IPv6) and `port` (0 is a free one)."""
+    def __init__(self, host: str, port: int, routes: Mapping[str, Handler], tls: ssl.SSLContext | None = None) -> None:
+        """Prepare to serve.
+
+        Args:
+            host: Address; "" is every one, IPv4 and IPv6.
+            port: 0 is a free one.
+            routes: Path to handler.
+            tls: With the certificate for HTTPS; None is plain HTTP.
+        """
         self._host = host
         self._port = port
         self._routes = routes
+        self._tls = tls
         self._runner: web.AppRunner | None = None
 
     async def run(self) -> None:
@@ -90,14 +99,14 @@ class Server:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, self._host or None, self._port).start()
+            await web.TCPSite(self._runner, self._host or None, self._port, ssl_context=self._tls).start()
         except OSError as error:
             await self.close()
             paths = ", ".join(sorted(self._routes))
             why = "another process listens there" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
             raise ServerError(f"cannot serve {paths} on port {self._port}: {why}; choose another port by its flag") from error
         port: int = self._runner.addresses[0][1]
-        _log.info("listening", port=port, paths=sorted(self._routes))
+        _log.info("listening", port=port, paths=sorted(self._routes), scheme="https" if self._tls else "http")
         return port
 
     async def close(self) -> None:
