@@ -14,9 +14,10 @@ RELEASE_VERSION ?=
 PLATFORMS ?=
 
 # e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but those of APART, which take long or need programs that are
-# built first), RUNS how often the π job runs in a row, KEEP=1 leaves the cluster up.
+# built first; `all` is all), RUNS how often the π job runs in a row, KEEP=1 leaves the cluster up.
 APART := leadership gang coscheduling kubeflow kueue volcano monitoring dra shards
 SUITE ?=
+SUITES = $(if $(filter all,$(SUITE)),test/e2e,$(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e $(APART:%=--ignore=test/e2e/test_%.py)))
 RUNS ?= 1
 KEEP ?=
 
@@ -87,7 +88,7 @@ unit: $(STAMP) ## Unit tests with branch coverage
 
 .PHONY: e2e
 e2e: $(STAMP) ## Tests against real clusters; SUITE=pi RUNS=10 KEEP=1 narrow, repeat, keep
-	@MPIOP_E2E_RUNS=$(RUNS) MPIOP_E2E_KEEP=$(KEEP) $(BIN)/pytest $(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e $(APART:%=--ignore=test/e2e/test_%.py)) --durations=10
+	@MPIOP_E2E_RUNS=$(RUNS) MPIOP_E2E_KEEP=$(KEEP) $(BIN)/pytest $(SUITES) --durations=10
 
 .PHONY: invariants
 invariants: $(STAMP) ## List each invariant with its tests and their result; NUMBERS="R4 L64"
