@@ -77,12 +77,17 @@ def new_namespace(cluster: Kubectl, name: str, session: pytest.Session) -> Itera
     cluster.run("delete", "namespace", here.namespace, "--wait=false")
 
 
+def namespace_of_test(cluster: Kubectl, request: pytest.FixtureRequest) -> contextlib.AbstractContextManager[Kubectl]:
+    """Return a fresh namespace that is called as the test is."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))[:50].strip("-")
+    return new_namespace(cluster, name, request.session)
+
+
 @pytest.fixture
 def namespace(cluster: Kubectl, operator: Operator, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A kubectl in a namespace of the test's own, on a cluster where the operator runs."""
     assert operator.pods()
-    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))[:50].strip("-")
-    with new_namespace(cluster, name, request.session) as here:
+    with namespace_of_test(cluster, request) as here:
         yield here
 
 

@@ -1,11 +1,16 @@
 """What the tests of gang scheduling share: a cluster whose node has as many seats as a test says, and jobs whose Pods take one each."""
 
+import contextlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from e2e.jobs import LAUNCHER, condition, gated, launcher_pod, open_gate, pi_job, until_true
+import pytest
+
+from e2e.conftest import namespace_of_test
+from e2e.jobs import LAUNCHER, condition, edit, gated, launcher_container, launcher_pod, open_gate, pi_job, until_true
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.operator_pods import Operator
 from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS, WORKLOADS_1_36
@@ -55,6 +60,14 @@ class Ground:
         [node] = json.loads(self.cluster.run("get", "nodes", "-o", "json"))["items"]
         patch = {"status": {"capacity": {SEAT: str(seats)}, "allocatable": {SEAT: str(seats)}}}
         self.cluster.run("patch", "node", node["metadata"]["name"], "--subresource=status", "--patch", json.dumps(patch))
+
+
+@contextlib.contextmanager
+def seated_namespace(ground: Ground, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+    """Yield a namespace of the test's own, whose Pods have gone when the next test begins, for they take seats."""
+    with namespace_of_test(ground.cluster, request) as here:
+        yield here
+    here.until(PODS, lambda pods: not pods)
 
 
 def seated(job: Obj) -> Obj:
@@ -123,6 +136,16 @@ def check_pi(here: Kubectl, name: str) -> None:
     assert re.search(r"\b3\.14\d+", here.run("logs", launcher["metadata"]["name"]))
 
 
+def apply_with_important_workers(here: Kubectl) -> None:
+    """Submit the job `pi`, a gang of two whose workers have a higher priority, and fewer requests, than its launcher."""
+    here.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "e2e-important"}, "value": 1000})
+    job = seated(pi_job("pi", workers=2))
+    launcher_container(job)["resources"]["requests"]["cpu"] = "500m"
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["priorityClassName"] = "e2e-important"
+    job["spec"]["runPolicy"]["schedulingPolicy"] = {"minAvailable": 2}
+    here.apply(job)
+
+
 def edit_run_policy(here: Kubectl, **fields: object) -> None:
     """Change fields of the run policy of the job `pi`."""
-    here.run("patch", "mpijob", "pi", "--type=merge", "--patch", json.dumps({"spec": {"runPolicy": fields}}))
+    edit(here, runPolicy=fields)

@@ -1,8 +1,10 @@
 """MPIJobs for the tests: the example's, changed in the one thing that a test is about."""
 
 import copy
+import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -86,6 +88,11 @@ def condition(obj: Obj, type_: str) -> Obj:
 def is_true(obj: Obj, type_: str) -> bool:
     """Tell whether the condition of that type is True."""
     return bool(condition(obj, type_).get("status") == "True")
+
+
+def edit(here: Kubectl, **spec: Any) -> None:
+    """Change the spec of the job `pi`."""
+    here.run("patch", "mpijob", "pi", "--type=merge", "--patch", json.dumps({"spec": spec}))
 
 
 def until_true(here: Kubectl, name: str, type_: str, *, timeout_seconds: float = DONE_SECONDS) -> Obj:

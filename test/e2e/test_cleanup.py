@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from e2e.jobs import LAUNCHER, WORKER, condition, gated, is_true, launcher_pod, open_gate, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, WORKER, condition, edit, gated, is_true, launcher_pod, open_gate, pi_job, until_true, with_script
 from e2e.kubectl import CHILDREN, Kubectl, Obj
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS, SECRETS
 
@@ -29,11 +29,6 @@ def until_nothing_is_left(here: Kubectl) -> None:
     """Return when only the namespace's own objects are there."""
     for resource in CHILDREN:
         here.until(resource, lambda objects: all(each["metadata"]["name"] == CA for each in objects))
-
-
-def edit(here: Kubectl, **spec: Any) -> None:
-    """Change the job `pi`."""
-    here.run("patch", "mpijob", "pi", "--type=merge", "--patch", json.dumps({"spec": spec}))
 
 
 @pytest.mark.parametrize("policy", ["None", "Running", "All"])

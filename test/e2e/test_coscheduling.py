@@ -16,14 +16,26 @@ import yaml
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
 from e2e.clusters import ROOT, embedded_cluster, project
-from e2e.conftest import NAME, new_namespace
-from e2e.gangs import SEAT, Ground, bound, edit_run_policy, patient, run_second_after_first, seated, until_bound, until_refused
-from e2e.jobs import condition, gated, launcher_container, launcher_pod, open_gate, pi_job, until_true
+from e2e.conftest import NAME
+from e2e.gangs import (
+    SEAT,
+    Ground,
+    apply_with_important_workers,
+    bound,
+    edit_run_policy,
+    patient,
+    run_second_after_first,
+    seated,
+    seated_namespace,
+    until_bound,
+    until_refused,
+)
+from e2e.jobs import condition, edit, gated, launcher_pod, open_gate, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.neighbours import build_program, module_folder
 from embedded.build import programs_of
 from embedded.layout import layout_of
-from mpiop.kube.resources import COSCHEDULING_POD_GROUPS, PODS
+from mpiop.kube.resources import COSCHEDULING_POD_GROUPS
 
 CLUSTER = f"{NAME}-coscheduling"
 PART = "coscheduling"
@@ -94,10 +106,8 @@ def ground(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, r
 @pytest.fixture
 def here(ground: Ground, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A namespace of the test's own; its Pods have gone when the next test begins, for they take seats."""
-    name = request.node.name.removeprefix("test_").replace("_", "-")[:50].strip("-")
-    with new_namespace(ground.cluster, name, request.session) as kubectl:
+    with seated_namespace(ground, request) as kubectl:
         yield kubectl
-    kubectl.until(PODS, lambda pods: not pods)
 
 
 def until_group(here: Kubectl, **spec: object) -> None:
@@ -141,7 +151,7 @@ def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_th
     edit_run_policy(here, schedulingPolicy={"minAvailable": 2, "scheduleTimeoutSeconds": 7})
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, scheduleTimeoutSeconds=7)
     edit_run_policy(here, schedulingPolicy={"minAvailable": None, "scheduleTimeoutSeconds": None, "minResources": {"memory": "1Gi"}})
-    here.run("patch", "mpijob", "pi", "--type=merge", "--patch", '{"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}}')
+    edit(here, mpiReplicaSpecs={"Worker": {"replicas": 3}})
     until_group(here, minMember=4, minResources={"memory": "1Gi"}, scheduleTimeoutSeconds=0)
     edit_run_policy(here, schedulingPolicy={"minAvailable": 0})
     stalled = condition(until_true(here, "pi", "Stalled"), "Stalled")
@@ -152,10 +162,5 @@ def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_th
 
 def test_the_resources_of_the_group_are_those_of_its_most_important_pods(ground: Ground, here: Kubectl) -> None:
     ground.make_room(0)
-    here.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "e2e-important"}, "value": 1000})
-    job = seated(pi_job("pi", workers=2))
-    launcher_container(job)["resources"]["requests"]["cpu"] = "500m"
-    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["priorityClassName"] = "e2e-important"
-    job["spec"]["runPolicy"]["schedulingPolicy"] = {"minAvailable": 2}
-    here.apply(job)
+    apply_with_important_workers(here)
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, scheduleTimeoutSeconds=0)

@@ -4,7 +4,6 @@ Other schedulers have clusters of their own: test_volcano.py, test_coscheduling.
 """
 
 import contextlib
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
 from e2e.clusters import embedded_cluster, project
-from e2e.conftest import new_namespace
 from e2e.gangs import (
     CLUSTER,
     GATES,
@@ -25,6 +23,7 @@ from e2e.gangs import (
     patient,
     run_second_after_first,
     seated,
+    seated_namespace,
     until_bound,
     until_refused,
 )
@@ -49,10 +48,8 @@ def ground(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator
 @pytest.fixture
 def here(ground: Ground, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A namespace of the test's own; its Pods have gone when the next test begins, for they take seats."""
-    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))[:50].strip("-")
-    with new_namespace(ground.cluster, name, request.session) as kubectl:
+    with seated_namespace(ground, request) as kubectl:
         yield kubectl
-    kubectl.until(PODS, lambda pods: not pods)
 
 
 def min_count(here: Kubectl) -> int:

@@ -10,7 +10,7 @@ import pytest
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
 from e2e.clusters import ROOT, embedded_cluster, project
-from e2e.conftest import NAME, new_namespace
+from e2e.conftest import NAME, namespace_of_test
 from e2e.jobs import LAUNCHER, WORKER, condition, gated, is_true, open_gate, phase, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.neighbours import load_program, module_folder
@@ -95,8 +95,7 @@ def is_of(workload: Obj, job: str) -> bool:
 @pytest.fixture
 def queue(kueue: Kubectl, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
     """A namespace with a queue, made as the guide says."""
-    name = request.node.name.removeprefix("test_").replace("_", "-")[:50].strip("-")
-    with new_namespace(kueue, name, request.session) as here:
+    with namespace_of_test(kueue, request) as here:
         shell = open_shell(here, ROOT, tmp_path_factory.mktemp("queue") / "kubeconfig")
         shell.follow("docs/kueue.md", "A queue")
         yield Queue(here)

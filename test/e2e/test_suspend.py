@@ -1,9 +1,6 @@
 """Suspending and resuming on a real cluster: what Kueue does, and what users do with an edit in between."""
 
-import json
-from typing import Any
-
-from e2e.jobs import LAUNCHER, WORKER, condition, gated, is_true, launcher_pod, open_gate, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, WORKER, condition, edit, gated, is_true, launcher_pod, open_gate, pi_job, until_true, with_script
 from e2e.kubectl import Kubectl, Obj
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 
@@ -11,11 +8,6 @@ from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, MPIJOBS, PODS, SECRE
 START_SECONDS = 180
 LINUX = {"kubernetes.io/os": "linux"}
 TOLERATION = {"key": "example.com/spare", "operator": "Exists"}
-
-
-def edit(here: Kubectl, **spec: Any) -> None:
-    """Change the job `pi`."""
-    here.run("patch", "mpijob", "pi", "--type=merge", "--patch", json.dumps({"spec": spec}))
 
 
 def suspended(here: Kubectl) -> Obj:
