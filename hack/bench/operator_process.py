@@ -176,7 +176,14 @@ async def start_operator(
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(source / "src")}
     with (folder / f"{name}.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "mpiop", *arguments, *flags, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+            sys.executable,
+            *("-m", "mpiop", *arguments, *flags),
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            # The kernel shares processor time out by sessions (sched_autogroup): in ours it would share that of the watcher, as no Pod does.
+            start_new_session=True,
         )
     return OperatorProcess(process, health_port, metrics_port)
 

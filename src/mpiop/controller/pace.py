@@ -15,6 +15,8 @@ _FREE_WRITES: Final = 10
 """So many writes of all jobs within the window slow none down."""
 _SECONDS_A_WRITE: Final = 0.2
 _MOST_SECONDS: Final = 10.0
+CALM_SECONDS: Final = 3.0
+"""So long after its last object was made, a job on an idle cluster has started."""
 
 
 class Pace:
@@ -26,6 +28,8 @@ class Pace:
         self._clock = clock
         self._last: dict[Key, dict[str, float]] = {}
         self._recent = deque[float]()
+        self._starting: Key | None = None
+        self._last_start = self._last_start_before = -CALM_SECONDS
 
     def remaining_seconds(self, key: Key, topic: str, interval_seconds: float = 0.0) -> float:
         """Return how long a deferrable write should still wait, for `interval_seconds` where that is longer; 0 when it may go."""
@@ -41,6 +45,17 @@ class Pace:
         self._last.setdefault(key, {})[topic] = now
         self._recent.append(now)
         self._drop_old(now)
+
+    def starts(self, key: Key) -> None:
+        """Note that objects of that job are being made."""
+        if key != self._starting:
+            self._starting, self._last_start_before = key, self._last_start
+        self._last_start = self._clock.monotonic()
+
+    def bustle_seconds(self, key: Key) -> float:
+        """Return for how long what the job may leave until others have started should wait; 0 when no other starts."""
+        last = self._last_start_before if key == self._starting else self._last_start
+        return max(0.0, last + CALM_SECONDS - self._clock.monotonic())
 
     def forget(self, key: Key) -> None:
         """Drop what is known of a job that is gone."""

@@ -1,7 +1,7 @@
 """How long a job is left alone between two looks at it.
 
 A look at a job costs 8 µs a worker, and as it starts or ends there are several events a worker: a look for each would be quadratic. Events
-that come while the job rests are answered together by one look at the end of the rest. A small job hardly rests at all.
+that come while the job rests are answered together by one look at the end of the rest. A small job rests for less than people notice.
 """
 
 import asyncio
@@ -9,6 +9,8 @@ from typing import Final
 
 from mpiop.kube.objects import Key
 
+LEAST_SECONDS: Final = 0.05
+"""What comes within that time mostly belongs together: pods are made, started and ended a few at a time."""
 SECONDS_A_WORKER: Final = 0.0005
 """Looks at one job thus take less than 2 % of a core."""
 MOST_SECONDS: Final = 2.0
@@ -25,7 +27,7 @@ class Rest:
 
     def begin(self, key: Key, workers: int) -> None:
         """Let the job, which has so many workers, rest from now on, for it is being looked at."""
-        self._until[key] = asyncio.get_running_loop().time() + min(workers * SECONDS_A_WORKER, MOST_SECONDS)
+        self._until[key] = asyncio.get_running_loop().time() + min(LEAST_SECONDS + workers * SECONDS_A_WORKER, MOST_SECONDS)
 
     def remaining_seconds(self, key: Key) -> float:
         """Return how long the job still rests; 0 when it does not."""

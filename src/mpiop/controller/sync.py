@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from mpiop.api.parse import ParseError, is_managed_by_us, parse_mpijob
+from mpiop.api.parse import is_managed_by_us
 from mpiop.api.types import MPIJob
-from mpiop.api.validation import validate
 from mpiop.controller import names
 from mpiop.controller.apply import Applier, Owner, PredecessorError
 from mpiop.controller.builders import BuildOptions
@@ -15,6 +14,7 @@ from mpiop.controller.desired import Desired, desired, remaining_seconds
 from mpiop.controller.diff import Action, Create, Delete, Patch, diff
 from mpiop.controller.gang import Gang
 from mpiop.controller.observed import Lister, Listers, Observed, observe
+from mpiop.controller.reading import InvalidJobError, Reader
 from mpiop.controller.report import Reporter
 from mpiop.controller.rest import Rest
 from mpiop.controller.ssh_secrets import SshSecrets, noted_uid
@@ -25,6 +25,8 @@ from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS
 
 REFUSED_RETRY_SECONDS: Final = 15.0
+CLEAN_UP_SECONDS: Final = 5.0
+"""How long a job that has ended keeps its pods at most while others start: what users wait for comes first."""
 _HOSTS: Final = "hosts"
 _GATE: Final = "gate"
 _GATE_SECONDS: Final = 5.0
@@ -42,6 +44,7 @@ class Syncer:
         gang: What is known of gang scheduling; off by default.
         secrets: Knows and makes their Secrets.
         rest: Is told of each look at a job.
+        reader: Understands jobs.
     """
 
     mpijobs: Lister
@@ -52,6 +55,7 @@ class Syncer:
     options: BuildOptions
     gang: Gang = field(default_factory=Gang)
     rest: Rest = field(default_factory=Rest)
+    reader: Reader = field(default_factory=Reader)
 
     async def sync(self, key: Key) -> float | None:
         """Sync the job of that key and return the seconds after which to look again; None leaves it to the next event.
@@ -67,15 +71,11 @@ class Syncer:
         if wait := self.applier.consistency.wait_seconds(key, uid_of(raw)):
             return wait
         try:
-            job = parse_mpijob(raw)
-            errors = validate(job)
-        except ParseError as error:
-            errors = error.errors
-        else:
-            if not errors:
-                return await self._sync(job)
-        await self.reporter.refuse(raw, f"Found validation errors: {'; '.join(errors)}")
-        return None
+            job = self.reader.read(key, raw)
+        except InvalidJobError as error:
+            await self.reporter.refuse(raw, str(error))
+            return None
+        return await self._sync(job)
 
     async def _sync(self, job: MPIJob) -> float | None:
         self.rest.begin(job.key, job.worker_replicas)
@@ -89,7 +89,7 @@ class Syncer:
             return None
         gate_wait = self.reporter.pace.remaining_seconds(job.key, _GATE, _GATE_SECONDS) if observed.is_late_at_gate(job) else None
         wanted = desired(job, observed, is_expired=time_left == 0, is_gate_overdue=gate_wait == 0)
-        failed, hosts_wait = await self._apply(job, observed, wanted, now)
+        failed, put_off = await self._apply(job, observed, wanted, now)
         problem = find_problem(observed, failed) or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
         status = next_status(job, observed, problem, now)
         counts_wait = await self.reporter.report(job, status)
@@ -97,16 +97,17 @@ class Syncer:
         if passing := [write.error for write in failed if refusal(write) is None]:
             raise ExceptionGroup(f"sync of {job.key}", passing)
         doubt_wait = self.secrets.wait_seconds(job, observed, now)
-        waits = (hosts_wait, counts_wait, doubt_wait, gate_wait or None, time_left or None, REFUSED_RETRY_SECONDS if failed else None)
+        waits = (*put_off, counts_wait, doubt_wait, gate_wait or None, time_left or None, REFUSED_RETRY_SECONDS if failed else None)
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _apply(
         self, job: MPIJob, observed: Observed, wanted: Desired | None, now: datetime
-    ) -> tuple[Sequence[FailedWrite], float | None]:
-        """Close the gap; return the writes that failed, and after how many seconds one that was put off may go out."""
+    ) -> tuple[Sequence[FailedWrite], Sequence[float]]:
+        """Close the gap; return the writes that failed, and after how many seconds those that were put off may go out."""
         if wanted is None:
-            return (), None
-        owner, failed, secret_uid, wait = Owner(job.key, job.uid), list[FailedWrite](), noted_uid(observed), None
+            return (), ()
+        owner, failed, secret_uid, put_off = Owner(job.key, job.uid), list[FailedWrite](), noted_uid(observed), list[float]()
+        pace, clean_up_wait = self.reporter.pace, self._clean_up_wait(job, now)
         try:
             if wanted.supports is not None:
                 ask = self.secrets.uid(job, observed, now) if wanted.supports else self.secrets.uid_to_delete(job, observed)
@@ -119,15 +120,17 @@ class Syncer:
         for stage in stages:
             # What is made needs what should have been made before it; what is suspended or deleted does not.
             possible = [action for action in stage if not (failed and _needs_all_before(action))]
-            due = [action for action in possible if not self._is_put_off(job, action)]
-            if len(due) < len(possible):
-                wait = self.reporter.pace.remaining_seconds(job.key, _HOSTS)
+            waits = [self._wait_of(job, action, clean_up_wait) for action in possible]
+            due = [action for action, wait in zip(possible, waits, strict=True) if not wait]
+            put_off += filter(None, waits)
+            if any(isinstance(action, Create) for action in due):
+                pace.starts(job.key)
             failed += await self.applier.apply(owner, due)
             if any(action.resource is CONFIG_MAPS for action in due):
-                self.reporter.pace.wrote(job.key, _HOSTS)
+                pace.wrote(job.key, _HOSTS)
             if any(isinstance(action, Patch) and action.resource is PODS for action in due):
-                self.reporter.pace.wrote(job.key, _GATE)
-        return failed, wait
+                pace.wrote(job.key, _GATE)
+        return failed, put_off
 
     async def _live_launcher(self, job: MPIJob) -> Object | None:
         """Return the launcher Job that the cache does not show: an old cache must not make a job fail."""
@@ -140,13 +143,24 @@ class Syncer:
                 return None
             raise
 
-    def _is_put_off(self, job: MPIJob, action: Action) -> bool:
-        return isinstance(action, Patch) and action.is_deferrable and self.reporter.pace.remaining_seconds(job.key, _HOSTS) > 0
+    def _wait_of(self, job: MPIJob, action: Action, clean_up_wait: float) -> float:
+        """Return for how many seconds `action` is put off; 0 when it is due."""
+        if isinstance(action, Patch) and action.is_deferrable:
+            return self.reporter.pace.remaining_seconds(job.key, _HOSTS)
+        return clean_up_wait if isinstance(action, Delete) and action.resource is not JOBS else 0.0
+
+    def _clean_up_wait(self, job: MPIJob, now: datetime) -> float:
+        """Return for how many seconds what a finished job leaves behind stays, while others start; a launcher that runs on never does."""
+        ended = job.status.completion_time
+        if ended is None or not job.status.is_finished:
+            return 0.0
+        return max(0.0, min(self.reporter.pace.bustle_seconds(job.key), CLEAN_UP_SECONDS - (now - ended).total_seconds()))
 
     def _forget(self, key: Key) -> None:
         self.applier.consistency.forget(key)
         self.reporter.forget(key)
         self.rest.forget(key)
+        self.reader.forget(key)
 
 
 def _needs_all_before(action: Action) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from mpiop.controller.apply import Applier, Owner, PredecessorError
+from mpiop.controller.apply import MOST_AT_FIRST, Applier, Owner, PredecessorError
 from mpiop.controller.consistency import Consistency
 from mpiop.controller.diff import Create, Delete, Patch
 from mpiop.controller.stalled import ResourceExistsError
@@ -38,6 +38,25 @@ async def test_E56_creates_start_slowly_and_stop_after_the_first_batch_with_an_e
     failed = await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)])
     assert len(failed) == 1
     assert [action.key.name for action in client.actions] == [f"p-{index}" for index in range(7)], "batches of 1, 2 and 4"
+
+
+async def test_E56_where_creates_went_well_the_next_ones_begin_with_more_but_a_refusal_is_remembered() -> None:
+    client = FakeClient()
+    apply = applier(client).apply
+    assert await apply(OWNER, [create(f"p-{index}") for index in range(20)]) == []
+    client.refuse("create", PODS, "", StatusError("create", {"code": 403, "message": "exceeded quota"}))
+    for begin, tried in ((20, MOST_AT_FIRST), (40, 1)):
+        client.actions.clear()
+        failed = await apply(OWNER, [create(f"p-{index}") for index in range(begin, begin + 20)])
+        assert len(failed) == len(client.actions) == tried
+
+
+async def test_E56_each_namespace_has_quotas_of_its_own() -> None:
+    client = FakeClient()
+    apply = applier(client).apply
+    assert await apply(OWNER, [create(f"p-{index}") for index in range(20)]) == []
+    client.refuse("create", PODS, "", StatusError("create", {"code": 403, "message": "exceeded quota"}))
+    assert len(await apply(Owner(Key("other", "pi"), PI.uid), [create(f"q-{index}") for index in range(20)])) == 1
 
 
 async def test_E56_all_are_made_when_none_is_refused() -> None:

@@ -10,7 +10,8 @@ from fakes.world import KEY, World
 from mpiop.api import constants as c
 from mpiop.controller import pods
 from mpiop.controller.names import ANNOTATION_TTL_DELETES_JOB
-from mpiop.controller.sync import REFUSED_RETRY_SECONDS
+from mpiop.controller.pace import CALM_SECONDS
+from mpiop.controller.sync import CLEAN_UP_SECONDS, REFUSED_RETRY_SECONDS
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, annotations_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
@@ -80,6 +81,41 @@ async def test_no_launcher_runs_on_and_one_that_ended_stays_for_its_log(policy: 
     else:
         assert pods.job_outcome(launchers[0]) is not None
         assert "deletionTimestamp" not in launchers[0]["metadata"]
+
+
+async def test_workers_of_a_job_that_ended_stay_while_others_start() -> None:
+    world = await running(runPolicy={"cleanPodPolicy": "All"})
+    end(world, "Succeeded")
+    world.pace.starts(Key("default", "other"))
+    assert await world.sync() is None
+    assert world.status.is_finished, "which users wait for"
+    wait = await world.sync()
+    assert wait == pytest.approx(CALM_SECONDS)
+    assert len(workers(world)) == 2
+    await asyncio.sleep(wait)
+    await world.settle()
+    assert workers(world) == set()
+
+
+async def test_but_not_for_long() -> None:
+    world = await running(runPolicy={"cleanPodPolicy": "All"})
+    end(world, "Succeeded")
+    await world.sync()
+    began = world.clock.monotonic()
+    while workers(world):
+        world.pace.starts(Key("default", "other"))
+        await asyncio.sleep(await world.sync() or 0.0)
+    assert CLEAN_UP_SECONDS - 1 <= world.clock.monotonic() - began <= CLEAN_UP_SECONDS + 1, "to the second, as times in a status are"
+
+
+async def test_a_launcher_that_runs_on_is_stopped_at_once() -> None:
+    world = await running(runPolicy={"cleanPodPolicy": "All"})
+    end(world, "Evicted")
+    world.pace.starts(Key("default", "other"))
+    await world.sync()
+    await world.sync()
+    assert all("deletionTimestamp" in job["metadata"] for job in world.client.server.objects(JOBS))
+    assert workers(world), "they may wait"
 
 
 async def test_a_worker_that_appears_after_the_end_goes_too() -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fakes.world import KEY
-from mpiop.controller.pace import Pace
+from mpiop.controller.pace import CALM_SECONDS, Pace
 from mpiop.kube.objects import Key
 from virtual_time import VirtualClock
 
@@ -47,3 +47,18 @@ async def test_topics_and_jobs_do_not_wait_for_each_other_and_a_longer_interval_
     assert pace.remaining_seconds(KEY, "status", 30) == pytest.approx(30)
     pace.forget(KEY)
     assert pace.remaining_seconds(KEY, "status") == 0
+
+
+async def test_others_start_for_some_seconds_after_their_last_object_was_made() -> None:
+    pace, other = Pace(1.0, VirtualClock()), Key("default", "other")
+    assert pace.bustle_seconds(KEY) == 0
+    pace.starts(KEY)
+    pace.starts(KEY)
+    assert pace.bustle_seconds(KEY) == 0, "it does not wait for itself"
+    assert pace.bustle_seconds(other) == pytest.approx(CALM_SECONDS)
+    await asyncio.sleep(1)
+    pace.starts(other)
+    assert pace.bustle_seconds(KEY) == pytest.approx(CALM_SECONDS)
+    assert pace.bustle_seconds(other) == pytest.approx(CALM_SECONDS - 1)
+    await asyncio.sleep(CALM_SECONDS)
+    assert pace.bustle_seconds(KEY) == pace.bustle_seconds(other) == 0

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mpiop.controller.rest import MOST_SECONDS, SECONDS_A_WORKER, Rest
+from mpiop.controller.rest import LEAST_SECONDS, MOST_SECONDS, SECONDS_A_WORKER, Rest
 from mpiop.kube.objects import Key
 
 KEY = Key("default", "pi")
@@ -13,9 +13,8 @@ KEY = Key("default", "pi")
 @pytest.mark.parametrize(
     ("workers", "seconds"),
     [
-        pytest.param(0, 0.0, id="a launcher alone does not rest"),
-        pytest.param(8, 8 * SECONDS_A_WORKER, id="a small job rests for an instant"),
-        pytest.param(1000, 1000 * SECONDS_A_WORKER, id="a larger one longer"),
+        pytest.param(0, LEAST_SECONDS, id="a launcher alone rests for an instant"),
+        pytest.param(1000, LEAST_SECONDS + 1000 * SECONDS_A_WORKER, id="a large job longer"),
         pytest.param(1_000_000, MOST_SECONDS, id="but none for ever"),
     ],
 )
@@ -34,6 +33,6 @@ async def test_a_rest_ends_by_itself_and_with_the_job_and_is_nobody_else_s() -> 
     rest.forget(other)
     assert rest.remaining_seconds(other) == 0
     await asyncio.sleep(0.4)
-    assert rest.remaining_seconds(KEY) == pytest.approx(0.1)
+    assert rest.remaining_seconds(KEY) == pytest.approx(0.15)
     await asyncio.sleep(0.4)
     assert rest.remaining_seconds(KEY) == 0
