@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import orjson
+import msgspec
 
 from bench.objects import mpijob
 from bench.scenarios import Scenario
@@ -102,7 +102,7 @@ OBJECTS: Final[Mapping[str, Callable[[MPIJob, BuildOptions], Mapping[str, Any]]]
 @functools.cache
 def bytes_of(name: str, workers: int) -> int:
     """Return how long that object of a job of so many workers is as JSON."""
-    return len(orjson.dumps(OBJECTS[name](job_of(workers), SHORT.options)))
+    return len(msgspec.json.encode(OBJECTS[name](job_of(workers), SHORT.options)))
 
 
 def all_bytes(workers: int) -> int:
@@ -125,7 +125,7 @@ def _annotations(job: MPIJob, options: BuildOptions) -> int:
 
 def _environment(job: MPIJob, options: BuildOptions) -> int:
     container = build_launcher_template(job, options)["spec"]["containers"][0]
-    return len(orjson.dumps([container.get("env"), container.get("command"), container.get("args")]))
+    return len(msgspec.json.encode([container.get("env"), container.get("command"), container.get("args")]))
 
 
 def _addresses(job: MPIJob, options: BuildOptions) -> int:
@@ -167,7 +167,7 @@ LIMITS: Final[Sequence[Limit]] = (
     Limit(
         "the ConfigMap as one request to etcd: 1.5 MiB",
         MIB * 3 // 2,
-        lambda job, options: len(orjson.dumps(all_running(job, options))),
+        lambda job, options: len(msgspec.json.encode(all_running(job, options))),
         "never seen: the API server refuses it before",
         "etcd's `--max-request-bytes`, which does not help",
     ),
@@ -175,7 +175,7 @@ LIMITS: Final[Sequence[Limit]] = (
     Limit(
         "one argument of a program (environment, command line): 128 KiB", 128 * KIB, _environment, "", "nothing grows: hosts are in a file"
     ),
-    Limit("Secret: 1 MiB", MIB, lambda job, _: len(orjson.dumps(build_ssh_secret(job, _key_pair())))),
+    Limit("Secret: 1 MiB", MIB, lambda job, _: len(msgspec.json.encode(build_ssh_secret(job, _key_pair())))),
     Limit(
         "answer of the DNS to the name of the Service: 64 KiB",
         _DNS_MESSAGE,

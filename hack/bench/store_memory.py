@@ -18,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-import orjson  # noqa: E402 - needs no path, but stands with the others
+import msgspec  # noqa: E402 - needs no path, but stands with the others
 
 from mpiop.api.parse import parse_mpijob  # noqa: E402 - needs the path that was just set
 from mpiop.controller import pods  # noqa: E402
@@ -27,6 +27,9 @@ from mpiop.controller.builders.worker_pod import build_worker_pod  # noqa: E402
 from mpiop.controller.observed import BY_CONTROLLER, index_by_controller  # noqa: E402
 from mpiop.informers.compaction import preparation  # noqa: E402
 from mpiop.informers.store import Store  # noqa: E402
+from mpiop.kube.answers import decode  # noqa: E402
+from mpiop.kube.request import Request  # noqa: E402
+from mpiop.kube.resources import PODS  # noqa: E402
 
 WORKERS = 100
 PAGE = 500
@@ -50,12 +53,13 @@ def main() -> int:
 
 def measure(pages: list[Path], limit_mib: float) -> int:
     """Fill a store from `pages` and tell what it takes; return 1 when that is more than `limit_mib`."""
-    store, prepare = Store({BY_CONTROLLER: index_by_controller}), preparation(pods.trim)
+    store, prepare = Store({BY_CONTROLLER: index_by_controller}), preparation()
     gc.collect()
     before, begun = resident_mib(), time.perf_counter()
     kept: list[Any] = []
+    request = Request("list", PODS, shape=pods.Shape)
     for page in pages:
-        kept += [prepared for item in orjson.loads(page.read_bytes()) if (prepared := prepare(item)) is not None]
+        kept += [prepared for item in decode(request, 200, {}, page.read_bytes())["items"] if (prepared := prepare(item)) is not None]
     store.replace(kept, "1")
     del kept
     gc.collect()
@@ -76,7 +80,7 @@ def write_pages(directory: Path, pods_wanted: int) -> None:
     """Write the pods into files of a page each."""
     for first in range(0, pods_wanted, PAGE):
         page = [running_pod(number) for number in range(first, min(first + PAGE, pods_wanted))]
-        (directory / f"{first:08d}.json").write_bytes(orjson.dumps(page))
+        (directory / f"{first:08d}.json").write_bytes(msgspec.json.encode({"metadata": {}, "items": page}))
 
 
 def running_pod(number: int) -> dict[str, Any]:

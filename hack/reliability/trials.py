@@ -33,7 +33,7 @@ TEST_SECONDS = 300.0
 _MEMORY_BYTES = 2 << 30
 """What a change that makes something grow for ever may take."""
 
-_LOADED_BEFORE = ("aiohttp", "cryptography.x509", "hypothesis.stateful", "kubernetes", "orjson", "prometheus_client", "structlog", "yaml")
+_LOADED_BEFORE = ("aiohttp", "cryptography.x509", "hypothesis.stateful", "kubernetes", "msgspec", "prometheus_client", "structlog", "yaml")
 _OPTIONS = ("-x", "--quiet", "--tb=short", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, Final, cast
 
-import orjson
+import msgspec
 import structlog
 from structlog.typing import EventDict, Processor
 
@@ -108,6 +108,8 @@ def _mask_secrets(_logger: Any, _method: str, event_dict: EventDict) -> EventDic
 def _masked(key: str, value: Any) -> Any:
     if key.lower().replace("-", "_") in _SECRET_KEYS:
         return _MASK
+    if isinstance(value, bytes):
+        value = repr(value)  # else it would be base64, and what is secret in it not be seen
     if isinstance(value, str):
         return _SECRET_TEXT.sub(_MASK, value)
     if isinstance(value, Mapping):
@@ -142,9 +144,9 @@ def _to_json(_logger: Any, _method: str, event_dict: EventDict) -> bytes:
     first = {key: event_dict.pop(key) for key in (_TIME_KEY, "level", _EVENT_KEY) if key in event_dict}
     event_dict = {**first, **event_dict}
     try:
-        return orjson.dumps(event_dict, default=str)
-    except TypeError:  # a lone surrogate, an integer of more than 64 bits, a key that is no string
-        return orjson.dumps(_printable(event_dict), default=str)
+        return msgspec.json.encode(event_dict, enc_hook=str)
+    except (TypeError, UnicodeEncodeError):  # what is neither JSON nor has a text; a lone surrogate
+        return msgspec.json.encode(_printable(event_dict))
 
 
 def _printable(event_dict: MutableMapping[str, Any]) -> dict[str, str]:

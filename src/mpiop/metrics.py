@@ -119,6 +119,8 @@ class Metrics:
             ("verb", "resource", "code"),
             _REQUEST_BUCKETS,
         )
+        # To look them up by labels takes longer than to count.
+        self._request_series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.events = self._counter(
             "mpiop_events_total", "Events about MPI jobs, by what became of them: written, dropped or limited", ("outcome",)
         )
@@ -155,9 +157,14 @@ class Metrics:
 
     def observe_request(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """Count a request to the API server that took `seconds`; `code` is the HTTP status, 0 when there was no answer."""
-        labels = (verb, resource, str(code))
-        self._requests.labels(*labels).inc()
-        self._request_duration_seconds.labels(*labels).observe(seconds)
+        series = self._request_series.get((verb, resource, code))
+        if series is None:
+            labels = (verb, resource, str(code))
+            series = self._requests.labels(*labels), self._request_duration_seconds.labels(*labels)
+            self._request_series[verb, resource, code] = series
+        count, duration_seconds = series
+        count.inc()
+        duration_seconds.observe(seconds)
 
     def watch_informer(self, name: str, staleness_seconds: Callable[[], float], backlog: Callable[[], float]) -> None:
         """Show on each scrape how stale the informer `name` is then, and how far behind its handlers."""

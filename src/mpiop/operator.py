@@ -7,7 +7,8 @@ the lease is released, then everything else; when any part dies, so does the pro
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import structlog
 
@@ -34,7 +35,7 @@ from mpiop.informers.shared_informer import InformerSettings, SharedInformer
 from mpiop.informers.store import Notification, Store
 from mpiop.kube.client import Client
 from mpiop.kube.config import load_config
-from mpiop.kube.objects import Key, Object
+from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource, Selection
 from mpiop.kube.transport import TransportOptions, connect
 from mpiop.leaderelection import ElectionConfig, LeaderElector, unique_identity
@@ -53,7 +54,7 @@ METRICS_PATH = "/metrics"
 # Who may scrape takes two requests, which together are to be answered within Prometheus' 10 s.
 REVIEW_DEADLINE_SECONDS = 4.0
 _CHILDREN = (PODS, SERVICES, CONFIG_MAPS, JOBS)
-_TRIMS: dict[Resource, Callable[[Object], Object]] = {PODS: pods.trim}
+_SHAPES: dict[Resource, type[Any]] = {PODS: pods.Shape}
 
 log = structlog.get_logger(__name__)
 
@@ -189,8 +190,9 @@ class Operator:
         return informer
 
     def _informer(self, resource: Resource, label_selector: str) -> SharedInformer:
-        selection = Selection(resource, self._options.namespace if resource.namespaced else "", label_selector)
-        informer = self._factory.informer(selection, indexers={BY_CONTROLLER: index_by_controller}, trim=_TRIMS.get(resource))
+        namespace = self._options.namespace if resource.namespaced else ""
+        selection = Selection(resource, namespace, label_selector, shape=_SHAPES.get(resource))
+        informer = self._factory.informer(selection, indexers={BY_CONTROLLER: index_by_controller})
         self._metrics.watch_informer(resource.plural, lambda: _age_seconds(informer.last_activity), lambda: float(informer.backlog))
         return informer
 

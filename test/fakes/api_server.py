@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
+import msgspec
+
 from fakes.collection import Pages
 from fakes.refusals import Action, Refusal, status_error
 from fakes.reviews import REVIEWS, Reviews
@@ -16,6 +18,7 @@ from fakes.storage import Storage
 from fakes.stream import open_stream
 from fakes.writes import Writes
 from mpiop.clock import Clock
+from mpiop.kube.answers import decode
 from mpiop.kube.client import Client
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, WatchEvent
@@ -66,7 +69,7 @@ class FakeApiServer:
             self._log(request, error)
             raise
         self._log(request, None)
-        return cast("Json", copied(answer))
+        return decode(request, 200, {}, msgspec.json.encode(answer))  # as over a wire
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
         """Answer a watch."""

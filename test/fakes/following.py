@@ -86,6 +86,6 @@ async def following(server: ScriptedServer, settings: ReflectorSettings = LISTS)
     """Run a reflector against `server`."""
     measured = Measured()
     outputs: list[Output] = []
-    reflector = Reflector(Pager(server, SELECTION, preparation(None)), outputs.append, seeded(settings), measured)
+    reflector = Reflector(Pager(server, SELECTION, preparation()), outputs.append, seeded(settings), measured)
     async with background(asyncio.create_task(reflector.run())) as task:
         yield Followed(reflector, measured, outputs, task)

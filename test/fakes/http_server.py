@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import orjson
+import msgspec
 
 from fakes.certificates import Pair
 from mpiop.kube.tls import ClientCertificate, load_certificate
@@ -33,7 +33,7 @@ class Exchange:
 
     async def answer(self, body: Any, status: int = 200, **headers: str) -> None:
         """Send a whole answer; anything but bytes goes as JSON. Header names have `_` for `-`."""
-        content = body if isinstance(body, bytes) else orjson.dumps(body)
+        content = body if isinstance(body, bytes) else msgspec.json.encode(body)
         fields = {"Content-Type": "application/json", "Content-Length": str(len(content))}
         fields |= {name.replace("_", "-"): value for name, value in headers.items()}
         head = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value)
@@ -54,7 +54,7 @@ class Exchange:
 
     async def event(self, kind: str, name: str, **metadata: str) -> None:
         """Send a watch event of an object as a chunk of its own."""
-        await self.chunk(orjson.dumps({"type": kind, "object": {"metadata": {"name": name, **metadata}}}) + b"\n")
+        await self.chunk(msgspec.json.encode({"type": kind, "object": {"metadata": {"name": name, **metadata}}}) + b"\n")
 
     async def send(self, content: bytes) -> None:
         """Send bytes as they are."""
@@ -123,7 +123,7 @@ class HttpServer:
         url = urlsplit(target)
         content = await self._body(reader, headers)
         certificate = (writer.get_extra_info("ssl_object") or _NoTLS).getpeercert() or {}
-        body = orjson.loads(content) if content else None
+        body = msgspec.json.decode(content) if content else None
         return Exchange(method, url.path, dict(parse_qsl(url.query)), headers, body, number, writer, certificate)
 
     @staticmethod

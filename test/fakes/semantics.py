@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
+import msgspec
 
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS, SERVICES
 
@@ -21,7 +21,12 @@ SERVER_METADATA = ("uid", "creationTimestamp", "generation", "deletionTimestamp"
 
 def copied(value: Any) -> Any:
     """Return `value` as it comes out of JSON: nothing shared, tuples as lists."""
-    return orjson.loads(orjson.dumps(value))
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def shaped(obj: Any, shape: type[Any]) -> Any:
+    """Return what of `obj` a client decodes that asks for `shape`."""
+    return msgspec.json.decode(msgspec.json.encode(obj), type=shape)
 
 
 def merged(target: Any, patch: Any) -> Any:

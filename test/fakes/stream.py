@@ -5,9 +5,12 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
+
 from fakes.collection import selected
 from fakes.semantics import Json, copied
 from fakes.storage import Change, Storage
+from mpiop.kube.answers import decode_event
 from mpiop.kube.errors import TransportError
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
@@ -35,7 +38,7 @@ async def _events(
     end = loop.time() + float(request.params["timeoutSeconds"])
     next_bookmark = loop.time() + BOOKMARK_SECONDS
     for event in past:
-        yield event
+        yield _received(request, event)
         if event["type"] == "ERROR":
             return
     while True:
@@ -46,12 +49,17 @@ async def _events(
             if loop.time() >= end:
                 return
             next_bookmark += BOOKMARK_SECONDS
-            yield _bookmark(request, storage.version)
+            yield _received(request, _bookmark(request, storage.version))
             continue
         if change is None:
             raise TransportError(f"{request}: connection reset by the fake server")
         for event in _translated(request, change):
-            yield event
+            yield _received(request, event)
+
+
+def _received(request: Request, event: WatchEvent) -> WatchEvent:
+    """Return `event` as it comes out of the wire."""
+    return decode_event(request, msgspec.json.encode(event))
 
 
 def _past(storage: Storage, request: Request) -> Iterator[WatchEvent]:

@@ -8,6 +8,7 @@ from typing import Any
 from example_children import launcher_pod
 from example_jobs import MPIRUN, SSHD
 from fakes.api_server import FakeClient
+from fakes.semantics import shaped
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJobStatus
@@ -115,7 +116,7 @@ class World:
         """Let the stores of `resources` (all by default) show the server as it is now."""
         for resource in resources or WATCHED:
             objects = self.client.server.objects(resource)
-            kept = [pods.trim(obj) for obj in objects] if resource is PODS else objects  # as the informers of the operator do
+            kept = [shaped(obj, pods.Shape) for obj in objects] if resource is PODS else objects  # as the operator asks for them
             self.stores[resource].replace(kept, str(self.client.server.storage.version))
 
     def start_workers(self, phase: str = "Running", *, ready: bool = True) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
+import msgspec
 
 from faults.stream import Cut, Stream
 
@@ -61,7 +61,7 @@ class ErrorEvent:
         status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "injected"}
         if not self.is_bare:
             status |= {"code": self.code, "reason": self.reason}
-        await stream.send(orjson.dumps({"type": "ERROR", "object": status}) + b"\n")
+        await stream.send(msgspec.json.encode({"type": "ERROR", "object": status}) + b"\n")
         return "close"
 
 
@@ -157,12 +157,12 @@ class EditBookmark:
         """Send the bookmark as it is to be."""
         if self.how == "none":
             return ""
-        event = orjson.loads(line)
+        event = msgspec.json.decode(line)
         annotations: dict[str, str] = event["object"]["metadata"].get("annotations", {})
         if "k8s.io/initial-events-end" in annotations:
             if self.how == "plain":
                 del annotations["k8s.io/initial-events-end"]
             else:
                 annotations["k8s.io/initial-events-end"] = "false"
-        await stream.send(orjson.dumps(event) + b"\n")
+        await stream.send(msgspec.json.encode(event) + b"\n")
         return ""

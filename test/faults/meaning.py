@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import orjson
+import msgspec
 
 _PATH = re.compile(
     r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/[^/]+)?/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<subresource>[a-z]+))?"
@@ -131,7 +131,7 @@ def asked_of(first_line: str, body: bytes) -> dict[str, str]:
 
 
 def _decoded(body: bytes) -> dict[str, Any]:
-    decoded: Any = orjson.loads(body) if body else {}
+    decoded: Any = msgspec.json.decode(body) if body else {}
     return decoded if isinstance(decoded, dict) else {}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-import orjson
+import msgspec
 
 from faults.meaning import Numbering, Target, asked_of, meaning_of
 from faults.stream import EventFault, Stream
@@ -249,8 +249,8 @@ def _evidence_of_list(body: bytes) -> dict[str, Any]:
 def _decoded(body: bytes) -> dict[str, Any]:
     """Return an answer's object; a server that is just starting or ending answers in plain text, which is evidence of nothing."""
     try:
-        decoded: dict[str, Any] = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        decoded: dict[str, Any] = msgspec.json.decode(body)
+    except msgspec.DecodeError:
         return {}
     return decoded
 

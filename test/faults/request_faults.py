@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-import orjson
+import msgspec
 
 from faults.proxy import Exchange
 from faults.wire import Message
@@ -52,7 +52,7 @@ class Refuse:
             "message": message,
         }
         after = {} if self.retry_after_seconds is None else {"retry_after": str(self.retry_after_seconds)}
-        await exchange.deliver(answer_of(self.code, orjson.dumps(body), **after))
+        await exchange.deliver(answer_of(self.code, msgspec.json.encode(body), **after))
         exchange.entry.delivered = False
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-import orjson
+import msgspec
 
 from faults.meaning import Meaning, Target
 from faults.wire import as_chunk
@@ -99,6 +99,6 @@ class Stream:
 
 def _identity(line: bytes) -> dict[str, str]:
     """Return what the trace says of an event."""
-    event = orjson.loads(line)
+    event = msgspec.json.decode(line)
     metadata = event["object"].get("metadata", {})
     return {"type": event["type"], "name": metadata.get("name", ""), "resourceVersion": metadata.get("resourceVersion", "")}

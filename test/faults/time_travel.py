@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
+import msgspec
 
 from faults.case import Case
 from faults.enumeration import Lives
@@ -75,7 +75,7 @@ class StaleServer:
             await exchange.pass_on()
         elif int(wanted) <= int(cached["metadata"]["resourceVersion"]):
             exchange.entry.answer = {"resourceVersion": cached["metadata"]["resourceVersion"]}
-            await exchange.deliver(answer_of(200, orjson.dumps(cached)))
+            await exchange.deliver(answer_of(200, msgspec.json.encode(cached)))
         else:
             await exchange.deliver(_too_large(wanted, cached["metadata"]["resourceVersion"]))
 
@@ -108,7 +108,7 @@ def _too_large(wanted: str, have: str) -> Message:
         "message": f"Timeout: Too large resource version: {wanted}, current: {have}",
         "details": {"causes": [cause], "retryAfterSeconds": 1},
     }
-    return answer_of(504, orjson.dumps(body), retry_after="1")
+    return answer_of(504, msgspec.json.encode(body), retry_after="1")
 
 
 def f24(lives: Lives) -> Iterator[Case]:

@@ -1,15 +1,58 @@
 """What a Pod's or Job's status says, as questions with one answer."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NotRequired, TypedDict
 
-from mpiop.kube.objects import Object, is_terminating
+from mpiop.kube.objects import Object, ObjectMeta, is_terminating
 
-_STATUS_FIELDS: Final = ("phase", "reason", "message")
-_CONDITIONS: Final = ("Ready", "PodScheduled")
-_CONDITION_FIELDS: Final = ("type", "status", "reason", "message")
 _CREATION_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _CONTAINER_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+
+
+class _Spec(TypedDict, total=False):
+    nodeName: str | None
+
+
+class _Condition(TypedDict, total=False):
+    type: str | None
+    status: str | None
+    reason: str | None
+    message: str | None
+
+
+class _ContainerState(TypedDict, total=False):
+    waiting: dict[str, Any] | None
+    terminated: dict[str, Any] | None
+
+
+class _ContainerStatus(TypedDict, total=False):
+    name: str | None
+    image: str | None
+    state: _ContainerState | None
+    lastState: _ContainerState | None
+
+
+class _Status(TypedDict, total=False):
+    phase: str | None
+    reason: str | None
+    message: str | None
+    conditions: list[_Condition] | None
+    initContainerStatuses: list[_ContainerStatus] | None
+    containerStatuses: list[_ContainerStatus] | None
+
+
+class Shape(TypedDict):
+    """What we read of a Pod, and so what is decoded and stored of it: the questions below have the same answers.
+
+    Times and addresses are not in it, which no two pods have in common: what is left of the status is the same for most pods, and kept in
+    memory once.
+    """
+
+    apiVersion: NotRequired[str]
+    kind: NotRequired[str]
+    metadata: ObjectMeta
+    spec: NotRequired[_Spec]
+    status: NotRequired[_Status]
 
 
 def phase(pod: Object) -> str:
@@ -101,33 +144,3 @@ def job_outcome(job: Object | None) -> Mapping[str, Any] | None:
         if row is not None and row.get("status") == "True":
             return row
     return None
-
-
-def trim(pod: Object) -> Object:
-    """Return the pod with what we read of it alone, for the store: the questions above have the same answers.
-
-    Times and addresses go, which no two pods have in common: what is left of the status is the same for most pods, and kept in memory once.
-    """
-    trimmed = pod.copy()
-    node_name = pod.get("spec", {}).get("nodeName")
-    trimmed["spec"] = {"nodeName": node_name} if node_name else {}
-    status: Mapping[str, Any] = pod.get("status") or {}
-    kept = _only(status, _STATUS_FIELDS)
-    kept["conditions"] = [_only(row, _CONDITION_FIELDS) for row in status.get("conditions") or () if row.get("type") in _CONDITIONS]
-    for name in _CONTAINER_STATUSES:
-        if rows := status.get(name):
-            kept[name] = [_trim_container_status(row) for row in rows]
-    trimmed["status"] = kept
-    return trimmed
-
-
-def _trim_container_status(status: Mapping[str, Any]) -> dict[str, Any]:
-    trimmed = _only(status, ("name", "image"))
-    for when in ("state", "lastState"):
-        if state := _only(status.get(when) or {}, ("waiting", "terminated")):
-            trimmed[when] = state
-    return trimmed
-
-
-def _only(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: row[name] for name in names if name in row}

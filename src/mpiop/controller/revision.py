@@ -4,10 +4,11 @@ They are made of what the user wrote, not of what is built from it: another vers
 """
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Final
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
-import orjson
+import msgspec
 
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller.builders.pod_template import section
@@ -17,6 +18,8 @@ DIRECTIVES: Final = ("nodeSelector", "tolerations", "schedulingGates")
 """Fields of a pod template that may change in a suspended Job; nodeAffinity, labels and annotations are the others (KEP-2926)."""
 
 _BYTES: Final = 8
+_EXPONENT: Final = re.compile(rb"\de\d+[,\]}]")
+"""What ends a number of 1e16 and more, as it is encoded; strings may look like it."""
 
 
 def launcher_revision(job: MPIJob) -> str:
@@ -46,4 +49,20 @@ def _role(spec: ReplicaSpec | None) -> tuple[Mapping[str, Any], str] | None:
 
 
 def _hash(value: Any) -> str:
-    return hashlib.blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=_BYTES).hexdigest()
+    text = msgspec.json.encode(value, order="sorted")
+    if _EXPONENT.search(text):
+        text = msgspec.json.encode(_with_signs(value), order="sorted")
+    return hashlib.blake2b(text, digest_size=_BYTES).hexdigest()
+
+
+def _with_signs(value: Any) -> Any:
+    """Return `value` with `1e+16` for `1e16`: so numbers were written when the first hashes were stored, and those must stay the same."""
+    match value:
+        case float() if "e+" in (text := repr(value)):
+            return msgspec.Raw(text.encode())
+        case Mapping():
+            return {name: _with_signs(item) for name, item in cast("Mapping[str, Any]", value).items()}
+        case list() | tuple():
+            return [_with_signs(item) for item in cast("Sequence[Any]", value)]
+        case _:
+            return value

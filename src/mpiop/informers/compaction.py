@@ -6,18 +6,25 @@ seen lately a bounded number is remembered; forgetting them costs memory, not co
 
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
+import msgspec
 import structlog
 
-from mpiop.kube.objects import Object, key_of
+from mpiop.kube.objects import Object
 
 log = structlog.get_logger(__name__)
 
 CAPACITY = 2048
 """Parts remembered for one selection."""
 
-LONGEST_SHARED_STRING = 256
+LONGEST_SHARED = 512
+"""Bytes of a part as JSON: a longer one is not shared as a whole, only what is in it."""
+
+_OF_ONE_OBJECT: Final = frozenset({"name", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"})
+"""Metadata that no two objects have in common: not worth a look."""
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class Compactor:
@@ -26,32 +33,39 @@ class Compactor:
     def __init__(self, capacity: int = CAPACITY) -> None:
         """Remember at most `capacity` parts."""
         self._capacity = capacity
-        self._parts: dict[Any, Any] = {}
+        self._parts: dict[bytes, Any] = {}
+        self._strings: dict[str, str] = {}
 
     def compact(self, obj: Object) -> Object:
-        """Return an object equal to `obj` without `metadata.managedFields`; `obj` itself stays as it is."""
-        if len(self._parts) > self._capacity:
+        """Return an object equal to `obj`, which is decoded JSON and stays as it is, without `metadata.managedFields`."""
+        if len(self._parts) + len(self._strings) > self._capacity:
             self._parts.clear()
+            self._strings.clear()
+        share = self._shared
         wire = cast("dict[str, Any]", obj)
-        metadata = {name: value for name, value in wire["metadata"].items() if name != "managedFields"}
-        return cast("Object", self._dict(wire | {"metadata": metadata}))
+        metadata: dict[str, Any] = {
+            name: value if name in _OF_ONE_OBJECT else share(value) for name, value in wire["metadata"].items() if name != "managedFields"
+        }
+        return cast("Object", {name: share(value) if name != "metadata" else metadata for name, value in wire.items()})
 
-    def _any(self, value: Any) -> Any:
+    def _shared(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._strings.setdefault(value, value) if len(value) <= LONGEST_SHARED else value
+        if not isinstance(value, dict | list):
+            return value
+        # What a part looks like as JSON tells it from all others: `1`, `1.0` and `true` too.
+        text = _encode(value)
+        part = self._parts.get(text)
+        if part is None:
+            part = self._copy(cast("object", value))
+            if len(text) <= LONGEST_SHARED:
+                self._parts[text] = part
+        return part
+
+    def _copy(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return self._dict(cast("dict[str, Any]", value))
-        if isinstance(value, list):
-            return self._list(cast("list[Any]", cast("object", value)))
-        if isinstance(value, str) and len(value) <= LONGEST_SHARED_STRING:
-            return self._parts.setdefault(value, value)
-        return value
-
-    def _list(self, value: list[Any]) -> list[Any]:
-        copy = [self._any(item) for item in value]
-        return cast("list[Any]", self._parts.setdefault((list, *map(_mark, copy)), copy))
-
-    def _dict(self, value: dict[str, Any]) -> dict[str, Any]:
-        copy = {sys.intern(name): self._any(item) for name, item in value.items()}
-        return cast("dict[str, Any]", self._parts.setdefault((dict, *copy, *map(_mark, copy.values())), copy))
+            return {sys.intern(name): self._shared(item) for name, item in cast("dict[str, Any]", value).items()}
+        return [self._shared(item) for item in value]
 
 
 def has_name(thing: object) -> bool:
@@ -60,29 +74,14 @@ def has_name(thing: object) -> bool:
     return isinstance(metadata, dict) and bool(cast("dict[str, Any]", metadata).get("name"))
 
 
-def _mark(value: Any) -> Any:
-    """Return what stands for `value` in the identity of the part that it is in.
-
-    Parts below are shared already, so each stands for itself, and the remembered part keeps them alive. `1` and `True` are told apart.
-    """
-    if isinstance(value, str):
-        return value
-    return (id(cast("object", value)),) if isinstance(value, dict | list) else (type(value), value)
-
-
-def preparation(trim: Callable[[Object], Object] | None) -> Callable[[Object], Object | None]:
-    """Return what is done to each object before it is stored: check that it has a name, `trim` it, make it compact."""
+def preparation() -> Callable[[Object], Object | None]:
+    """Return what is done to each object before it is stored: check that it has a name, make it compact."""
     compactor = Compactor()
 
     def prepare(obj: Object) -> Object | None:
         if not has_name(obj):
             log.warning("object skipped", problem="no metadata.name")
             return None
-        try:
-            return compactor.compact(trim(obj) if trim else obj)
-        except Exception:
-            # One malformed object of one user must not stop the watch of everybody's.
-            log.exception("object not trimmed", object=str(key_of(obj)))
-            return compactor.compact(obj)
+        return compactor.compact(obj)
 
     return prepare

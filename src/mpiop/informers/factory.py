@@ -1,13 +1,12 @@
 """All informers of a process: one for each selection, run together."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
 from mpiop.informers.shared_informer import InformerSettings, SharedInformer
 from mpiop.informers.source import ListerWatcher
 from mpiop.informers.store import Indexer
-from mpiop.kube.objects import Object
 from mpiop.kube.resources import Selection
 
 
@@ -30,21 +29,18 @@ class InformerFactory:
         selection: Selection,
         *,
         indexers: Mapping[str, Indexer] | None = None,
-        trim: Callable[[Object], Object] | None = None,
     ) -> SharedInformer:
         """Return the informer of `selection`, the same one each time, with `indexers` added to those it has.
 
         Raises:
-            ValueError: It exists with another `trim`, or with another index of the same name.
+            ValueError: It exists with another index of the same name.
         """
         known = self._informers.get(selection)
         if known is None:
-            known = SharedInformer(self._client, selection, indexers=indexers, trim=trim, settings=self._settings)
+            known = SharedInformer(self._client, selection, indexers=indexers, settings=self._settings)
             self._informers[selection] = known
             self._start(known)
             return known
-        if known.trim is not trim:
-            raise ValueError(f"informer of {selection}: exists with another trim; users of one informer must agree on what is left out")
         known.store.add_indexers(indexers or {})
         return known
 

@@ -1,7 +1,7 @@
 """The shared informer: one reflector, one store, and any number of handlers that hear of each change after the store has it."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -15,7 +15,6 @@ from mpiop.informers.reflector import Output, Reflector, ReflectorSettings
 from mpiop.informers.source import InformerMetrics, ListerWatcher, NoInformerMetrics
 from mpiop.informers.store import Indexer, Notification, Store
 from mpiop.informers.watching import Apply, Bookmark, Replace
-from mpiop.kube.objects import Object
 from mpiop.kube.resources import Selection
 
 log = structlog.get_logger(__name__)
@@ -42,7 +41,6 @@ class SharedInformer:
     Attributes:
         selection: What is followed.
         store: The objects, for anybody to read.
-        trim: What is left out of objects before they are stored, as given.
     """
 
     def __init__(
@@ -51,23 +49,20 @@ class SharedInformer:
         selection: Selection,
         *,
         indexers: Mapping[str, Indexer] | None = None,
-        trim: Callable[[Object], Object] | None = None,
         settings: InformerSettings | None = None,
     ) -> None:
         """Prepare to follow `selection`.
 
         Args:
             client: Where objects come from.
-            selection: Which.
+            selection: Which, and what of each; managedFields are left out anyway.
             indexers: Indexes of the store.
-            trim: Returns an object with what nobody needs left out; must not change its argument. managedFields are left out anyway.
             settings: What all informers have in common.
         """
         self.selection = selection
         self.store = Store(indexers)
-        self.trim = trim
         settings = settings or InformerSettings()
-        self._reflector = Reflector(Pager(client, selection, preparation(trim)), self._take, settings.reflector, settings.metrics)
+        self._reflector = Reflector(Pager(client, selection, preparation()), self._take, settings.reflector, settings.metrics)
         self._detector = MutationDetector() if settings.detects_mutations else None
         self._listeners: list[Listener] = []
         self._resyncs: dict[Listener, asyncio.TimerHandle] = {}

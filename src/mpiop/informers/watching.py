@@ -114,16 +114,17 @@ class Watching:
         version = str(obj["metadata"].get("resourceVersion") or "")
         if kind == "BOOKMARK":
             return self._bookmark(obj, version)
-        prepared = self.prepare(obj)
+        is_deleted = kind == "DELETED"
+        prepared = obj if is_deleted else self.prepare(obj)  # what is gone is not kept
         if prepared is None:
             return None
         if self.is_stream:
             self._initial.pop(key_of(prepared), None)
-            if kind != "DELETED":
+            if not is_deleted:
                 self._initial[key_of(prepared)] = prepared
             return None
         self._is_ordered = self._is_ordered or kind != "ADDED"
-        return Apply(prepared, is_deleted=kind == "DELETED", resource_version=version if self._is_ordered else "")
+        return Apply(prepared, is_deleted, resource_version=version if self._is_ordered else "")
 
     def _bookmark(self, obj: Object, version: str) -> Replace | Bookmark | None:
         self._is_ordered = True

@@ -1,9 +1,10 @@
 """What an HTTP answer means: an object, a refusal, or nothing that the API server would say."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Generic, TypedDict, TypeVar, cast
 
-import orjson
+import msgspec
 
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import WatchEvent
@@ -11,17 +12,50 @@ from mpiop.kube.request import Request
 
 EXCERPT_CHARACTERS = 200
 
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises: for what is no JSON or of another shape, no UTF-8, nested too deeply."""
+
+_Shape = TypeVar("_Shape")
+
+
+class _Event(TypedDict, Generic[_Shape]):
+    type: str
+    object: _Shape
+
+
+class _Page(msgspec.Struct):
+    metadata: dict[str, Any]
+    items: list[msgspec.Raw] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoder:
+    """What decodes objects of one shape, and events of them."""
+
+    objects: msgspec.json.Decoder[Any]
+    events: msgspec.json.Decoder[_Event[Any]]
+
+
+_DECODERS: dict[type[Any], _Decoder] = {}
+_PAGES = msgspec.json.Decoder(_Page)
+_WHOLE = msgspec.json.Decoder()
+
 
 def decode(request: Request, status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    """Return the JSON object of a success.
+    """Return the JSON object of a success; of it, or of the items of a list, what the shape of `request` has.
 
     Raises:
         StatusError: `status` is no success; the body may be a `metav1.Status`, plain text or a proxy's HTML.
         TransportError: A success without a JSON object: nothing is known about what the server did.
     """
-    content_type = headers.get("Content-Type", "no content type")
+    is_success = 200 <= status < 300  # noqa: PLR2004 - HTTP
+    if is_success and request.shape is not None:
+        shaped = _page(request.shape, body) if request.verb == "list" else _object(request.shape, body)
+        if shaped is not None:
+            return shaped
     answer = _json_object(body)
-    if not 200 <= status < 300:  # noqa: PLR2004 - HTTP
+    content_type = headers.get("Content-Type", "no content type")
+    if not is_success:
         wait = retry_after_seconds(headers)
         if answer is not None and answer.get("kind") == "Status":
             raise StatusError(str(request), {**answer, "code": status}, retry_after_seconds=wait)
@@ -37,11 +71,19 @@ def decode(request: Request, status: int, headers: Mapping[str, str], body: byte
 
 
 def decode_event(request: Request, line: bytes) -> WatchEvent:
-    """Return the watch event of `line`.
+    """Return the watch event of `line`; of its object, what the shape of `request` has.
 
     Raises:
         TransportError: It is none: the stream cannot be trusted from here on.
     """
+    if request.shape is not None:
+        try:
+            shaped = _decoder(request.shape).events.decode(line)
+        except NOT_JSON:
+            pass  # to be decoded whole: one malformed object of one user must not stop the watch of everybody's
+        else:
+            if shaped["type"] != "ERROR":  # whose object is a Status
+                return shaped
     event = _json_object(line)
     if event is None or not isinstance(event.get("type"), str) or "object" not in event:
         excerpt = line[:EXCERPT_CHARACTERS].decode(errors="replace")
@@ -55,9 +97,39 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     return float(text) if text.isascii() and text.isdigit() else None
 
 
+def _decoder(shape: type[Any]) -> _Decoder:
+    if shape not in _DECODERS:
+        _DECODERS[shape] = _Decoder(msgspec.json.Decoder(shape), msgspec.json.Decoder(cast("Any", _Event)[shape]))
+    return _DECODERS[shape]
+
+
+def _object(shape: type[Any], body: bytes) -> dict[str, Any] | None:
+    """Return the object in `body`, or None when it does not fit `shape`."""
+    try:
+        return cast("dict[str, Any]", _decoder(shape).objects.decode(body))
+    except NOT_JSON:
+        return None
+
+
+def _page(shape: type[Any], body: bytes) -> dict[str, Any] | None:
+    """Return the list in `body`, or None when it is something else."""
+    try:
+        page = _PAGES.decode(body)
+        return {"metadata": page.metadata, "items": [_item(shape, item) for item in page.items or ()]}
+    except NOT_JSON:
+        return None
+
+
+def _item(shape: type[Any], item: msgspec.Raw) -> Any:
+    try:
+        return _decoder(shape).objects.decode(item)
+    except msgspec.ValidationError:
+        return _WHOLE.decode(item)  # alone: the others of the page keep their shape
+
+
 def _json_object(body: bytes) -> dict[str, Any] | None:
     try:
-        answer: Any = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        answer: Any = _WHOLE.decode(body)
+    except NOT_JSON:
         return None
     return cast("dict[str, Any]", answer) if isinstance(answer, dict) else None

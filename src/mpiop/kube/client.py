@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 from mpiop.kube.errors import StatusError, TransportError
-from mpiop.kube.objects import Key, Object, ObjectList, WatchEvent, key_of
+from mpiop.kube.objects import Key, Object, ObjectList, Remains, WatchEvent, key_of
 from mpiop.kube.request import Request, Transport, allow
 from mpiop.kube.resources import Resource, Selection
 
@@ -57,7 +57,7 @@ class Client:
             limit=str(limit or ""),
             **{"continue": continue_token},
         )
-        request = Request("list", selection.resource, Key(selection.namespace, ""), params=params, metadata_only=selection.metadata_only)
+        request = _reading("list", selection, params)
         return _list(request, await self._transport.call(request))
 
     def watch(
@@ -77,9 +77,7 @@ class Client:
         params |= {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_seconds)}
         if send_initial_events:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        return self._transport.stream(
-            Request("watch", selection.resource, Key(selection.namespace, ""), params=params, metadata_only=selection.metadata_only)
-        )
+        return self._transport.stream(_reading("watch", selection, params))
 
     async def create(self, resource: Resource, body: Object) -> Object:
         """Create `body` in the namespace that it names and return it as stored."""
@@ -106,7 +104,8 @@ class Client:
             propagation: `Background`, `Foreground` or `Orphan`: what becomes of its dependents.
 
         Returns:
-            The object as it waits for its finalizers or grace period, or None when the server says only that it is gone.
+            The kind and metadata of the object that waits for its finalizers or grace period, or None when the server says only that it is
+            gone.
         """
         if not uid:
             raise ValueError(f"delete {resource.plural} {key}: no uid given, and a successor of the same name must not be hit")
@@ -116,7 +115,8 @@ class Client:
             "preconditions": {"uid": uid},
             "propagationPolicy": propagation,
         }
-        answer = await self._write("delete", resource, _named(key), options)
+        request = Request("delete", resource, _named(key), body=options, shape=Remains, guard=self._guard)
+        answer = await self._transport.call(request)
         return None if answer.get("kind") == "Status" else _object(answer)
 
     async def discover(self, group: str, version: str) -> frozenset[str]:
@@ -164,6 +164,11 @@ def _named(key: Key) -> Key:
 
 def _present(**params: str) -> dict[str, str]:
     return {name: value for name, value in params.items() if value}
+
+
+def _reading(verb: str, selection: Selection, params: Mapping[str, str]) -> Request:
+    key = Key(selection.namespace, "")
+    return Request(verb, selection.resource, key, params=params, metadata_only=selection.metadata_only, shape=selection.shape)
 
 
 def _selectors(selection: Selection) -> dict[str, str]:

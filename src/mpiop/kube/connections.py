@@ -6,8 +6,7 @@ second sending of a request: it would replay GET, PUT and DELETE once when a kep
 
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any, cast
 
 import aiohttp
@@ -71,10 +70,11 @@ def sending_once(guard: Callable[[], None]) -> aiohttp.ClientMiddlewareType:
     return send_once
 
 
-class _Generation:
+class Generation:
     """A session of one TLS context, and how many requests it serves."""
 
     def __init__(self, context: ssl.SSLContext | None, most_connections: int) -> None:
+        """Connect with `context` (None: no TLS), at most `most_connections` times at once; 0 is any number."""
         self.context = context
         self.users = 0
         self.session = aiohttp.ClientSession(
@@ -98,12 +98,11 @@ class Connections:
     def __init__(self, most_connections: int) -> None:
         """Open nothing yet; allow `most_connections` at a time, 0 is any number."""
         self._most_connections = most_connections
-        self._newest: _Generation | None = None
+        self._newest: Generation | None = None
         self._is_closed = False
 
-    @asynccontextmanager
-    async def session(self, context: ssl.SSLContext | None) -> AsyncGenerator[aiohttp.ClientSession]:
-        """Lend the session whose connections were made with `context` (None: no TLS).
+    async def lend(self, context: ssl.SSLContext | None) -> Generation:
+        """Lend the session whose connections were made with `context` (None: no TLS), until `give_back`.
 
         Raises:
             TransportError: The pool was closed.
@@ -112,18 +111,19 @@ class Connections:
             raise TransportError("the client was closed")
         old = self._newest
         if old is None or old.context is not context:
-            self._newest = _Generation(context, self._most_connections)
+            self._newest = Generation(context, self._most_connections)
             if old is not None and not old.users:
                 await old.session.close()
         generation = self._newest
         assert generation is not None  # noqa: S101 - for type checkers: set above
         generation.users += 1
-        try:
-            yield generation.session
-        finally:
-            generation.users -= 1
-            if not generation.users and generation is not self._newest:
-                await generation.session.close()
+        return generation
+
+    async def give_back(self, generation: Generation) -> None:
+        """Take back what was lent."""
+        generation.users -= 1
+        if not generation.users and generation is not self._newest:
+            await generation.session.close()
 
     async def close(self) -> None:
         """Close all idle connections now, and the others when their requests fail or end."""

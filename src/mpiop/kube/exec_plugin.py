@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-import orjson
+import msgspec
 
 from mpiop.clock import parse_time
+from mpiop.kube.answers import NOT_JSON
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.tls import ClientCertificate
 from mpiop.kube.tokens import Credential
@@ -105,14 +106,14 @@ class ExecPlugin:
         if self._config.cluster is not None:
             spec["cluster"] = self._config.cluster
         question = {"apiVersion": self._config.api_version, "kind": "ExecCredential", "spec": spec}
-        environment = {**os.environ, **self._config.env, "KUBERNETES_EXEC_INFO": orjson.dumps(question).decode()}
+        environment = {**os.environ, **self._config.env, "KUBERNETES_EXEC_INFO": msgspec.json.encode(question).decode()}
         process = await self._started(environment)
         output, complaint = await self._finished(process)
         if process.returncode:
             raise self._error(f"exit code {process.returncode}: {complaint.decode(errors='replace')[-500:].strip() or 'no message'}")
         try:
-            answer: Any = orjson.loads(output)
-        except orjson.JSONDecodeError as error:
+            answer: Any = msgspec.json.decode(output)
+        except NOT_JSON as error:
             raise self._error(f"its answer is not JSON: {error}") from error
         return cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
 

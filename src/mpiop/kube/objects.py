@@ -58,6 +58,13 @@ class Object(TypedDict):
     immutable: NotRequired[bool]
 
 
+class Remains(TypedDict, total=False):
+    """The shape of the answer to a deletion: an object that is to go, or a Status; of both, what is read."""
+
+    kind: str
+    metadata: ObjectMeta
+
+
 class ObjectList(TypedDict):
     """A page of a list; `metadata["continue"]` is present when there are more pages."""
 

@@ -37,6 +37,7 @@ class Request:
         params: The query.
         body: What is sent, or None.
         metadata_only: Ask for `PartialObjectMetadata`.
+        shape: What is decoded of the object, or of each one of a list or watch (see `Selection`).
         guard: Called each time just before this is sent; what it raises keeps this from being sent.
     """
 
@@ -47,6 +48,7 @@ class Request:
     params: Mapping[str, str] = field(default_factory=dict[str, str])
     body: Mapping[str, Any] | None = None
     metadata_only: bool = False
+    shape: type[Any] | None = None
     guard: Callable[[], None] = field(default=allow, compare=False, repr=False)
 
     @property

@@ -1,6 +1,7 @@
 """The resources that the operator touches, each as one row, and what a list or watch selects of them."""
 
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 
@@ -37,6 +38,7 @@ class Selection:
         label_selector: In the syntax of `kubectl -l`; "" is all.
         field_selector: In the syntax of `kubectl --field-selector`; "" is all.
         metadata_only: Ask for `PartialObjectMetadata`: no spec, no status, no data.
+        shape: A `TypedDict` that says what of each object is decoded; None is all. What does not fit it is decoded whole.
     """
 
     resource: Resource
@@ -44,6 +46,7 @@ class Selection:
     label_selector: str = ""
     field_selector: str = ""
     metadata_only: bool = False
+    shape: type[Any] | None = None
 
     def __str__(self) -> str:
         """Render for logs: `pods in <namespace> with <selectors>`."""

@@ -1,8 +1,6 @@
 """Which failed request may be sent again, when, and how many may be under way."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.request import Request
@@ -47,10 +45,12 @@ class Throttle:
         self._in_flight = asyncio.Semaphore(most_in_flight)
         self._bucket = TokenBucket(qps, max(burst, 1)) if qps > 0 else None
 
-    @asynccontextmanager
-    async def admitted(self) -> AsyncGenerator[None]:
-        """Wait for a turn and hold a place."""
+    async def __aenter__(self) -> None:
+        """Wait for a turn and take a place."""
         if self._bucket is not None:
             await asyncio.sleep(self._bucket.reserve(asyncio.get_running_loop().time()))
-        async with self._in_flight:
-            yield
+        await self._in_flight.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        """Leave the place to another."""
+        self._in_flight.release()

@@ -6,27 +6,28 @@ Calls, watches and leases have connections of their own. See docs/adr/0002-trans
 import asyncio
 import io
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
-import orjson
+import msgspec
 from yarl import URL
 
 from mpiop.clock import Clock, SystemClock
 from mpiop.kube.answers import decode, decode_event
 from mpiop.kube.client import Client
 from mpiop.kube.config import ClientConfig
-from mpiop.kube.connections import Connections, sending_once
+from mpiop.kube.connections import Connections, Generation, sending_once
 from mpiop.kube.credentials import Authenticator
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.lines import LineSplitter
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
 from mpiop.kube.retry import Throttle, retry_delay_seconds
+from mpiop.kube.silence import Silence
 from mpiop.kube.tokens import Credential
 
 Observer = Callable[[str, str, int, float], None]
@@ -78,6 +79,15 @@ async def connect(config: ClientConfig, options: TransportOptions = DEFAULTS, cl
     return Client(HttpTransport(config, options, authenticator))
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer whose body is still to be read, and what was lent for it."""
+
+    response: aiohttp.ClientResponse
+    connections: Connections
+    lent: Generation
+
+
 class HttpTransport:
     """The transport in earnest."""
 
@@ -90,10 +100,13 @@ class HttpTransport:
         self._streams = Connections(0)
         self._throttle = Throttle(options.most_in_flight, options.qps, options.burst)
         self._separated: list[HttpTransport] = []
+        # Deadlines are ours; aiohttp would set a timer of its own anew for each chunk of an answer.
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=options.deadline_seconds)
+        self._list_timeout = aiohttp.ClientTimeout(total=None, sock_connect=options.deadline_seconds, sock_read=options.deadline_seconds)
 
     async def call(self, request: Request) -> dict[str, Any]:
         """Send `request`, as often as the rules allow, and return the decoded answer (see `Transport.call`)."""
-        async with self._throttle.admitted():
+        async with self._throttle:
             credential = await self._authenticator.current()
             try:
                 return await self._within_deadline(request, credential)
@@ -105,20 +118,22 @@ class HttpTransport:
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncGenerator[AsyncIterator[WatchEvent]]:
         """Open the watch `request` and yield its events (see `Transport.stream`)."""
-        async with AsyncExitStack() as stack:
+        credential = await self._authenticator.current()
+        try:
+            answer = await self._open(request, credential)
+        except StatusError as error:
+            if not error.is_unauthorized or not await self._authenticator.refresh(credential):
+                raise
             credential = await self._authenticator.current()
-            try:
-                response = await self._open(stack, request, credential)
-            except StatusError as error:
-                if not error.is_unauthorized or not await self._authenticator.refresh(credential):
-                    raise
-                credential = await self._authenticator.current()
-                response = await self._open(stack, request, credential)
-            events = self._events(request, response, self._authenticator.context(credential))
+            answer = await self._open(request, credential)
+        try:
+            events = self._events(request, answer.response, self._authenticator.context(credential))
             try:
                 yield events
             finally:
                 await events.aclose()
+        finally:
+            await self._end(answer)
 
     def separate(self, deadline_seconds: float) -> "HttpTransport":
         """Return a transport with connections of its own, no rate limit, and the same credentials."""
@@ -155,63 +170,78 @@ class HttpTransport:
             await asyncio.sleep(delay_seconds)
 
     async def _attempt(self, request: Request, credential: Credential) -> dict[str, Any]:
-        async with AsyncExitStack() as stack:
-            response = await self._response(stack, self._calls, request, credential)
-            with _transport_errors(request):
-                body = await response.read()
-        return decode(request, response.status, response.headers, body)
+        answer = await self._answer(self._calls, request, credential)
+        body = await self._body(request, answer)
+        return decode(request, answer.response.status, answer.response.headers, body)
 
-    async def _open(self, stack: AsyncExitStack, request: Request, credential: Credential) -> aiohttp.ClientResponse:
-        """Return the response of a watch that the server granted; `stack` closes it."""
+    async def _open(self, request: Request, credential: Credential) -> _Answer:
+        """Return the answer to a watch that the server granted, of which only the head was read; `_end` ends it."""
         seconds = self._options.deadline_seconds
         try:
             async with asyncio.timeout(seconds):
-                response = await self._response(stack, self._streams, request, credential)
-                if response.status == 200:  # noqa: PLR2004 - HTTP
-                    return response
-                with _transport_errors(request):
-                    body = await response.read()
+                answer = await self._answer(self._streams, request, credential)
+                if answer.response.status == 200:  # noqa: PLR2004 - HTTP
+                    return answer
+                body = await self._body(request, answer)
         except TimeoutError as error:
             raise TransportError(f"{request}: no answer within {seconds:g} s") from error
-        decode(request, response.status, response.headers, body)
-        raise TransportError(f"{request}: {response.status} is no answer to a watch")
+        decode(request, answer.response.status, answer.response.headers, body)
+        raise TransportError(f"{request}: {answer.response.status} is no answer to a watch")
 
     async def _events(
         self, request: Request, response: aiohttp.ClientResponse, context: ssl.SSLContext | None
     ) -> AsyncGenerator[WatchEvent]:
         """Yield the events; end with the stream, or after a change of certificates: the watch then goes on over a new connection."""
         lines = LineSplitter()
-        while True:
-            with _transport_errors(request):
-                chunk = await response.content.readany()
-            if not chunk:
-                return
-            for line in lines.feed(chunk):
-                yield decode_event(request, line)
-            if not self._authenticator.is_current(context):
-                return
+        with Silence(response.content, self._options.silence_seconds) as silence:
+            while True:
+                try:
+                    chunk = await response.content.readany()
+                except _FAILURES as error:
+                    raise _told(request, error) from error
+                if not chunk:
+                    return
+                silence.heard()
+                for line in lines.feed(chunk):
+                    yield decode_event(request, line)
+                if not self._authenticator.is_current(context):
+                    return
 
-    async def _response(
-        self, stack: AsyncExitStack, connections: Connections, request: Request, credential: Credential
-    ) -> aiohttp.ClientResponse:
-        """Send `request` once and return the response, of which only the head was read; `stack` ends it."""
+    async def _answer(self, connections: Connections, request: Request, credential: Credential) -> _Answer:
+        """Send `request` once and return the answer, of which only the head was read; `_body` or `_end` ends it."""
         loop = asyncio.get_running_loop()
         begun, code = loop.time(), 0
+        lent: Generation | None = None
         try:
-            with _transport_errors(request):
-                session = await stack.enter_async_context(connections.session(self._authenticator.context(credential)))
-                response = await stack.enter_async_context(self._sent(session, request, credential))
+            lent = await connections.lend(self._authenticator.context(credential))
+            response = await self._sent(lent.session, request, credential)
             code = response.status
+            return _Answer(response, connections, lent)
+        except _FAILURES as error:
+            raise _told(request, error) from error
         finally:
             self._options.observer(request.verb, request.resource.plural, code, loop.time() - begun)
-        return response
+            if lent is not None and not code:
+                await connections.give_back(lent)
 
-    def _sent(
-        self, session: aiohttp.ClientSession, request: Request, credential: Credential
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    async def _body(self, request: Request, answer: _Answer) -> bytes:
+        """Return the rest of an answer, which ends it."""
+        try:
+            return await answer.response.read()
+        except _FAILURES as error:
+            raise _told(request, error) from error
+        finally:
+            await self._end(answer)
+
+    @staticmethod
+    async def _end(answer: _Answer) -> None:
+        """Close the connection of an answer that was not read to its end, leave it to others otherwise."""
+        answer.response.close()
+        await answer.connections.give_back(answer.lent)
+
+    async def _sent(self, session: aiohttp.ClientSession, request: Request, credential: Credential) -> aiohttp.ClientResponse:
         query = f"?{urlencode(request.params)}" if request.params else ""
-        silence_seconds = self._options.silence_seconds if request.verb == "watch" else self._options.deadline_seconds
-        return session.request(
+        return await session.request(
             request.method,
             URL(f"{self._config.server}{request.path}{query}", encoded=True),
             data=_data(request),
@@ -220,7 +250,7 @@ class HttpTransport:
             allow_redirects=False,
             proxy=self._config.proxy_url or None,
             server_hostname=self._config.tls.server_name or None,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._options.deadline_seconds, sock_read=silence_seconds),
+            timeout=self._list_timeout if request.verb == "list" else self._timeout,
         )
 
 
@@ -228,7 +258,7 @@ def _data(request: Request) -> bytes | io.BytesIO | None:
     """Return the body, a large one as a stream: aiohttp warns of it in bytes, and a ConfigMap of 10,000 hosts has a mebibyte."""
     if request.body is None:
         return None
-    data = orjson.dumps(request.body)
+    data = msgspec.json.encode(request.body)
     return data if len(data) < MOST_AT_ONCE_BYTES else io.BytesIO(data)
 
 
@@ -244,13 +274,12 @@ def _headers(request: Request, credential: Credential) -> dict[str, str]:
     return headers
 
 
-@contextmanager
-def _transport_errors(request: Request) -> Generator[None]:
-    """Turn what the HTTP library and the operating system raise into one line about `request`."""
-    try:
-        yield
-    except TransportError as error:
-        raise type(error)(f"{request}: {error}") from error
-    except (aiohttp.ClientError, OSError) as error:
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise TransportError(f"{request}: {what}") from error
+_FAILURES = (TransportError, aiohttp.ClientError, OSError)
+
+
+def _told(request: Request, error: Exception) -> TransportError:
+    """Return what the HTTP library or the operating system raised, one of `_FAILURES`, as one line about `request`."""
+    if isinstance(error, TransportError):
+        return type(error)(f"{request}: {error}")
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return TransportError(f"{request}: {what}")

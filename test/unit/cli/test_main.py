@@ -28,7 +28,7 @@ def test_nothing_heavy_is_imported_for_an_answer(argument: str) -> None:
     script = f"import sys; from mpiop.cli import main; main(['{argument}']); print(*sys.modules, file=sys.stderr)"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     loaded = set(result.stderr.split())
-    assert not loaded & {"aiohttp", "asyncio", "kubernetes", "structlog", "orjson", "cryptography", "prometheus_client"}
+    assert not loaded & {"aiohttp", "asyncio", "kubernetes", "structlog", "msgspec", "cryptography", "prometheus_client"}
 
 
 @pytest.mark.parametrize(("argument", "beginning"), [("--version", "mpiop 0.1.0"), ("--help", "mpiop runs MPIJobs")])

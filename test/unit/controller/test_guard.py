@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI
+from fakes.semantics import shaped
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller import pods
 from mpiop.controller.builders.ssh_agent import MARK
@@ -20,10 +21,15 @@ COMPLETE = {"type": "Complete"}
 ANNOTATION = "mpiop.kubeflow.org/ssh-agent"
 
 
+def stored(pod: Object) -> Object:
+    """Return the pod as the store keeps it."""
+    return cast("Object", shaped(pod, pods.Shape))
+
+
 def ended(phase: str = "Succeeded", *, container: str = "launcher", metadata: dict[str, Any] | None = None, **terminated: Any) -> Object:
     """Return the launcher's pod whose container ended so, as the store keeps it."""
     state = {"terminated": {"exitCode": 0, **terminated}}
-    return pods.trim(launcher_pod(phase, metadata=metadata, containerStatuses=[{"name": container, "state": state}]))
+    return stored(launcher_pod(phase, metadata=metadata, containerStatuses=[{"name": container, "state": state}]))
 
 
 def status_of(*launcher_pods: Object, job: MPIJob = PI, outcome: dict[str, str] = COMPLETE) -> MPIJobStatus:
@@ -66,7 +72,7 @@ FINE = [
     Case("ssh was called", ended(message=f"{MARK}\n"), COMPLETE),
     Case("the program wrote a message of its own over the mark", ended(message="loss 0.1"), COMPLETE),
     Case("the launcher failed", ended("Failed", exitCode=1), {"type": "Failed", "reason": "BackoffLimitExceeded"}),
-    Case("the pod's end is not seen yet", pods.trim(launcher_pod("Running")), COMPLETE),
+    Case("the pod's end is not seen yet", stored(launcher_pod("Running")), COMPLETE),
     Case("another container than the launcher's ended", ended(container="sidecar"), COMPLETE),
     Case("the pod was made without the script", ended(metadata={"annotations": {}}), COMPLETE),
 ]
@@ -82,7 +88,7 @@ def test_a_job_without_a_pod_left_is_not_judged() -> None:
 
 
 def test_a_pod_whose_end_is_seen_after_the_jobs_is_judged_then() -> None:
-    before = status_of(pods.trim(launcher_pod("Running")))
+    before = status_of(stored(launcher_pod("Running")))
     after = status_of(ended(), job=replace(PI, status=before))
     assert types(before)[-1] == types(after)[-1] == "Succeeded"
     assert types(after)[-2] == "WorkersUnused"

@@ -9,7 +9,7 @@ import pytest
 from example_jobs import MPIRUN, PI, SSHD, with_annotations, with_launcher, with_worker, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, RunPolicy
-from mpiop.controller.revision import launcher_revision, start_revision
+from mpiop.controller.revision import _hash, launcher_revision, start_revision
 
 Edit = Callable[[MPIJob], MPIJob]
 
@@ -70,3 +70,25 @@ def test_the_order_of_keys_is_no_edit() -> None:
     turned = {"spec": dict(reversed(template(MPIRUN, nodeSelector={"a": "b"})["spec"].items()))}
     straight = {"spec": template(MPIRUN, nodeSelector={"a": "b"})["spec"]}
     assert start_revision(with_launcher(PI, turned)) == start_revision(with_launcher(PI, straight))
+
+
+NESTED = [{"b": {"d": [1, {"z": None, "a": True}], "c": "x"}, "a": []}, {}, "Never", 1, False, "/root/.ssh", "OpenMPI", True]
+SMALL = {"a": 0.1, "b": 1.0, "e": 1.5e-7, "f": -0.0, "g": 123456789.125, "h": 1e-5, "j": 5e-324, "k": 0.0001, "l": 0.00001, "m": 1e15}
+LARGE = {"c": 1e16, "d": 1e22, "i": 1e300, "n": 1e17, "o": 123456789012345680.0}
+TEXT = ["é", "Ω🚀", "\u2028\u2029", "\x00\x1f\x7f", '"\\/', "\b\f\n\r\t", "<>&", {"Ω": 1, "z": 2, "é": 3, "🚀": 4, "\uffff": 5}]
+DIGESTS: list[tuple[Any, str]] = [
+    (NESTED, "e1fbcb531374740f"),
+    ([SMALL | LARGE], "e543f27dbac48145"),
+    (TEXT, "6affdd246e3b880e"),
+    ([(1, 2, None), (("x", "y"),)], "a39a3d9e5a89a34b"),
+    ([2**63 - 1, -(2**63), 2**64 - 1, 0], "dea3855d8d70a309"),
+]
+
+
+@pytest.mark.parametrize(("value", "digest"), DIGESTS, ids=["nested", "floats", "text", "tuples", "integers"])
+def test_hashes_that_earlier_versions_stored_are_the_same_today(value: Any, digest: str) -> None:
+    assert _hash(value) == digest
+
+
+def test_text_that_looks_like_a_number_stays_as_it_is() -> None:
+    assert _hash(["1e16", [1e16], {"sha256:1e16": "2e17]"}]) == "081e5c0d9d4a8436"

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-import orjson
+import msgspec
 import pytest
 
 from fakes.certificates import Authority
@@ -42,7 +42,7 @@ class Server:
             for number, name in enumerate(NAMES, 1):
                 await exchange.event("ADDED", name, resourceVersion=str(number), label="ü")
             mark = {"metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}}
-            await exchange.chunk(orjson.dumps({"type": "BOOKMARK", "object": mark}) + b"\n")
+            await exchange.chunk(msgspec.json.encode({"type": "BOOKMARK", "object": mark}) + b"\n")
             await exchange.chunk(b"")
         elif exchange.method == "GET":
             await exchange.answer({"kind": "PodList", "metadata": {"resourceVersion": "1"}, "items": []})

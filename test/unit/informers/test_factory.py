@@ -1,6 +1,7 @@
 """The factory: one informer for each selection, run and waited for together."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from fakes.api_server import FakeClient
 from fakes.following import background
 from fakes.scripted_server import pod
 from mpiop.informers import InformerFactory, InformerSettings, MutationError
-from mpiop.kube.objects import Key, Object, labels_of
+from mpiop.kube.objects import Key, Object, Remains, labels_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, Selection
 from virtual_time import VirtualClock
 
@@ -37,11 +38,11 @@ async def test_a_selection_has_one_informer() -> None:
     assert len(list(factory)) == 2
 
 
-async def test_users_of_one_informer_must_agree_on_the_trim() -> None:
+async def test_who_needs_more_of_the_objects_has_an_informer_of_its_own() -> None:
     factory = InformerFactory(client())
-    factory.informer(PODS_OF_PI)
-    with pytest.raises(ValueError, match="another trim"):
-        factory.informer(PODS_OF_PI, trim=lambda obj: obj)
+    shaped = replace(PODS_OF_PI, shape=Remains)
+    assert factory.informer(PODS_OF_PI) is not factory.informer(shaped)
+    assert factory.informer(shaped) is factory.informer(shaped)
 
 
 async def test_all_run_together_and_those_unsynced_are_named() -> None:

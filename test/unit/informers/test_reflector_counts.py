@@ -142,7 +142,7 @@ class Fixed(random.Random):
 
 
 def unjittered(server: ScriptedServer, value: float) -> Reflector:
-    return Reflector(Pager(server, SELECTION, preparation(None)), lambda _output: None, replace(LISTS, chance=Fixed(value)))
+    return Reflector(Pager(server, SELECTION, preparation()), lambda _output: None, replace(LISTS, chance=Fixed(value)))
 
 
 @pytest.mark.parametrize(("value", "seconds"), [(0.0, 300), (0.999999, 599)])

@@ -384,14 +384,14 @@ async def test_R15_a_continuation_that_expired_is_followed_by_a_full_list_at_the
 async def test_R15_a_first_page_that_expired_is_an_error_upward() -> None:
     server = server_of([refusal(**EXPIRED)])
     with pytest.raises(StatusError, match="410"):
-        await Pager(server, SELECTION, preparation(None)).read("7", 500)
+        await Pager(server, SELECTION, preparation()).read("7", 500)
     assert server.log == ["LIST 7"]
 
 
 async def test_R15_other_errors_of_a_later_page_are_errors_upward() -> None:
     server = server_of([page(pod("a", 1), version=10, token="t1"), refusal(500)])
     with pytest.raises(StatusError, match="500"):
-        await Pager(server, SELECTION, preparation(None)).read("0", 500)
+        await Pager(server, SELECTION, preparation()).read("0", 500)
 
 
 async def test_R16_no_limit_at_a_known_version() -> None:
@@ -471,7 +471,7 @@ async def test_R21_a_sink_that_fails_is_reported_and_the_list_repeated() -> None
             raise RuntimeError("cannot take it")  # noqa: TRY004 - stands for any defect
         taken.append(output)
 
-    reflector = Reflector(Pager(server, SELECTION, preparation(None)), sink, LISTS)
+    reflector = Reflector(Pager(server, SELECTION, preparation()), sink, LISTS)
     async with background(asyncio.create_task(reflector.run())):
         await asyncio.sleep(30)
     assert server.log == ["LIST 0", "WATCH 10", "LIST 10", "WATCH 11"]

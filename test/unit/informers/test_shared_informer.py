@@ -426,13 +426,12 @@ async def test_I38_what_the_client_gave_is_not_changed() -> None:
     informer = SharedInformer(
         ScriptedServer(list_replies=[given]),
         SELECTION,
-        trim=lambda obj: {"metadata": obj["metadata"]},
         settings=SETTINGS,
     )
     async with running(informer):
         await informer.wait_for_sync()
     assert "managedFields" in original["metadata"]
-    assert informer.store.get(Key("ns", "a")) == {"metadata": pod("a", 1)["metadata"]}
+    assert informer.store.get(Key("ns", "a")) == pod("a", 1)
 
 
 async def test_I39_after_a_disrupted_watch_what_is_told_is_the_real_difference() -> None:

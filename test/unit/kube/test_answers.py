@@ -1,12 +1,12 @@
 """What HTTP answers mean (F15): never a crash, never a half-read object."""
 
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import pytest
 
 from mpiop.kube.answers import decode, decode_event
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.objects import Key
+from mpiop.kube.objects import Key, ObjectMeta
 from mpiop.kube.request import Request
 from mpiop.kube.resources import PODS
 
@@ -59,3 +59,72 @@ def test_an_event_is_decoded() -> None:
 def test_F20_what_is_no_event_breaks_the_stream(line: Any) -> None:
     with pytest.raises(TransportError, match=r"get pods a/b: a line of the stream is no watch event"):
         decode_event(GET, line)
+
+
+class Status(TypedDict, total=False):
+    phase: str | None
+
+
+class Shape(TypedDict):
+    kind: NotRequired[str]
+    metadata: ObjectMeta
+    status: NotRequired[Status]
+
+
+WATCH = Request("watch", PODS, shape=Shape)
+LIST = Request("list", PODS, shape=Shape)
+FITS = b'{"kind":"Pod","metadata":{"name":"a","managedFields":[{}]},"spec":{"x":1},"status":{"phase":null,"podIP":"x"}}'
+SHAPED = {"kind": "Pod", "metadata": {"name": "a"}, "status": {"phase": None}}
+UNFIT = b'{"metadata":{"name":5},"spec":{}}'
+WHOLE = {"metadata": {"name": 5}, "spec": {}}
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"])
+def test_of_an_event_what_the_shape_has_is_decoded(kind: str) -> None:
+    assert decode_event(WATCH, b'{"type":"%s","object":%s}' % (kind.encode(), FITS)) == {"type": kind, "object": SHAPED}
+
+
+@pytest.mark.parametrize("obj", [UNFIT, b'{"metadata":null}', b'{"status":[]}', b"5", b"null"])
+def test_an_object_that_does_not_fit_the_shape_is_decoded_whole(obj: bytes) -> None:
+    line = b'{"type":"ADDED","object":%s}' % obj
+    assert decode_event(WATCH, line) == decode_event(GET, line)
+
+
+def test_the_status_of_an_error_event_is_decoded_whole() -> None:
+    line = b'{"type":"ERROR","object":{"kind":"Status","metadata":{},"code":410}}'
+    assert decode_event(WATCH, line)["object"] == {"kind": "Status", "metadata": {}, "code": 410}
+
+
+@pytest.mark.parametrize("line", [b"x", b"[]", b"{}", b'{"type":5,"object":{}}', b'{"type":"ADDED"}', b'{"type":"ADDED","obj', b"[" * 5000])
+def test_F20_what_is_no_event_breaks_a_stream_with_a_shape_too(line: Any) -> None:
+    with pytest.raises(TransportError, match=r"watch pods: a line of the stream is no watch event"):
+        decode_event(WATCH, line)
+
+
+def test_one_item_that_does_not_fit_does_not_make_the_others_whole() -> None:
+    body = b'{"kind":"PodList","metadata":{"resourceVersion":"5","continue":"x"},"items":[%s,%s]}' % (UNFIT, FITS)
+    assert decode(LIST, 200, JSON, body) == {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [WHOLE, SHAPED]}
+    assert decode(LIST, 200, JSON, b'{"metadata":{},"items":null}')["items"] == []
+
+
+@pytest.mark.parametrize("body", [b'{"kind":"Table","metadata":{},"rows":[]}', b'{"items":[]}', b'{"metadata":{},"items":{}}'])
+def test_what_is_no_list_is_decoded_whole(body: bytes) -> None:
+    assert decode(LIST, 200, JSON, body) == decode(GET, 200, JSON, body)
+
+
+def test_a_refusal_of_a_list_is_one() -> None:
+    with pytest.raises(StatusError, match="list pods: 403 Forbidden: no"):
+        decode(LIST, 403, JSON, b'{"kind":"Status","metadata":{},"items":[],"reason":"Forbidden","message":"no"}')
+
+
+def test_of_one_object_what_the_shape_has_is_decoded() -> None:
+    request = Request("delete", PODS, Key("a", "b"), shape=Shape)
+    assert decode(request, 200, JSON, FITS) == SHAPED
+    assert decode(request, 200, JSON, UNFIT) == WHOLE
+
+
+@pytest.mark.parametrize("body", [b'{"a":"\xff"}', b"[" * 5000])
+def test_F15_what_cannot_be_decoded_is_no_answer(body: bytes) -> None:
+    for request in (GET, LIST):
+        with pytest.raises(TransportError, match="no JSON object"):
+            decode(request, 200, JSON, body)

@@ -63,7 +63,7 @@ async def test_the_rate_is_bound_when_asked_for() -> None:
     begun: list[float] = []
 
     async def work() -> None:
-        async with throttle.admitted():
+        async with throttle:
             begun.append(loop.time())
 
     await asyncio.gather(*(work() for _ in range(25)))
@@ -77,7 +77,7 @@ async def test_no_rate_is_bound_by_default_and_places_are() -> None:
 
     async def work() -> None:
         nonlocal inside, most
-        async with throttle.admitted():
+        async with throttle:
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(1)

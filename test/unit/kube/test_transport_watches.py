@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from fakes.http_server import Exchange
@@ -45,7 +45,7 @@ async def test_events_come_as_they_are_sent_and_the_end_is_the_end(bench: Any) -
         await exchange.begin_stream()
         await exchange.event("ADDED", "a")
         await gate.wait()
-        await exchange.chunk(orjson.dumps({"type": "ERROR", "object": {"code": 410}}) + b"\n")
+        await exchange.chunk(msgspec.json.encode({"type": "ERROR", "object": {"code": 410}}) + b"\n")
         await exchange.chunk(b"")
 
     client = await bench.client(await bench.serve(script))
