@@ -182,7 +182,7 @@ async def start_operator(
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            # The kernel shares processor time out by sessions (sched_autogroup): in ours it would share that of the watcher, as no Pod does.
+            # Processor time is shared out by sessions (sched_autogroup): in ours it would share that of the watcher, as no Pod does.
             start_new_session=True,
         )
     return OperatorProcess(process, health_port, metrics_port)

@@ -54,14 +54,15 @@ class Place:
             await client.close()
 
     @contextlib.asynccontextmanager
-    async def namespace(self, name: str) -> AsyncIterator[str]:
-        """Yield a new namespace in which pods can be made, and delete it with all that is in it."""
+    async def namespace(self, name: str, *, waits: bool = True) -> AsyncIterator[str]:
+        """Yield a new namespace in which pods can be made, and delete it with all that is in it; if it `waits`, until that is gone."""
         body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         made = await self.client.create(NAMESPACES, cast("Object", body))
         await until(f"a usable namespace {name}", lambda: self._exists(_ACCOUNTS, Key(name, "default")), timeout_seconds=30)
         yield name
         await self.client.delete(NAMESPACES, Key("", name), uid=uid_of(made))
-        await until(f"the end of namespace {name}", lambda: self._is_gone(Key("", name)), timeout_seconds=_GONE_SECONDS)
+        if waits:
+            await until(f"the end of namespace {name}", lambda: self._is_gone(Key("", name)), timeout_seconds=_GONE_SECONDS)
 
     async def free_lease(self) -> None:
         """Delete the Lease, as if no operator had ever run."""

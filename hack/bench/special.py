@@ -63,7 +63,8 @@ async def start_to_first_job(here: Place, scenario: Scenario, source: Path, step
 
 async def start_with_jobs(here: Place, scenario: Scenario, source: Path, step: Step) -> Outcome:
     """Measure a start when all of the jobs run already: until ready, and what is written then."""
-    async with here.namespace(NAMESPACE):
+    # A Job that is deleted while its simulated pod runs would wait for the end of that.
+    async with here.namespace(NAMESPACE, waits=False):
         observer = Observer(here.client, NAMESPACE, scenario.workers + 1, judges_by_launcher=False)
         first = await start_operator(here.access, here.folder, "predecessor", source)
         try:

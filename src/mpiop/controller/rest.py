@@ -1,10 +1,12 @@
 """How long a job is left alone between two looks at it.
 
 A look at a job costs 8 µs a worker, and as it starts or ends there are several events a worker: a look for each would be quadratic. Events
-that come while the job rests are answered together by one look at the end of the rest. A small job rests for less than people notice.
+that come while the job rests are answered together by one look at the end of the rest. A small job rests for less than people notice, and
+the longer the more jobs are being looked at: in a crowd, the processor has better things to do.
 """
 
 import asyncio
+from collections import deque
 from typing import Final
 
 from mpiop.kube.objects import Key
@@ -13,6 +15,8 @@ LEAST_SECONDS: Final = 0.05
 """What comes within that time mostly belongs together: pods are made, started and ended a few at a time."""
 SECONDS_A_WORKER: Final = 0.0005
 """Looks at one job thus take less than 2 % of a core."""
+SECONDS_A_LOOK: Final = 0.001
+"""For each look at any job within the last second: 50 busy jobs thus get four a second each."""
 MOST_SECONDS: Final = 2.0
 _GRAIN_SECONDS: Final = 0.001
 """A timer for less is not worth its while, and would fire beside the one that ends the rest."""
@@ -24,10 +28,16 @@ class Rest:
     def __init__(self) -> None:
         """Let no job rest yet."""
         self._until: dict[Key, float] = {}
+        self._looks = deque[float]()
 
     def begin(self, key: Key, workers: int) -> None:
         """Let the job, which has so many workers, rest from now on, for it is being looked at."""
-        self._until[key] = asyncio.get_running_loop().time() + min(LEAST_SECONDS + workers * SECONDS_A_WORKER, MOST_SECONDS)
+        now = asyncio.get_running_loop().time()
+        while self._looks and self._looks[0] <= now - 1:
+            self._looks.popleft()
+        wished = LEAST_SECONDS + workers * SECONDS_A_WORKER + len(self._looks) * SECONDS_A_LOOK
+        self._until[key] = now + min(wished, MOST_SECONDS)
+        self._looks.append(now)
 
     def remaining_seconds(self, key: Key) -> float:
         """Return how long the job still rests; 0 when it does not."""

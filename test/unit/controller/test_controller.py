@@ -77,7 +77,7 @@ async def test_events_of_a_large_job_are_answered_together_and_the_last_one_too(
         last = asyncio.get_running_loop().time()
         await asyncio.sleep(MOST_SECONDS)
     assert key == job_of(worker(0))
-    assert 8 <= len(looks) <= 9  # one each half second, in 4 seconds
+    assert 7 <= len(looks) <= 10  # about one each half second, in 4 seconds
     assert looks[-1] >= last - 0.01
 
 
