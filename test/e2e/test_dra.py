@@ -122,7 +122,7 @@ def test_each_worker_gets_a_claim_of_its_own_which_goes_with_its_pod(shell: tupl
     assert "worker-rdma-nic" in reader.follow("docs/dra.md", "Which worker has what")
     here.run("delete", "mpijob", JOB)
     here.until(CLAIMS, lambda claims: not claims)
-    assert not here.read_all(PODS)
+    here.until(PODS, lambda left: not left)
 
 
 def test_a_worker_without_a_device_waits_and_the_job_says_so(shell: tuple[Kubectl, Shell]) -> None:
