@@ -177,7 +177,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("T1", "kube/tokens.py", 'path.read_text(encoding="ascii").strip()', 'path.read_text(encoding="ascii")', "the line end of a token file is sent along"),
     Defect("T1", "kube/tokens.py", ">= REREAD_SECONDS:", ">= 10 * REREAD_SECONDS:", "a token is read again every ten minutes"),
     Defect("T1", "kube/transport.py", "            except StatusError as error:\n                if not error.is_unauthorized or not await self._authenticator.refresh(credential):\n                    raise\n            return await", "            except StatusError as error:\n                if True:\n                    raise\n            return await", "a 401 is final"),
-    Defect("T2", "kube/tls.py", "        if signature == self._signature:\n", "        if True:\n", "changed certificates are not noticed"),
+    Defect("T2", "kube/tls.py", "        return self._seen != self._used\n", "        return False\n", "changed certificates are not noticed"),
     Defect("T2", "kube/tls.py", '            self._log.warning("changed certificates cannot be used; the ones before stay in use", error=str(error))\n            return\n', "            raise\n", "a half-written certificate ends requests"),
     Defect("T2", "kube/connections.py", "        if not generation.users and generation is not self._newest:\n            await generation.session.close()\n", "", "connections of old certificates stay open"),
     Defect("T3", "kube/retry.py", 'if request.method == "GET" else None', "", "a write is sent again though it may have taken effect"),

@@ -18,6 +18,7 @@ from faults.meaning import Numbering, Target, asked_of, meaning_of
 from faults.stream import EventFault, Stream
 from faults.trace import Entry, Trace
 from faults.wire import Message, chunks, close, read_body, read_head, read_message
+from mpiop.kube.answers import NOT_JSON
 
 _GONE = (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, TimeoutError)
 
@@ -250,7 +251,7 @@ def _decoded(body: bytes) -> dict[str, Any]:
     """Return an answer's object; a server that is just starting or ending answers in plain text, which is evidence of nothing."""
     try:
         decoded: dict[str, Any] = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except NOT_JSON:
         return {}
     return decoded
 

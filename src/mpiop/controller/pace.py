@@ -4,10 +4,10 @@ The rate is bounded for each job, and for all of them together: when many jobs s
 store how many workers of each run by now.
 """
 
-from collections import deque
 from typing import Final
 
 from mpiop.clock import Clock
+from mpiop.controller.recent import Recent
 from mpiop.kube.objects import Key
 
 _WINDOW_SECONDS: Final = 10.0
@@ -27,7 +27,7 @@ class Pace:
         self._interval = interval_seconds
         self._clock = clock
         self._last: dict[Key, dict[str, float]] = {}
-        self._recent = deque[float]()
+        self._recent = Recent(_WINDOW_SECONDS)
         self._starting: Key | None = None
         self._last_start = self._last_start_before = -CALM_SECONDS
 
@@ -43,8 +43,7 @@ class Pace:
         """Note a write of that topic, deferrable or not."""
         now = self._clock.monotonic()
         self._last.setdefault(key, {})[topic] = now
-        self._recent.append(now)
-        self._drop_old(now)
+        self._recent.note(now)
 
     def starts(self, key: Key) -> None:
         """Note that objects of that job are being made."""
@@ -63,9 +62,4 @@ class Pace:
 
     def _crowd_seconds(self, now: float) -> float:
         """Return how far apart the writes of a job should be for the sake of all the others."""
-        self._drop_old(now)
-        return min(_MOST_SECONDS, (len(self._recent) - _FREE_WRITES) * _SECONDS_A_WRITE)
-
-    def _drop_old(self, now: float) -> None:
-        while self._recent and self._recent[0] <= now - _WINDOW_SECONDS:
-            self._recent.popleft()
+        return min(_MOST_SECONDS, (self._recent.count(now) - _FREE_WRITES) * _SECONDS_A_WRITE)

@@ -6,9 +6,9 @@ the longer the more jobs are being looked at: in a crowd, the processor has bett
 """
 
 import asyncio
-from collections import deque
 from typing import Final
 
+from mpiop.controller.recent import Recent
 from mpiop.kube.objects import Key
 
 LEAST_SECONDS: Final = 0.05
@@ -28,16 +28,14 @@ class Rest:
     def __init__(self) -> None:
         """Let no job rest yet."""
         self._until: dict[Key, float] = {}
-        self._looks = deque[float]()
+        self._looks = Recent(1.0)
 
     def begin(self, key: Key, workers: int) -> None:
         """Let the job, which has so many workers, rest from now on, for it is being looked at."""
         now = asyncio.get_running_loop().time()
-        while self._looks and self._looks[0] <= now - 1:
-            self._looks.popleft()
-        wished = LEAST_SECONDS + workers * SECONDS_A_WORKER + len(self._looks) * SECONDS_A_LOOK
+        wished = LEAST_SECONDS + workers * SECONDS_A_WORKER + self._looks.count(now) * SECONDS_A_LOOK
         self._until[key] = now + min(wished, MOST_SECONDS)
-        self._looks.append(now)
+        self._looks.note(now)
 
     def remaining_seconds(self, key: Key) -> float:
         """Return how long the job still rests; 0 when it does not."""

@@ -53,13 +53,35 @@ class ClientCertificate:
     key: str
 
 
-class TLSContexts:
-    """The newest context that could be made.
+class WatchedFiles:
+    """Files that are looked at now and then.
 
-    Files are compared by identity, size and time of change, through symbolic links: a mounted Secret or ConfigMap changes by
-    swapping the link `..data`. When the new files cannot be used (half written, key and certificate of different pairs), the
-    context before stays, and they are tried again at the next check.
+    They are compared by identity, size and time of change, through symbolic links: a mounted Secret or ConfigMap changes by
+    swapping the link `..data`. Changed ones that cannot be used are told again at the next look: they may be half written.
     """
+
+    def __init__(self, files: tuple[str, ...], now: Callable[[], float]) -> None:
+        """Take `files` as they are, to be read after this; `now` is a monotonic clock, in seconds."""
+        self.files = files
+        self._now = now
+        self._checked = now()
+        self._seen = self._used = _signature(files)
+
+    def have_changed(self) -> bool:
+        """Tell whether the files differ from those in use; within `CHECK_SECONDS` they are not looked at again."""
+        if not self.files or self._now() - self._checked < CHECK_SECONDS:
+            return False
+        self._checked = self._now()
+        self._seen = _signature(self.files)
+        return self._seen != self._used
+
+    def use(self) -> None:
+        """Note that the files, as they were when last looked at, are in use."""
+        self._used = self._seen
+
+
+class TLSContexts:
+    """The newest context that could be made; when changed files cannot be used, the one before stays."""
 
     def __init__(self, config: TLSConfig, now: Callable[[], float]) -> None:
         """Make the first context.
@@ -72,10 +94,8 @@ class TLSContexts:
             ConfigError: A file is missing or is no certificate.
         """
         self._config = config
-        self._now = now
         self._log = structlog.get_logger(__name__)
-        self._checked = now()
-        self._signature = signature_of(config.files)
+        self._watched = WatchedFiles(config.files, now)
         self._certificate: ClientCertificate | None = None
         self._context = build_context(config, None)
 
@@ -100,18 +120,14 @@ class TLSContexts:
         return context is self._context
 
     def _reload_when_due(self) -> None:
-        if not self._config.files or self._now() - self._checked < CHECK_SECONDS:
-            return
-        self._checked = self._now()
-        signature = signature_of(self._config.files)
-        if signature == self._signature:
+        if not self._watched.have_changed():
             return
         try:
             self._context = build_context(self._config, self._certificate)
         except ConfigError as error:
             self._log.warning("changed certificates cannot be used; the ones before stay in use", error=str(error))
             return
-        self._signature = signature
+        self._watched.use()
         self._log.info("certificates loaded anew", files=self._config.files)
 
 
@@ -182,8 +198,7 @@ def _read(path: str) -> str:
         raise ConfigError(f"{path or 'the key of the client certificate'} cannot be read: {error}") from error
 
 
-def signature_of(files: tuple[str, ...]) -> tuple[tuple[int, int, int, int] | None, ...]:
-    """Return what changes whenever one of `files` does: identity, time of change and size, None for one that is missing."""
+def _signature(files: tuple[str, ...]) -> tuple[tuple[int, int, int, int] | None, ...]:
     return tuple(_identity(file) for file in files)
 
 

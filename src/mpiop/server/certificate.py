@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mpiop.clock import Clock
 from mpiop.kube.errors import ConfigError
-from mpiop.kube.tls import CHECK_SECONDS, ClientCertificate, load_certificate, signature_of
+from mpiop.kube.tls import ClientCertificate, WatchedFiles, load_certificate
 from mpiop.server.serving import ServerError
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
@@ -44,17 +44,11 @@ def serving_context(folder: str, host: str, clock: Clock) -> ssl.SSLContext:
 
 
 class _Renewed:
-    """The newest certificate of a folder that could be used; each connection takes the one of its moment.
-
-    Files are compared as the client's are (`mpiop.kube.tls.TLSContexts`): cert-manager and the kubelet swap a link.
-    """
+    """The newest certificate of a folder that could be used; each connection takes the one of its moment."""
 
     def __init__(self, folder: Path, now: Callable[[], float]) -> None:
         self._folder = folder
-        self._files = (str(folder / CERTIFICATE), str(folder / KEY))
-        self._now = now
-        self._checked = now()
-        self._signature = signature_of(self._files)
+        self._watched = WatchedFiles((str(folder / CERTIFICATE), str(folder / KEY)), now)
         try:
             self.context = self._newest = _read(folder)
         except ConfigError as error:
@@ -68,19 +62,15 @@ class _Renewed:
         connection.context = self._newest
 
     def _reload_when_due(self) -> None:
-        if self._now() - self._checked < CHECK_SECONDS:
-            return
-        self._checked = self._now()
-        signature = signature_of(self._files)
-        if signature == self._signature:
+        if not self._watched.have_changed():
             return
         try:
             self._newest = _read(self._folder)
         except ConfigError as error:
-            _log.warning("changed certificate cannot be used; the one before stays in use", files=self._files, error=str(error))
+            _log.warning("changed certificate cannot be used; the one before stays in use", files=self._watched.files, error=str(error))
             return
-        self._signature = signature
-        _log.info("certificate loaded anew", files=self._files)
+        self._watched.use()
+        _log.info("certificate loaded anew", files=self._watched.files)
 
 
 def _read(folder: Path) -> ssl.SSLContext:
