@@ -20,7 +20,7 @@ FOLDER = ROOT / "build" / "bench"
 async def measure(bench: Bench, scenarios: Sequence[Scenario], results: Path) -> list[Outcome]:
     """Measure the scenarios one after the other; what is there is stored after each."""
     outcomes: list[Outcome] = []
-    bench.progress.expect(sum(steps(scenario, bench.levels) for scenario in scenarios))
+    bench.progress.expect(sum(steps(scenario, bench) for scenario in scenarios))
     for scenario in scenarios:
         outcomes.append(await bench.run(scenario))
         report.write(results, outcomes)
@@ -28,9 +28,9 @@ async def measure(bench: Bench, scenarios: Sequence[Scenario], results: Path) ->
     return outcomes
 
 
-def steps(scenario: Scenario, levels: Sequence[int]) -> int:
+def steps(scenario: Scenario, bench: Bench) -> int:
     """Return how many steps of the progress the scenario has."""
-    return 1 + (len(levels) + bool(scenario.foreign_pods) if scenario.kind is Kind.LOAD else 0)
+    return 1 + (len(bench.levels) + bench.has_reports + bool(scenario.foreign_pods) if scenario.kind is Kind.LOAD else 0)
 
 
 def main() -> int:
@@ -38,13 +38,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--scenarios", default="", metavar="NAMES", help="with commas between; default: all")
     parser.add_argument("--levels", default=",".join(map(str, LEVELS)), help="requests of the floor at a time; '' leaves the floor out")
+    parser.add_argument("--reports", action="store_true", help="measure also a floor that writes statuses, Events and hosts")
     parser.add_argument("--name", default="bench", help="of the embedded cluster (default: %(default)s)")
     given = parser.parse_args()
     levels = tuple(int(level) for level in given.levels.split(",") if level)
+    if given.reports and not levels:
+        parser.error("--reports needs a level: --levels=32")
     results = FOLDER / "results.json"
     shutil.rmtree(FOLDER / "logs", ignore_errors=True)
     scenarios = find(given.scenarios.replace(",", " ").split())
-    outcomes = asyncio.run(measure(Bench(Progress(), FOLDER / "logs", levels, given.name), scenarios, results))
+    outcomes = asyncio.run(measure(Bench(Progress(), FOLDER / "logs", levels, given.name, has_reports=given.reports), scenarios, results))
     print(f"\n{report.verdicts(outcomes)}\n\nall of it: {results.relative_to(ROOT)}")
     if any(outcome.floors for outcome in outcomes):
         from bench import plot  # noqa: PLC0415 - a second that only those pay who have something to draw

@@ -5,12 +5,13 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
-from bench.objects import Child, children, foreign_pod, job_name, mpijob
+from bench.objects import Child, children, foreign_pod, job_name, mpijob, reports
 from bench.observer import Observer
 from bench.scenarios import Scenario
+from mpiop.controller.implementations import DISCOVER_HOSTS, HOSTFILE
 from mpiop.kube.client import Client
-from mpiop.kube.objects import Key, Object
-from mpiop.kube.resources import MPIJOBS, PODS
+from mpiop.kube.objects import Key, Object, key_of
+from mpiop.kube.resources import CONFIG_MAPS, EVENTS, MPIJOBS, PODS
 
 SUBMITTERS: Final = 8
 """How many jobs are sent at the same time."""
@@ -36,14 +37,31 @@ async def submit(client: Client, scenario: Scenario, namespace: str, observer: O
             group.create_task(one(number))
 
 
-def floor(client: Client) -> Then:
-    """Return what makes the objects of a job, with `client` as fast as it can: no look, no order, no second thought."""
+def floor(client: Client, *, reports_too: bool = False) -> Then:
+    """Return what makes the objects of a job, with `client` as fast as it can: no look, no order, no second thought.
+
+    Args:
+        client: Bounds how many requests are under way.
+        reports_too: Whether it also writes what any operator owes: three statuses, as many Events, and the hosts that run.
+    """
 
     async def create(child: Child) -> None:
         await client.create(child.resource, child.body)
 
     async def make(stored: Object) -> None:
-        await asyncio.gather(*map(create, children(stored)))
+        made = children(stored)
+        await asyncio.gather(*map(create, made))
+        if reports_too:
+            await asyncio.gather(report(stored), *(tell_hosts(child) for child in made if child.resource is CONFIG_MAPS))
+
+    async def report(stored: Object) -> None:
+        for status, event in reports(stored):
+            await client.patch(MPIJOBS, key_of(stored), status, subresource="status")
+            await client.create(EVENTS, event)
+
+    async def tell_hosts(config_map: Child) -> None:
+        hosts = config_map.body.get("data", {}).get(HOSTFILE, "")
+        await client.patch(CONFIG_MAPS, key_of(config_map.body), {"data": {DISCOVER_HOSTS: hosts}})
 
     return make
 

@@ -35,6 +35,7 @@ class Bench:
         cluster: Name of the embedded cluster.
         has_audit: Whether requests are counted by the API server.
         flags: Of the operator, where they are not the defaults.
+        has_reports: Whether to measure also a floor that writes statuses, Events and hosts, as any operator must, at the highest level.
     """
 
     progress: Progress
@@ -44,6 +45,7 @@ class Bench:
     source: Path = ROOT
     has_audit: bool = True
     flags: Sequence[str] = ()
+    has_reports: bool = False
 
     async def run(self, scenario: Scenario) -> Outcome:
         """Measure `scenario` on a cluster of its own."""
@@ -65,6 +67,9 @@ class Bench:
             for level in self.levels:
                 with self.progress.step(f"{scenario.name}: floor, {level} requests at a time") as step:
                     outcome.floors[str(level)] = await self._run_floor(here, scenario, level, step)
+            if self.has_reports:
+                with self.progress.step(f"{scenario.name}: floor that reports") as step:
+                    outcome.reporting_floor = await self._run_floor(here, scenario, max(self.levels), step, reports_too=True)
             with self.progress.step(f"{scenario.name}: the operator") as step:
                 await self._run_operator(here, outcome, scenario, step)
         return outcome
@@ -79,9 +84,11 @@ class Bench:
                 await stack.enter_async_context(foreign_load(client, scenario, FOREIGN))
             yield
 
-    async def _run_floor(self, here: Place, scenario: Scenario, level: int, step: Step) -> Course:
-        async with here.client_of(level) as client, _jobs(here, scenario, f"bench-floor-{level}", step, floor(client)) as observer:
-            return _course(scenario, observer)
+    async def _run_floor(self, here: Place, scenario: Scenario, level: int, step: Step, *, reports_too: bool = False) -> Course:
+        async with here.client_of(level) as client:
+            make = floor(client, reports_too=reports_too)
+            async with _jobs(here, scenario, f"bench-floor-{level}{'-reports' * reports_too}", step, make) as observer:
+                return _course(scenario, observer)
 
     async def _run_operator(self, here: Place, outcome: Outcome, scenario: Scenario, step: Step) -> None:
         operator = await start_operator(here.access, here.folder, source=self.source, flags=self.flags)

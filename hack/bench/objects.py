@@ -1,12 +1,17 @@
 """The jobs that are measured, and what the operator makes of each, built by the operator's own builders."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from bench.scenarios import Scenario
 from mpiop.api import constants as c
 from mpiop.api.parse import parse_mpijob
+from mpiop.api.status import status_to_wire
+from mpiop.api.types import MPIJobStatus
+from mpiop.clock import format_time
+from mpiop.controller import conditions
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.ssh_secret import build_ssh_secret
 from mpiop.controller.desired import desired
@@ -14,7 +19,7 @@ from mpiop.controller.diff import Create, diff
 from mpiop.controller.observed import Observed
 from mpiop.controller.ssh_keys import KEY_TYPES, generate_key_pair
 from mpiop.kube.objects import Key, Object
-from mpiop.kube.resources import MPIJOBS, SECRETS, Resource
+from mpiop.kube.resources import EVENTS, MPIJOBS, SECRETS, Resource
 
 _SOME_UID: Final = "00000000-40d5-491e-99b0-da01ff1f3341"
 _VARIABLES: Final = [{"name": f"VARIABLE_{number}", "value": "value" * 4} for number in range(5)]
@@ -73,6 +78,29 @@ def children(stored: Object) -> Sequence[Child]:
     secret = build_ssh_secret(job, generate_key_pair(KEY_TYPES[0]))
     actions = [action for stage in diff(job, wanted, nothing, secret_uid=_SOME_UID, options=options) for action in stage]
     return [Child(SECRETS, secret), *(Child(action.resource, action.build()) for action in actions if isinstance(action, Create))]
+
+
+def reports(stored: Object) -> Sequence[tuple[Mapping[str, Any], Object]]:
+    """Return what any operator writes about the job `stored` until it has Succeeded: statuses, each as a patch, each with its Event."""
+    job, now, rows = parse_mpijob(stored), datetime.now(UTC), list[tuple[Mapping[str, Any], Object]]()
+    told, time = MPIJobStatus(start_time=now), format_time(now)
+    for type_ in (c.CONDITION_CREATED, c.CONDITION_RUNNING, c.CONDITION_SUCCEEDED):
+        reason, message = f"MPIJob{type_}", f"MPIJob {job.key} is {type_}."
+        told = replace(told, conditions=(*told.conditions, conditions.make(type_, "True", reason, message, now)))
+        event: Any = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"namespace": job.namespace, "name": f"{job.name}.{type_.lower()}"},
+            "involvedObject": {"apiVersion": MPIJOBS.api_version, "kind": MPIJOBS.kind, "namespace": job.namespace, "name": job.name},
+            "type": "Normal",
+            "reason": reason,
+            "message": message,
+            "count": 1,
+            "firstTimestamp": time,
+            "lastTimestamp": time,
+        }
+        rows.append(({"status": status_to_wire(told)}, cast("Object", event)))
+    return rows
 
 
 def foreign_pod(namespace: str, number: int) -> Object:

@@ -4,18 +4,21 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
 
+from bench.objects import mpijob
 from bench.operator_process import Access
+from bench.scenarios import SMALL
 from demonstration.cluster import environment_of, is_current_wanted
 from e2e.waiting import until
 from faults.ground import NAMESPACE, command, new_token, prepared
 from mpiop.kube.client import Client
 from mpiop.kube.config import ClientConfig, load_config
 from mpiop.kube.errors import KubeError, StatusError
-from mpiop.kube.objects import Key, Object, uid_of
-from mpiop.kube.resources import LEASES, Resource, Selection
+from mpiop.kube.objects import Key, Object, key_of, uid_of
+from mpiop.kube.resources import LEASES, MPIJOBS, Resource, Selection
 from mpiop.kube.transport import TransportOptions, connect
 
 CLUSTER = "bench"
@@ -100,7 +103,25 @@ async def place(folder: Path, *, options: Sequence[str] = (), cluster: str = CLU
         return
     async with prepared(cluster, folder, options=("--kwok", str(NODES), *options)) as ground:
         config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
+        await until("watches of MPIJobs, whose definition is new", lambda: _is_watchable(ground.client), timeout_seconds=30)
+        await _make_and_delete_one(ground.client)
         yield Place(cluster, config, ground.client, Access(config.server, _authority(config), ground.token), folder)
+
+
+async def _make_and_delete_one(client: Client) -> None:
+    """Make an MPIJob that nobody runs: for the first one of a new definition the API server takes seconds."""
+    made = await client.create(MPIJOBS, mpijob(SMALL[0], "default", 0))
+    await client.delete(MPIJOBS, key_of(made), uid=uid_of(made))
+
+
+async def _is_watchable(client: Client) -> bool:
+    try:
+        async with client.watch(Selection(MPIJOBS), resource_version="", timeout_seconds=1):
+            return True
+    except StatusError as error:
+        if error.is_not_found or error.code == HTTPStatus.TOO_MANY_REQUESTS:
+            return False
+        raise
 
 
 @contextlib.asynccontextmanager

@@ -41,9 +41,9 @@ def read(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
 
 
 def _outcome(raw: dict[str, Any]) -> Outcome:
+    courses = {name: Course(**raw[name]) if raw.get(name) else None for name in ("reporting_floor", "ours")}
     floors = {level: Course(**course) for level, course in raw["floors"].items()}
-    ours, cost = Course(**raw["ours"]) if raw["ours"] else None, Cost(**raw["cost"]) if raw["cost"] else None
-    return Outcome(**{**raw, "floors": floors, "ours": ours, "cost": cost})
+    return Outcome(**{**raw, **courses, "floors": floors, "cost": Cost(**raw["cost"]) if raw["cost"] else None})
 
 
 def by_name(outcomes: Sequence[Outcome]) -> Outcomes:
@@ -58,6 +58,8 @@ def details(outcome: Outcome) -> str:
         objects = outcome.jobs * (outcome.workers + 6)
         last = course.created.get("p99", course.makespan)
         lines.append(f"  floor, {level:>2} at a time: {_course(course)}; about {objects / max(last, 0.001):.0f} creates a second")
+    if outcome.reporting_floor is not None:
+        lines.append(f"  floor that reports: {_course(outcome.reporting_floor)}")
     if outcome.ours is not None:
         lines.append(f"  ours:               {_course(outcome.ours)}; {outcome.ours.seen_running} seen running")
         lines += _ratios(outcome)

@@ -59,6 +59,7 @@ class Outcome:
 
     Attributes:
         floors: By how many requests were under way at a time.
+        reporting_floor: The floor with statuses, Events and hosts, if it was measured.
         figures: Of scenarios that have no floor: name → value.
         requests: Of the operator, by the audit log; empty when there is none.
         began: From when on requests count, in seconds since 1970.
@@ -69,6 +70,7 @@ class Outcome:
     jobs: int
     workers: int
     floors: dict[str, Course] = field(default_factory=dict[str, Course])
+    reporting_floor: Course | None = None
     ours: Course | None = None
     cost: Cost | None = None
     requests: Mapping[str, int] = field(default_factory=dict[str, int])

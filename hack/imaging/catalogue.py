@@ -41,7 +41,7 @@ CATALOGUE = (
     Image(name="pi", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag="openmpi", target="openmpi"),
     *(
         Image(name=f"pi-{library}", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag=library, target=library)
-        for library in ("openmpi5", "mpich", "mpich5", "intel")
+        for library in ("openmpi5", "mpich", "mpich5", "mpich-debian", "intel")
     ),
 )
 

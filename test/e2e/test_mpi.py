@@ -23,13 +23,20 @@ from e2e.kubectl import Kubectl, Obj
 from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 
 RUNS = int(os.environ.get("MPIOP_E2E_RUNS", "") or 1)
-AT_ONCE: Final = 6
+AT_ONCE: Final = 8
 WORKERS: Final = 3
 SLOTS: Final = 2
 END_SECONDS: Final = 240
-IMPLEMENTATIONS: Final = {"openmpi": "OpenMPI", "openmpi5": "OpenMPI", "mpich": "MPICH", "mpich5": "MPICH", "intel": "Intel"}
+IMPLEMENTATIONS: Final = {
+    "openmpi": "OpenMPI",
+    "openmpi5": "OpenMPI",
+    "mpich": "MPICH",
+    "mpich5": "MPICH",
+    "mpich-debian": "MPICH",
+    "intel": "Intel",
+}
 """By tag of the image `mpioperator/mpi-pi`."""
-IMAGES: Final = ("pi", "pi-openmpi5", "pi-mpich", "pi-mpich5", "pi-intel")
+IMAGES: Final = ("pi", "pi-openmpi5", "pi-mpich", "pi-mpich5", "pi-mpich-debian", "pi-intel")
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,7 @@ def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 
 
 @pytest.fixture(scope="module")
 def outcomes(images: None, module_namespace: Kubectl, request: pytest.FixtureRequest) -> Iterator[Mapping[Combination, Future[Outcome]]]:
-    """The ends of all runs that were asked for, which are under way, AT_ONCE at a time."""
+    """The ends of all runs that were asked for, which are under way, AT_ONCE at a time; the other tests of this file run beside them."""
     assert images is None
     asked = [
         item.callspec.params.get("run") for item in request.session.items if isinstance(item, pytest.Function) and hasattr(item, "callspec")
@@ -140,21 +147,10 @@ def restarts(pod: Obj) -> int:
     return sum(each["restartCount"] for group in ("initContainerStatuses", "containerStatuses") for each in pod["status"].get(group, ()))
 
 
-@pytest.mark.parametrize("run", COMBINATIONS, ids=lambda run: run.name)
-def test_every_worker_has_its_ranks_at_the_first_try(run: Combination, outcomes: Mapping[Combination, Future[Outcome]]) -> None:
-    outcome = outcomes[run].result()
-    assert is_true(outcome.job, "Succeeded"), f"{condition(outcome.job, 'Failed')}\n{outcome.log}"
-    assert ranks_by_host(outcome.log) == dict.fromkeys(run.hosts, SLOTS), outcome.log
-    assert "pi is approximately 3.14159" in outcome.log
-    [launcher] = outcome.launchers
-    assert restarts(launcher) == 0
-    assert outcome.job["status"]["replicaStatuses"]["Launcher"].get("failed", 0) == 0
-
-
-@pytest.mark.parametrize("library", ["mpich", "mpich5", "intel"])
-def test_daemons_find_a_launcher_that_is_not_ready_yet(library: str, images: None, namespace: Kubectl) -> None:
+@pytest.mark.parametrize("library", ["mpich", "mpich5", "mpich-debian", "intel"])
+@pytest.mark.usefixtures("outcomes")
+def test_daemons_find_a_launcher_that_is_not_ready_yet(library: str, namespace: Kubectl) -> None:
     """Hydra's look it up by name, while the kubelet and DNS may still be about to learn that it runs: here they never do."""
-    assert images is None
     run = Combination(library, "mpiuser", "AtStartup", launcher_works=False)
     job = job_of(run)
     launcher_container(job)["readinessProbe"] = {"exec": {"command": ["/bin/false"]}}
@@ -173,8 +169,8 @@ HOPS: Final = {
 
 @pytest.mark.parametrize("user", ["root", "mpiuser"])
 @pytest.mark.parametrize("library", HOPS)
-def test_workers_start_each_other_in_a_tree(library: str, user: str, images: None, namespace: Kubectl) -> None:
-    assert images is None
+@pytest.mark.usefixtures("outcomes")
+def test_workers_start_each_other_in_a_tree(library: str, user: str, namespace: Kubectl) -> None:
     run = Combination(library, user, "AtStartup", launcher_works=False)
     job = job_of(run)
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
@@ -249,3 +245,14 @@ def test_workers_without_a_server_say_so(spoil: Callable[[Obj], None], namespace
     assert stalled["reason"] == "NoSshd"
     assert "worker deaf-worker-" in stalled["message"]
     namespace.until(EVENTS, lambda _: warnings(namespace) == ["NoSshd"])
+
+
+@pytest.mark.parametrize("run", COMBINATIONS, ids=lambda run: run.name)
+def test_every_worker_has_its_ranks_at_the_first_try(run: Combination, outcomes: Mapping[Combination, Future[Outcome]]) -> None:
+    outcome = outcomes[run].result()
+    assert is_true(outcome.job, "Succeeded"), f"{condition(outcome.job, 'Failed')}\n{outcome.log}"
+    assert ranks_by_host(outcome.log) == dict.fromkeys(run.hosts, SLOTS), outcome.log
+    assert "pi is approximately 3.14159" in outcome.log
+    [launcher] = outcome.launchers
+    assert restarts(launcher) == 0
+    assert outcome.job["status"]["replicaStatuses"]["Launcher"].get("failed", 0) == 0

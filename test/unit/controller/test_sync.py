@@ -453,6 +453,19 @@ async def test_a_launcher_that_is_gone_unseen_is_not_run_again(*, taken: bool) -
     assert world.recorder.reasons == ["LauncherJobNotFound"]
 
 
+async def test_how_a_launcher_without_our_label_ended_is_recorded_by_the_first_look() -> None:
+    world = await running()
+    world.end_launcher("Complete")
+    launcher = world.one(JOBS, "pi-launcher")
+    del launcher["metadata"]["labels"][c.LABEL_OPERATOR_NAME]
+    world.client.server.put(JOBS, launcher)
+    world.look()
+    world.stores[JOBS].replace((), "999999")  # which shows what has the label
+    await world.syncer.sync(KEY)
+    assert labels_of(world.one(JOBS, "pi-launcher"))[c.LABEL_OPERATOR_NAME] == c.OPERATOR_NAME
+    assert world.status.is_true("Succeeded")
+
+
 async def test_a_launcher_that_only_the_cache_has_lost_goes_on() -> None:
     world = await running()
     job = world.one(JOBS, "pi-launcher")
