@@ -5,13 +5,20 @@ import sys
 import threading
 import time
 import traceback
-from typing import Final, Never
+from pathlib import Path
+from typing import Final, NamedTuple, Never
 
 import structlog
 
 _BEAT_SECONDS: Final = 0.5
 _BLOCKED_SECONDS: Final = 3.0
 _log = structlog.get_logger(__name__)
+
+
+class _Beat(NamedTuple):
+    at: float
+    waited: float
+    """Seconds for which the loop's thread was ready to run, but no processor was free, since it started."""
 
 
 class Watchdog:
@@ -22,31 +29,50 @@ class Watchdog:
 
     def __init__(self) -> None:
         """Start watching with `run`."""
-        self._beat_at = time.monotonic()
+        self._beat = _Beat(time.monotonic(), 0)
         self._stopped = threading.Event()
 
     async def run(self) -> Never:
         """Beat until cancelled."""
-        thread = threading.Thread(target=self._watch, args=(threading.get_ident(),), name="watchdog", daemon=True)
+        native_id = threading.get_native_id()
+        self._beat = _Beat(time.monotonic(), _waited_seconds(native_id))
+        thread = threading.Thread(target=self._watch, args=(threading.get_ident(), native_id), name="watchdog", daemon=True)
         thread.start()
         try:
             while True:
-                self._beat_at = time.monotonic()
                 await asyncio.sleep(_BEAT_SECONDS)
+                self._beat = _Beat(time.monotonic(), _waited_seconds(native_id))
         finally:
             self._stopped.set()
 
-    def _watch(self, watched_thread: int) -> None:
-        reported_beat = 0.0
+    def _watch(self, watched_thread: int, native_id: int) -> None:
+        reported: _Beat | None = None
         looked_at = time.monotonic()
         while not self._stopped.wait(_BEAT_SECONDS):
             now = time.monotonic()
             was_stopped_too = now - looked_at > 2 * _BEAT_SECONDS  # the whole process was stopped, or starved
             looked_at = now
-            beat_at = self._beat_at
-            if was_stopped_too or now - beat_at < _BLOCKED_SECONDS or beat_at == reported_beat:
+            beat = self._beat
+            if was_stopped_too or now - beat.at < _BLOCKED_SECONDS or beat is reported:
                 continue
-            reported_beat = beat_at
-            frame = sys._current_frames().get(watched_thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - documented, in spite of its name
-            stack = "".join(traceback.format_stack(frame)) if frame else ""
-            _log.error("event loop is blocked", seconds=round(now - beat_at, 1), stack=stack)
+            reported = beat
+            _report(now - beat.at, _waited_seconds(native_id) - beat.waited, watched_thread)
+
+
+def _report(seconds: float, waited: float, watched_thread: int) -> None:
+    if waited > seconds / 2:
+        remedy = "raise the container's cpu request or limit"
+        _log.warning(f"event loop gets no processor time: {remedy}", seconds=round(seconds, 1), waited=round(waited, 1))
+        return
+    frame = sys._current_frames().get(watched_thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - documented, in spite of its name
+    stack = "".join(traceback.format_stack(frame)) if frame else ""
+    _log.error("event loop is blocked", seconds=round(seconds, 1), stack=stack)
+
+
+def _waited_seconds(native_id: int) -> float:
+    """Return how long the thread has waited on a run queue (Linux, Documentation/scheduler/sched-stats); 0 where that is not told."""
+    try:
+        _, waited_nanoseconds, _ = Path(f"/proc/self/task/{native_id}/schedstat").read_bytes().split()
+    except (OSError, ValueError):
+        return 0
+    return int(waited_nanoseconds) / 1e9

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from mpiop.cli.process import _log_failure, run_until_stopped, stdout_descriptor
+from mpiop.cli.watchdog import _waited_seconds
 from mpiop.kube.errors import ConfigError, TransportError
 from mpiop.leaderelection import LeaseLostError
 from mpiop.server import ServerError
@@ -242,6 +244,49 @@ def test_F34_a_blocked_event_loop_is_logged_with_where_it_hangs(
 
 def hang_here() -> None:
     time.sleep(1.0)  # the watchdog counts by the clock, in a thread of its own
+
+
+@pytest.fixture
+def rivals() -> Iterator[None]:
+    """Eight processes that never rest, on one processor with the thread that runs the test."""
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(processors)})
+    started = [subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE) for _ in range(8)]
+    os.sched_setaffinity(0, processors)  # so that other threads have the other processors
+    try:
+        for rival in started:
+            assert rival.stdout is not None
+            rival.stdout.readline()
+        yield
+    finally:
+        os.sched_setaffinity(0, processors)
+        for rival in started:
+            with rival:
+                rival.kill()
+
+
+@pytest.mark.usefixtures("rivals")
+def test_a_loop_without_processor_time_is_not_called_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpiop.cli.watchdog._BEAT_SECONDS", 0.2)
+    monkeypatch.setattr("mpiop.cli.watchdog._BLOCKED_SECONDS", 1.0)
+
+    async def work() -> None:
+        await asyncio.sleep(0.3)
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        begun = time.monotonic()
+        while time.monotonic() - begun < 2:
+            pass
+        await asyncio.sleep(0.3)
+
+    with capture_logs() as logged:
+        assert run_until_stopped(work) == 0
+    told = [each for each in logged if each["event"] != "stopped"]
+    assert {(each["log_level"], each["event"].split(":")[0]) for each in told} == {("warning", "event loop gets no processor time")}
+    assert all(each["seconds"] / 2 < each["waited"] <= each["seconds"] + 0.1 for each in told)
+
+
+def test_where_the_kernel_does_not_tell_how_long_a_thread_waited_it_is_nothing() -> None:
+    assert _waited_seconds(0) == 0
 
 
 def test_a_loop_that_runs_is_not_called_blocked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
