@@ -45,6 +45,22 @@ async def test_create_makes_names_from_a_prefix(subject: Subject) -> None:
     assert all(name.startswith("a-") and len(name) == 7 for name in names)
 
 
+async def test_a_dry_run_stores_nothing(subject: Subject) -> None:
+    created = await subject.client.create(CONFIG_MAPS, subject.body("a"), is_dry_run=True)
+    assert created["metadata"]["uid"]
+    assert "resourceVersion" not in created["metadata"]
+    with pytest.raises(StatusError) as caught:
+        await subject.client.get(CONFIG_MAPS, subject.key("a"))
+    assert caught.value.is_not_found
+
+
+async def test_a_dry_run_of_a_name_that_exists_is_refused(subject: Subject) -> None:
+    await subject.config_map("a")
+    with pytest.raises(StatusError) as caught:
+        await subject.client.create(CONFIG_MAPS, subject.body("a"), is_dry_run=True)
+    assert caught.value.is_already_exists
+
+
 async def test_create_with_a_resource_version_is_refused(subject: Subject) -> None:
     body = subject.body("a")
     body["metadata"]["resourceVersion"] = "1"

@@ -1,8 +1,12 @@
 """What happens when something goes wrong in the middle: the launcher fails, a worker dies, the operator is restarted or killed."""
 
+import contextlib
 import json
 import re
 
+import pytest
+
+from e2e.conftest import new_namespace
 from e2e.jobs import (
     LAUNCHER,
     WORKER,
@@ -17,7 +21,7 @@ from e2e.jobs import (
     until_true,
     with_script,
 )
-from e2e.kubectl import Kubectl, Obj
+from e2e.kubectl import NAMESPACES, Kubectl, Obj
 from e2e.operator_pods import Operator, holder
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, LEASES, MPIJOBS, PODS
 
@@ -69,6 +73,23 @@ def test_a_job_deleted_in_the_middle_leaves_nothing(namespace: Kubectl) -> None:
     namespace.until(JOBS, lambda jobs: not jobs)
     left = namespace.run("get", "services,configmaps,secrets,jobs,pods", "-o", "name").split()
     assert [name for name in left if "kube-root-ca.crt" not in name] == []
+
+
+def test_namespaces_deleted_in_the_middle_are_no_failures_of_their_jobs(
+    cluster: Kubectl, operator: Operator, request: pytest.FixtureRequest
+) -> None:
+    """Whether Jobs or MPIJobs go first is up to the namespace controller: one way round in two or three."""
+    with contextlib.ExitStack() as stack:
+        namespaces = [stack.enter_context(new_namespace(cluster, f"going-{number}", request.session)) for number in range(6)]
+        for here in namespaces:
+            here.apply(gated(pi_job("pi", workers=1)))
+        for here in namespaces:
+            until_true(here, "pi", "Running")
+        before = operator.metrics(operator.until_led())
+    names = {here.namespace for here in namespaces}
+    cluster.until(NAMESPACES, lambda left: not names & {each["metadata"]["name"] for each in left}, timeout_seconds=120)
+    after = operator.metrics(operator.until_led())
+    assert after["mpi_operator_jobs_failed_total"] == before["mpi_operator_jobs_failed_total"]
 
 
 def test_the_operator_restarted_in_the_middle_takes_the_job_to_its_end(namespace: Kubectl, operator: Operator) -> None:

@@ -61,8 +61,11 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run(module_namespace: Kubectl, operator: Operator) -> Run:
-    """Run the example's job, its launcher held until the running state was looked at."""
+    """Run the example's job alone, for the counters count all jobs, its launcher held until the running state was looked at."""
     here = module_namespace
+    here.within("").until(
+        MPIJOBS, lambda jobs: not any(job["metadata"]["namespace"].startswith("e2e-") for job in jobs), timeout_seconds=120
+    )
     before = operator.metrics(operator.until_led())
     here.apply(gated(pi_job()))
     running = until_true(here, "pi", "Running")

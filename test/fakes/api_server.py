@@ -16,7 +16,7 @@ from fakes.reviews import REVIEWS, Reviews
 from fakes.semantics import Json, copied, merged
 from fakes.storage import Storage
 from fakes.stream import open_stream
-from fakes.writes import Writes
+from fakes.writes import Writes, is_dry_run
 from mpiop.clock import Clock
 from mpiop.kube.answers import decode
 from mpiop.kube.client import Client
@@ -143,7 +143,7 @@ class FakeApiServer:
     # How it answers
 
     def _log(self, request: Request, error: KubeError | None) -> None:
-        if request.verb in WRITES:
+        if request.verb in WRITES and not is_dry_run(request):
             self.actions.append(Action(request.verb, request.resource, request.key, request.body, request.subresource, error))
 
     def _answer(self, request: Request) -> Json:

@@ -71,7 +71,8 @@ class Writes:
             body.pop("status", None)
         for name in ("uid", "creationTimestamp", "deletionTimestamp", "generation"):
             metadata.pop(name, None)
-        return self.storage.put(request.resource, key, merged(body, self._fresh(request)))
+        created = merged(body, self._fresh(request))
+        return created if is_dry_run(request) else self.storage.put(request.resource, key, created)
 
     def _fresh(self, request: Request) -> Json:
         """Return what the server gives to a new object."""
@@ -223,6 +224,11 @@ class Writes:
             rest = [owner for owner in owners if owner["uid"] != uid]
             if len(rest) != len(owners):
                 self.storage.put(resource, key, {**obj, "metadata": {**obj["metadata"], "ownerReferences": rest}})
+
+
+def is_dry_run(request: Request) -> bool:
+    """Tell whether nothing is to be stored."""
+    return request.params.get("dryRun") == "All"
 
 
 def _owners(obj: Json) -> set[str]:

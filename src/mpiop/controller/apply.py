@@ -13,7 +13,7 @@ from mpiop.controller.merge import merge_patch
 from mpiop.controller.stalled import FailedWrite, ResourceExistsError
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, controller_of, is_controlled_by, is_terminating, resource_version_of, uid_of
-from mpiop.kube.resources import JOBS, SECRETS, Resource
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
 
 MOST_AT_FIRST: Final = 8
 """Creations in the first batch at most, where all went well lately: so many are made in vain when a quota is used up."""
@@ -26,8 +26,8 @@ class Writer(Protocol):
         """Return the object as the API server has it now."""
         ...
 
-    async def create(self, resource: Resource, body: Object) -> Object:
-        """Create the object."""
+    async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False) -> Object:
+        """Create the object, or ask whether that is possible."""
         ...
 
     async def patch(self, resource: Resource, key: Key, body: Any, *, subresource: str = "") -> Object:
@@ -158,6 +158,20 @@ class Applier:
         if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have)):
             return await self.client.patch(resource, key, _guarded(Patch(resource, have, body)))
         return have
+
+    async def check_namespace(self, namespace: str) -> None:
+        """Return if `namespace` is there to stay, which a creation that is not carried out tells: there is no right to read namespaces.
+
+        Raises:
+            StatusError: It is being deleted (`is_terminating_namespace`), or the server does not answer well.
+        """
+        probe: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mpiop-dry-run", "namespace": namespace}}
+        try:
+            await self.client.create(CONFIG_MAPS, probe, is_dry_run=True)
+        except StatusError as error:
+            # A policy may refuse such an object in a namespace that stays.
+            if error.is_terminating_namespace or not (error.is_forbidden or error.is_invalid or error.is_already_exists):
+                raise
 
     async def _delete(self, action: Delete) -> Object | None:
         try:

@@ -62,7 +62,7 @@ class Syncer:
 
         Raises:
             ExceptionGroup: Writes failed that may succeed when tried again soon.
-            KubeError: The status could not be stored.
+            KubeError: The status could not be stored, or the namespace is being deleted.
         """
         raw = self.mpijobs.get(key)
         if raw is None or is_terminating(raw) or not is_managed_by_us(raw):
@@ -133,15 +133,16 @@ class Syncer:
         return failed, put_off
 
     async def _live_launcher(self, job: MPIJob) -> Object | None:
-        """Return the launcher Job that the cache does not show: an old cache must not make a job fail."""
+        """Return the launcher Job that the cache does not show: neither an old cache nor the end of the namespace may make a job fail."""
         try:
             return await self.applier.find_ours(Owner(job.key, job.uid), JOBS, Key(job.namespace, names.launcher_name(job)))
         except ResourceExistsError:
             return None
         except StatusError as error:
-            if error.is_not_found:
-                return None
-            raise
+            if not error.is_not_found:
+                raise
+        await self.applier.check_namespace(job.namespace)
+        return None
 
     def _wait_of(self, job: MPIJob, action: Action, clean_up_wait: float) -> float:
         """Return for how many seconds `action` is put off; 0 when it is due."""

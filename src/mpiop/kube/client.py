@@ -79,9 +79,11 @@ class Client:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         return self._transport.stream(_reading("watch", selection, params))
 
-    async def create(self, resource: Resource, body: Object) -> Object:
-        """Create `body` in the namespace that it names and return it as stored."""
-        return _object(await self._write("create", resource, key_of(body), body))
+    async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False) -> Object:
+        """Create `body` in the namespace that it names and return it as stored; of a dry run, as it would be."""
+        params = {"dryRun": "All"} if is_dry_run else {}
+        request = Request("create", resource, key_of(body), params=params, body=body, guard=self._guard)
+        return _object(await self._transport.call(request))
 
     async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "") -> Object:
         """Merge `body` (RFC 7386) into the object `key` and return the result.

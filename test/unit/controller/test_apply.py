@@ -1,5 +1,6 @@
 """Carrying writes out against a server that refuses, loses answers and has other people's objects."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from mpiop.controller.stalled import ResourceExistsError
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, resource_version_of, uid_of
-from mpiop.kube.resources import JOBS, PODS
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS
 from virtual_time import VirtualClock
 
 OWNER = Owner(PI.key, PI.uid)
@@ -124,6 +125,32 @@ async def test_what_failed_says_whether_it_was_to_be_made() -> None:
     client.refuse("*", PODS, "", TransportError("lost"))
     failed = await applier(client).apply(OWNER, [Delete(PODS, stored), create("b")])
     assert [write.is_create for write in failed] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "is_told"),
+    [
+        pytest.param(403, {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}, True, id="is being deleted"),
+        pytest.param(403, {"message": "a policy says no"}, False, id="a policy"),
+        pytest.param(422, {"message": "a label is missing"}, False, id="a validating policy"),
+        pytest.param(409, {"reason": "AlreadyExists"}, False, id="such a name exists"),
+        pytest.param(503, {"message": "busy"}, True, id="nobody knows"),
+    ],
+)
+async def test_E59_a_namespace_stays_unless_the_server_says_that_it_is_being_deleted(
+    code: int, body: dict[str, Any], *, is_told: bool
+) -> None:
+    client = FakeClient()
+    client.refuse("create", CONFIG_MAPS, "", StatusError("create", {"code": code, **body}))
+    with pytest.raises(StatusError) if is_told else contextlib.nullcontext():
+        await applier(client).check_namespace("default")
+    assert client.server.objects(CONFIG_MAPS) == []
+
+
+async def test_E59_a_namespace_that_stays_is_left_as_it_is() -> None:
+    client = FakeClient()
+    await applier(client).check_namespace("default")
+    assert client.server.objects(CONFIG_MAPS) == []
 
 
 async def test_E57_a_successor_of_the_same_name_is_not_deleted() -> None:
