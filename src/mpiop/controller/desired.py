@@ -52,7 +52,7 @@ def desired(job: MPIJob, observed: Observed, *, is_expired: bool = False, is_gat
         keep_worker=_always if waits and not job.is_suspended else _never,
         launcher=_launcher_exists(job, observed, ready=ready) and not (is_outdated and is_at_rest(observed.launcher)),
         launcher_suspended=is_outdated or _launcher_waits(job, observed, ready=ready),
-        gate_open=not job.is_suspended and _has_started(job, observed),
+        gate_open=not job.is_suspended and (ready or _has_started(job, observed)),
         gate_overdue=is_gate_overdue,
         gang=not job.is_suspended,
     )

@@ -159,7 +159,7 @@ def _gate(job: MPIJob, wanted: Desired, observed: Observed) -> Stage:
 
 
 def _workers(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOptions) -> Stage:
-    wanted_names = {names.worker_name(job, index): index for index in range(wanted.worker_count)}
+    wanted_names = {name: index for index, name in enumerate(names.worker_names(job)[: wanted.worker_count])}
     deletes = [
         Delete(PODS, pod)
         for name, pod in observed.workers.items()

@@ -3,7 +3,8 @@
 Other programs know these by heart (Kueue, dashboards, users' scripts): source is section 2 of the contract with the reference operator.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from mpiop.api import constants as c
@@ -55,6 +56,16 @@ def launcher_name(job: MPIJob) -> str:
 def worker_name(job: MPIJob, index: int) -> str:
     """Return the name and host name of the worker pod with that index, counted from 0."""
     return f"{job.name}-worker-{index}"
+
+
+def worker_names(job: MPIJob) -> Sequence[str]:
+    """Return the names of all wanted workers, by index."""
+    return _worker_names(job.name, job.worker_replicas)
+
+
+@lru_cache(maxsize=8)  # a large job is looked at many times, and asks for them several times a look
+def _worker_names(job_name: str, count: int) -> Sequence[str]:
+    return tuple(f"{job_name}-worker-{index}" for index in range(count))
 
 
 def pod_group_name(job: MPIJob) -> str:

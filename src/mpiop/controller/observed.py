@@ -56,7 +56,7 @@ class Observed:
 
     def wanted_workers(self, job: MPIJob) -> list[Object | None]:
         """Return the pod of each wanted worker by index, None where it is missing."""
-        return [self.workers.get(names.worker_name(job, index)) for index in range(job.worker_replicas)]
+        return [self.workers.get(name) for name in names.worker_names(job)]
 
     def is_ready(self, job: MPIJob) -> bool:
         """Tell whether every wanted worker is Ready; none wanted is ready."""

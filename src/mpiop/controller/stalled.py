@@ -120,11 +120,12 @@ def refusal(failed: FailedWrite) -> Problem | None:
 
 
 def _pod_problems(observed: Observed) -> Iterator[Problem | None]:
-    for pod in (*observed.workers.values(), *observed.launcher_pods):
+    workers = [pod for pod in observed.workers.values() if not pods.is_ready(pod)]
+    for pod in (*workers, *observed.launcher_pods):
         yield _unschedulable(pod)
         yield from (_image_pull(pod, status) for status in pods.container_statuses(pod))
     is_awaited = any(pods.phase(pod) == "Pending" for pod in observed.launcher_pods)
-    for pod in observed.workers.values():
+    for pod in workers:
         yield from (_no_sshd(pod, status, is_awaited=is_awaited) for status in pod.get("status", {}).get("containerStatuses") or ())
     yield from map(_unanswered, observed.launcher_pods)
 

@@ -134,10 +134,17 @@ CASES = [
                 containerStatuses=[
                     {"name": "w", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 127}}}
                 ],
+                conditions=[{"type": "Ready", "status": "False"}],
             )
         ),
         (),
         "NoSshd",
+    ),
+    Case(
+        "no sshd at first, Ready now",
+        observed(worker(0, containerStatuses=[{"name": "w", "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 127}}}])),
+        (),
+        None,
     ),
     Case("another exit code is the user's program", observed(worker(0, "Failed", containerStatuses=[terminated(1)])), (), None),
     Case(

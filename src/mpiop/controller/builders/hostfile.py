@@ -17,7 +17,7 @@ def render_hostfile(job: MPIJob, cluster_domain: str) -> str:
         One line a host: the launcher with `run_launcher_as_worker`, then every wanted worker by index, whatever its phase. "" when
         there is none. Open MPI: `<fqdn> slots=<n>`; Intel and MPICH: `<fqdn>:<n>`.
     """
-    pods = [names.worker_name(job, index) for index in range(job.worker_replicas)]
+    pods = list(names.worker_names(job))
     if job.run_launcher_as_worker:
         pods.insert(0, names.launcher_name(job))
     return "".join(f"{implementations.host_line(job, names.host(job, pod, cluster_domain))}\n" for pod in pods)
