@@ -14,7 +14,7 @@ class Options:
     master: str = ""
     kubeconfig: str = ""
     namespace: str = ""
-    threadiness: int = 16
+    threadiness: int = 8
     monitoring_port: int = 0
     metrics_secure: bool = False
     metrics_cert_dir: str = ""

@@ -93,9 +93,11 @@ def _supports(job: MPIJob, observed: Observed, secret_uid: str, options: BuildOp
     running = [pod["metadata"].get("name", "") for pod in observed.wanted_workers(job) if pod is not None and pods.is_running(pod)]
     config_map = build_config_map(job, running, options)
     config_map["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: secret_uid}
+    # A launcher that is let go by this look should find all hosts; to one that was let go its kubelet shows changes within a minute.
+    is_awaited = len(running) == job.worker_replicas and observed.is_launcher_held
     actions = (
         ensure(SERVICES, build_service(job), observed.service),
-        ensure(CONFIG_MAPS, config_map, observed.config_map, defer=len(running) < job.worker_replicas),
+        ensure(CONFIG_MAPS, config_map, observed.config_map, defer=not is_awaited),
     )
     return tuple(action for action in actions if action is not None)
 

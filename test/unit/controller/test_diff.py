@@ -49,6 +49,9 @@ class Case(NamedTuple):
     want: list[str]
 
 
+ALL_HOSTS = (
+    "patch pi-config {'data': {'discover_hosts.sh': '#!/bin/sh\\necho pi-worker-0.pi.default.svc\\necho pi-worker-1.pi.default.svc\\n'}}"
+)
 CASES = [
     Case("all as it should be", PI, RUNNING, []),
     Case("new", PI, Observed(), ["create pi", "create pi-config", "|", "create pi-worker-0", "create pi-worker-1", "create pi-launcher"]),
@@ -71,15 +74,10 @@ CASES = [
     Case("surplus workers go", PI, observed(worker(0), worker(1), worker(2), launcher=launcher()), ["delete pi-worker-2"]),
     Case("but not twice", PI, observed(worker(0), worker(1), worker(2, metadata=TERMINATING), launcher=launcher()), []),
     Case(
-        "all workers running: the list of hosts does not wait",
+        "all workers running: a launcher that runs is not waiting for the list of hosts",
         PI,
         without(RUNNING, config_map=config_map("pi-worker-0")),
-        [
-            (
-                "patch pi-config {'data': {'discover_hosts.sh': "
-                "'#!/bin/sh\\necho pi-worker-0.pi.default.svc\\necho pi-worker-1.pi.default.svc\\n'}}"
-            )
-        ],
+        [f"{ALL_HOSTS} (may wait)"],
     ),
     Case(
         "a support on its way out is waited for",
@@ -125,6 +123,14 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_writes(case: Case) -> None:
     assert writes(case.job, case.look) == case.want
+
+
+def test_a_launcher_that_is_let_go_now_finds_all_hosts() -> None:
+    hosts, bar, release = writes(
+        PI, without(RUNNING, config_map=config_map("pi-worker-0"), launcher=launcher(suspend=True), launcher_pods=())
+    )
+    assert (hosts, bar) == (ALL_HOSTS, "|")
+    assert "'suspend': False" in release
 
 
 def test_a_foreign_key_in_the_selector_is_removed() -> None:

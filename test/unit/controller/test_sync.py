@@ -81,8 +81,8 @@ async def test_a_whole_life_in_the_fewest_writes() -> None:
     assert world.writes == [
         *CHILDREN,
         STATUS,
-        "patch ConfigMap default/pi-config",
         STATUS,
+        "patch ConfigMap default/pi-config",
         STATUS,
         "delete Pod default/pi-worker-0",
         "delete Pod default/pi-worker-1",
