@@ -24,10 +24,11 @@ KEEP ?=
 # invariants, mutants: which numbers ("" is all).
 NUMBERS ?=
 
-# bench: SCENARIOS names some (all by default), REPORTS=1 measures a second floor too; bench-compare: BASE is the commit to compare with,
-# ROUNDS how often each version runs.
+# bench: SCENARIOS names some (all by default), REPORTS=1 measures a second floor too, REFERENCE=1 the operator in Go;
+# bench-compare: BASE is the commit to compare with, ROUNDS how often each version runs.
 SCENARIOS ?=
 REPORTS ?=
+REFERENCE ?=
 BASE ?= HEAD
 ROUNDS ?= 3
 
@@ -110,7 +111,7 @@ faults: $(STAMP) ## Every fault at every request of a job's life; FAULTS=F13 pic
 
 .PHONY: bench bench-compare bench-check bench-plot bench-scaling
 bench: $(STAMP) ## Measure speed and cost beside what the API server can do; SCENARIOS=burst-50x8,one-1000
-	@PYTHONPATH=src:test:hack $(BIN)/python -m bench --scenarios "$(SCENARIOS)" $(if $(REPORTS),--reports)
+	@PYTHONPATH=src:test:hack $(BIN)/python -m bench --scenarios "$(SCENARIOS)" $(if $(REPORTS),--reports) $(if $(REFERENCE),--reference)
 bench-compare: $(STAMP) ## The same for two versions by turns: what differs beyond noise; BASE=commit SCENARIOS=burst-50x8 ROUNDS=3
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.compare --base "$(BASE)" --scenarios "$(or $(SCENARIOS),burst-50x8)" --rounds $(ROUNDS)
 bench-check: $(STAMP) ## Requests, syncs and memory of a small run, and memory of a store of 10,000 Pods: fails above their bounds

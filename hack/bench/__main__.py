@@ -30,7 +30,9 @@ async def measure(bench: Bench, scenarios: Sequence[Scenario], results: Path) ->
 
 def steps(scenario: Scenario, bench: Bench) -> int:
     """Return how many steps of the progress the scenario has."""
-    return 1 + (len(bench.levels) + bench.has_reports + bool(scenario.foreign_pods) if scenario.kind is Kind.LOAD else 0)
+    if scenario.kind is not Kind.LOAD:
+        return 1
+    return 1 + len(bench.levels) + bench.has_reports + bench.has_reference + bool(scenario.foreign_pods)
 
 
 def main() -> int:
@@ -39,6 +41,7 @@ def main() -> int:
     parser.add_argument("--scenarios", default="", metavar="NAMES", help="with commas between; default: all")
     parser.add_argument("--levels", default=",".join(map(str, LEVELS)), help="requests of the floor at a time; '' leaves the floor out")
     parser.add_argument("--reports", action="store_true", help="measure also a floor that writes statuses, Events and hosts")
+    parser.add_argument("--reference", action="store_true", help="measure also Kubeflow's operator in Go, without its throttles")
     parser.add_argument("--name", default="bench", help="of the embedded cluster (default: %(default)s)")
     given = parser.parse_args()
     levels = tuple(int(level) for level in given.levels.split(",") if level)
@@ -47,7 +50,8 @@ def main() -> int:
     results = FOLDER / "results.json"
     shutil.rmtree(FOLDER / "logs", ignore_errors=True)
     scenarios = find(given.scenarios.replace(",", " ").split())
-    outcomes = asyncio.run(measure(Bench(Progress(), FOLDER / "logs", levels, given.name, has_reports=given.reports), scenarios, results))
+    bench = Bench(Progress(), FOLDER / "logs", levels, given.name, has_reports=given.reports, has_reference=given.reference)
+    outcomes = asyncio.run(measure(bench, scenarios, results))
     print(f"\n{report.verdicts(outcomes)}\n\nall of it: {results.relative_to(ROOT)}")
     if any(outcome.floors for outcome in outcomes):
         from bench import plot  # noqa: PLC0415 - a second that only those pay who have something to draw

@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import objects, special
+from bench import objects, reference, special
 from bench.audit import requests_of
 from bench.load import Then, floor, foreign_load, submit
 from bench.observer import Observer
-from bench.operator_process import start_operator
+from bench.operator_process import Program, ours, start_operator
 from bench.place import Place, place
-from bench.results import Cost, Course, Outcome, counted, course_of
+from bench.results import Cost, Course, Outcome, Run, counted, course_of
 from bench.scenarios import LEVELS, Kind, Scenario
 from demonstration.cluster import ROOT
 from embedded.progress import Progress, Step
 
 FOREIGN: Final = "bench-foreign"
+REFERENCE: Final = "bench-reference"
 _SHOW_SECONDS: Final = (15.0, 1.0)
 _FOREIGN_IN_FLIGHT: Final = 32
 
@@ -36,6 +37,7 @@ class Bench:
         has_audit: Whether requests are counted by the API server.
         flags: Of the operator, where they are not the defaults.
         has_reports: Whether to measure also a floor that writes statuses, Events and hosts, as any operator must, at the highest level.
+        has_reference: Whether to measure also the operator in Go, with its throttles taken off.
     """
 
     progress: Progress
@@ -46,6 +48,7 @@ class Bench:
     has_audit: bool = True
     flags: Sequence[str] = ()
     has_reports: bool = False
+    has_reference: bool = False
 
     async def run(self, scenario: Scenario) -> Outcome:
         """Measure `scenario` on a cluster of its own."""
@@ -59,6 +62,8 @@ class Bench:
             if self.has_audit and here.cluster:
                 await here.end_api_server()
                 outcome.requests = requests_of(here.cluster, special.NAMESPACE, outcome.began, outcome.ended)
+                if outcome.reference is not None:
+                    outcome.reference.requests = requests_of(here.cluster, REFERENCE, 0, outcome.reference.ended)
         return outcome
 
     async def _run_load(self, here: Place, scenario: Scenario) -> Outcome:
@@ -70,8 +75,14 @@ class Bench:
             if self.has_reports:
                 with self.progress.step(f"{scenario.name}: floor that reports") as step:
                     outcome.reporting_floor = await self._run_floor(here, scenario, max(self.levels), step, reports_too=True)
+            if self.has_reference:
+                with self.progress.step(f"{scenario.name}: the operator in Go") as step:
+                    async with reference.with_its_rights(here):
+                        outcome.reference = await self._run_operator(here, scenario, step, REFERENCE, await reference.reference())
+                await here.free_lease()  # which it keeps
             with self.progress.step(f"{scenario.name}: the operator") as step:
-                await self._run_operator(here, outcome, scenario, step)
+                run = await self._run_operator(here, scenario, step, special.NAMESPACE, ours(self.source, self.flags))
+                outcome.ours, outcome.cost, outcome.ended = run.course, run.cost, run.ended
         return outcome
 
     @contextlib.asynccontextmanager
@@ -90,22 +101,21 @@ class Bench:
             async with _jobs(here, scenario, f"bench-floor-{level}{'-reports' * reports_too}", step, make) as observer:
                 return _course(scenario, observer)
 
-    async def _run_operator(self, here: Place, outcome: Outcome, scenario: Scenario, step: Step) -> None:
-        operator = await start_operator(here.access, here.folder, source=self.source, flags=self.flags)
+    async def _run_operator(self, here: Place, scenario: Scenario, step: Step, namespace: str, program: Program) -> Run:
+        operator = await start_operator(here.access, here.folder, namespace, program)
         try:
             await operator.until_ready()
             await special.until_leading(operator)
             await operator.until_quiet(scenario.patience_seconds)
             idle, before, cpu_before = operator.rss_mib(), await operator.metrics(), operator.cpu_seconds()
-            async with operator.alive(), _jobs(here, scenario, special.NAMESPACE, step) as observer:
+            async with operator.alive(), _jobs(here, scenario, namespace, step) as observer:
                 await observer.until(lambda: observer.remaining_workers == 0)
                 await operator.until_quiet(scenario.patience_seconds)
                 cpu_seconds = round(operator.cpu_seconds() - cpu_before, 3)
                 rss = {"idle": idle, "peak": operator.peak_mib(), "end": operator.rss_mib()}
-                outcome.ended = time.time()
-                outcome.ours = _course(scenario, observer)
                 rounded = {name: round(value, 1) for name, value in rss.items()}
-                outcome.cost = Cost(cpu_seconds=cpu_seconds, rss_mib=rounded, **counted(before, await operator.metrics()))
+                cost = Cost(cpu_seconds=cpu_seconds, rss_mib=rounded, **counted(before, await operator.metrics()))
+                return Run(_course(scenario, observer), cost, ended=time.time())
         finally:
             await operator.stop()
 

@@ -1,4 +1,4 @@
-"""The operator as a process of its own, with its default flags, and what the kernel and its metrics say of it."""
+"""An operator as a process of its own, and what the kernel and its metrics say of it."""
 
 import asyncio
 import contextlib
@@ -6,8 +6,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
@@ -41,6 +41,28 @@ class Access:
     token: str
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is started.
+
+    Attributes:
+        command: Without what says where the API server is and where to serve metrics.
+        ready_url: Which answers when it is ready.
+        environment: Besides PATH.
+    """
+
+    command: Sequence[str]
+    ready_url: str
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def ours(source: Path = ROOT, flags: Sequence[str] = ()) -> Program:
+    """Return the operator of the project at `source`, with its default flags and these."""
+    port = free_port()
+    command = (sys.executable, "-m", "mpiop", "--log-format=json", f"--health-port={port}", *flags)
+    return Program(command, f"http://127.0.0.1:{port}/readyz", {"PYTHONPATH": str(source / "src")})
+
+
 class OperatorProcess:
     """One process.
 
@@ -48,10 +70,10 @@ class OperatorProcess:
         started: Loop time at which it was started.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, health_port: int, metrics_port: int) -> None:
-        """Hold on to `process`, which serves at these ports of loopback."""
+    def __init__(self, process: asyncio.subprocess.Process, ready_url: str, metrics_port: int) -> None:
+        """Hold on to `process`, which serves metrics at this port of loopback."""
         self._process = process
-        self._health_port = health_port
+        self._ready_url = ready_url
         self._metrics_port = metrics_port
         self.started = asyncio.get_running_loop().time()
 
@@ -144,9 +166,8 @@ class OperatorProcess:
     async def _is_ready(self) -> bool:
         if self._process.returncode is not None:
             raise RuntimeError(f"the operator ended with {self._process.returncode} before it was ready; look at its log")
-        url = f"http://127.0.0.1:{self._health_port}/readyz"
         try:
-            async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            async with aiohttp.ClientSession() as session, session.get(self._ready_url) as answer:
                 return answer.ok
         except aiohttp.ClientError:
             return False
@@ -158,34 +179,27 @@ class OperatorProcess:
         raise RuntimeError(f"process {self.pid} has ended: /proc/{self.pid}/status has no {name}")
 
 
-async def start_operator(
-    access: Access, folder: Path, name: str = "operator", source: Path = ROOT, flags: Sequence[str] = ()
-) -> OperatorProcess:
+async def start_operator(access: Access, folder: Path, name: str, program: Program) -> OperatorProcess:
     """Start an operator.
 
     Args:
         access: How it reaches the API server.
         folder: Where its kubeconfig, token and log go.
         name: What these files are called.
-        source: Root of the project whose operator it is.
-        flags: Besides those that say where the API server is and where to ask it how it is.
+        program: Which operator.
     """
-    kubeconfig = write_kubeconfig(access, folder, name)
-    health_port, metrics_port = free_port(), free_port()
-    arguments = (f"--kubeConfig={kubeconfig}", f"--health-port={health_port}", f"--monitoring-port={metrics_port}", "--log-format=json")
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(source / "src")}
+    kubeconfig, metrics_port = write_kubeconfig(access, folder, name), free_port()
     with (folder / f"{name}.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "mpiop", *arguments, *flags),
-            env=environment,
+            *(*program.command, f"--kubeConfig={kubeconfig}", f"--monitoring-port={metrics_port}"),
+            env={"PATH": os.environ["PATH"], **program.environment},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             # Processor time is shared out by sessions (sched_autogroup): in ours it would share that of the watcher, as no Pod does.
             start_new_session=True,
         )
-    return OperatorProcess(process, health_port, metrics_port)
+    return OperatorProcess(process, program.ready_url, metrics_port)
 
 
 def write_kubeconfig(access: Access, folder: Path, name: str) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.results import Cost, Course, Outcome
+from bench.results import Cost, Course, Outcome, Run
 from bench.verdict import ROWS, Outcomes
 from demonstration.cluster import ROOT
 
@@ -43,7 +43,10 @@ def read(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
 def _outcome(raw: dict[str, Any]) -> Outcome:
     courses = {name: Course(**raw[name]) if raw.get(name) else None for name in ("reporting_floor", "ours")}
     floors = {level: Course(**course) for level, course in raw["floors"].items()}
-    return Outcome(**{**raw, **courses, "floors": floors, "cost": Cost(**raw["cost"]) if raw["cost"] else None})
+    found = {**raw, **courses, "floors": floors, "cost": Cost(**raw["cost"]) if raw["cost"] else None}
+    if theirs := raw.get("reference"):
+        found["reference"] = Run(**{**theirs, "course": Course(**theirs["course"]), "cost": Cost(**theirs["cost"])})
+    return Outcome(**found)
 
 
 def by_name(outcomes: Sequence[Outcome]) -> Outcomes:
@@ -60,9 +63,18 @@ def details(outcome: Outcome) -> str:
         lines.append(f"  floor, {level:>2} at a time: {_course(course)}; about {objects / max(last, 0.001):.0f} creates a second")
     if outcome.reporting_floor is not None:
         lines.append(f"  floor that reports: {_course(outcome.reporting_floor)}")
+    if (theirs := outcome.of_reference()) is not None:
+        lines += _operator("in Go", theirs)
+    lines += _operator("ours", outcome)
+    lines += [f"  {name}: {value:g}" for name, value in outcome.figures.items()]
+    return "\n".join(lines)
+
+
+def _operator(name: str, outcome: Outcome) -> list[str]:
+    lines = list[str]()
     if outcome.ours is not None:
-        lines.append(f"  ours:               {_course(outcome.ours)}; {outcome.ours.seen_running} seen running")
-        lines += _ratios(outcome)
+        lines.append(f"  {name + ':':19} {_course(outcome.ours)}; {outcome.ours.seen_running} seen running")
+        lines += _ratios(name, outcome)
     if outcome.cost is not None:
         cost = outcome.cost
         workers = outcome.jobs * outcome.workers
@@ -73,11 +85,10 @@ def details(outcome: Outcome) -> str:
     counts = outcome.requests or (outcome.cost.own_count if outcome.cost else {})
     each = {name: count / outcome.jobs for name, count in counts.items()}
     lines.append(f"  {sum(each.values()):.1f} requests a job: {', '.join(f'{name} {count:.1f}' for name, count in each.items())}")
-    lines += [f"  {name}: {value:g}" for name, value in outcome.figures.items()]
-    return "\n".join(lines)
+    return lines
 
 
-def _ratios(outcome: Outcome) -> list[str]:
+def _ratios(name: str, outcome: Outcome) -> list[str]:
     floor, ours = outcome.floor, outcome.ours
     if floor is None or ours is None:
         return []
@@ -85,7 +96,7 @@ def _ratios(outcome: Outcome) -> list[str]:
     for what in ("created", "running", "succeeded"):
         pair = getattr(ours, what), getattr(floor, what)
         words += [f"{what} {name} {pair[0][name] / max(pair[1][name], 0.001):.2f}" for name in pair[1] if name in pair[0]]
-    return [f"  ours by the floor:  {', '.join(words)}"]
+    return [f"  {name + ' by floor:':19} {', '.join(words)}"]
 
 
 def _course(course: Course) -> str:

@@ -1,7 +1,7 @@
 """What a measurement yields: values that become JSON, and the few figures that are computed from many."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from bench.observer import JobTimes
@@ -44,6 +44,8 @@ class Cost:
         syncs: How many.
         queue_seconds: How long jobs waited for a worker: `mean`, and the bounds of the buckets that hold `p50` and `p99`.
         own_count: Requests by the operator's own count, which knows no subresources.
+
+    What an operator does not count is 0.
     """
 
     cpu_seconds: float
@@ -54,12 +56,28 @@ class Cost:
 
 
 @dataclass
+class Run:
+    """What an operator took.
+
+    Attributes:
+        ended: When there was nothing more to do, in seconds since 1970.
+        requests: By the audit log; empty when there is none.
+    """
+
+    course: Course
+    cost: Cost
+    ended: float
+    requests: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass
 class Outcome:
     """All about one scenario.
 
     Attributes:
         floors: By how many requests were under way at a time.
         reporting_floor: The floor with statuses, Events and hosts, if it was measured.
+        reference: The operator in Go, if it was measured.
         figures: Of scenarios that have no floor: name → value.
         requests: Of the operator, by the audit log; empty when there is none.
         began: From when on requests count, in seconds since 1970.
@@ -71,6 +89,7 @@ class Outcome:
     workers: int
     floors: dict[str, Course] = field(default_factory=dict[str, Course])
     reporting_floor: Course | None = None
+    reference: Run | None = None
     ours: Course | None = None
     cost: Cost | None = None
     requests: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -82,6 +101,11 @@ class Outcome:
     def floor(self) -> Course | None:
         """Return the best floor."""
         return min(self.floors.values(), key=lambda course: course.makespan, default=None)
+
+    def of_reference(self) -> "Outcome | None":
+        """Return the same outcome with the operator in Go in the place of ours."""
+        run = self.reference
+        return run and replace(self, ours=run.course, cost=run.cost, requests=run.requests, ended=run.ended, figures={})
 
 
 def course_of(jobs: Sequence[JobTimes], load_before: float) -> Course:
@@ -112,7 +136,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 def counted(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, Any]:
     """Return what the operator's metrics counted between two scrapes: the fields of `Cost` that come from them."""
     delta = {name: value - before.get(name, 0.0) for name, value in after.items()}
-    waits = delta[_QUEUE.format("count")]
+    waits = delta.get(_QUEUE.format("count"), 0)
     buckets = sorted((float(name.split('"')[1]), value) for name, value in delta.items() if name.startswith(_QUEUE_BUCKET))
     own: dict[str, int] = {}
     for name, value in delta.items():
@@ -125,7 +149,7 @@ def counted(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str
         name: next((bound for bound, value in buckets if value >= share * waits), 0.0) for name, share in (("p50", 0.5), ("p99", 0.99))
     }
     return {
-        "syncs": int(delta[_SYNCS]),
-        "queue_seconds": {"mean": round(delta[_QUEUE.format("sum")] / max(waits, 1), 4), **bounds},
+        "syncs": int(delta.get(_SYNCS, 0)),
+        "queue_seconds": {"mean": round(delta.get(_QUEUE.format("sum"), 0) / max(waits, 1), 4), **bounds},
         "own_count": dict(sorted(own.items())),
     }

@@ -10,7 +10,7 @@ from typing import Final
 from bench.load import submit
 from bench.objects import job_name, mpijob
 from bench.observer import Observer
-from bench.operator_process import OperatorProcess, start_operator
+from bench.operator_process import OperatorProcess, ours, start_operator
 from bench.place import Place
 from bench.results import Outcome
 from bench.scenarios import Kind, Scenario
@@ -44,7 +44,7 @@ async def start_to_first_job(here: Place, scenario: Scenario, source: Path, step
             observer = Observer(here.client, namespace, scenario.workers + 1, judges_by_launcher=False)
             await stack.enter_async_context(observer.watching())
             if has_predecessor:
-                predecessor = await start_operator(here.access, here.folder, "predecessor", source)
+                predecessor = await start_operator(here.access, here.folder, "predecessor", ours(source))
                 stack.push_async_callback(predecessor.stop)
                 await predecessor.until_ready()
                 await until_leading(predecessor)
@@ -52,7 +52,7 @@ async def start_to_first_job(here: Place, scenario: Scenario, source: Path, step
             else:
                 await here.free_lease()
             begun = asyncio.get_running_loop().time()
-            operator = await start_operator(here.access, here.folder, "operator", source)
+            operator = await start_operator(here.access, here.folder, "operator", ours(source))
             stack.push_async_callback(operator.stop)
             await submit(here.client, scenario, namespace, observer)
             async with asyncio.timeout(scenario.patience_seconds):
@@ -66,7 +66,7 @@ async def start_with_jobs(here: Place, scenario: Scenario, source: Path, step: S
     # A Job that is deleted while its simulated pod runs would wait for the end of that.
     async with here.namespace(NAMESPACE, waits=False):
         observer = Observer(here.client, NAMESPACE, scenario.workers + 1, judges_by_launcher=False)
-        first = await start_operator(here.access, here.folder, "predecessor", source)
+        first = await start_operator(here.access, here.folder, "predecessor", ours(source))
         try:
             async with asyncio.timeout(scenario.patience_seconds), observer.watching():
                 await until_leading(first)
@@ -80,7 +80,7 @@ async def start_with_jobs(here: Place, scenario: Scenario, source: Path, step: S
         finally:
             await first.stop()
         began = time.time()
-        operator = await start_operator(here.access, here.folder, "operator", source)
+        operator = await start_operator(here.access, here.folder, "operator", ours(source))
         try:
             ready = await operator.until_ready()
             leading = await until_leading(operator)
@@ -104,9 +104,9 @@ async def change_of_leader(here: Place, scenario: Scenario, source: Path, step: 
     async with here.namespace(NAMESPACE):
         for number, (what, is_killed) in enumerate((("told to stop", False), ("killed", True))):
             step.now_left(what)
-            leader = await start_operator(here.access, here.folder, "leader", source)
+            leader = await start_operator(here.access, here.folder, "leader", ours(source))
             await until_leading(leader)
-            standby = await start_operator(here.access, here.folder, "standby", source)
+            standby = await start_operator(here.access, here.folder, "standby", ours(source))
             try:
                 await standby.until_ready()
                 await (leader.kill() if is_killed else _told(leader))

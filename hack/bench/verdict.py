@@ -16,7 +16,7 @@ class Row:
     """A figure to reach.
 
     Attributes:
-        reference: What the Go operator takes, as text.
+        reference: What the operator in Go took elsewhere, as text; where it is measured too, that is shown.
         form: How a figure is shown.
         most: It should not be above this.
         figure: Computes it; None when its scenario was not measured.
@@ -43,8 +43,10 @@ class Row:
         if figure is None:
             raise ValueError(f"{self.title}: the scenario was not run")
         reached = figure >= self.most if self.is_least else figure <= self.most
+        theirs = self.figure({name: run for name, outcome in outcomes.items() if (run := outcome.of_reference()) is not None})
         measured = self.form.format(figure) + (f" ({more})" if (more := self.shown(outcomes)) else "")
-        return self.title, goal, self.reference, measured, "reached" if reached else "NOT REACHED"
+        reference = self.reference if theirs is None else f"{self.form.format(theirs)} in this run"
+        return self.title, goal, reference, measured, "reached" if reached else "NOT REACHED"
 
 
 def _pair(outcomes: Outcomes, name: str) -> tuple[Course, Course] | None:

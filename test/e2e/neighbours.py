@@ -12,12 +12,12 @@ from embedded.progress import Progress
 from embedded.toolchain import build_environment, find_go
 
 
-def build_program(name: str) -> bytes:
-    """Return the program `name` that hack/embedded/parts.py tells of; from a cold cache that takes minutes."""
+def build_program(name: str) -> Path:
+    """Build the program `name` that hack/embedded/parts.py tells of, which takes minutes from a cold cache, and return where it is."""
     part = next(part.name for part in PARTS.values() for program in part.programs if name in program.names)
     built = subprocess.run(["hack/cluster", "build", part], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     paths = dict(line.split("\t") for line in built.splitlines())
-    return Path(paths[name]).read_bytes()
+    return Path(paths[name])
 
 
 def module_folder(part: str, module: str) -> Path:
@@ -39,5 +39,5 @@ def load_program(cluster: str, program: str, path: str, image: str, archive: Pat
         archive: File that may be written.
         user: Who it runs as, `uid:gid`; "" is root.
     """
-    image_with({path: (build_program(program), 0o755)}, image, archive, settings={"Entrypoint": [path], "User": user})
+    image_with({path: (build_program(program).read_bytes(), 0o755)}, image, archive, settings={"Entrypoint": [path], "User": user})
     subprocess.run(["hack/cluster", "load-image", "--name", cluster, str(archive)], cwd=ROOT, check=True, stdin=subprocess.DEVNULL)
