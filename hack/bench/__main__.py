@@ -11,7 +11,7 @@ from bench import command, report
 from bench.measure import Bench
 from bench.results import Outcome
 from bench.scenarios import LEVELS, Kind, Scenario, find
-from demonstration.cluster import ROOT
+from demonstration.cluster import ROOT, is_current_wanted
 from embedded.progress import Progress
 
 FOLDER = ROOT / "build" / "bench"
@@ -45,6 +45,8 @@ def main() -> int:
     parser.add_argument("--name", default="bench", help="of the embedded cluster (default: %(default)s)")
     given = parser.parse_args()
     levels = tuple(int(level) for level in given.levels.split(",") if level)
+    if given.reference and is_current_wanted():
+        parser.error("--reference needs a cluster of its own: on yours it would let the operator's service account do anything")
     if given.reports and not levels:
         parser.error("--reports needs a level: --levels=32")
     results = FOLDER / "results.json"

@@ -86,6 +86,18 @@ async def test_a_delayed_key_is_usual_unless_asked_otherwise() -> None:
     assert [await queue.get(), await queue.get()] == ["first", "delayed"]
 
 
+@pytest.mark.parametrize("is_urgent_first", [True, False])
+async def test_a_delayed_key_that_anybody_called_urgent_is_urgent(*, is_urgent_first: bool) -> None:
+    queue = WorkQueue[str]()
+    for is_urgent, delay_seconds in ((is_urgent_first, 2), (not is_urgent_first, 1), (is_urgent_first, 3)):
+        queue.add_after("delayed", delay_seconds, is_urgent=is_urgent)
+    await asyncio.sleep(0.9)
+    assert len(queue) == 0, "news does not come before its time"
+    queue.add("usual")
+    await asyncio.sleep(0.2)
+    assert [await queue.get(), await queue.get()] == ["delayed", "usual"]
+
+
 async def test_a_delayed_key_is_as_urgent_as_was_asked() -> None:
     queue = WorkQueue[str]()
     queue.add_after("late", 1, is_urgent=True)

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Final, cast
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Final, cast
 
 import structlog
 
@@ -48,7 +48,7 @@ class Controller:
             return
         for obj in (notification.old, notification.new):
             if obj is not None and (key := job_of(obj)) is not None:
-                self._ask(key, is_urgent=obj.get("kind") != c.KIND)
+                self._ask(key, is_urgent=_is_news(obj))
 
     def _ask(self, key: Key, *, is_urgent: bool) -> None:
         if wait_seconds := self._rest.remaining_seconds(key):
@@ -94,6 +94,12 @@ class Controller:
             self._log.info("sync to be repeated", job=str(key), retries=retries, error=_line(error))
         else:
             self._log.error("sync failed", job=str(key), retries=retries, error=_line(error), exc_info=error)
+
+
+def _is_news(obj: Object) -> bool:
+    """Tell whether `obj` is about a job that has begun and not ended: a child, or the MPIJob whose change the next look may wait for."""
+    status: Mapping[str, Any] = obj.get("status") or {}
+    return obj.get("kind") != c.KIND or (bool(status.get("conditions")) and "completionTime" not in status)
 
 
 def job_of(obj: Object) -> Key | None:

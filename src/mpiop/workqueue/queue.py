@@ -73,6 +73,8 @@ class WorkQueue(Generic[KeyT]):
         if delay_seconds <= 0:
             self.add(key, is_urgent=is_urgent)
             return
+        if is_urgent:
+            self._urgent.add(key)  # whoever set the timer that it may have
         loop = asyncio.get_running_loop()
         due = loop.time() + delay_seconds
         pending = self._timers.get(key)
@@ -80,7 +82,7 @@ class WorkQueue(Generic[KeyT]):
             if pending.when() <= due:
                 return
             pending.cancel()
-        self._timers[key] = loop.call_at(due, self._fire, key, is_urgent)
+        self._timers[key] = loop.call_at(due, self._fire, key)
 
     def add_rate_limited(self, key: KeyT) -> None:
         """Ask for a run of `key` after the delay that its failures so far, and those of all, have earned."""
@@ -158,9 +160,9 @@ class WorkQueue(Generic[KeyT]):
         self._metrics.depth(len(self._queued))
         self._wake_one()
 
-    def _fire(self, key: KeyT, is_urgent: bool) -> None:  # noqa: FBT001 - `call_at` passes no keywords
+    def _fire(self, key: KeyT) -> None:
         del self._timers[key]
-        self.add(key, is_urgent=is_urgent)
+        self.add(key, is_urgent=key in self._urgent)
 
     def _close(self) -> None:
         self._is_shut_down = True

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 import structlog
@@ -96,6 +97,36 @@ async def test_a_child_s_event_goes_before_jobs_that_have_not_begun() -> None:
     task.cancel()
     await asyncio.wait({task})
     assert seen == ["pi", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("status", "order"),
+    [
+        pytest.param({}, ["a", "b", "pi"], id="not begun"),
+        pytest.param({"conditions": [{"type": "Created", "status": "True"}]}, ["pi", "a", "b"], id="begun"),
+        pytest.param(
+            {"conditions": [{"type": "Succeeded", "status": "True"}], "completionTime": "2026-01-01T00:00:00Z"},
+            ["a", "b", "pi"],
+            id="ended",
+        ),
+    ],
+)
+async def test_an_mpijob_that_has_begun_goes_before_those_that_have_not_until_it_has_ended(
+    status: dict[str, Any], order: list[str]
+) -> None:
+    seen = list[str]()
+
+    async def look(key: Key) -> None:
+        seen.append(key.name)
+
+    controller = Controller(look, WorkQueue[Key](), lambda: [Key("default", "a"), Key("default", "b")], Metrics(version="test"), Rest())
+    task = asyncio.create_task(controller.run(1))
+    await asyncio.sleep(0)
+    controller.handle(Notification(None, cast("Object", mpijob() | {"status": status})))
+    await asyncio.sleep(1)
+    task.cancel()
+    await asyncio.wait({task})
+    assert seen == order
 
 
 async def test_a_replica_that_stands_by_writes_nothing_and_queues_nothing_and_then_takes_over() -> None:
