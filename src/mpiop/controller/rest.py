@@ -1,6 +1,6 @@
 """How long a job is left alone between two looks at it.
 
-A look at a job costs 4 to 8 µs a worker, and as it starts or ends there are several events a worker: a look for each would be quadratic. Events
+A look costs 4 to 8 µs a worker, and as it starts or ends there are several events a worker: one for each would be quadratic. Events
 that come while the job rests are answered together by one look at the end of the rest. A small job rests for less than people notice, and
 the longer the more jobs are being looked at: in a crowd, the processor has better things to do.
 """
