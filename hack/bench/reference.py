@@ -19,7 +19,7 @@ _READY_URL: Final = "http://127.0.0.1:8080/healthz"  # it knows no flag for that
 
 
 async def reference() -> Program:
-    """Return it as quick as it can be: with as many threads as ours by default, and without its own throttles."""
+    """Return it with its default two threads, and without its own throttles."""
     path = await asyncio.to_thread(build_program, "kubeflow-mpi-operator")
     return Program((str(path), *(f"--{name}={_UNBOUNDED}" for name in _THROTTLES)), _READY_URL)
 

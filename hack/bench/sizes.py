@@ -69,7 +69,7 @@ def job_of(workers: int, naming: Naming = SHORT) -> MPIJob:
 
 def all_running(job: MPIJob, options: BuildOptions) -> Mapping[str, Any]:
     """Return the ConfigMap when all workers run: each stands in the hostfile and in `discover_hosts.sh`."""
-    return build_config_map(job, [names.worker_name(job, index) for index in range(job.worker_replicas)], options)
+    return build_config_map(job, names.worker_names(job), options)
 
 
 def status_at_end(job: MPIJob) -> dict[str, Any]:

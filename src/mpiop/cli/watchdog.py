@@ -35,13 +35,12 @@ class Watchdog:
     async def run(self) -> Never:
         """Beat until cancelled."""
         native_id = threading.get_native_id()
-        self._beat = _Beat(time.monotonic(), _waited_seconds(native_id))
         thread = threading.Thread(target=self._watch, args=(threading.get_ident(), native_id), name="watchdog", daemon=True)
         thread.start()
         try:
             while True:
-                await asyncio.sleep(_BEAT_SECONDS)
                 self._beat = _Beat(time.monotonic(), _waited_seconds(native_id))
+                await asyncio.sleep(_BEAT_SECONDS)
         finally:
             self._stopped.set()
 

@@ -55,7 +55,7 @@ def launcher_name(job: MPIJob) -> str:
 
 def worker_name(job: MPIJob, index: int) -> str:
     """Return the name and host name of the worker pod with that index, counted from 0."""
-    return f"{job.name}-worker-{index}"
+    return _worker_name(job.name, index)
 
 
 def worker_names(job: MPIJob) -> Sequence[str]:
@@ -65,7 +65,11 @@ def worker_names(job: MPIJob) -> Sequence[str]:
 
 @lru_cache(maxsize=8)  # a large job is looked at many times, and asks for them several times a look
 def _worker_names(job_name: str, count: int) -> Sequence[str]:
-    return tuple(f"{job_name}-worker-{index}" for index in range(count))
+    return tuple(_worker_name(job_name, index) for index in range(count))
+
+
+def _worker_name(job_name: str, index: int) -> str:
+    return f"{job_name}-worker-{index}"
 
 
 def pod_group_name(job: MPIJob) -> str:
