@@ -21,6 +21,7 @@ from mpiop.clock import Clock
 from mpiop.kube.answers import decode
 from mpiop.kube.client import Client
 from mpiop.kube.errors import KubeError
+from mpiop.kube.http1 import Head
 from mpiop.kube.objects import Key, Object, WatchEvent
 from mpiop.kube.request import Request
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, LEASES, MPIJOBS, PODS, SECRETS, SERVICES, Resource
@@ -69,7 +70,7 @@ class FakeApiServer:
             self._log(request, error)
             raise
         self._log(request, None)
-        return decode(request, 200, {}, msgspec.json.encode(answer))  # as over a wire
+        return decode(request, Head(200, {}), msgspec.json.encode(answer))  # as over a wire
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
         """Answer a watch."""

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypedDict, TypeVar, cast
 import msgspec
 
 from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.http1 import Head
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
 
@@ -41,20 +42,21 @@ _PAGES = msgspec.json.Decoder(_Page)
 _WHOLE = msgspec.json.Decoder()
 
 
-def decode(request: Request, status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+def decode(request: Request, head: Head, body: bytes) -> dict[str, Any]:
     """Return the JSON object of a success; of it, or of the items of a list, what the shape of `request` has.
 
     Raises:
-        StatusError: `status` is no success; the body may be a `metav1.Status`, plain text or a proxy's HTML.
+        StatusError: The status is no success; the body may be a `metav1.Status`, plain text or a proxy's HTML.
         TransportError: A success without a JSON object: nothing is known about what the server did.
     """
+    status, headers = head
     is_success = 200 <= status < 300  # noqa: PLR2004 - HTTP
     if is_success and request.shape is not None:
         shaped = _page(request.shape, body) if request.verb == "list" else _object(request.shape, body)
         if shaped is not None:
             return shaped
     answer = _json_object(body)
-    content_type = headers.get("Content-Type", "no content type")
+    content_type = headers.get("content-type", "no content type")
     if not is_success:
         wait = retry_after_seconds(headers)
         if answer is not None and answer.get("kind") == "Status":
@@ -93,7 +95,7 @@ def decode_event(request: Request, line: bytes) -> WatchEvent:
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Return the `Retry-After` header in seconds; None when it is absent or a date, which the API server never sends."""
-    text = headers.get("Retry-After", "")
+    text = headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() else None
 
 

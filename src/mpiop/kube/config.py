@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.exec_plugin import ExecConfig
@@ -100,4 +101,21 @@ def _checked_server(server: str) -> str:
     url = server if "://" in server else f"http://{server}"  # as client-go reads `--master host:port`
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"the API server's address {server!r} is neither http:// nor https://")
-    return url.rstrip("/")
+    return checked_url(url.rstrip("/"), "the API server's address")
+
+
+def checked_url(url: str, what: str) -> str:
+    """Return `url` if one can connect to its host and send its path as it stands.
+
+    Raises:
+        ConfigError: One cannot; the message begins with `what`.
+    """
+    try:
+        parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")
+        is_usable = bool(parts.hostname) and parts.port != 0 and url.isascii() and url.isprintable() and " " not in url
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ConfigError(f"{what} {url!r} is no URL; it should look like https://host:6443")
+    return url

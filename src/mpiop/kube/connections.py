@@ -1,133 +1,190 @@
-"""Connections to the API server: sockets that notice a dead peer, sessions that end when certificates change.
+"""Connections to the API server: how they are opened, and which may be used once more.
 
-aiohttp is told to do nothing on its own account: no proxy and no netrc from the environment, no cookies, no redirects, and no
-second sending of a request: it would replay GET, PUT and DELETE once when a kept-alive connection turns out to be dead.
+Nothing of the environment counts here, neither proxies nor netrc; there are no cookies and no redirects.
 """
 
+import asyncio
+import base64
 import socket
 import ssl
-from collections.abc import Callable
-from typing import Any, cast
+from dataclasses import dataclass
+from urllib.parse import SplitResult, unquote, urlsplit
 
-import aiohttp
-
-from mpiop import __version__
 from mpiop.kube.errors import TransportError
-from mpiop.kube.retry import ResetError
+from mpiop.kube.http1 import Connection
 
 IDLE_SECONDS = 30.0
 """Unused connections are closed after this: before the API server (90 s) or a NAT in between (60 s and more) does it."""
 
-KEEPALIVE_IDLE_SECONDS = 30
-KEEPALIVE_INTERVAL_SECONDS = 10
-KEEPALIVE_PROBES = 3
-USER_TIMEOUT_MILLISECONDS = 30_000
-"""Sent data that nobody acknowledges for so long breaks the connection."""
+HAPPY_EYEBALLS_SECONDS = 0.25
+"""RFC 8305's delay: after it the next address of a name is tried beside the one before."""
 
-HEADERS = {
-    "User-Agent": f"mpiop/{__version__}",
-    # A compressed list costs the server more processor time than the local network gains.
-    "Accept-Encoding": "identity",
-}
-
-
-def open_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Return a socket for `address` (a row of `getaddrinfo`) that probes its peer when it is idle."""
-    family, kind, protocol = address[:3]
-    connection = socket.socket(family, kind, protocol)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_SECONDS)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_SECONDS)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, USER_TIMEOUT_MILLISECONDS)
-    return connection
+SOCKET_OPTIONS = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    # Sent data that nobody acknowledges for so many milliseconds breaks the connection.
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
+)
+"""A peer that is gone is noticed within a minute."""
 
 
-class GuardedRequest(aiohttp.ClientRequest):
-    """A request that is still called off when its connection stands: until then it may have waited, or the process been frozen."""
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way to a server.
 
-    guard: Callable[[], None]
+    Attributes:
+        server: Its URL, perhaps with a path.
+        proxy_url: The HTTP proxy in between; "" is none.
+        server_name: Name to expect in the server's certificate, instead of the URL's host.
+    """
 
-    async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Send it, if its guard allows that."""
-        self.guard()
-        return await super().send(conn)
+    server: str
+    proxy_url: str = ""
+    server_name: str = ""
 
+    async def open(self, context: ssl.SSLContext | None) -> Connection:
+        """Return a new connection, with TLS by `context` (None: no TLS).
 
-def sending_once(guard: Callable[[], None]) -> aiohttp.ClientMiddlewareType:
-    """Return how to send a request one time, if `guard` allows that: what aiohttp does not know is not retried by it."""
+        Raises:
+            TransportError: The message says to where, and why not.
+        """
+        server = urlsplit(self.server)
+        if not self.proxy_url:
+            return await _connected(server, context, self.server_name)
+        proxy = urlsplit(self.proxy_url)
+        connection = await _connected(proxy, context if proxy.scheme == "https" else None)
+        return connection if context is None else await self._tunnelled(connection, server, context)
 
-    async def send_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-        cast("GuardedRequest", request).guard = guard
+    async def _tunnelled(self, outer: Connection, server: SplitResult, context: ssl.SSLContext) -> Connection:
+        """Return a connection with TLS to `server` through the proxy at the end of `outer` (RFC 9110, CONNECT)."""
+        authority = f"{_bracketed(server)}:{_port(server)}"
+        inner = Connection()
         try:
-            return await handler(request)
-        except aiohttp.ClientConnectorError:
-            raise  # never connected: the message says why
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            raise ResetError(f"connection broken before an answer: {error}") from error
+            outer.send(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{self.proxy_authorization}\r\n".encode())
+            self._check_tunnel((await outer.head()).status, authority)
+            loop = asyncio.get_running_loop()
+            transport = await loop.start_tls(outer.transport, inner, context, server_hostname=self.server_name or server.hostname)
+            assert transport is not None  # noqa: S101 - for type checkers: None is for a transport that was closed meanwhile
+        except OSError as error:
+            outer.abort()
+            raise _no_connection(server, error) from error
+        except BaseException:
+            outer.abort()
+            raise
+        inner.connection_made(transport)
+        return inner
 
-    return send_once
+    def _check_tunnel(self, status: int, authority: str) -> None:
+        if not 200 <= status < 300:  # noqa: PLR2004 - HTTP
+            raise TransportError(f"the proxy {urlsplit(self.proxy_url).hostname} answered {status} when asked for {authority}")
 
-
-class Generation:
-    """A session of one TLS context, and how many requests it serves."""
-
-    def __init__(self, context: ssl.SSLContext | None, most_connections: int) -> None:
-        """Connect with `context` (None: no TLS), at most `most_connections` times at once; 0 is any number."""
-        self.context = context
-        self.users = 0
-        self.session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                ssl=context if context is not None else True,
-                limit=most_connections,
-                keepalive_timeout=IDLE_SECONDS,
-                socket_factory=open_socket,
-            ),
-            headers=HEADERS,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            request_class=GuardedRequest,
-            trust_env=False,
-            auto_decompress=True,
-        )
+    @property
+    def proxy_authorization(self) -> str:
+        """Return the header, with its line end, that names the user whom the proxy's URL has; "" when it has none."""
+        proxy = urlsplit(self.proxy_url)
+        if not proxy.username:
+            return ""
+        user = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+        return f"Proxy-Authorization: Basic {base64.b64encode(user.encode()).decode()}\r\n"
 
 
 class Connections:
-    """A pool of connections; a new TLS context begins a new pool, and the old one is closed with its last request."""
+    """Connections of one route; those of an older TLS context are not used again, and closed when nobody uses them."""
 
-    def __init__(self, most_connections: int) -> None:
-        """Open nothing yet; allow `most_connections` at a time, 0 is any number."""
-        self._most_connections = most_connections
-        self._newest: Generation | None = None
+    def __init__(self, route: Route) -> None:
+        """Open nothing yet."""
+        self._route = route
+        self._context: ssl.SSLContext | None = None
+        self._idle: list[tuple[float, Connection]] = []
+        self._lent: dict[Connection, ssl.SSLContext | None] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    async def lend(self, context: ssl.SSLContext | None) -> Generation:
-        """Lend the session whose connections were made with `context` (None: no TLS), until `give_back`.
+    async def lend(self, context: ssl.SSLContext | None) -> Connection:
+        """Lend a connection made with `context` (None: no TLS), until `give_back`.
 
         Raises:
-            TransportError: The pool was closed.
+            TransportError: There is none to be had, or the pool was closed.
         """
         if self._is_closed:
             raise TransportError("the client was closed")
-        old = self._newest
-        if old is None or old.context is not context:
-            self._newest = Generation(context, self._most_connections)
-            if old is not None and not old.users:
-                await old.session.close()
-        generation = self._newest
-        assert generation is not None  # noqa: S101 - for type checkers: set above
-        generation.users += 1
-        return generation
+        if context is not self._context:
+            self._context = context
+            self._drop_idle()
+        while self._idle and not self._idle[-1][1].is_reusable:
+            self._idle.pop()
+        connection = self._idle.pop()[1] if self._idle else await self._route.open(context)
+        self._lent[connection] = context
+        return connection
 
-    async def give_back(self, generation: Generation) -> None:
-        """Take back what was lent."""
-        generation.users -= 1
-        if not generation.users and generation is not self._newest:
-            await generation.session.close()
+    def give_back(self, connection: Connection) -> None:
+        """Take back what was lent: for others, or to its end when its answer was not read or its TLS context is an old one."""
+        context = self._lent.pop(connection)
+        if self._is_closed or context is not self._context or not connection.is_reusable:
+            connection.abort()
+            return
+        loop = asyncio.get_running_loop()
+        self._idle.append((loop.time(), connection))
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(IDLE_SECONDS, self._sweep)
 
     async def close(self) -> None:
-        """Close all idle connections now, and the others when their requests fail or end."""
+        """Close all connections that nobody uses now, and the others when their requests fail or end."""
         self._is_closed = True
-        newest, self._newest = self._newest, None
-        if newest is not None:
-            await newest.session.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in self._drop_idle():
+            await connection.ended()
+
+    def _drop_idle(self) -> list[Connection]:
+        dropped, self._idle = [connection for _, connection in self._idle], []
+        for connection in dropped:
+            connection.abort()
+        return dropped
+
+    def _sweep(self) -> None:
+        """Close what was not used for long, and look again when the next one will be that old."""
+        loop = asyncio.get_running_loop()
+        self._sweeper = None
+        while self._idle and loop.time() - self._idle[0][0] >= IDLE_SECONDS:
+            self._idle.pop(0)[1].abort()
+        if self._idle:
+            self._sweeper = loop.call_at(self._idle[0][0] + IDLE_SECONDS, self._sweep)
+
+
+async def _connected(server: SplitResult, context: ssl.SSLContext | None, server_name: str = "") -> Connection:
+    """Return a connection to the host of the URL `server`."""
+    try:
+        transport, connection = await asyncio.get_running_loop().create_connection(
+            Connection,
+            server.hostname or "",
+            _port(server),
+            ssl=context,
+            server_hostname=(server_name or server.hostname) if context else None,
+            happy_eyeballs_delay=HAPPY_EYEBALLS_SECONDS,
+        )
+    except OSError as error:
+        raise _no_connection(server, error) from error
+    keep_watch(transport.get_extra_info("socket"))
+    return connection
+
+
+def keep_watch(connection: socket.socket) -> None:
+    """Let the kernel probe the peer of `connection` when it is silent."""
+    for level, option, value in SOCKET_OPTIONS:
+        connection.setsockopt(level, option, value)
+
+
+def _no_connection(server: SplitResult, error: OSError) -> TransportError:
+    return TransportError(f"no connection to {_bracketed(server)}:{_port(server)}: {type(error).__name__}: {error}")
+
+
+def _port(url: SplitResult) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
+def _bracketed(url: SplitResult) -> str:
+    host = url.hostname or ""
+    return f"[{host}]" if ":" in host else host

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import yaml
 
-from mpiop.kube.config import ClientConfig
+from mpiop.kube.config import ClientConfig, checked_url
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.exec_plugin import API_VERSIONS, ExecConfig
 from mpiop.kube.tls import TLSConfig
@@ -110,7 +110,7 @@ def _proxy(cluster: Entry, origin: str) -> str:
     proxy = str(cluster.get("proxy-url") or "")
     if proxy and not proxy.startswith(("http://", "https://")):
         raise ConfigError(f"{origin}: proxy-url {proxy!r} is not supported; use an http:// or https:// proxy")
-    return proxy
+    return checked_url(proxy, f"{origin}: proxy-url") if proxy else ""
 
 
 def _exec(plugin: Entry, cluster: Entry, directory: Path) -> ExecConfig:

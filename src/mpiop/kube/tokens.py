@@ -16,10 +16,19 @@ REREAD_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What proves who we are; the token is kept out of `repr`, hence out of logs and tracebacks."""
+    """What proves who we are; the token is kept out of `repr`, hence out of logs and tracebacks.
+
+    Raises:
+        ConfigError: The token holds more than a token, which would end up as a header of its own.
+    """
 
     token: str = ""
     certificate: ClientCertificate | None = None
+
+    def __post_init__(self) -> None:
+        """Look at the token."""
+        if not self.token.isascii() or not self.token.isprintable() or " " in self.token:
+            raise ConfigError("the bearer token holds more than a token: spaces, line ends or characters beyond ASCII")
 
     def __repr__(self) -> str:
         """Say what there is, not what it is."""
@@ -81,7 +90,7 @@ class TokenFile:
         self._read_at = now()
         try:
             self._credential = Credential(_read_token(path))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, ConfigError) as error:
             raise ConfigError(f"the token file {path} cannot be used: {error}; mount a service account token there") from error
 
     async def current(self) -> Credential:
@@ -100,7 +109,7 @@ class TokenFile:
         self._read_at = self._now()
         try:
             self._credential = Credential(_read_token(self._path))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, ConfigError) as error:
             self._log.warning("token file unusable; the token before stays in use", path=str(self._path), error=str(error))
 
 
@@ -108,6 +117,4 @@ def _read_token(path: Path) -> str:
     token = path.read_text(encoding="ascii").strip()
     if not token:
         raise ValueError("it is empty")
-    if not token.isprintable() or " " in token:
-        raise ValueError("it holds more than a token")
     return token

@@ -6,26 +6,27 @@ import pytest
 
 from mpiop.kube.answers import decode, decode_event
 from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.http1 import Head
 from mpiop.kube.objects import Key, ObjectMeta
 from mpiop.kube.request import Request
 from mpiop.kube.resources import PODS
 
 GET = Request("get", PODS, Key("a", "b"))
-JSON = {"Content-Type": "application/json"}
+JSON = {"content-type": "application/json"}
 
 
 def test_an_object_is_decoded() -> None:
-    assert decode(GET, 200, JSON, b'{"kind":"Pod"}') == {"kind": "Pod"}
-    assert decode(GET, 201, {}, b'{"kind":"Pod"}') == {"kind": "Pod"}
+    assert decode(GET, Head(200, JSON), b'{"kind":"Pod"}') == {"kind": "Pod"}
+    assert decode(GET, Head(201, {}), b'{"kind":"Pod"}') == {"kind": "Pod"}
 
 
 FAILURES: list[tuple[int, dict[str, str], bytes, type[KubeError], str]] = [
     (200, JSON, b"", TransportError, "get pods a/b: 200, but the answer is no JSON object (application/json, 0 bytes):"),
     (200, JSON, b'{"a":"Po', TransportError, 'get pods a/b: 200, but the answer is no JSON object (application/json, 8 bytes): {"a":"Po'),
     (200, JSON, b"[1]", TransportError, "get pods a/b: 200, but the answer is no JSON object (application/json, 3 bytes): [1]"),
-    (200, {"Content-Type": "text/html"}, b"<html>\nlogin", TransportError,
+    (200, {"content-type": "text/html"}, b"<html>\nlogin", TransportError,
      "get pods a/b: 200, but the answer is no JSON object (text/html, 12 bytes): <html> login"),
-    (502, {"Content-Type": "text/html"}, b"<html>Bad\r\nGateway", StatusError, "get pods a/b: 502: <html>Bad Gateway (text/html)"),
+    (502, {"content-type": "text/html"}, b"<html>Bad\r\nGateway", StatusError, "get pods a/b: 502: <html>Bad Gateway (text/html)"),
     (503, {}, b"", StatusError, "get pods a/b: 503: empty answer (no content type)"),
     (500, JSON, b"\xff\xfe", StatusError, "get pods a/b: 500: �� (application/json)"),
     (500, JSON, b'"text"', StatusError, 'get pods a/b: 500: "text" (application/json)'),
@@ -38,7 +39,7 @@ FAILURES: list[tuple[int, dict[str, str], bytes, type[KubeError], str]] = [
 @pytest.mark.parametrize(("status", "headers", "body", "kind", "message"), FAILURES)
 def test_F15_what_is_no_answer_is_an_error(status: int, headers: dict[str, str], body: bytes, kind: type[KubeError], message: str) -> None:
     with pytest.raises(kind) as caught:
-        decode(GET, status, headers, body)
+        decode(GET, Head(status, headers), body)
     assert str(caught.value) == message
     if isinstance(caught.value, StatusError):
         assert caught.value.code == status
@@ -47,7 +48,7 @@ def test_F15_what_is_no_answer_is_an_error(status: int, headers: dict[str, str],
 @pytest.mark.parametrize(("text", "wanted"), [("3", 3.0), ("0", 0.0), ("", None), ("Fri, 31 Dec 1999 23:59:59 GMT", None), ("-1", None)])
 def test_retry_after_is_read_in_seconds(text: str, wanted: float | None) -> None:
     with pytest.raises(StatusError) as caught:
-        decode(GET, 429, {"Retry-After": text}, b"busy")
+        decode(GET, Head(429, {"retry-after": text}), b"busy")
     assert caught.value.retry_after_seconds == wanted
 
 
@@ -103,28 +104,28 @@ def test_F20_what_is_no_event_breaks_a_stream_with_a_shape_too(line: Any) -> Non
 
 def test_one_item_that_does_not_fit_does_not_make_the_others_whole() -> None:
     body = b'{"kind":"PodList","metadata":{"resourceVersion":"5","continue":"x"},"items":[%s,%s]}' % (UNFIT, FITS)
-    assert decode(LIST, 200, JSON, body) == {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [WHOLE, SHAPED]}
-    assert decode(LIST, 200, JSON, b'{"metadata":{},"items":null}')["items"] == []
+    assert decode(LIST, Head(200, JSON), body) == {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [WHOLE, SHAPED]}
+    assert decode(LIST, Head(200, JSON), b'{"metadata":{},"items":null}')["items"] == []
 
 
 @pytest.mark.parametrize("body", [b'{"kind":"Table","metadata":{},"rows":[]}', b'{"items":[]}', b'{"metadata":{},"items":{}}'])
 def test_what_is_no_list_is_decoded_whole(body: bytes) -> None:
-    assert decode(LIST, 200, JSON, body) == decode(GET, 200, JSON, body)
+    assert decode(LIST, Head(200, JSON), body) == decode(GET, Head(200, JSON), body)
 
 
 def test_a_refusal_of_a_list_is_one() -> None:
     with pytest.raises(StatusError, match="list pods: 403 Forbidden: no"):
-        decode(LIST, 403, JSON, b'{"kind":"Status","metadata":{},"items":[],"reason":"Forbidden","message":"no"}')
+        decode(LIST, Head(403, JSON), b'{"kind":"Status","metadata":{},"items":[],"reason":"Forbidden","message":"no"}')
 
 
 def test_of_one_object_what_the_shape_has_is_decoded() -> None:
     request = Request("delete", PODS, Key("a", "b"), shape=Shape)
-    assert decode(request, 200, JSON, FITS) == SHAPED
-    assert decode(request, 200, JSON, UNFIT) == WHOLE
+    assert decode(request, Head(200, JSON), FITS) == SHAPED
+    assert decode(request, Head(200, JSON), UNFIT) == WHOLE
 
 
 @pytest.mark.parametrize("body", [b'{"a":"\xff"}', b"[" * 5000])
 def test_F15_what_cannot_be_decoded_is_no_answer(body: bytes) -> None:
     for request in (GET, LIST):
         with pytest.raises(TransportError, match="no JSON object"):
-            decode(request, 200, JSON, body)
+            decode(request, Head(200, JSON), body)

@@ -98,5 +98,14 @@ def test_an_address_must_be_http(tmp_path: Path) -> None:
         load_config("ftp://x", environment={}, service_account=tmp_path)
 
 
+@pytest.mark.parametrize(
+    "master",
+    ["https://", "https://x:port", "https://x:99999", "https://x:0", "https://a b", "https://[::1", "https://ü", "https://x/\r\ny"],
+)
+def test_an_address_must_be_one_that_can_be_connected_to(tmp_path: Path, master: str) -> None:
+    with pytest.raises(ConfigError, match=r"^the API server's address '.*' is no URL; it should look like https://host:6443$"):
+        load_config(master, environment={}, service_account=tmp_path)
+
+
 def test_a_token_does_not_show_in_a_configuration() -> None:
     assert "hunter2" not in repr(ClientConfig("https://x", token="hunter2"))

@@ -119,6 +119,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "p: it wants to talk to a person",
     ),
     ({"cluster": {"proxy-url": "socks5://p"}}, "/config: proxy-url 'socks5://p' is not supported"),
+    ({"cluster": {"proxy-url": "http://p:port"}}, "/config: proxy-url 'http://p:port' is no URL"),
 ]
 
 

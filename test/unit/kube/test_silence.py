@@ -1,54 +1,58 @@
-"""R22: a stream on which nothing comes is ended, and no other."""
+"""R22: an answer of which nothing comes any more is ended, and no other."""
 
 import asyncio
 
 import pytest
-from aiohttp import StreamReader
 
+from mpiop.kube.errors import TransportError
+from mpiop.kube.http1 import Connection
 from mpiop.kube.silence import Silence
 
 
-class Protocol:
-    """What a stream asks of a connection."""
+class Nowhere(asyncio.Transport):
+    """A transport without another side."""
 
-    _reading_paused = False
-    connected = True
+    def write(self, data: object) -> None:
+        """Lose it."""
 
-    def pause_reading(self) -> None:
-        """Go on."""
-
-    def resume_reading(self) -> None:
-        """Go on."""
+    def abort(self) -> None:
+        """Be over."""
 
 
-def stream() -> StreamReader:
-    protocol: object = Protocol()
-    return StreamReader(protocol, 2**16, loop=asyncio.get_running_loop())  # type: ignore[arg-type] # a connection is not needed
+async def stream() -> Connection:
+    """Return a connection on which a stream has begun."""
+    connection = Connection()
+    connection.connection_made(Nowhere())
+    connection.send(b"question")
+    connection.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    return connection
 
 
 async def test_R22_silence_ends_the_reading_after_its_time_and_not_before() -> None:
-    content, loop = stream(), asyncio.get_running_loop()
-    with Silence(content, 150.0) as silence:
+    connection, loop = await stream(), asyncio.get_running_loop()
+    with Silence(connection, 150.0) as silence:
         for _ in range(3):
-            loop.call_later(100.0, content.feed_data, b"x")
-            await content.readany()
+            loop.call_later(100.0, connection.data_received, b"1\r\nx\r\n")
+            assert await connection.read() == b"x"
             silence.heard()
-        with pytest.raises(TimeoutError, match="not a byte for 150 s"):
-            await content.readany()
+        with pytest.raises(TransportError, match="not a byte for 150 s"):
+            await connection.read()
     assert loop.time() == pytest.approx(450.0)
 
 
 async def test_R22_what_came_and_was_not_read_yet_is_not_silence() -> None:
-    content = stream()
-    with Silence(content, 150.0):
-        asyncio.get_running_loop().call_later(149.0, content.feed_data, b"x")
+    connection, loop = await stream(), asyncio.get_running_loop()
+    with Silence(connection, 150.0):
+        loop.call_later(149.0, connection.data_received, b"1\r\nx\r\n")
         await asyncio.sleep(250.0)
-        assert await content.readany() == b"x"
+        assert await connection.read() == b"x"
+        loop.call_later(1.0, connection.data_received, b"1\r\ny\r\n")
+        assert await connection.read() == b"y", "the stream goes on"
 
 
 async def test_nobody_is_disturbed_afterwards() -> None:
-    content = stream()
-    with Silence(content, 150.0):
+    connection, loop = await stream(), asyncio.get_running_loop()
+    with Silence(connection, 150.0):
         pass
-    await asyncio.sleep(1000.0)
-    assert content.exception() is None
+    loop.call_later(1000.0, connection.data_received, b"1\r\nx\r\n")
+    assert await connection.read() == b"x"

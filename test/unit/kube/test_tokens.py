@@ -87,3 +87,9 @@ async def test_a_fixed_credential_cannot_be_refreshed() -> None:
 def test_a_token_does_not_show_in_a_credential() -> None:
     assert repr(Credential("hunter2")) == "Credential(token=yes, certificate=no)"
     assert "hunter2" not in str(Credential("hunter2"))
+
+
+@pytest.mark.parametrize("token", ["a b", "a\r\nX-Remote-User: admin", "schlüssel"])
+def test_a_token_cannot_be_a_header_of_its_own(token: str) -> None:
+    with pytest.raises(ConfigError, match=r"^the bearer token holds more than a token"):
+        Credential(token)

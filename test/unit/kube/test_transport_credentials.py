@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from fakes.certificates import Authority
 from fakes.http_server import Exchange, http_server
 from mpiop.kube.config import ClientConfig
-from mpiop.kube.connections import open_socket
 from mpiop.kube.errors import ConfigError, StatusError, TransportError
 from mpiop.kube.exec_plugin import ExecConfig
 from mpiop.kube.objects import Key
@@ -187,7 +185,7 @@ async def test_T2_a_call_under_way_is_not_cut_by_a_rotation(bench: Any) -> None:
 async def test_a_server_of_another_authority_is_not_talked_to(bench: Any) -> None:
     server = await bench.serve(accepting("secret"))
     client = await bench.client(server, config={"token": "secret", "tls": TLSConfig(ca_data=Authority("other").certificate)})
-    with pytest.raises(TransportError, match=r"ClientConnectorCertificateError: .*certificate verify failed"):
+    with pytest.raises(TransportError, match=r"no connection to 127\.0\.0\.1:\d+: SSLCertVerificationError: .*certificate verify failed"):
         await client.get(PODS, POD)
     assert server.exchanges == []
 
@@ -216,34 +214,6 @@ async def test_plain_http_needs_no_certificates() -> None:
         await client.close()
 
 
-async def test_a_proxy_that_the_configuration_names_is_used(bench: Any) -> None:
-    asked: list[str] = []
-    server = await bench.serve(accepting("t"))
-
-    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append((await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[0])
-        host, _, port = asked[-1].split(" ")[1].partition(":")
-        there, back = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(copy(reader, back), copy(there, writer))
-
-    async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while chunk := await source.read(65536):
-                sink.write(chunk)
-                await sink.drain()
-        sink.close()
-
-    proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
-    port = proxy.sockets[0].getsockname()[1]
-    client = await bench.client(server, config={"token": "t", "proxy_url": f"http://127.0.0.1:{port}"})
-    await client.get(PODS, POD)
-    await client.close()
-    assert asked == [f"CONNECT {server.url.removeprefix('https://')} HTTP/1.1"]
-    proxy.close()
-    await proxy.wait_closed()
-
-
 async def test_connecting_fails_at_once_where_no_credential_can_be_had(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="token file"):
         await connect(ClientConfig("https://192.0.2.1", token_file=str(tmp_path / "none")))
@@ -251,15 +221,3 @@ async def test_connecting_fails_at_once_where_no_credential_can_be_had(tmp_path:
         await connect(ClientConfig("https://192.0.2.1", exec_plugin=ExecConfig(str(tmp_path / "none"))))
     with pytest.raises(ConfigError, match="cannot be read"):
         await connect(ClientConfig("https://192.0.2.1", TLSConfig(ca_file=str(tmp_path / "none"))))
-
-
-def test_F53_sockets_notice_a_dead_peer_within_a_minute() -> None:
-    with open_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))) as connection:
-        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-        idle, interval, probes, user = (
-            connection.getsockopt(socket.IPPROTO_TCP, option)
-            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
-        )
-    assert idle <= 30
-    assert idle + interval * probes <= 60
-    assert 0 < user <= 60_000

@@ -1,0 +1,241 @@
+"""Which connections are used again, how long they are kept, and the way through a proxy."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from fakes.certificates import Authority
+from fakes.http_server import Exchange, http_server, server_context
+from mpiop.kube.client import Client
+from mpiop.kube.config import ClientConfig
+from mpiop.kube.connections import IDLE_SECONDS, Connections, Route, keep_watch
+from mpiop.kube.errors import TransportError
+from mpiop.kube.http1 import Connection
+from mpiop.kube.objects import Key
+from mpiop.kube.resources import PODS
+from mpiop.kube.tls import TLSConfig
+from mpiop.kube.transport import connect
+
+POD = Key("default", "a")
+
+
+class Nowhere(asyncio.Transport):
+    """A transport without another side."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self.connection = connection
+
+    def write(self, data: object) -> None:
+        """Lose it."""
+
+    def abort(self) -> None:
+        """Be over."""
+        self.connection.connection_lost(None)
+
+
+class Nearby(Route):
+    """A route whose connections stand at once."""
+
+    async def open(self, context: ssl.SSLContext | None) -> Connection:
+        del context
+        connection = Connection()
+        connection.connection_made(Nowhere(connection))
+        return connection
+
+
+@pytest.fixture
+def connections() -> Connections:
+    return Connections(Nearby("http://nearby"))
+
+
+async def test_the_connection_used_last_is_used_next(connections: Connections) -> None:
+    one, two = [await connections.lend(None) for _ in range(2)]
+    connections.give_back(one)
+    connections.give_back(two)
+    assert await connections.lend(None) is two
+    assert await connections.lend(None) is one
+    assert await connections.lend(None) not in {one, two}
+
+
+async def test_an_answer_that_was_not_read_ends_its_connection(connections: Connections) -> None:
+    connection = await connections.lend(None)
+    connection.send(b"question")
+    connections.give_back(connection)
+    await connection.ended()
+    assert await connections.lend(None) is not connection
+
+
+async def test_one_that_ended_while_nobody_used_it_is_not_lent(connections: Connections) -> None:
+    connection = await connections.lend(None)
+    connections.give_back(connection)
+    connection.abort()
+    assert await connections.lend(None) is not connection
+
+
+async def test_unused_connections_are_closed_after_a_while(connections: Connections) -> None:
+    one, two = [await connections.lend(None) for _ in range(2)]
+    connections.give_back(one)
+    await asyncio.sleep(IDLE_SECONDS / 2)
+    connections.give_back(two)
+    await asyncio.sleep(IDLE_SECONDS / 2)
+    assert (one.is_reusable, two.is_reusable) == (False, True)
+    await asyncio.sleep(IDLE_SECONDS / 2)
+    assert not two.is_reusable
+
+
+async def test_another_context_ends_those_of_the_one_before(connections: Connections) -> None:
+    idle, busy = [await connections.lend(None) for _ in range(2)]
+    connections.give_back(idle)
+    new = await connections.lend(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    assert not idle.is_reusable
+    assert busy.is_reusable, "its request is not cut"
+    connections.give_back(busy)
+    assert not busy.is_reusable
+    assert new.is_reusable
+
+
+async def test_closing_ends_all_as_soon_as_they_are_unused(connections: Connections) -> None:
+    idle, busy = [await connections.lend(None) for _ in range(2)]
+    connections.give_back(idle)
+    await connections.close()
+    assert not idle.is_reusable
+    connections.give_back(busy)
+    assert not busy.is_reusable
+    with pytest.raises(TransportError, match=r"^the client was closed$"):
+        await connections.lend(None)
+
+
+class Proxy:
+    """An HTTP proxy on loopback that answers `status` and, where that is 200, lets bytes through."""
+
+    def __init__(self, status: int = 200) -> None:
+        self.status = status
+        self.asked: list[list[str]] = []
+        self.port = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        lines = head.decode().splitlines()
+        self.asked.append([line for line in lines if not line.startswith(("User-Agent", "Accept"))])
+        method, target, _ = lines[0].split(" ")
+        if method == "CONNECT":
+            writer.write(f"HTTP/1.1 {self.status} As you wish\r\n\r\n".encode())
+        if self.status != 200:
+            writer.close()
+            return
+        host, _, port = target.removeprefix("http://").partition("/")[0].partition(":")
+        there, back = await asyncio.open_connection(host, int(port))
+        if method != "CONNECT":
+            back.write(head.replace(target.encode(), b"/" + target.split("/", 3)[3].encode()))
+        await asyncio.gather(copy(reader, back), copy(there, writer))
+
+
+async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    try:
+        while chunk := await source.read(65536):
+            sink.write(chunk)
+            await sink.drain()
+    except (ConnectionError, ssl.SSLError):
+        pass  # one of them went
+    finally:
+        sink.transport.abort()
+
+
+@contextlib.asynccontextmanager
+async def running(proxy: Proxy, context: ssl.SSLContext | None = None) -> AsyncIterator[None]:
+    tasks: set[asyncio.Task[Any]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        await proxy.serve(reader, writer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    proxy.port = server.sockets[0].getsockname()[1]
+    yield
+    server.close()
+    await asyncio.gather(*tasks)
+
+
+async def thing(exchange: Exchange) -> None:
+    await exchange.answer({"kind": "Thing"})
+
+
+@contextlib.asynccontextmanager
+async def client_of(url: str, authority: Authority, proxy_url: str) -> AsyncIterator[Client]:
+    client = await connect(ClientConfig(url, TLSConfig(ca_data=authority.certificate), token="t", proxy_url=proxy_url))
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_tunnel_through_a_proxy(authority: Authority, scheme: str) -> None:
+    proxy, pair = Proxy(), authority.issue("server")
+    context = server_context(pair, "") if scheme == "https" else None
+    async with http_server(thing, pair) as server, running(proxy, context):
+        async with client_of(server.url, authority, f"{scheme}://127.0.0.1:{proxy.port}") as client:
+            await client.get(PODS, POD)
+            await client.get(PODS, POD)
+        address = server.url.removeprefix("https://")
+        assert proxy.asked == [[f"CONNECT {address} HTTP/1.1", f"Host: {address}", ""]]
+        assert server.exchanges[0].headers["authorization"] == "Bearer t"
+
+
+@pytest.mark.real_time
+async def test_a_proxy_is_told_its_user_and_no_token(authority: Authority) -> None:
+    proxy = Proxy()
+    async with http_server(thing, authority.issue("server")) as server, running(proxy):
+        async with client_of(server.url, authority, f"http://me:p%40ss@127.0.0.1:{proxy.port}") as client:
+            await client.get(PODS, POD)
+        assert proxy.asked[0][2:] == ["Proxy-Authorization: Basic bWU6cEBzcw==", ""]
+
+
+@pytest.mark.real_time
+async def test_without_tls_a_proxy_is_sent_the_whole_url(authority: Authority) -> None:
+    proxy = Proxy()
+    async with http_server(thing) as server, running(proxy):
+        async with client_of(server.url, authority, f"http://me@127.0.0.1:{proxy.port}") as client:
+            await client.get(PODS, POD)
+        assert proxy.asked[0][0] == f"GET {server.url}/api/v1/namespaces/default/pods/a HTTP/1.1"
+        assert "Proxy-Authorization: Basic bWU6" in proxy.asked[0]
+
+
+@pytest.mark.real_time
+async def test_a_proxy_that_refuses_is_named(authority: Authority) -> None:
+    proxy = Proxy(407)
+    async with running(proxy), client_of("https://192.0.2.1", authority, f"http://127.0.0.1:{proxy.port}") as client:
+        with pytest.raises(TransportError, match=r"^get pods default/a: the proxy 127\.0\.0\.1 answered 407 when asked for 192\.0\.2\.1"):
+            await client.get(PODS, POD)
+
+
+@pytest.mark.real_time
+async def test_a_certificate_behind_a_proxy_is_looked_at_too(authority: Authority) -> None:
+    proxy = Proxy()
+    async with http_server(thing, authority.issue("server")) as server, running(proxy):
+        async with client_of(server.url, Authority("other"), f"http://127.0.0.1:{proxy.port}") as client:
+            with pytest.raises(TransportError, match="certificate verify failed"):
+                await client.get(PODS, POD)
+        assert server.exchanges == []
+
+
+def test_F53_sockets_notice_a_dead_peer_within_a_minute() -> None:
+    with socket.socket() as connection:
+        keep_watch(connection)
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        idle, interval, probes, user = (
+            connection.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        )
+    assert idle <= 30
+    assert idle + interval * probes <= 60
+    assert 0 < user <= 60_000
