@@ -13,7 +13,7 @@ EXPLAINED: Mapping[tuple[str, str, str, str], str] = {
     ("informers/compaction.py", "", "512", "513"): "the same",
     ("informers/compaction.py", "Compactor.compact", "len(self._parts) + len(self._strings) > self._capacity", "len(self._parts) + len(self._strings) >= self._capacity"): "the same",
     ("informers/compaction.py", "Compactor._shared", "len(value) <= LONGEST_SHARED", "len(value) < LONGEST_SHARED"): "the same",
-    ("informers/compaction.py", "Compactor._shared", "len(text) <= LONGEST_SHARED", "len(text) < LONGEST_SHARED"): "the same",
+    ("informers/compaction.py", "Compactor._shared", "len(text) > LONGEST_SHARED", "len(text) >= LONGEST_SHARED"): "the same",
     ("informers/factory.py", "InformerFactory.run", 'raise AssertionError("unreachable: a task group that never completes")', "pass"): "it is never reached",
     ("informers/listener.py", "Listener._count_initial", "self._initial_left = None", "pass"): "it goes on counting below 0, and says once more that it is synced",
     ("informers/listener.py", "Listener._drain", "now() >= until", "now() > until"): "whether a slice ends at its last instant or just after is no promise",

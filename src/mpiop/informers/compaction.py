@@ -5,13 +5,13 @@ seen lately a bounded number is remembered; forgetting them costs memory, not co
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 import msgspec
 import structlog
 
-from mpiop.kube.objects import Object
+from mpiop.kube.objects import Key, Object, key_of
 
 log = structlog.get_logger(__name__)
 
@@ -23,6 +23,8 @@ LONGEST_SHARED = 512
 
 _OF_ONE_OBJECT: Final = frozenset({"name", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"})
 """Metadata that no two objects have in common: not worth a look."""
+
+_NOTHING_STORED: Final[Mapping[Key, Object]] = {}
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -36,30 +38,35 @@ class Compactor:
         self._parts: dict[bytes, Any] = {}
         self._strings: dict[str, str] = {}
 
-    def compact(self, obj: Object) -> Object:
-        """Return an object equal to `obj`, which is decoded JSON and stays as it is, without `metadata.managedFields`."""
+    def compact(self, obj: Object, before: Object | None = None) -> Object:
+        """Return an object equal to `obj`, which is decoded JSON and stays as it is, without `metadata.managedFields`.
+
+        Args:
+            obj: What came.
+            before: The same object as it is kept now: its long parts are long to take apart, and mostly did not change.
+        """
         if len(self._parts) + len(self._strings) > self._capacity:
             self._parts.clear()
             self._strings.clear()
         share = self._shared
-        wire = cast("dict[str, Any]", obj)
+        wire, known = cast("dict[str, Any]", obj), cast("dict[str, Any]", before or {})
         metadata: dict[str, Any] = {
             name: value if name in _OF_ONE_OBJECT else share(value) for name, value in wire["metadata"].items() if name != "managedFields"
         }
-        return cast("Object", {name: share(value) if name != "metadata" else metadata for name, value in wire.items()})
+        return cast("Object", {name: share(value, known.get(name)) if name != "metadata" else metadata for name, value in wire.items()})
 
-    def _shared(self, value: Any) -> Any:
+    def _shared(self, value: Any, before: Any = None) -> Any:
         if isinstance(value, str):
             return self._strings.setdefault(value, value) if len(value) <= LONGEST_SHARED else value
         if not isinstance(value, dict | list):
             return value
         # What a part looks like as JSON tells it from all others: `1`, `1.0` and `true` too.
         text = _encode(value)
+        if len(text) > LONGEST_SHARED:
+            return before if before is not None and _encode(before) == text else self._copy(cast("object", value))
         part = self._parts.get(text)
         if part is None:
-            part = self._copy(cast("object", value))
-            if len(text) <= LONGEST_SHARED:
-                self._parts[text] = part
+            part = self._parts[text] = self._copy(cast("object", value))
         return part
 
     def _copy(self, value: Any) -> Any:
@@ -74,14 +81,14 @@ def has_name(thing: object) -> bool:
     return isinstance(metadata, dict) and bool(cast("dict[str, Any]", metadata).get("name"))
 
 
-def preparation() -> Callable[[Object], Object | None]:
-    """Return what is done to each object before it is stored: check that it has a name, make it compact."""
+def preparation(stored: Callable[[Key], Object | None] = _NOTHING_STORED.get) -> Callable[[Object], Object | None]:
+    """Return what is done to each object before it is kept in the store that `stored` looks into: check its name, make it compact."""
     compactor = Compactor()
 
     def prepare(obj: Object) -> Object | None:
         if not has_name(obj):
             log.warning("object skipped", problem="no metadata.name")
             return None
-        return compactor.compact(obj)
+        return compactor.compact(obj, stored(key_of(obj)))
 
     return prepare
