@@ -45,6 +45,25 @@ async def test_create_makes_names_from_a_prefix(subject: Subject) -> None:
     assert all(name.startswith("a-") and len(name) == 7 for name in names)
 
 
+@pytest.mark.parametrize("resource", [CONFIG_MAPS, PODS])
+async def test_of_what_was_created_metadata_alone_can_be_asked_for(subject: Subject, resource: Any) -> None:
+    fields: Any = {"spec": {"schedulerName": "nobody", "containers": [CONTAINER]}} if resource is PODS else {"data": {"x": "y"}}
+    created = await subject.client.create(resource, subject.body("a", **fields), metadata_only=True)
+    stored = await subject.client.get(resource, subject.key("a"))
+    assert set(created) == {"kind", "metadata"}
+    assert created["kind"] == "PartialObjectMetadata"
+    assert {"uid", "resourceVersion"} <= created["metadata"].keys()
+    assert {**stored["metadata"], **created["metadata"]} == stored["metadata"]
+
+
+async def test_of_what_is_deleted_metadata_alone_comes_back(subject: Subject) -> None:
+    job = await subject.mpijob("a", finalizers=["example.com/wait"])
+    remains = await subject.client.delete(MPIJOBS, subject.key("a"), uid=job["metadata"]["uid"])
+    assert remains is not None
+    assert set(remains) == {"kind", "metadata"}
+    assert remains["kind"] == "PartialObjectMetadata"
+
+
 async def test_a_dry_run_stores_nothing(subject: Subject) -> None:
     created = await subject.client.create(CONFIG_MAPS, subject.body("a"), is_dry_run=True)
     assert created["metadata"]["uid"]

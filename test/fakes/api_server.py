@@ -13,7 +13,7 @@ import msgspec
 from fakes.collection import Pages
 from fakes.refusals import Action, Refusal, status_error
 from fakes.reviews import REVIEWS, Reviews
-from fakes.semantics import Json, copied, merged
+from fakes.semantics import Json, copied, merged, partial
 from fakes.storage import Storage
 from fakes.stream import open_stream
 from fakes.writes import Writes, is_dry_run
@@ -152,7 +152,8 @@ class FakeApiServer:
         answer = self._verbs[request.verb](request)
         if late is not None:
             raise late
-        return answer
+        is_one = request.verb in {"create", "delete"} and answer.get("kind") != "Status"
+        return partial(answer) if request.metadata_only and is_one else answer
 
     def _check(self, request: Request) -> KubeError | None:
         """Raise the failure that a test asked for, or return the one to raise after the fact."""

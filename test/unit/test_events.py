@@ -370,9 +370,9 @@ class SlowClient:
         self.client = client
         self.seconds = 1.0
 
-    async def create(self, resource: Resource, body: Object) -> Object:
+    async def create(self, resource: Resource, body: Object, *, metadata_only: bool) -> Object:
         await asyncio.sleep(self.seconds)
-        return await self.client.create(resource, body)
+        return await self.client.create(resource, body, metadata_only=metadata_only)
 
     async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any]) -> Object:
         await asyncio.sleep(self.seconds)
@@ -382,7 +382,7 @@ class SlowClient:
 class HangingClient:
     """A client that gets no answer for a long time."""
 
-    async def create(self, *_: object) -> Object:
+    async def create(self, *_: object, **__: object) -> Object:
         await asyncio.sleep(1000)
         raise NO_ANSWER
 

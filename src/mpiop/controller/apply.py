@@ -26,7 +26,7 @@ class Writer(Protocol):
         """Return the object as the API server has it now."""
         ...
 
-    async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False) -> Object:
+    async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False, metadata_only: bool = False) -> Object:
         """Create the object, or ask whether that is possible."""
         ...
 
@@ -93,7 +93,7 @@ class Applier:
         return []
 
     async def perform(self, owner: Owner, action: Action) -> Object | None:
-        """Carry out one action and return the object as it then is; None for a deletion that left nothing.
+        """Carry out one action and return kind and metadata, at least, as they then are; None for a deletion that left nothing.
 
         A patch of what has changed meanwhile fails, and no sync of the owner begins before the cache shows the change: what was refused
         is computed anew, not sent again. Source: invariant T4.
@@ -133,7 +133,7 @@ class Applier:
 
     async def _create(self, owner: Owner, action: Create) -> Object:
         try:
-            return await self.client.create(action.resource, action.build())
+            return await self.client.create(action.resource, action.build(), metadata_only=True)
         except StatusError as error:
             if not error.is_already_exists:
                 raise
@@ -167,7 +167,7 @@ class Applier:
         """
         probe: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mpiop-dry-run", "namespace": namespace}}
         try:
-            await self.client.create(CONFIG_MAPS, probe, is_dry_run=True)
+            await self.client.create(CONFIG_MAPS, probe, is_dry_run=True, metadata_only=True)
         except StatusError as error:
             # A policy may refuse such an object in a namespace that stays.
             if error.is_terminating_namespace or not (error.is_forbidden or error.is_invalid or error.is_already_exists):

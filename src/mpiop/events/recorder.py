@@ -39,8 +39,8 @@ _log = structlog.get_logger(__name__)
 class EventClient(Protocol):
     """What the recorder asks of `mpiop.kube.client.Client`."""
 
-    async def create(self, resource: Resource, body: Object) -> Object:
-        """Create the object and return it as stored."""
+    async def create(self, resource: Resource, body: Object, *, metadata_only: bool) -> Object:
+        """Create the object."""
         ...
 
     async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any]) -> Object:
@@ -185,7 +185,7 @@ class EventRecorder:
             await self._client.patch(EVENTS, key, change)
             return
         try:
-            await self._client.create(EVENTS, self._event(identity, series, key))
+            await self._client.create(EVENTS, self._event(identity, series, key), metadata_only=True)
         except StatusError as error:
             if not error.is_already_exists:  # names are ours alone: an earlier try took effect without an answer
                 raise

@@ -79,10 +79,28 @@ class Client:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         return self._transport.stream(_reading("watch", selection, params))
 
-    async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False) -> Object:
-        """Create `body` in the namespace that it names and return it as stored; of a dry run, as it would be."""
-        params = {"dryRun": "All"} if is_dry_run else {}
-        request = Request("create", resource, key_of(body), params=params, body=body, guard=self._guard)
+    async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False, metadata_only: bool = False) -> Object:
+        """Create `body` in the namespace that it names.
+
+        Args:
+            resource: What it is.
+            body: The object.
+            is_dry_run: Store nothing.
+            metadata_only: Return `PartialObjectMetadata`: a large object whole costs the server and us more.
+
+        Returns:
+            The object as stored; of a dry run, as it would be.
+        """
+        request = Request(
+            "create",
+            resource,
+            key_of(body),
+            params={"dryRun": "All"} if is_dry_run else {},
+            body=body,
+            metadata_only=metadata_only,
+            shape=Remains if metadata_only else None,
+            guard=self._guard,
+        )
         return _object(await self._transport.call(request))
 
     async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "") -> Object:
@@ -117,7 +135,7 @@ class Client:
             "preconditions": {"uid": uid},
             "propagationPolicy": propagation,
         }
-        request = Request("delete", resource, _named(key), body=options, shape=Remains, guard=self._guard)
+        request = Request("delete", resource, _named(key), body=options, metadata_only=True, shape=Remains, guard=self._guard)
         answer = await self._transport.call(request)
         return None if answer.get("kind") == "Status" else _object(answer)
 

@@ -59,7 +59,7 @@ class Object(TypedDict):
 
 
 class Remains(TypedDict, total=False):
-    """The shape of the answer to a deletion: an object that is to go, or a Status; of both, what is read."""
+    """The shape of an answer of which metadata alone was asked for: `PartialObjectMetadata`, or a Status; of both, what is read."""
 
     kind: str
     metadata: ObjectMeta
