@@ -54,7 +54,8 @@ class Route:
         if not self.proxy_url:
             return await _connected(server, context, self.server_name)
         proxy = urlsplit(self.proxy_url)
-        connection = await _connected(proxy, context if proxy.scheme == "https" else None)
+        proxy_context = (context or ssl.create_default_context()) if proxy.scheme == "https" else None
+        connection = await _connected(proxy, proxy_context)
         return connection if context is None else await self._tunnelled(connection, server, context)
 
     async def _tunnelled(self, outer: Connection, server: SplitResult, context: ssl.SSLContext) -> Connection:

@@ -17,6 +17,10 @@ class TransportError(KubeError):
     """No usable answer: refused, reset, timed out, cut or not JSON. Whether a write took effect is unknown."""
 
 
+class ResetError(TransportError):
+    """The connection ended before an answer began: a read may simply be sent again."""
+
+
 class CalledOffError(Exception):
     """A request was not sent, for its guard did not allow it any more (`Client.guarded`)."""
 

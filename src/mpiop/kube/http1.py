@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import httptools
 
-from mpiop.kube.errors import TransportError
-from mpiop.kube.retry import ResetError
+from mpiop.kube.errors import ResetError, TransportError
 
 MOST_UNREAD_BYTES = 2**18
 """Of a stream; beyond it the peer has to wait until somebody reads."""

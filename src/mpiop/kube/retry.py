@@ -2,16 +2,12 @@
 
 import asyncio
 
-from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.errors import KubeError, ResetError, StatusError
 from mpiop.kube.request import Request
 from mpiop.token_bucket import TokenBucket
 
 MOST_RETRIES = 10
 FIRST_RESET_DELAY_SECONDS = 0.05
-
-
-class ResetError(TransportError):
-    """The connection ended before an answer began: a read may simply be sent again."""
 
 
 def retry_delay_seconds(request: Request, error: KubeError, retries: int) -> float | None:

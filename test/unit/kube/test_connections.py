@@ -201,10 +201,13 @@ async def test_a_proxy_is_told_its_user_and_no_token(authority: Authority) -> No
 
 
 @pytest.mark.real_time
-async def test_without_tls_a_proxy_is_sent_the_whole_url(authority: Authority) -> None:
-    proxy = Proxy()
-    async with http_server(thing) as server, running(proxy):
-        async with client_of(server.url, authority, f"http://me@127.0.0.1:{proxy.port}") as client:
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_without_tls_a_proxy_is_sent_the_whole_url(authority: Authority, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    trusting = ssl.create_default_context(cadata=authority.certificate)
+    monkeypatch.setattr(ssl, "create_default_context", lambda: trusting)
+    proxy, context = Proxy(), server_context(authority.issue("proxy"), "") if scheme == "https" else None
+    async with http_server(thing) as server, running(proxy, context):
+        async with client_of(server.url, authority, f"{scheme}://me@127.0.0.1:{proxy.port}") as client:
             await client.get(PODS, POD)
         assert proxy.asked[0][0] == f"GET {server.url}/api/v1/namespaces/default/pods/a HTTP/1.1"
         assert "Proxy-Authorization: Basic bWU6" in proxy.asked[0]

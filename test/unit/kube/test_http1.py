@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from mpiop.kube.errors import TransportError
+from mpiop.kube.errors import ResetError, TransportError
 from mpiop.kube.http1 import MOST_UNREAD_BYTES, Connection
-from mpiop.kube.retry import ResetError
 
 WHOLE = b"HTTP/1.1 200 OK\r\nX-One: a\r\nContent-Length: 2\r\n\r\nhi"
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.errors import KubeError, ResetError, StatusError, TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.request import METHODS, Request
 from mpiop.kube.resources import PODS
-from mpiop.kube.retry import ResetError, Throttle, retry_delay_seconds
+from mpiop.kube.retry import Throttle, retry_delay_seconds
 
 VERBS = sorted(METHODS)
 READS = {"get", "list", "watch", "discover"}
