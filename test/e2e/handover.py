@@ -129,8 +129,9 @@ class Handover:
         }
 
     def assert_no_restart(self) -> None:
-        """Fail if a container of a Pod was started again."""
-        pods = [each for each in self.after.values() if "containerStatuses" in each.get("status", {})]
+        """Fail if a container of a Pod of these jobs was started again."""
+        uids = [uid for name in self.names for _, uid in self.children_of(self.after, name)]
+        pods = [self.after[uid] for uid in uids if "containerStatuses" in self.after[uid].get("status", {})]
         assert pods
         for pod in pods:
             assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0], pod["metadata"]["name"]
