@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -45,6 +46,7 @@ def kueue(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, re
         cluster.within("kueue-system").run(
             "rollout", "status", "deployment/kueue-controller-manager", "--timeout=120s", timeout_seconds=130
         )
+        until_webhooks_answer(cluster)
         nodes = cluster.run("get", "nodes", "-o", "name").split()
         cluster.run("label", *nodes, *(f"{name}={value}" for name, value in FLAVOR.items()))
         yield cluster
@@ -90,6 +92,14 @@ class Queue:
 def is_of(workload: Obj, job: str) -> bool:
     """Tell whether `workload` is that of the MPIJob `job`."""
     return bool(workload["metadata"]["ownerReferences"][0]["name"] == job)
+
+
+def until_webhooks_answer(cluster: Kubectl) -> None:
+    """Return when Kueue judges what is created: it is Ready a moment before its Service has been told so."""
+    probe = {"apiVersion": WORKLOADS.api_version, "kind": "ResourceFlavor", "metadata": {"name": "probe"}}
+    deadline = time.monotonic() + 60
+    while (tried := cluster.attempt("create", "--dry-run=server", "-f", "-", stdin=json.dumps(probe))).returncode:
+        assert time.monotonic() < deadline, tried.stderr
 
 
 @pytest.fixture

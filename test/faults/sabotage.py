@@ -13,7 +13,8 @@ from collections.abc import Coroutine
 from types import FrameType
 from typing import Any
 
-from mpiop.cli import main
+from mpiop.cli import main, process
+from mpiop.cli.gathering import gathering_loop
 
 VICTIM = "FAULTS_VICTIM"
 MORE_SECONDS = 4.0
@@ -38,10 +39,10 @@ def _new_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **how: Any) -> as
     return asyncio.Task(_mortal(coroutine), loop=loop, **how)
 
 
-class _Loop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        super().__init__()
-        self.set_task_factory(_new_task)
+def _new_loop() -> asyncio.AbstractEventLoop:
+    loop = gathering_loop()
+    loop.set_task_factory(_new_task)
+    return loop
 
 
 def _block(_number: int, _frame: FrameType | None) -> None:
@@ -64,7 +65,7 @@ def sabotaged_main() -> int:
     """Run the operator; return its exit code."""
     signal.signal(signal.SIGUSR1, _block)
     signal.signal(signal.SIGUSR2, _doom)
-    asyncio.events.new_event_loop = _Loop  # what asyncio.Runner makes its loop with
+    process.gathering_loop = _new_loop
     return main()
 
 
