@@ -28,6 +28,7 @@ from mpiop.controller.observed import BY_CONTROLLER, index_by_controller  # noqa
 from mpiop.informers.compaction import preparation  # noqa: E402
 from mpiop.informers.store import Store  # noqa: E402
 from mpiop.kube.answers import decode  # noqa: E402
+from mpiop.kube.http1 import Head  # noqa: E402
 from mpiop.kube.request import Request  # noqa: E402
 from mpiop.kube.resources import PODS  # noqa: E402
 
@@ -57,9 +58,9 @@ def measure(pages: list[Path], limit_mib: float) -> int:
     gc.collect()
     before, begun = resident_mib(), time.perf_counter()
     kept: list[Any] = []
-    request = Request("list", PODS, shape=pods.Shape)
+    request, head = Request("list", PODS, shape=pods.Shape), Head(200, {})
     for page in pages:
-        kept += [prepared for item in decode(request, 200, {}, page.read_bytes())["items"] if (prepared := prepare(item)) is not None]
+        kept += [prepared for item in decode(request, head, page.read_bytes())["items"] if (prepared := prepare(item)) is not None]
     store.replace(kept, "1")
     del kept
     gc.collect()
