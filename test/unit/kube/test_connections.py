@@ -11,6 +11,7 @@ import pytest
 
 from fakes.certificates import Authority
 from fakes.http_server import Exchange, http_server, server_context
+from fakes.line import connected
 from mpiop.kube.client import Client
 from mpiop.kube.config import ClientConfig
 from mpiop.kube.connections import IDLE_SECONDS, Connections, Route, keep_watch
@@ -24,29 +25,12 @@ from mpiop.kube.transport import connect
 POD = Key("default", "a")
 
 
-class Nowhere(asyncio.Transport):
-    """A transport without another side."""
-
-    def __init__(self, connection: Connection) -> None:
-        super().__init__()
-        self.connection = connection
-
-    def write(self, data: object) -> None:
-        """Lose it."""
-
-    def abort(self) -> None:
-        """Be over."""
-        self.connection.connection_lost(None)
-
-
 class Nearby(Route):
     """A route whose connections stand at once."""
 
     async def open(self, context: ssl.SSLContext | None) -> Connection:
         del context
-        connection = Connection()
-        connection.connection_made(Nowhere(connection))
-        return connection
+        return connected()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from fakes.line import Line, connected
 from mpiop.kube.errors import ResetError, TransportError
 from mpiop.kube.http1 import MOST_UNREAD_BYTES, Connection
 
@@ -12,36 +13,9 @@ STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 UNTIL_THE_END = b"HTTP/1.1 200 OK\r\n\r\n"
 
 
-class Line(asyncio.Transport):
-    """A transport to nowhere."""
-
-    def __init__(self, protocol: Connection) -> None:
-        super().__init__()
-        self.protocol = protocol
-        self.sent = b""
-        self.is_paused = self.is_aborted = False
-        protocol.connection_made(self)
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.sent += data
-
-    def pause_reading(self) -> None:
-        self.is_paused = True
-
-    def resume_reading(self) -> None:
-        self.is_paused = False
-
-    def abort(self) -> None:
-        if not self.is_aborted:
-            self.is_aborted = True
-            self.protocol.connection_lost(None)
-
-
 @pytest.fixture
 async def connection() -> Connection:
-    made = Connection()
-    Line(made)
-    return made
+    return connected()
 
 
 def line(connection: Connection) -> Line:

@@ -4,25 +4,15 @@ import asyncio
 
 import pytest
 
+from fakes.line import connected
 from mpiop.kube.errors import TransportError
 from mpiop.kube.http1 import Connection
 from mpiop.kube.silence import Silence
 
 
-class Nowhere(asyncio.Transport):
-    """A transport without another side."""
-
-    def write(self, data: object) -> None:
-        """Lose it."""
-
-    def abort(self) -> None:
-        """Be over."""
-
-
 async def stream() -> Connection:
     """Return a connection on which a stream has begun."""
-    connection = Connection()
-    connection.connection_made(Nowhere())
+    connection = connected()
     connection.send(b"question")
     connection.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     return connection
