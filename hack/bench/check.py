@@ -10,7 +10,7 @@ from typing import Final
 
 from bench import command, report
 from bench.measure import Bench
-from bench.results import Cost, Outcome
+from bench.results import Outcome, Run
 from bench.scenarios import find
 from demonstration.cluster import ROOT
 from embedded.progress import Progress
@@ -32,20 +32,20 @@ class Bound:
     title: str
     scenario: str
     most: float
-    figure: Callable[[Outcome, Cost], float]
+    figure: Callable[[Outcome, Run], float]
     why: str
 
 
-def _refused(cost: Cost) -> int:
-    return sum(count for name, count in cost.own_count.items() if ":" in name)
+def _refused(_: Outcome, run: Run) -> int:
+    return sum(count for name, count in run.requests.items() if ":" in name)
 
 
-def _reads(cost: Cost) -> int:
-    return sum(count for name, count in cost.own_count.items() if name.startswith("get "))
+def _reads(outcome: Outcome, run: Run) -> float:
+    return sum(count for name, count in run.requests.items() if name.startswith("get ")) / outcome.jobs
 
 
-def _requests(*names: str) -> Callable[[Outcome, Cost], float]:
-    return lambda outcome, cost: sum(cost.own_count.get(name, 0) for name in names) / outcome.jobs
+def _requests(*names: str) -> Callable[[Outcome, Run], float]:
+    return lambda outcome, run: sum(run.requests.get(name, 0) for name in names) / outcome.jobs
 
 
 BOUNDS: Final = (
@@ -66,12 +66,12 @@ BOUNDS: Final = (
         _requests("patch mpijobs", "patch configmaps"),
         "4, and counts of a start that takes long on a busy machine",
     ),
-    Bound("reads a job", JOBS, 0, lambda o, cost: _reads(cost) / o.jobs, "none"),
-    Bound("requests refused", JOBS, 0, lambda _, cost: _refused(cost), "no conflict, nothing made twice"),
-    Bound("syncs a job", JOBS, 40, lambda o, cost: cost.syncs / o.jobs, "at most one for each of some 60 changes"),
-    Bound("memory idle, MiB", JOBS, 64, lambda _, cost: cost.rss_mib["idle"], "goal"),
-    Bound("memory peak, MiB", JOBS, 80, lambda _, cost: cost.rss_mib["peak"], "idle, 32 connections and 10 jobs"),
-    Bound("memory idle beside 1,000 foreign Pods, MiB", FOREIGN, 66, lambda _, cost: cost.rss_mib["idle"], "goal"),
+    Bound("reads a job", JOBS, 0, _reads, "none"),
+    Bound("requests refused", JOBS, 0, _refused, "no conflict, nothing made twice"),
+    Bound("syncs a job", JOBS, 40, lambda outcome, run: run.cost.syncs / outcome.jobs, "at most one for each of some 60 changes"),
+    Bound("memory idle, MiB", JOBS, 64, lambda _, run: run.cost.rss_mib["idle"], "goal"),
+    Bound("memory peak, MiB", JOBS, 80, lambda _, run: run.cost.rss_mib["peak"], "idle, 32 connections and 10 jobs"),
+    Bound("memory idle beside 1,000 foreign Pods, MiB", FOREIGN, 66, lambda _, run: run.cost.rss_mib["idle"], "goal"),
 )
 
 
@@ -80,7 +80,7 @@ async def measured(cluster: str) -> Mapping[str, Outcome]:
     progress = Progress()
     bench = Bench(progress, FOLDER, levels=(), cluster=cluster, has_audit=False, flags=PATIENT)
     scenarios = find((JOBS, FOREIGN))
-    progress.expect(sum(1 + bool(scenario.foreign_pods) for scenario in scenarios))
+    progress.expect(len(scenarios))
     return {scenario.name: await bench.run(scenario) for scenario in scenarios}
 
 
@@ -96,9 +96,9 @@ def main() -> int:
     failures = 0
     for bound in BOUNDS:
         outcome = outcomes[bound.scenario]
-        if outcome.cost is None:
+        if outcome.ours is None:
             raise ValueError(f"{bound.scenario} is no scenario in which jobs come")
-        figure = bound.figure(outcome, outcome.cost)
+        figure = bound.figure(outcome, outcome.ours)
         failures += figure > bound.most
         print(f"{'ok    ' if figure <= bound.most else 'FAILED'} {bound.title:44} {figure:7.1f}  at most {bound.most:g} ({bound.why})")
     return 1 if failures else 0

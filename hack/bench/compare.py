@@ -15,7 +15,7 @@ from typing import Final
 
 from bench import command
 from bench.measure import Bench
-from bench.results import Cost, Course, Outcome
+from bench.results import Outcome, Run
 from bench.scenarios import Kind, Scenario, find
 from demonstration.cluster import ROOT
 from embedded.progress import Progress
@@ -25,18 +25,18 @@ VERSIONS: Final = ("base", "this")
 _LEAST_CHANGE: Final = 0.02
 """Less than this share is no change, however even the runs were."""
 
-_FIGURES: Final[Mapping[str, Callable[[Outcome, Course, Cost], float]]] = {
-    "makespan, s": lambda _, ours, __: ours.makespan,
-    "all pods made, p99 of jobs, s": lambda _, ours, __: ours.created["p99"],
-    "Running, p50 of jobs, s": lambda _, ours, __: ours.running.get("p50", 0.0),
-    "Running, p99 of jobs, s": lambda _, ours, __: ours.running.get("p99", 0.0),
-    "jobs seen Running before the end": lambda _, ours, __: ours.seen_running,
-    "CPU a job, ms": lambda outcome, _, cost: 1000 * cost.cpu_seconds / outcome.jobs,
-    "memory idle, MiB": lambda _, __, cost: cost.rss_mib["idle"],
-    "memory peak, MiB": lambda _, __, cost: cost.rss_mib["peak"],
-    "requests a job": lambda outcome, _, cost: sum(cost.own_count.values()) / outcome.jobs,
-    "syncs a job": lambda outcome, _, cost: cost.syncs / outcome.jobs,
-    "queue, mean, s": lambda _, __, cost: cost.queue_seconds["mean"],
+_FIGURES: Final[Mapping[str, Callable[[Outcome, Run], float]]] = {
+    "makespan, s": lambda _, run: run.course.makespan,
+    "all pods made, p99 of jobs, s": lambda _, run: run.course.created["p99"],
+    "Running, p50 of jobs, s": lambda _, run: run.course.running.get("p50", 0.0),
+    "Running, p99 of jobs, s": lambda _, run: run.course.running.get("p99", 0.0),
+    "jobs seen Running before the end": lambda _, run: run.course.seen_running,
+    "CPU a job, ms": lambda outcome, run: 1000 * run.cost.cpu_seconds / outcome.jobs,
+    "memory idle, MiB": lambda _, run: run.cost.rss_mib["idle"],
+    "memory peak, MiB": lambda _, run: run.cost.rss_mib["peak"],
+    "requests a job": lambda outcome, run: sum(run.requests.values()) / outcome.jobs,
+    "syncs a job": lambda outcome, run: run.cost.syncs / outcome.jobs,
+    "queue, mean, s": lambda _, run: run.cost.queue_seconds["mean"],
 }
 
 
@@ -88,15 +88,15 @@ def check_out(commit: str, folder: Path) -> Path:
 async def compare(bases: Mapping[str, Path], scenario: Scenario, rounds: int, cluster: str) -> list[Change]:
     """Measure each version `rounds` times, by turns, and return what differs."""
     progress, found = Progress(), {version: list[dict[str, float]]() for version in VERSIONS}
-    progress.expect(rounds * len(VERSIONS) * (1 + bool(scenario.foreign_pods)))
+    progress.expect(rounds * len(VERSIONS))
     for number in range(rounds):
         for version in VERSIONS[:: 1 if number % 2 == 0 else -1]:
             progress.say(f"round {number + 1}: {version}")
             bench = Bench(progress, FOLDER / version, levels=(), cluster=cluster, source=bases[version], has_audit=False)
             outcome = await bench.run(scenario)
-            if outcome.ours is None or outcome.cost is None:
+            if outcome.ours is None:
                 raise ValueError(f"{scenario.name} cannot be compared: choose one in which jobs come")
-            found[version].append({name: figure(outcome, outcome.ours, outcome.cost) for name, figure in _FIGURES.items()})
+            found[version].append({name: figure(outcome, outcome.ours) for name, figure in _FIGURES.items()})
     return [Change(name, *([run[name] for run in found[version]] for version in VERSIONS)) for name in _FIGURES]
 
 

@@ -109,18 +109,22 @@ class Quantity:
 
 
 def _requests(outcome: Outcome) -> float | None:
-    return sum((outcome.requests or outcome.cost.own_count).values()) if outcome.cost else None
+    return sum(outcome.ours.requests.values()) if outcome.ours else None
+
+
+def _cpu_seconds(outcome: Outcome) -> float | None:
+    return outcome.ours.cost.cpu_seconds if outcome.ours else None
 
 
 def _memory(outcome: Outcome) -> float | None:
     """Return the most memory while all was there: of a start with jobs that run, what it has when it is done."""
-    return outcome.cost.rss_mib["peak"] if outcome.cost else outcome.figures.get("rss")
+    return outcome.ours.cost.rss_mib["peak"] if outcome.ours else outcome.figures.get("rss")
 
 
 _PLAIN: Final = [each for each in SCENARIOS if each.kind is Kind.LOAD and not each.foreign_pods]
 QUANTITIES: Final = (
     Quantity("requests", "", 1, [each.name for each in _PLAIN], _requests),
-    Quantity("processor time", "ms", 1000, [each.name for each in _PLAIN], lambda each: each.cost.cpu_seconds if each.cost else None),
+    Quantity("processor time", "ms", 1000, [each.name for each in _PLAIN], _cpu_seconds),
     # Of a stream, not all jobs are there at the same time.
     Quantity("memory", "KiB", 1024, [*(each.name for each in _PLAIN if not each.rate), "restart-1000"], _memory),
 )

@@ -3,28 +3,24 @@
 import asyncio
 import contextlib
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from bench import objects, reference, special
-from bench.audit import requests_of
 from bench.load import Then, floor, foreign_load, submit
 from bench.observer import Observer
 from bench.operator_process import Program, ours, start_operator
 from bench.place import Place, place
-from bench.results import Cost, Course, Outcome, Run, counted, course_of
+from bench.results import Cost, Course, Outcome, Run, counted, course_of, own_requests
 from bench.scenarios import LEVELS, Kind, Scenario
 from demonstration.cluster import ROOT
 from embedded.progress import Progress, Step
 
-FOREIGN: Final = "bench-foreign"
-REFERENCE: Final = "bench-reference"
+_FOREIGN: Final = "bench-foreign"
 _SHOW_SECONDS: Final = (15.0, 1.0)
 _FOREIGN_IN_FLIGHT: Final = 32
-_CLEAN_UP_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -52,90 +48,77 @@ class Bench:
     has_reference: bool = False
 
     async def run(self, scenario: Scenario) -> Outcome:
-        """Measure `scenario` on a cluster of its own."""
-        options = ("--audit",) if self.has_audit else ()
-        async with place(self.folder / scenario.name, options=options, cluster=self.cluster) as here:
-            if scenario.kind is Kind.LOAD:
-                outcome = await self._run_load(here, scenario)
-            else:
-                with self.progress.step(scenario.name) as step:
-                    outcome = await special.RUNS[scenario.kind](here, scenario, self.source, step)
-            if self.has_audit and here.cluster:
-                await here.end_api_server()
-                outcome.requests = requests_of(here.cluster, special.NAMESPACE, outcome.began, outcome.ended)
-                if outcome.reference is not None:
-                    outcome.reference.requests = requests_of(here.cluster, REFERENCE, 0, outcome.reference.ended)
-        return outcome
-
-    async def _run_load(self, here: Place, scenario: Scenario) -> Outcome:
+        """Measure `scenario`, each part of it on a cluster of its own: on one that was used already, the same takes longer."""
+        if scenario.kind is not Kind.LOAD:
+            async with self._part(scenario, scenario.title) as (here, step):
+                return await special.RUNS[scenario.kind](here, scenario, self.source, step)
         outcome = Outcome(scenario.name, scenario.jobs, scenario.workers)
-        async with self._foreign(here, scenario):
-            for level in self.levels:
-                with self.progress.step(f"{scenario.name}: floor, {level} requests at a time") as step:
-                    outcome.floors[str(level)] = await self._run_floor(here, scenario, level, step)
-            if self.has_reports:
-                with self.progress.step(f"{scenario.name}: floor that reports") as step:
-                    outcome.reporting_floor = await self._run_floor(here, scenario, max(self.levels), step, reports_too=True)
-            if self.has_reference:
-                with self.progress.step(f"{scenario.name}: the operator in Go") as step:
-                    async with reference.with_its_rights(here):
-                        outcome.reference = await self._run_operator(here, scenario, step, REFERENCE, await reference.reference())
-                await here.free_lease()  # which it keeps
-            with self.progress.step(f"{scenario.name}: the operator") as step:
-                run = await self._run_operator(here, scenario, step, special.NAMESPACE, ours(self.source, self.flags))
-                outcome.ours, outcome.cost, outcome.ended = run.course, run.cost, run.ended
+        for level in self.levels:
+            async with self._part(scenario, f"floor, {level} requests at a time") as (here, step):
+                outcome.floors[str(level)] = await _run_floor(here, scenario, level, step)
+        if self.has_reports:
+            async with self._part(scenario, "floor that reports") as (here, step):
+                outcome.reporting_floor = await _run_floor(here, scenario, max(self.levels), step, reports_too=True)
+        if self.has_reference:
+            async with self._part(scenario, "the operator in Go") as (here, step):
+                await reference.give_rights(here)
+                outcome.reference = await _run_operator(here, scenario, step, await reference.reference())
+        async with self._part(scenario, "the operator") as (here, step):
+            outcome.ours = await _run_operator(here, scenario, step, ours(self.source, self.flags))
         return outcome
 
     @contextlib.asynccontextmanager
-    async def _foreign(self, here: Place, scenario: Scenario) -> AsyncIterator[None]:
-        if not scenario.foreign_pods:
-            yield
-            return
-        async with here.client_of(_FOREIGN_IN_FLIGHT) as client, here.namespace(FOREIGN), contextlib.AsyncExitStack() as stack:
-            with self.progress.step(f"{scenario.name}: {scenario.foreign_pods} foreign Pods"):
-                await stack.enter_async_context(foreign_load(client, scenario, FOREIGN))
-            yield
+    async def _part(self, scenario: Scenario, what: str) -> AsyncIterator[tuple[Place, Step]]:
+        """Yield where to measure and the step of the progress; other people have their Pods there, if the scenario says so."""
+        with self.progress.step(f"{scenario.name}: {what}") as step:
+            step.now_left("a cluster")
+            async with place(self.folder / scenario.name, has_audit=self.has_audit, cluster=self.cluster) as here:
+                if not scenario.foreign_pods:
+                    yield here, step
+                    return
+                step.now_left(f"{scenario.foreign_pods} foreign Pods")
+                async with here.client_of(_FOREIGN_IN_FLIGHT) as client, here.namespace(_FOREIGN), foreign_load(client, scenario, _FOREIGN):
+                    yield here, step
 
-    async def _run_floor(self, here: Place, scenario: Scenario, level: int, step: Step, *, reports_too: bool = False) -> Course:
-        async with here.client_of(level) as client:
-            make = floor(client, reports_too=reports_too)
-            async with _jobs(here, scenario, f"bench-floor-{level}{'-reports' * reports_too}", step, make) as observer:
-                return _course(scenario, observer)
 
-    async def _run_operator(self, here: Place, scenario: Scenario, step: Step, namespace: str, program: Program) -> Run:
-        operator = await start_operator(here.access, here.folder, namespace, program)
-        try:
-            await operator.until_ready()
-            await special.until_leading(operator)
+async def _run_floor(here: Place, scenario: Scenario, level: int, step: Step, *, reports_too: bool = False) -> Course:
+    async with here.client_of(level) as client, _jobs(here, scenario, step, floor(client, reports_too=reports_too)) as observer:
+        return _course(scenario, observer)
+
+
+async def _run_operator(here: Place, scenario: Scenario, step: Step, program: Program) -> Run:
+    operator = await start_operator(here.access, here.folder, program.name, program)
+    try:
+        await operator.until_ready()
+        await special.until_leading(operator)
+        await operator.until_quiet(scenario.patience_seconds)
+        idle, before, cpu_before = operator.rss_mib(), await operator.metrics(), operator.cpu_seconds()
+        async with operator.alive(), _jobs(here, scenario, step) as observer:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(program.clean_up_seconds):
+                    await observer.until(lambda: observer.remaining_workers == 0)
             await operator.until_quiet(scenario.patience_seconds)
-            idle, before, cpu_before = operator.rss_mib(), await operator.metrics(), operator.cpu_seconds()
-            async with operator.alive(), _jobs(here, scenario, namespace, step) as observer:
-                # The operator in Go now and then forgets the worker Pods of a job for minutes; that is not to count as work.
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_CLEAN_UP_SECONDS if namespace == REFERENCE else None):
-                        await observer.until(lambda: observer.remaining_workers == 0)
-                await operator.until_quiet(scenario.patience_seconds)
-                cpu_seconds = round(operator.cpu_seconds() - cpu_before, 3)
-                rss = {"idle": idle, "peak": operator.peak_mib(), "end": operator.rss_mib()}
-                rounded = {name: round(value, 1) for name, value in rss.items()}
-                cost = Cost(cpu_seconds=cpu_seconds, rss_mib=rounded, **counted(before, await operator.metrics()))
-                return Run(_course(scenario, observer), cost, ended=time.time())
-        finally:
-            await operator.stop()
+            cpu_seconds = round(operator.cpu_seconds() - cpu_before, 3)
+            rss = {"idle": idle, "peak": operator.peak_mib(), "end": operator.rss_mib()}
+            after = await operator.metrics()
+    finally:
+        await operator.stop()
+    cost = Cost(cpu_seconds=cpu_seconds, rss_mib={name: round(value, 1) for name, value in rss.items()}, **counted(before, after))
+    return Run(_course(scenario, observer), cost, await here.requests_of(special.NAMESPACE) or own_requests(before, after))
 
 
 @contextlib.asynccontextmanager
-async def _jobs(here: Place, scenario: Scenario, namespace: str, step: Step, then: Then | None = None) -> AsyncIterator[Observer]:
+async def _jobs(here: Place, scenario: Scenario, step: Step, then: Then | None = None) -> AsyncIterator[Observer]:
     """Yield what was seen of the jobs when all have Succeeded; `then` makes their objects where no operator does.
 
     Raises:
         RuntimeError: They did not, or one failed.
     """
-    async with here.namespace(namespace):
-        observer = Observer(here.client, namespace, scenario.workers + 1, judges_by_launcher=then is not None)
+    async with here.namespace(special.NAMESPACE):
+        observer = Observer(here.client, special.NAMESPACE, scenario.workers + 1, judges_by_launcher=then is not None)
         try:
             async with asyncio.timeout(scenario.patience_seconds), observer.watching(), showing(step, scenario, observer):
-                await submit(here.client, scenario, namespace, observer, then)
+                await submit(here.client, scenario, special.NAMESPACE, observer, then)
                 await observer.until(lambda: bool(observer.failed) or observer.count("succeeded") == scenario.jobs)
                 if observer.failed:
                     raise RuntimeError(f"{len(observer.failed)} jobs failed: {'; '.join(observer.failed[:3])}")

@@ -46,21 +46,25 @@ class Program:
     """What is started.
 
     Attributes:
+        name: What its log is called.
         command: Without what says where the API server is and where to serve metrics.
         ready_url: Which answers when it is ready.
         environment: Besides PATH.
+        clean_up_seconds: How long to wait at most for the end of its jobs' workers; None is until they are gone.
     """
 
+    name: str
     command: Sequence[str]
     ready_url: str
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    clean_up_seconds: float | None = None
 
 
 def ours(source: Path = ROOT, flags: Sequence[str] = ()) -> Program:
     """Return the operator of the project at `source`, with its default flags and these."""
     port = free_port()
     command = (sys.executable, "-m", "mpiop", "--log-format=json", f"--health-port={port}", *flags)
-    return Program(command, f"http://127.0.0.1:{port}/readyz", {"PYTHONPATH": str(source / "src")})
+    return Program("ours", command, f"http://127.0.0.1:{port}/readyz", {"PYTHONPATH": str(source / "src")})
 
 
 class OperatorProcess:

@@ -1,13 +1,14 @@
-"""Where is measured: an embedded control plane with simulated nodes, fresh for each scenario, or the current cluster when asked for."""
+"""Where is measured: an embedded control plane with simulated nodes, new for each part of a scenario, or the current cluster on request."""
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
 
+from bench.audit import requests_of
 from bench.objects import mpijob
 from bench.operator_process import Access
 from bench.scenarios import SMALL
@@ -35,10 +36,11 @@ class Place:
     """A cluster to measure on.
 
     Attributes:
-        cluster: Name of the embedded cluster; "" is the current one, of which there is no audit log.
+        cluster: Name of the embedded cluster, which ends with what is on it; "" is the current one.
         client: With all rights: the driver's and the watcher's.
         access: The operator's.
         folder: Where logs go.
+        has_audit: Whether the API server logs each request.
     """
 
     cluster: str
@@ -46,6 +48,7 @@ class Place:
     client: Client
     access: Access = field(repr=False)
     folder: Path
+    has_audit: bool = False
 
     @contextlib.asynccontextmanager
     async def client_of(self, most_in_flight: int) -> AsyncIterator[Client]:
@@ -58,14 +61,17 @@ class Place:
 
     @contextlib.asynccontextmanager
     async def namespace(self, name: str, *, waits: bool = True) -> AsyncIterator[str]:
-        """Yield a new namespace in which pods can be made, and delete it with all that is in it; if it `waits`, until that is gone."""
+        """Yield a new namespace in which pods can be made; delete it from the current cluster, if it `waits` until all in it is gone."""
         body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         made = await self.client.create(NAMESPACES, cast("Object", body))
         await until(f"a usable namespace {name}", lambda: self._exists(_ACCOUNTS, Key(name, "default")), timeout_seconds=30)
-        yield name
-        await self.client.delete(NAMESPACES, Key("", name), uid=uid_of(made))
-        if waits:
-            await until(f"the end of namespace {name}", lambda: self._is_gone(Key("", name)), timeout_seconds=_GONE_SECONDS)
+        try:
+            yield name
+        finally:
+            if not self.cluster:
+                await self.client.delete(NAMESPACES, Key("", name), uid=uid_of(made))
+                if waits:
+                    await until(f"the end of namespace {name}", lambda: self._is_gone(Key("", name)), timeout_seconds=_GONE_SECONDS)
 
     async def free_lease(self) -> None:
         """Delete the Lease, as if no operator had ever run."""
@@ -73,9 +79,17 @@ class Place:
             lease = await self.client.get(LEASES, Key(NAMESPACE, "mpi-operator"))
             await self.client.delete(LEASES, Key(NAMESPACE, "mpi-operator"), uid=uid_of(lease))
 
-    async def end_api_server(self) -> None:
-        """Stop it, so that all it did is in its audit log: it writes what it has kept back."""
-        await command("hack/cluster", "stop", "kube-apiserver", "--name", self.cluster)
+    async def requests_of(self, namespace: str, since: float = 0.0) -> Mapping[str, int]:
+        """Stop the API server, and return what operators asked of it about `namespace`; nothing where that is not logged.
+
+        Args:
+            namespace: Of the jobs.
+            since: Time before which requests do not count, in seconds since 1970.
+        """
+        if not self.has_audit:
+            return {}
+        await command("hack/cluster", "stop", "kube-apiserver", "--name", self.cluster)  # it writes what it has kept back
+        return requests_of(self.cluster, namespace, since)
 
     async def _is_gone(self, namespace: Key) -> bool:
         return not await self._exists(NAMESPACES, namespace)
@@ -91,8 +105,8 @@ class Place:
 
 
 @contextlib.asynccontextmanager
-async def place(folder: Path, *, options: Sequence[str] = (), cluster: str = CLUSTER) -> AsyncIterator[Place]:
-    """Yield a place: the current cluster with MPIOP_CLUSTER=current, else an embedded one brought up with more `options`.
+async def place(folder: Path, *, has_audit: bool = False, cluster: str = CLUSTER) -> AsyncIterator[Place]:
+    """Yield a place: the current cluster with MPIOP_CLUSTER=current, else a new embedded one, which may log each request.
 
     Raises:
         RuntimeError: It did not come up; or the current cluster lacks simulated nodes, or our installation, or has an operator at work.
@@ -101,11 +115,12 @@ async def place(folder: Path, *, options: Sequence[str] = (), cluster: str = CLU
         async with _current(folder) as found:
             yield found
         return
-    async with prepared(cluster, folder, options=("--kwok", str(NODES), *options)) as ground:
+    options = ("--kwok", str(NODES), *(("--audit",) if has_audit else ()))
+    async with prepared(cluster, folder, options=options) as ground:
         config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
         await until("watches of MPIJobs, whose definition is new", lambda: _is_watchable(ground.client), timeout_seconds=30)
         await _make_and_delete_one(ground.client)
-        yield Place(cluster, config, ground.client, Access(config.server, _authority(config), ground.token), folder)
+        yield Place(cluster, config, ground.client, Access(config.server, _authority(config), ground.token), folder, has_audit)
 
 
 async def _make_and_delete_one(client: Client) -> None:

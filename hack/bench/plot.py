@@ -14,6 +14,7 @@ from demonstration.cluster import ROOT
 mpl.use("svg")  # no display is needed, nor looked for
 
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
 RESULTS = ROOT / "build" / "bench" / "results.json"
 PLOT = ROOT / "docs" / "performance.svg"
@@ -22,16 +23,16 @@ _FLOOR, _OURS = "#b0b7c3", "#2f6fde"
 
 def draw(outcomes: Sequence[Outcome], title: str, path: Path) -> None:
     """Draw makespans and times to Running beside the floor's, and the processor time, into the SVG `path`."""
-    loads = [outcome for outcome in outcomes if outcome.ours and outcome.floor and outcome.cost]
+    loads = [(each, each.floor, each.ours) for each in outcomes if each.ours and each.floor]
     if not loads:
         raise ValueError("no scenario with a floor was measured: run `make bench` first")
-    names = [f"{outcome.jobs} × {outcome.workers}{' *' if 'foreign' in outcome.scenario else ''}" for outcome in loads]  # noqa: RUF001 - a figure
+    names = [f"{outcome.jobs} × {outcome.workers}{' *' if 'foreign' in outcome.scenario else ''}" for outcome, _, __ in loads]  # noqa: RUF001 - a figure
     figure, (spans, running, cpu) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
-    _bars(spans, names, [outcome.floor.makespan for outcome in loads], [outcome.ours.makespan for outcome in loads])
+    _bars(spans, names, [floor.makespan for _, floor, __ in loads], [run.course.makespan for _, __, run in loads])
     spans.set_title("first job sent → last Succeeded, s")
-    _bars(running, names, [each.floor.running["p50"] for each in loads], [each.ours.running.get("p50", 0.0) for each in loads])
+    _bars(running, names, [floor.running["p50"] for _, floor, __ in loads], [run.course.running.get("p50", 0.0) for _, __, run in loads])
     running.set_title("job sent → Running (median), s")
-    cpu.barh(names, [1000 * each.cost.cpu_seconds / (each.jobs * each.workers) for each in loads], color=_OURS)
+    cpu.barh(names, [1000 * run.cost.cpu_seconds / (each.jobs * each.workers) for each, _, run in loads], color=_OURS)
     cpu.set_title("operator's CPU a worker, ms")
     cpu.invert_yaxis()
     spans.legend(["floor: bare client", "operator"], loc="lower right", frameon=False)
@@ -39,7 +40,7 @@ def draw(outcomes: Sequence[Outcome], title: str, path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-def _bars(axes: plt.Axes, names: Sequence[str], floor: Sequence[float], ours: Sequence[float]) -> None:
+def _bars(axes: Axes, names: Sequence[str], floor: Sequence[float], ours: Sequence[float]) -> None:
     places = range(len(names))
     axes.barh([place - 0.2 for place in places], floor, height=0.38, color=_FLOOR)
     bars = axes.barh([place + 0.2 for place in places], ours, height=0.38, color=_OURS)

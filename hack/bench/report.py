@@ -41,12 +41,14 @@ def read(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
 
 
 def _outcome(raw: dict[str, Any]) -> Outcome:
-    courses = {name: Course(**raw[name]) if raw.get(name) else None for name in ("reporting_floor", "ours")}
+    runs = {name: _run(raw[name]) if raw[name] else None for name in ("reference", "ours")}
     floors = {level: Course(**course) for level, course in raw["floors"].items()}
-    found = {**raw, **courses, "floors": floors, "cost": Cost(**raw["cost"]) if raw["cost"] else None}
-    if theirs := raw.get("reference"):
-        found["reference"] = Run(**{**theirs, "course": Course(**theirs["course"]), "cost": Cost(**theirs["cost"])})
-    return Outcome(**found)
+    reporting = Course(**raw["reporting_floor"]) if raw["reporting_floor"] else None
+    return Outcome(**{**raw, **runs, "floors": floors, "reporting_floor": reporting})
+
+
+def _run(raw: dict[str, Any]) -> Run:
+    return Run(Course(**raw["course"]), Cost(**raw["cost"]), raw["requests"])
 
 
 def by_name(outcomes: Sequence[Outcome]) -> Outcomes:
@@ -63,40 +65,32 @@ def details(outcome: Outcome) -> str:
         lines.append(f"  floor, {level:>2} at a time: {_course(course)}; about {objects / max(last, 0.001):.0f} creates a second")
     if outcome.reporting_floor is not None:
         lines.append(f"  floor that reports: {_course(outcome.reporting_floor)}")
-    if (theirs := outcome.of_reference()) is not None:
-        lines += _operator("in Go", theirs)
-    lines += _operator("ours", outcome)
+    for name, run in (("in Go", outcome.reference), ("ours", outcome.ours)):
+        lines += _operator(name, outcome, run) if run else []
     lines += [f"  {name}: {value:g}" for name, value in outcome.figures.items()]
     return "\n".join(lines)
 
 
-def _operator(name: str, outcome: Outcome) -> list[str]:
-    lines = list[str]()
-    if outcome.ours is not None:
-        lines.append(f"  {name + ':':19} {_course(outcome.ours)}; {outcome.ours.seen_running} seen running")
-        lines += _ratios(name, outcome)
-    if outcome.cost is not None:
-        cost = outcome.cost
-        workers = outcome.jobs * outcome.workers
-        lines.append(
+def _operator(name: str, outcome: Outcome, run: Run) -> list[str]:
+    cost, workers = run.cost, outcome.jobs * outcome.workers
+    each = {name: count / outcome.jobs for name, count in run.requests.items()}
+    return [
+        f"  {name + ':':19} {_course(run.course)}; {run.course.seen_running} seen running",
+        *([_ratios(name, run.course, outcome.floor)] if outcome.floor else []),
+        (
             f"  CPU {1000 * cost.cpu_seconds / outcome.jobs:.1f} ms a job, {1000 * cost.cpu_seconds / workers:.2f} ms a worker; "
             f"memory {_all(cost.rss_mib)} MiB; {cost.syncs / outcome.jobs:.1f} syncs a job; queue {_all(cost.queue_seconds)} s"
-        )
-    counts = outcome.requests or (outcome.cost.own_count if outcome.cost else {})
-    each = {name: count / outcome.jobs for name, count in counts.items()}
-    lines.append(f"  {sum(each.values()):.1f} requests a job: {', '.join(f'{name} {count:.1f}' for name, count in each.items())}")
-    return lines
+        ),
+        f"  {sum(each.values()):.1f} requests a job: {', '.join(f'{name} {count:.1f}' for name, count in each.items())}",
+    ]
 
 
-def _ratios(name: str, outcome: Outcome) -> list[str]:
-    floor, ours = outcome.floor, outcome.ours
-    if floor is None or ours is None:
-        return []
-    words = [f"makespan {ours.makespan / floor.makespan:.2f}"]
+def _ratios(name: str, course: Course, floor: Course) -> str:
+    words = [f"makespan {course.makespan / floor.makespan:.2f}"]
     for what in ("created", "running", "succeeded"):
-        pair = getattr(ours, what), getattr(floor, what)
+        pair = getattr(course, what), getattr(floor, what)
         words += [f"{what} {name} {pair[0][name] / max(pair[1][name], 0.001):.2f}" for name in pair[1] if name in pair[0]]
-    return [f"  {name + ' by floor:':19} {', '.join(words)}"]
+    return f"  {name + ' by floor:':19} {', '.join(words)}"
 
 
 def _course(course: Course) -> str:

@@ -1,5 +1,6 @@
 """What a measurement yields: values that become JSON, and the few figures that are computed from many."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -43,7 +44,6 @@ class Cost:
         rss_mib: Resident memory: `idle`, `peak`, `end`.
         syncs: How many.
         queue_seconds: How long jobs waited for a worker: `mean`, and the bounds of the buckets that hold `p50` and `p99`.
-        own_count: Requests by the operator's own count, which knows no subresources.
 
     What an operator does not count is 0.
     """
@@ -52,22 +52,19 @@ class Cost:
     rss_mib: Mapping[str, float]
     syncs: int
     queue_seconds: Mapping[str, float]
-    own_count: Mapping[str, int]
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Run:
     """What an operator took.
 
     Attributes:
-        ended: When there was nothing more to do, in seconds since 1970.
-        requests: By the audit log; empty when there is none.
+        requests: By the audit log, or, where there is none, by the operator's own count, which knows no subresources.
     """
 
     course: Course
     cost: Cost
-    ended: float
-    requests: Mapping[str, int] = field(default_factory=dict[str, int])
+    requests: Mapping[str, int]
 
 
 @dataclass
@@ -78,10 +75,8 @@ class Outcome:
         floors: By how many requests were under way at a time.
         reporting_floor: The floor with statuses, Events and hosts, if it was measured.
         reference: The operator in Go, if it was measured.
-        figures: Of scenarios that have no floor: name → value.
-        requests: Of the operator, by the audit log; empty when there is none.
-        began: From when on requests count, in seconds since 1970.
-        ended: When there was nothing more to do; what comes later is our own clean-up. 0 is no end.
+        ours: Our operator, where jobs come.
+        figures: Of scenarios that measure one moment: name → value.
     """
 
     scenario: str
@@ -90,12 +85,8 @@ class Outcome:
     floors: dict[str, Course] = field(default_factory=dict[str, Course])
     reporting_floor: Course | None = None
     reference: Run | None = None
-    ours: Course | None = None
-    cost: Cost | None = None
-    requests: Mapping[str, int] = field(default_factory=dict[str, int])
+    ours: Run | None = None
     figures: dict[str, float] = field(default_factory=dict[str, float])
-    began: float = 0.0
-    ended: float = 0.0
 
     @property
     def floor(self) -> Course | None:
@@ -104,8 +95,7 @@ class Outcome:
 
     def of_reference(self) -> "Outcome | None":
         """Return the same outcome with the operator in Go in the place of ours."""
-        run = self.reference
-        return run and replace(self, ours=run.course, cost=run.cost, requests=run.requests, ended=run.ended, figures={})
+        return replace(self, ours=self.reference, figures={}) if self.reference else None
 
 
 def course_of(jobs: Sequence[JobTimes], load_before: float) -> Course:
@@ -135,21 +125,29 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 def counted(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, Any]:
     """Return what the operator's metrics counted between two scrapes: the fields of `Cost` that come from them."""
-    delta = {name: value - before.get(name, 0.0) for name, value in after.items()}
+    delta = _delta(before, after)
     waits = delta.get(_QUEUE.format("count"), 0)
     buckets = sorted((float(name.split('"')[1]), value) for name, value in delta.items() if name.startswith(_QUEUE_BUCKET))
-    own: dict[str, int] = {}
-    for name, value in delta.items():
-        if name.startswith("mpiop_api_requests_total") and value and "leases" not in name:
-            labels = dict(label.split("=") for label in name.partition("{")[2].rstrip("}").split(","))
-            words = {label: text.strip('"') for label, text in labels.items()}
-            code = "" if words["code"].startswith("2") else f": {words['code']}"
-            own[f"{words['verb']} {words['resource']}{code}"] = own.get(f"{words['verb']} {words['resource']}{code}", 0) + int(value)
     bounds = {
         name: next((bound for bound, value in buckets if value >= share * waits), 0.0) for name, share in (("p50", 0.5), ("p99", 0.99))
     }
     return {
         "syncs": int(delta.get(_SYNCS, 0)),
         "queue_seconds": {"mean": round(delta.get(_QUEUE.format("sum"), 0) / max(waits, 1), 4), **bounds},
-        "own_count": dict(sorted(own.items())),
     }
+
+
+def own_requests(before: Mapping[str, float], after: Mapping[str, float]) -> Mapping[str, int]:
+    """Return which requests the operator's metrics counted between two scrapes, those about its Lease left out: `patch mpijobs: 409`."""
+    counts = Counter[str]()
+    for name, value in _delta(before, after).items():
+        if name.startswith("mpiop_api_requests_total") and value and "leases" not in name:
+            labels = dict(label.split("=") for label in name.partition("{")[2].rstrip("}").split(","))
+            words = {label: text.strip('"') for label, text in labels.items()}
+            code = "" if words["code"].startswith("2") else f": {words['code']}"
+            counts[f"{words['verb']} {words['resource']}{code}"] += int(value)
+    return dict(sorted(counts.items()))
+
+
+def _delta(before: Mapping[str, float], after: Mapping[str, float]) -> Mapping[str, float]:
+    return {name: value - before.get(name, 0.0) for name, value in after.items()}

@@ -113,7 +113,7 @@ def _laws(model: Model) -> str:
 def _checks(model: Model) -> list[str]:
     """Return how well the laws foretell the scenarios with jobs that none of them was fitted to."""
     lines, fitted = list[str](), {name for quantity in QUANTITIES for name in quantity.scenarios}
-    for each in (outcome for outcome in model.outcomes if outcome.cost and outcome.scenario not in fitted):
+    for each in (outcome for outcome in model.outcomes if outcome.ours and outcome.scenario not in fitted):
         told = list[str]()
         for quantity in QUANTITIES:
             law, value = model.laws.get(quantity.title), quantity.value(each)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from bench.audit import conflicts
 from bench.load import submit
 from bench.objects import job_name, mpijob
 from bench.observer import Observer
@@ -18,7 +19,7 @@ from e2e.waiting import until
 from embedded.progress import Step
 from mpiop.kube.resources import MPIJOBS
 
-NAMESPACE: Final = "bench-ours"
+NAMESPACE: Final = "bench"
 _LEASE_SECONDS: Final = 60.0
 _WATCHED_SECONDS: Final = 5.0
 
@@ -39,14 +40,12 @@ async def start_to_first_job(here: Place, scenario: Scenario, source: Path, step
     figures = dict[str, float]()
     for number, (what, has_predecessor) in enumerate((("lease free", False), ("predecessor told to stop", True))):
         step.now_left(what)
-        namespace = f"{NAMESPACE}-{number}"
-        async with here.namespace(namespace), contextlib.AsyncExitStack() as stack:
+        async with here.namespace(f"{NAMESPACE}-{number}") as namespace, contextlib.AsyncExitStack() as stack:
             observer = Observer(here.client, namespace, scenario.workers + 1, judges_by_launcher=False)
             await stack.enter_async_context(observer.watching())
             if has_predecessor:
                 predecessor = await start_operator(here.access, here.folder, "predecessor", ours(source))
                 stack.push_async_callback(predecessor.stop)
-                await predecessor.until_ready()
                 await until_leading(predecessor)
                 predecessor.tell_to_stop()
             else:
@@ -55,10 +54,14 @@ async def start_to_first_job(here: Place, scenario: Scenario, source: Path, step
             operator = await start_operator(here.access, here.folder, "operator", ours(source))
             stack.push_async_callback(operator.stop)
             await submit(here.client, scenario, namespace, observer)
-            async with asyncio.timeout(scenario.patience_seconds):
-                await observer.until(lambda seen=observer: seen.count("succeeded") == scenario.jobs)
+            await _until_succeeded(observer, scenario)
             figures[what] = round(max(job.succeeded or 0.0 for job in observer.jobs.values()) - begun, 2)
     return Outcome(scenario.name, scenario.jobs, scenario.workers, figures=figures)
+
+
+async def _until_succeeded(observer: Observer, scenario: Scenario) -> None:
+    async with asyncio.timeout(scenario.patience_seconds):
+        await observer.until(lambda: observer.count("succeeded") == scenario.jobs)
 
 
 async def start_with_jobs(here: Place, scenario: Scenario, source: Path, step: Step) -> Outcome:
@@ -93,9 +96,8 @@ async def start_with_jobs(here: Place, scenario: Scenario, source: Path, step: S
             }
         finally:
             await operator.stop()
-        outcome = Outcome(scenario.name, scenario.jobs, scenario.workers, figures=figures)
-        outcome.began, outcome.ended = began, time.time()
-    return outcome
+    requests = await here.requests_of(NAMESPACE, began)
+    return Outcome(scenario.name, scenario.jobs, scenario.workers, figures={**figures, "requests": sum(requests.values())})
 
 
 async def change_of_leader(here: Place, scenario: Scenario, source: Path, step: Step) -> Outcome:
@@ -117,6 +119,7 @@ async def change_of_leader(here: Place, scenario: Scenario, source: Path, step: 
             finally:
                 await leader.stop()
                 await standby.stop()
+    figures["conflicts"] = conflicts(await here.requests_of(NAMESPACE))
     return Outcome(scenario.name, scenario.jobs, scenario.workers, figures=figures)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.audit import conflicts
-from bench.results import Cost, Course, Outcome
+from bench.results import Course, Outcome, Run
 
 Outcomes = Mapping[str, Outcome]
 Figure = Callable[[Outcomes], float | None]
@@ -53,7 +53,7 @@ def _pair(outcomes: Outcomes, name: str) -> tuple[Course, Course] | None:
     outcome = outcomes.get(name)
     if outcome is None or outcome.ours is None or outcome.floor is None:
         return None
-    return outcome.ours, outcome.floor
+    return outcome.ours.course, outcome.floor
 
 
 def _ratio(name: str) -> Figure:
@@ -72,68 +72,64 @@ def _seconds(name: str) -> Callable[[Outcomes], str]:
     return shown
 
 
-def _cost(name: str, of: Callable[[Outcome, Cost], float]) -> Figure:
+def _of_run(name: str, of: Callable[[Outcome, Run], float]) -> Figure:
     def figure(outcomes: Outcomes) -> float | None:
         outcome = outcomes.get(name)
-        return of(outcome, outcome.cost) if outcome and outcome.cost else None
+        return of(outcome, outcome.ours) if outcome and outcome.ours else None
 
     return figure
 
 
-def _cpu_each_job(outcome: Outcome, cost: Cost) -> float:
-    return 1000 * cost.cpu_seconds / outcome.jobs
+def _cpu_each_job(outcome: Outcome, run: Run) -> float:
+    return 1000 * run.cost.cpu_seconds / outcome.jobs
 
 
-def _cpu_each_worker(outcome: Outcome, cost: Cost) -> float:
-    return 1000 * cost.cpu_seconds / (outcome.jobs * outcome.workers)
+def _cpu_each_worker(outcome: Outcome, run: Run) -> float:
+    return 1000 * run.cost.cpu_seconds / (outcome.jobs * outcome.workers)
 
 
 def _cpu_of_many(outcomes: Outcomes) -> float | None:
-    few, many = (_cost(name, _cpu_each_worker)(outcomes) for name in ("one-1000", "one-5000"))
+    few, many = (_of_run(name, _cpu_each_worker)(outcomes) for name in ("one-1000", "one-5000"))
     return many / few if few and many else None
 
 
-def _requests(name: str) -> Figure:
-    def figure(outcomes: Outcomes) -> float | None:
-        outcome = outcomes.get(name)
-        return sum(outcome.requests.values()) / outcome.jobs if outcome and outcome.requests else None
+def _requests_each_job(outcome: Outcome, run: Run) -> float:
+    return sum(run.requests.values()) / outcome.jobs
 
-    return figure
+
+def _memory_idle(_: Outcome, run: Run) -> float:
+    return run.cost.rss_mib["idle"]
+
+
+def _seen_running(_: Outcome, run: Run) -> float:
+    return run.course.seen_running
 
 
 def _conflicts(outcomes: Outcomes) -> float | None:
-    counted = [outcome.requests for outcome in outcomes.values() if outcome.requests]
-    return sum(map(conflicts, counted)) if counted else None
+    counts: list[float] = [conflicts(outcome.ours.requests) for outcome in outcomes.values() if outcome.ours]
+    counts += [outcome.figures["conflicts"] for outcome in outcomes.values() if "conflicts" in outcome.figures]
+    return sum(counts) if counts else None
 
 
 def _figure(name: str, what: str) -> Figure:
     return lambda outcomes: outcomes[name].figures.get(what) if name in outcomes else None
 
 
-def _writes_at_start(outcomes: Outcomes) -> float | None:
-    return sum(outcomes["restart-1000"].requests.values()) if "restart-1000" in outcomes else None
-
-
-def _seen_running(outcomes: Outcomes) -> float | None:
-    outcome = outcomes.get("burst-100x4")
-    return outcome.ours.seen_running if outcome and outcome.ours else None
-
-
 ROWS: Final[Sequence[Row]] = (
     Row("50 jobs with 8 workers, makespan by the floor's", "1.39", "{:.2f}", 1.10, _ratio("burst-50x8"), _seconds("burst-50x8")),
     Row("100 jobs with 4 workers, makespan by the floor's", "1.54", "{:.2f}", 1.10, _ratio("burst-100x4"), _seconds("burst-100x4")),
     Row("one job of 1,000 workers, makespan by the floor's", "2.47", "{:.2f}", 1.15, _ratio("one-1000"), _seconds("one-1000")),
-    Row("operator CPU per 8-worker job", "42 ms", "{:.1f} ms", 20, _cost("burst-50x8", _cpu_each_job)),
-    Row("operator CPU per 4-worker job", "28 ms", "{:.1f} ms", 14, _cost("burst-100x4", _cpu_each_job)),
-    Row("operator CPU per worker of 1,000", "1.8 ms", "{:.2f} ms", 1.0, _cost("one-1000", _cpu_each_worker)),
+    Row("operator CPU per 8-worker job", "42 ms", "{:.1f} ms", 20, _of_run("burst-50x8", _cpu_each_job)),
+    Row("operator CPU per 4-worker job", "28 ms", "{:.1f} ms", 14, _of_run("burst-100x4", _cpu_each_job)),
+    Row("operator CPU per worker of 1,000", "1.8 ms", "{:.2f} ms", 1.0, _of_run("one-1000", _cpu_each_worker)),
     Row("operator CPU per worker of 5,000 by that of 1,000", "", "{:.2f}", 1.15, _cpu_of_many),
-    Row("API requests per 8-worker job, clean-up included", "26.9", "{:.1f}", 27, _requests("burst-50x8")),
+    Row("API requests per 8-worker job, clean-up included", "26.9", "{:.1f}", 27, _of_run("burst-50x8", _requests_each_job)),
     Row("conflicts, all scenarios", "", "{:.0f}", 0, _conflicts),
-    Row("memory, idle", "56 MB", "{:.0f} MiB", 64, _cost("burst-50x8", lambda _, cost: cost.rss_mib["idle"])),
-    Row("memory, idle beside 10,000 foreign Pods", "124 MB", "{:.0f} MiB", 66, _cost("foreign-20x8", lambda _, cost: cost.rss_mib["idle"])),
+    Row("memory, idle", "56 MB", "{:.0f} MiB", 64, _of_run("burst-50x8", _memory_idle)),
+    Row("memory, idle beside 10,000 foreign Pods", "124 MB", "{:.0f} MiB", 66, _of_run("foreign-20x8", _memory_idle)),
     Row("start to the end of a first job, lease free", "4.5 s", "{:.1f} s", 5, _figure("first-job", "lease free")),
     Row("the same, predecessor told to stop just before", "20 s", "{:.1f} s", 5, _figure("first-job", "predecessor told to stop")),
-    Row("of these 100 jobs, seen Running before the end", "14", "{:.0f}", 100, _seen_running, is_least=True),
+    Row("of these 100 jobs, seen Running before the end", "14", "{:.0f}", 100, _of_run("burst-100x4", _seen_running), is_least=True),
     Row("ready after a start with 1,000 jobs", "", "{:.1f} s", 3, _figure("restart-1000", "ready")),
-    Row("requests about jobs at that start", "", "{:.0f}", 0, _writes_at_start),
+    Row("requests about jobs at that start", "", "{:.0f}", 0, _figure("restart-1000", "requests")),
 )

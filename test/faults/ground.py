@@ -41,7 +41,7 @@ class Ground:
     Attributes:
         cluster: Name of the embedded cluster.
         client: With all rights: the driver's.
-        mirror: Tells what changes.
+        mirror: Tells what changes, for as long as it is `running`.
         upstream: Where the proxies forward to.
         authority: PEM of who signed the proxies' certificate.
         context: The proxies' certificate.
@@ -99,8 +99,7 @@ async def prepared(
         try:
             async with nursery(surroundings()) as made:
                 ground = replace(await _prepare(cluster, client, environment, folder), lease_seconds=lease_seconds, nursery=made)
-                async with ground.mirror.running():
-                    yield ground
+                yield ground
         finally:
             await client.close()
     finally:

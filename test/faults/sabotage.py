@@ -65,7 +65,7 @@ def sabotaged_main() -> int:
     """Run the operator; return its exit code."""
     signal.signal(signal.SIGUSR1, _block)
     signal.signal(signal.SIGUSR2, _doom)
-    process.gathering_loop = _new_loop
+    process.gathering_loop = _new_loop  # type: ignore[attr-defined]  # what it imported is to be replaced
     return main()
 
 

@@ -69,7 +69,7 @@ async def run_suite(choice: Choice, *, cluster: str, parallel: int, lease_second
     prefix = f"f{os.getpid()}"
     folder = FOLDER / prefix
     folder.mkdir(parents=True)
-    async with prepared(cluster, folder, lease_seconds=lease_seconds, keep=keep) as ground:
+    async with prepared(cluster, folder, lease_seconds=lease_seconds, keep=keep) as ground, ground.mirror.running():
         lives = await _faultless(ground, prefix)
         cases = chosen(lives, choice)
         if choice.is_list:
