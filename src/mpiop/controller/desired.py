@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
-from mpiop.controller import pods
+from mpiop.controller import names, pods
 from mpiop.controller.observed import Observed
 from mpiop.controller.release import is_at_rest
 from mpiop.kube.objects import Object
@@ -68,7 +68,8 @@ def remaining_seconds(job: MPIJob, now: datetime) -> float | None:
 
 def _has_started(job: MPIJob, observed: Observed) -> bool:
     """Tell whether there is nothing to wait for: each worker is Ready, or has ended for good (mpirun says what is amiss then)."""
-    return all(pod is not None and (pods.is_ready(pod) or pods.is_finished(pod)) for pod in observed.wanted_workers(job))
+    others = (observed.workers.get(name) for name in names.worker_names(job) if name not in observed.ready_workers)
+    return all(pod is not None and pods.is_finished(pod) for pod in others)
 
 
 def _launcher_exists(job: MPIJob, observed: Observed, *, ready: bool) -> bool:

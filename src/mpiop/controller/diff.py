@@ -90,7 +90,7 @@ def diff(job: MPIJob, wanted: Desired, observed: Observed, *, secret_uid: str, o
 
 
 def _supports(job: MPIJob, observed: Observed, secret_uid: str, options: BuildOptions) -> Stage:
-    running = [pod["metadata"].get("name", "") for pod in observed.wanted_workers(job) if pod is not None and pods.is_running(pod)]
+    running = [name for name in names.worker_names(job) if name in observed.running_workers]
     config_map = build_config_map(job, running, options)
     config_map["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: secret_uid}
     # A launcher that is let go by this look should find all hosts; to one that was let go its kubelet shows changes within a minute.

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from mpiop.api import constants as c
@@ -37,9 +38,11 @@ class Listers:
     gang: Mapping[Resource, Lister] = field(default_factory=dict[Resource, Lister])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observed:
     """The children of one job as the stores show them; every object here is controlled by it (pods of the launcher: by its Job).
+
+    What several rules ask of each of thousands of workers is found out once a look.
 
     Attributes:
         workers: Worker pods by name, terminating ones included.
@@ -58,13 +61,32 @@ class Observed:
         """Return the pod of each wanted worker by index, None where it is missing."""
         return [self.workers.get(name) for name in names.worker_names(job)]
 
+    @cached_property
+    def running_workers(self) -> frozenset[str]:
+        """Return the names of the workers that run, whether they are wanted or not."""
+        return frozenset(name for name, pod in self.workers.items() if pods.is_running(pod))
+
+    @cached_property
+    def ready_workers(self) -> frozenset[str]:
+        """Return the names of the workers that are Ready, whether they are wanted or not."""
+        return frozenset(name for name, pod in self.workers.items() if pods.is_ready(pod))
+
+    @cached_property
+    def pods_being_created(self) -> tuple[Object, ...]:
+        """Return the pods of both roles that have their node, and of which nothing has begun."""
+        return tuple(pod for pod in self.all_pods if pods.is_being_created(pod))
+
     def is_ready(self, job: MPIJob) -> bool:
         """Tell whether every wanted worker is Ready; none wanted is ready."""
-        return all(pod is not None and pods.is_ready(pod) for pod in self.wanted_workers(job))
+        return self.ready_workers.issuperset(names.worker_names(job))
 
     def evicted_workers(self, job: MPIJob) -> int:
         """Count the evicted workers, which end the job; none while it is suspended, for then they all go and come back at the resume."""
-        return 0 if job.is_suspended else sum(pods.is_evicted(pod) for pod in self.workers.values() if not is_terminating(pod))
+        return 0 if job.is_suspended else self._evicted_workers
+
+    @cached_property
+    def _evicted_workers(self) -> int:
+        return sum(pods.is_evicted(pod) for pod in self.workers.values() if not is_terminating(pod))
 
     def has_lost_launcher(self, job: MPIJob) -> bool:
         """Tell whether the launcher Job is gone (deleted, or its TTL passed) and nobody recorded how it ended.

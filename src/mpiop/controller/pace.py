@@ -30,6 +30,7 @@ class Pace:
         self._recent = Recent(_WINDOW_SECONDS)
         self._starting: Key | None = None
         self._last_start = self._last_start_before = -CALM_SECONDS
+        self._without_room: set[Key] = set()
 
     def remaining_seconds(self, key: Key, topic: str, interval_seconds: float = 0.0) -> float:
         """Return how long a deferrable write should still wait, for `interval_seconds` where that is longer; 0 when it may go."""
@@ -51,14 +52,21 @@ class Pace:
             self._starting, self._last_start_before = key, self._last_start
         self._last_start = self._clock.monotonic()
 
+    def needs_room(self, key: Key, *, is_needed: bool) -> None:
+        """Note whether pods of that job find no room on the nodes."""
+        (self._without_room.add if is_needed else self._without_room.discard)(key)
+
     def bustle_seconds(self, key: Key) -> float:
-        """Return for how long what the job may leave until others have started should wait; 0 when no other starts."""
+        """Return for how long what the job may leave until others have started should wait; 0 when no other starts, or one needs room."""
+        if self._without_room:
+            return 0.0
         last = self._last_start_before if key == self._starting else self._last_start
         return max(0.0, last + CALM_SECONDS - self._clock.monotonic())
 
     def forget(self, key: Key) -> None:
         """Drop what is known of a job that is gone."""
         self._last.pop(key, None)
+        self._without_room.discard(key)
 
     def _crowd_seconds(self, now: float) -> float:
         """Return how far apart the writes of a job should be for the sake of all the others."""

@@ -81,7 +81,7 @@ class SshSecrets:
 
     def wait_seconds(self, job: MPIJob, observed: Observed, now: datetime) -> float | None:
         """Return after how many seconds the Secret should be doubted if nothing happens; None when no pod is being created."""
-        ages = [_age_seconds(pod, now) for pod in observed.all_pods if pods.is_being_created(pod)]
+        ages = [_age_seconds(pod, now) for pod in observed.pods_being_created]
         if job.is_suspended or job.status.is_finished or not ages:
             return None
         return max(DOUBT_SECONDS - max(ages), self.pace.remaining_seconds(job.key, _TOPIC, DOUBT_SECONDS), 1.0)
@@ -97,7 +97,7 @@ class SshSecrets:
         return live
 
     def _is_in_doubt(self, job: MPIJob, observed: Observed, now: datetime) -> bool:
-        late = any(pods.is_being_created(pod) and _age_seconds(pod, now) >= DOUBT_SECONDS for pod in observed.all_pods)
+        late = any(_age_seconds(pod, now) >= DOUBT_SECONDS for pod in observed.pods_being_created)
         return late and not self.pace.remaining_seconds(job.key, _TOPIC, DOUBT_SECONDS)
 
 

@@ -120,7 +120,7 @@ def refusal(failed: FailedWrite) -> Problem | None:
 
 
 def _pod_problems(observed: Observed) -> Iterator[Problem | None]:
-    workers = [pod for pod in observed.workers.values() if not pods.is_ready(pod)]
+    workers = [pod for name, pod in observed.workers.items() if name not in observed.ready_workers]
     for pod in (*workers, *observed.launcher_pods):
         yield _unschedulable(pod)
         yield from (_image_pull(pod, status) for status in pods.container_statuses(pod))

@@ -9,7 +9,7 @@ from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, Summary
 from mpiop.clock import parse_time
 from mpiop.controller import conditions as cond
-from mpiop.controller import pods
+from mpiop.controller import names, pods
 from mpiop.controller.guard import judged
 from mpiop.controller.observed import Observed
 from mpiop.controller.root_cause import BACKOFF_LIMIT_EXCEEDED, failure
@@ -129,8 +129,7 @@ def _stalled(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MP
 
 
 def _is_running(job: MPIJob, observed: Observed) -> bool:
-    workers = observed.wanted_workers(job)
-    return any(map(pods.is_running, observed.launcher_pods)) and all(pod is not None and pods.is_running(pod) for pod in workers)
+    return any(map(pods.is_running, observed.launcher_pods)) and observed.running_workers.issuperset(names.worker_names(job))
 
 
 def _replica_statuses(status: MPIJobStatus, observed: Observed) -> Mapping[str, ReplicaStatus]:
@@ -161,8 +160,8 @@ def _summary(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
     if status.is_finished:
         workers = status.summary.workers or f"0/{job.worker_replicas}"
         return Summary(_state(status), workers, _duration(status))
-    running = sum(pod is not None and pods.is_running(pod) for pod in observed.wanted_workers(job))
-    return Summary(_state(status), f"{running}/{job.worker_replicas}", "")
+    running = observed.running_workers.intersection(names.worker_names(job))
+    return Summary(_state(status), f"{len(running)}/{job.worker_replicas}", "")
 
 
 def _state(status: MPIJobStatus) -> str:

@@ -18,15 +18,23 @@ from mpiop.controller.reading import InvalidJobError, Reader
 from mpiop.controller.report import Reporter
 from mpiop.controller.rest import Rest
 from mpiop.controller.ssh_secrets import SshSecrets, noted_uid
-from mpiop.controller.stalled import FailedWrite, ResourceExistsError, SecretLostError, find_problem, refusal, waits_in_vain
+from mpiop.controller.stalled import (
+    UNSCHEDULABLE,
+    FailedWrite,
+    ResourceExistsError,
+    SecretLostError,
+    find_problem,
+    refusal,
+    waits_in_vain,
+)
 from mpiop.controller.status import next_status, standing_problem
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS
 
 REFUSED_RETRY_SECONDS: Final = 15.0
-CLEAN_UP_SECONDS: Final = 5.0
-"""How long a job that has ended keeps its pods at most while others start: what users wait for comes first."""
+CLEAN_UP_SECONDS: Final = 10.0
+"""How long a job that has ended keeps its pods at most while others start and find room: what users wait for comes first."""
 _HOSTS: Final = "hosts"
 _GATE: Final = "gate"
 _GATE_SECONDS: Final = 5.0
@@ -91,6 +99,7 @@ class Syncer:
         wanted = desired(job, observed, is_expired=time_left == 0, is_gate_overdue=gate_wait == 0)
         failed, put_off = await self._apply(job, observed, wanted, now)
         problem = find_problem(observed, failed) or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
+        self.reporter.pace.needs_room(job.key, is_needed=problem is not None and problem.reason == UNSCHEDULABLE)
         status = next_status(job, observed, problem, now)
         counts_wait = await self.reporter.report(job, status)
         self.reporter.show(job, observed)

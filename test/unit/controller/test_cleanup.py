@@ -108,6 +108,28 @@ async def test_but_not_for_long() -> None:
     assert CLEAN_UP_SECONDS - 1 <= world.clock.monotonic() - began <= CLEAN_UP_SECONDS + 1, "to the second, as times in a status are"
 
 
+async def test_and_not_while_pods_of_others_find_no_room() -> None:
+    world = await running(runPolicy={"cleanPodPolicy": "All"})
+    end(world, "Succeeded")
+    await world.sync()
+    world.pace.starts(Key("default", "other"))
+    world.pace.needs_room(Key("default", "other"), is_needed=True)
+    await world.settle()
+    assert workers(world) == set()
+
+
+async def test_a_job_needs_room_while_a_pod_of_it_is_unschedulable() -> None:
+    world = await running()
+    world.pace.starts(KEY)
+    others_wait = [world.pace.bustle_seconds(Key("default", "other"))]
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}
+    for conditions in ([refused], []):
+        world.pod_status("pi-worker-0", "Pending", conditions=conditions)
+        await world.sync()
+        others_wait.append(world.pace.bustle_seconds(Key("default", "other")))
+    assert others_wait == [pytest.approx(CALM_SECONDS), 0, pytest.approx(CALM_SECONDS)]
+
+
 async def test_a_launcher_that_runs_on_is_stopped_at_once() -> None:
     world = await running(runPolicy={"cleanPodPolicy": "All"})
     end(world, "Evicted")

@@ -62,3 +62,12 @@ async def test_others_start_for_some_seconds_after_their_last_object_was_made() 
     assert pace.bustle_seconds(other) == pytest.approx(CALM_SECONDS - 1)
     await asyncio.sleep(CALM_SECONDS)
     assert pace.bustle_seconds(KEY) == pace.bustle_seconds(other) == 0
+
+
+async def test_what_has_ended_does_not_wait_while_a_job_finds_no_room_even_if_that_is_deleted_then() -> None:
+    pace, other = Pace(1.0, VirtualClock()), Key("default", "other")
+    pace.starts(other)
+    pace.needs_room(other, is_needed=True)
+    assert pace.bustle_seconds(KEY) == 0
+    pace.forget(other)
+    assert pace.bustle_seconds(KEY) == pytest.approx(CALM_SECONDS)
