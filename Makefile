@@ -109,11 +109,13 @@ mutants-generic: $(STAMP) ## Change every line of informers, queue and election 
 faults: $(STAMP) ## Every fault at every request of a job's life; FAULTS=F13 picks rows, CASE= repeats one
 	@PYTHONPATH=src:test:hack $(BIN)/python -m faults --rows "$(FAULTS)" --case "$(CASE)" --parallel $(PARALLEL) --lease $(LEASE)
 
-.PHONY: bench bench-compare bench-check bench-plot bench-scaling
+.PHONY: bench bench-compare bench-prices bench-check bench-plot bench-scaling
 bench: $(STAMP) ## Measure speed and cost beside what the API server can do; SCENARIOS=burst-50x8,one-1000
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench --scenarios "$(SCENARIOS)" $(if $(REPORTS),--reports) $(if $(REFERENCE),--reference)
 bench-compare: $(STAMP) ## The same for two versions by turns: what differs beyond noise; BASE=commit SCENARIOS=burst-50x8 ROUNDS=3
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.compare --base "$(BASE)" --scenarios "$(or $(SCENARIOS),burst-50x8)" --rounds $(ROUNDS)
+bench-prices: $(STAMP) ## What the control plane pays for each write of a job, in processor time
+	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.prices
 bench-check: $(STAMP) ## Requests, syncs and memory of a small run, and memory of a store of 10,000 Pods: fails above their bounds
 	@$(BIN)/python hack/bench/store_memory.py
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.check

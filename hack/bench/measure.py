@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -69,24 +69,42 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def _part(self, scenario: Scenario, what: str) -> AsyncIterator[tuple[Place, Step]]:
-        """Yield where to measure and the step of the progress; other people have their Pods there, if the scenario says so."""
+        """Yield where to measure, and the step of the progress."""
         with self.progress.step(f"{scenario.name}: {what}") as step:
             step.now_left("a cluster")
             async with place(self.folder / scenario.name, has_audit=self.has_audit, cluster=self.cluster) as here:
-                if not scenario.foreign_pods:
-                    yield here, step
-                    return
-                step.now_left(f"{scenario.foreign_pods} foreign Pods")
-                async with here.client_of(_FOREIGN_IN_FLIGHT) as client, here.namespace(_FOREIGN), foreign_load(client, scenario, _FOREIGN):
-                    yield here, step
+                yield here, step
+
+
+@contextlib.asynccontextmanager
+async def _others(here: Place, scenario: Scenario, step: Step) -> AsyncIterator[None]:
+    """Let other people have their Pods, if the scenario says so, for as long as the block runs."""
+    if not scenario.foreign_pods:
+        yield
+        return
+    step.now_left(f"{scenario.foreign_pods} foreign Pods")
+    async with here.client_of(_FOREIGN_IN_FLIGHT) as client, here.namespace(_FOREIGN), foreign_load(client, scenario, _FOREIGN):
+        yield
 
 
 async def _run_floor(here: Place, scenario: Scenario, level: int, step: Step, *, reports_too: bool = False) -> Course:
-    async with here.client_of(level) as client, _jobs(here, scenario, step, floor(client, reports_too=reports_too)) as observer:
+    async with (
+        _others(here, scenario, step),
+        here.client_of(level) as client,
+        _jobs(here, scenario, step, floor(client, reports_too=reports_too)) as observer,
+    ):
         return _course(scenario, observer)
 
 
 async def _run_operator(here: Place, scenario: Scenario, step: Step, program: Program) -> Run:
+    async with _others(here, scenario, step):
+        run = await _work(here, scenario, step, program)
+    # Nobody asks the API server for anything any more.
+    return replace(run, requests=await here.requests_of(special.NAMESPACE) or run.requests)
+
+
+async def _work(here: Place, scenario: Scenario, step: Step, program: Program) -> Run:
+    """Return what the operator takes, with the requests that it counted itself."""
     operator = await start_operator(here.access, here.folder, program.name, program)
     try:
         await operator.until_ready()
@@ -104,7 +122,7 @@ async def _run_operator(here: Place, scenario: Scenario, step: Step, program: Pr
     finally:
         await operator.stop()
     cost = Cost(cpu_seconds=cpu_seconds, rss_mib={name: round(value, 1) for name, value in rss.items()}, **counted(before, after))
-    return Run(_course(scenario, observer), cost, await here.requests_of(special.NAMESPACE) or own_requests(before, after))
+    return Run(_course(scenario, observer), cost, own_requests(before, after))
 
 
 @contextlib.asynccontextmanager

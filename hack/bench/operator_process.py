@@ -67,6 +67,12 @@ def ours(source: Path = ROOT, flags: Sequence[str] = ()) -> Program:
     return Program("ours", command, f"http://127.0.0.1:{port}/readyz", {"PYTHONPATH": str(source / "src")})
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time that a process has used, all threads together, to 10 ms (proc_pid_stat(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
 class OperatorProcess:
     """One process.
 
@@ -132,8 +138,7 @@ class OperatorProcess:
 
     def cpu_seconds(self) -> float:
         """Return the processor time that it has used, all threads together, to 10 ms."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return cpu_seconds(self.pid)
 
     def rss_mib(self) -> float:
         """Return its resident memory."""
