@@ -26,7 +26,7 @@ from mpiop.controller.gang_discovery import GangDiscovery
 from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.pace import Pace
 from mpiop.controller.report import Reporter
-from mpiop.controller.ssh_keys import generate_key_pair
+from mpiop.controller.ssh_keys import SLOW_KEY_TYPES, generate_key_pair
 from mpiop.controller.ssh_secrets import SshSecrets
 from mpiop.controller.sync import Syncer
 from mpiop.events import EventRecorder
@@ -220,7 +220,8 @@ class Operator:
         return [*(f"{selection} not synced" for selection in self._factory.unsynced()), *self._counters.out_of_reach()]
 
     async def _new_key_pair(self) -> KeyPair:
-        return await asyncio.to_thread(generate_key_pair, self._options.ssh_key_type)
+        key_type = self._options.ssh_key_type
+        return await asyncio.to_thread(generate_key_pair, key_type) if key_type in SLOW_KEY_TYPES else generate_key_pair(key_type)
 
 
 def _age_seconds(loop_time: float | None) -> float:

@@ -5,6 +5,7 @@ only that one job suffers.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from mpiop.api import defaults
 from mpiop.api.fields import INT64_MAX, Fields, as_mapping, invalid, required
 from mpiop.api.status import parse_status, timestamp
 from mpiop.api.template import POD_TEMPLATE, conform
-from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy, SchedulingPolicy
+from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaSpec, RunPolicy, SchedulingPolicy
 from mpiop.api.validation import validate
 from mpiop.kube.objects import Object
 
@@ -54,6 +55,17 @@ def parse_mpijob(raw: Object) -> MPIJob:
     return job
 
 
+def parse_next(job: MPIJob, raw: Object) -> MPIJob | None:
+    """Return the job of `raw`, a later state of that of `job`, if at most its status has changed; None when all is to be parsed.
+
+    Equal specs have to be one and the same object, as they are in a store.
+    """
+    before, now = job.raw["metadata"], raw["metadata"]
+    if raw.get("spec") is not job.raw.get("spec") or any(before.get(name) != now.get(name) for name in ("uid", "generation")):
+        return None
+    return replace(job, raw=raw, status=_status(raw))
+
+
 def is_managed_by_us(raw: Object) -> bool:
     """Tell whether the job, which need not be understandable, is ours to run: no `spec.runPolicy.managedBy`, or this operator's name."""
     spec = as_mapping(raw.get("spec")) or {}
@@ -71,7 +83,6 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
     spec = root.child("spec")
     if spec is None:
         spec = Fields({}, "spec", errors)
-    created = timestamp(metadata.values.get("creationTimestamp")) or _EPOCH
     replica_specs = spec.child("mpiReplicaSpecs") or Fields({}, spec.at("mpiReplicaSpecs"), errors)
     return MPIJob(
         namespace=metadata.string("namespace", ""),
@@ -87,8 +98,13 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
         run_policy=_run_policy(spec.child("runPolicy")),
         launcher=_launcher(replica_specs),
         worker=_worker(replica_specs),
-        status=parse_status(root.values.get("status"), created=created),
+        status=_status(root.values),
     )
+
+
+def _status(raw: Mapping[str, Any]) -> MPIJobStatus:
+    metadata = as_mapping(raw.get("metadata")) or {}
+    return parse_status(raw.get("status"), created=timestamp(metadata.get("creationTimestamp")) or _EPOCH)
 
 
 def _run_policy(fields: Fields | None) -> RunPolicy:

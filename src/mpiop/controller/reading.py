@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from mpiop.api.parse import ParseError, parse_mpijob
+from mpiop.api.parse import ParseError, parse_mpijob, parse_next
 from mpiop.api.types import MPIJob
 from mpiop.api.validation import validate
 from mpiop.kube.objects import Key, Object
@@ -36,7 +36,7 @@ class Reader:
         known = self._known.get(key)
         if known is not None and known[0] is raw:
             return known[1]
-        job = _understood(raw)
+        job = (known and parse_next(known[1], raw)) or _understood(raw)
         if len(self._known) >= CAPACITY:
             self._known.clear()
         self._known[key] = raw, job

@@ -21,11 +21,12 @@ _GENERATORS: Final[Mapping[str, Callable[[], _PrivateKey]]] = {
 KEY_TYPES: Final = tuple(_GENERATORS)
 """What `--ssh-key-type` takes; the first is the default, the others are for clusters in FIPS mode and for old images."""
 
+SLOW_KEY_TYPES: Final = frozenset({"rsa-3072"})
+"""Up to a second each, for a thread; a pair of the others takes less than 1 ms, and the default one less than a thread."""
+
 
 def generate_key_pair(key_type: str) -> KeyPair:
     """Make a key pair.
-
-    Costs less than 1 ms, but up to a second for RSA: call that from a thread.
 
     Args:
         key_type: One of `KEY_TYPES`.
