@@ -25,7 +25,7 @@ class Reader:
 
     def __init__(self) -> None:
         """Know no job yet."""
-        self._known: dict[Key, tuple[Object, MPIJob]] = {}
+        self._known: dict[Key, MPIJob] = {}
 
     def read(self, key: Key, raw: Object) -> MPIJob:
         """Return the job that `raw`, which is stored under `key`, describes.
@@ -34,12 +34,12 @@ class Reader:
             InvalidJobError: It cannot be run as it is written.
         """
         known = self._known.get(key)
-        if known is not None and known[0] is raw:
-            return known[1]
-        job = (known and parse_next(known[1], raw)) or _understood(raw)
+        if known is not None and known.raw is raw:
+            return known
+        job = (known and parse_next(known, raw)) or _understood(raw)
         if len(self._known) >= CAPACITY:
             self._known.clear()
-        self._known[key] = raw, job
+        self._known[key] = job
         return job
 
     def forget(self, key: Key) -> None:

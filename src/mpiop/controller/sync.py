@@ -99,8 +99,9 @@ class Syncer:
         wanted = desired(job, observed, is_expired=time_left == 0, is_gate_overdue=gate_wait == 0)
         failed, put_off = await self._apply(job, observed, wanted, now)
         problem = find_problem(observed, failed) or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
-        self.reporter.pace.needs_room(job.key, is_needed=problem is not None and problem.reason == UNSCHEDULABLE)
         status = next_status(job, observed, problem, now)
+        has_no_room = problem is not None and problem.reason == UNSCHEDULABLE and not status.is_finished
+        self.reporter.pace.needs_room(job.key, is_needed=has_no_room)
         counts_wait = await self.reporter.report(job, status)
         self.reporter.show(job, observed)
         if passing := [write.error for write in failed if refusal(write) is None]:

@@ -22,6 +22,7 @@ PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 KEPT = {"None": set(PHASES), "Running": {"Succeeded", "Failed"}, "All": set[str]()}
 CHILDREN = (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS)
 TTL = 100
+NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}
 
 
 async def running(**spec: Any) -> World:
@@ -122,12 +123,22 @@ async def test_a_job_needs_room_while_a_pod_of_it_is_unschedulable() -> None:
     world = await running()
     world.pace.starts(KEY)
     others_wait = [world.pace.bustle_seconds(Key("default", "other"))]
-    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}
-    for conditions in ([refused], []):
+    for conditions in ([NO_ROOM], []):
         world.pod_status("pi-worker-0", "Pending", conditions=conditions)
         await world.sync()
         others_wait.append(world.pace.bustle_seconds(Key("default", "other")))
     assert others_wait == [pytest.approx(CALM_SECONDS), 0, pytest.approx(CALM_SECONDS)]
+
+
+async def test_a_job_that_has_ended_needs_no_room() -> None:
+    world = await running(runPolicy={"cleanPodPolicy": "None"})
+    world.pod_status("pi-worker-0", "Pending", conditions=[NO_ROOM])
+    await world.sync()
+    world.pace.starts(KEY)
+    assert world.pace.bustle_seconds(Key("default", "other")) == 0
+    end(world, "Failed")
+    await world.settle()
+    assert world.pace.bustle_seconds(Key("default", "other")) == pytest.approx(CALM_SECONDS)
 
 
 async def test_a_launcher_that_runs_on_is_stopped_at_once() -> None:
