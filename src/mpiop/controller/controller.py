@@ -13,6 +13,7 @@ from mpiop.controller.rest import Rest
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, controller_of, key_of, labels_of
+from mpiop.kube.resources import JOBS
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
 from mpiop.workqueue import WorkQueue, work
@@ -46,12 +47,13 @@ class Controller:
         """
         if not self._is_running:
             return
+        is_pressing = _is_pressing(notification)
         for obj in (notification.old, notification.new):
             if obj is not None and (key := job_of(obj)) is not None:
-                self._ask(key, is_urgent=_is_news(obj))
+                self._ask(key, is_urgent=_is_news(obj), is_pressing=is_pressing)
 
-    def _ask(self, key: Key, *, is_urgent: bool) -> None:
-        if wait_seconds := self._rest.remaining_seconds(key):
+    def _ask(self, key: Key, *, is_urgent: bool, is_pressing: bool) -> None:
+        if wait_seconds := self._rest.remaining_seconds(key, is_pressing=is_pressing):
             self._queue.add_after(key, wait_seconds, is_urgent=is_urgent)
         else:
             self._queue.add(key, is_urgent=is_urgent)
@@ -100,6 +102,15 @@ def _is_news(obj: Object) -> bool:
     """Tell whether `obj` is about a job that has begun and not ended: a child, or the MPIJob whose change the next look may wait for."""
     status: Mapping[str, Any] = obj.get("status") or {}
     return obj.get("kind") != c.KIND or (bool(status.get("conditions")) and "completionTime" not in status)
+
+
+def _is_pressing(notification: Notification) -> bool:
+    """Tell whether it is the user's word or the launcher's; not news of workers, of which a job may have thousands, nor what we wrote."""
+    old, new = notification.old, notification.new
+    if old is not None and new is not None and new.get("kind") == c.KIND:
+        return old["metadata"].get("generation") != new["metadata"].get("generation")
+    obj = new or old
+    return obj is not None and (obj.get("kind") in {c.KIND, JOBS.kind} or labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER)
 
 
 def job_of(obj: Object) -> Key | None:

@@ -2,24 +2,31 @@
 
 A look costs 4 to 8 µs a worker, and as it starts or ends there are several events a worker: one for each would be quadratic. Events
 that come while the job rests are answered together by one look at the end of the rest. A small job rests for less than people notice, and
-the longer the more jobs are being looked at: in a crowd, the processor has better things to do.
+the longer the more jobs are being looked at: in a crowd, the processor has better things to do. What does not come by the thousand, the
+user's word and what the launcher does, ends the rest of a large job early.
 """
 
 import asyncio
-from typing import Final
+from typing import Final, NamedTuple
 
 from mpiop.controller.recent import Recent
 from mpiop.kube.objects import Key
 
 LEAST_SECONDS: Final = 0.05
 """What comes within that time mostly belongs together: pods are made, started and ended a few at a time."""
-SECONDS_A_WORKER: Final = 0.0005
-"""Looks at one job thus take less than 2 % of a core."""
+SECONDS_A_WORKER: Final = 0.001
+"""Looks at one job thus take less than 1 % of a core."""
+SECONDS_A_WORKER_IF_PRESSED: Final = 0.0001
 SECONDS_A_LOOK: Final = 0.001
 """For each look at any job within the last second: 50 busy jobs thus get four a second each."""
-MOST_SECONDS: Final = 2.0
+MOST_SECONDS: Final = 3.0
 _GRAIN_SECONDS: Final = 0.001
 """A timer for less is not worth its while, and would fire beside the one that ends the rest."""
+
+
+class _Until(NamedTuple):
+    pressed: float
+    whole: float
 
 
 class Rest:
@@ -27,22 +34,23 @@ class Rest:
 
     def __init__(self) -> None:
         """Let no job rest yet."""
-        self._until: dict[Key, float] = {}
+        self._until: dict[Key, _Until] = {}
         self._looks = Recent(1.0)
 
     def begin(self, key: Key, workers: int) -> None:
         """Let the job, which has so many workers, rest from now on, for it is being looked at."""
         now = asyncio.get_running_loop().time()
-        wished = LEAST_SECONDS + workers * SECONDS_A_WORKER + self._looks.count(now) * SECONDS_A_LOOK
-        self._until[key] = now + min(wished, MOST_SECONDS)
+        least = LEAST_SECONDS + self._looks.count(now) * SECONDS_A_LOOK
+        wished = _Until(least + workers * SECONDS_A_WORKER_IF_PRESSED, least + workers * SECONDS_A_WORKER)
+        self._until[key] = _Until(*(now + min(seconds, MOST_SECONDS) for seconds in wished))
         self._looks.note(now)
 
-    def remaining_seconds(self, key: Key) -> float:
-        """Return how long the job still rests; 0 when it does not."""
+    def remaining_seconds(self, key: Key, *, is_pressing: bool = False) -> float:
+        """Return how long the job still rests, or, if there `is_pressing` news of it, may go on to; 0 when it does not."""
         until = self._until.get(key)
         if until is None:
             return 0.0
-        remaining = until - asyncio.get_running_loop().time()
+        remaining = (until.pressed if is_pressing else until.whole) - asyncio.get_running_loop().time()
         return remaining if remaining > _GRAIN_SECONDS else 0.0
 
     def forget(self, key: Key) -> None:

@@ -5,7 +5,7 @@ asyncio brings the bytes, httptools parses them (docs/adr/0009-http-client.md); 
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import httptools
 
@@ -13,6 +13,9 @@ from mpiop.kube.errors import ResetError, TransportError
 
 MOST_UNREAD_BYTES = 2**18
 """Of a stream; beyond it the peer has to wait until somebody reads."""
+
+_BUFFER: Final = memoryview(bytearray(2**18))
+"""Where all connections of the process receive: what came is parsed before anything else can come, and nothing is allocated for it."""
 
 
 class Head(NamedTuple):
@@ -22,7 +25,7 @@ class Head(NamedTuple):
     headers: dict[str, str]
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A connection to one server.
 
     One request at a time: `send`, `head`, then `body` or `read` to the end. Whoever stops before the end, or is cancelled, must `abort`.
@@ -121,7 +124,15 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for type checkers
         self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's parameter
+        """Return where to receive."""
+        return _BUFFER
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse what was received."""
+        self.data_received(_BUFFER[:nbytes])
+
+    def data_received(self, data: bytes | memoryview) -> None:
         """Parse what came."""
         self.bytes_received += len(data)
         if not self._is_asked:

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 import structlog
 
-from example_children import launcher_pod, worker
+from example_children import config_map, launcher, launcher_pod, worker
 from fakes.world import KEY, WATCHED, World, mpijob
 from mpiop.controller.apply import PredecessorError
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
-from mpiop.controller.rest import MOST_SECONDS, Rest
+from mpiop.controller.rest import LEAST_SECONDS, MOST_SECONDS, SECONDS_A_WORKER, SECONDS_A_WORKER_IF_PRESSED, Rest
 from mpiop.informers.shared_informer import SharedInformer
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import StatusError, TransportError
@@ -78,8 +78,41 @@ async def test_events_of_a_large_job_are_answered_together_and_the_last_one_too(
         last = asyncio.get_running_loop().time()
         await asyncio.sleep(MOST_SECONDS)
     assert key == job_of(worker(0))
-    assert 7 <= len(looks) <= 10  # about one each half second, in 4 seconds
+    assert 4 <= len(looks) <= 6  # about one each second, in 4 seconds
     assert looks[-1] >= last - 0.01
+
+
+def edited(raw: Object, **metadata: Any) -> Object:
+    return cast("Object", {**raw, "metadata": {**raw["metadata"], **metadata}})
+
+
+@pytest.mark.parametrize(
+    ("notification", "is_early"),
+    [
+        pytest.param(Notification(worker(0), worker(0, "Running")), False, id="a worker runs"),
+        pytest.param(Notification(worker(0), None), False, id="a worker is gone"),
+        pytest.param(Notification(None, config_map()), False, id="what we made"),
+        pytest.param(Notification(launcher_pod(), launcher_pod("Failed")), True, id="the launcher's pod has failed"),
+        pytest.param(Notification(None, launcher()), True, id="the launcher's Job"),
+        pytest.param(Notification(mpijob(), edited(mpijob(), generation=2)), True, id="the user changes the job"),
+        pytest.param(Notification(mpijob(), edited(mpijob(), resourceVersion="7")), False, id="we wrote its status"),
+    ],
+)
+async def test_the_user_s_word_and_the_launcher_s_end_the_rest_of_a_large_job_early(notification: Notification, is_early: bool) -> None:  # noqa: FBT001 - a column of the table
+    rest, looks = Rest(), list[float]()
+
+    async def look(_: Key) -> None:
+        looks.append(asyncio.get_running_loop().time())
+
+    controller = Controller(look, WorkQueue[Key](), list, Metrics(version="test"), rest)
+    async with running(controller):
+        rest.begin(Key("default", "pi"), 1000)
+        begun = asyncio.get_running_loop().time()
+        controller.handle(notification)
+        await asyncio.sleep(MOST_SECONDS)
+    (seconds,) = (look - begun for look in looks)
+    workers_seconds = SECONDS_A_WORKER_IF_PRESSED if is_early else SECONDS_A_WORKER
+    assert seconds == pytest.approx(LEAST_SECONDS + 1000 * workers_seconds, abs=0.01)
 
 
 async def test_a_child_s_event_goes_before_jobs_that_have_not_begun() -> None:

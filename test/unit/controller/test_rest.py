@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mpiop.controller.rest import LEAST_SECONDS, MOST_SECONDS, SECONDS_A_LOOK, SECONDS_A_WORKER, Rest
+from mpiop.controller.rest import LEAST_SECONDS, MOST_SECONDS, SECONDS_A_LOOK, SECONDS_A_WORKER, SECONDS_A_WORKER_IF_PRESSED, Rest
 from mpiop.kube.objects import Key
 
 KEY = Key("default", "pi")
@@ -22,6 +22,20 @@ async def test_a_job_rests_by_its_size(workers: int, seconds: float) -> None:
     rest = Rest()
     rest.begin(KEY, workers)
     assert rest.remaining_seconds(KEY) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("workers", "seconds"),
+    [
+        pytest.param(0, LEAST_SECONDS, id="a small job as ever"),
+        pytest.param(1000, LEAST_SECONDS + 1000 * SECONDS_A_WORKER_IF_PRESSED, id="a large job not as long"),
+        pytest.param(1_000_000, MOST_SECONDS, id="and not for ever"),
+    ],
+)
+async def test_pressing_news_end_a_rest_early(workers: int, seconds: float) -> None:
+    rest = Rest()
+    rest.begin(KEY, workers)
+    assert rest.remaining_seconds(KEY, is_pressing=True) == pytest.approx(seconds)
 
 
 async def test_a_job_rests_the_longer_the_more_looks_there_were_within_the_last_second() -> None:
@@ -43,7 +57,7 @@ async def test_a_rest_ends_by_itself_and_with_the_job_and_is_nobody_else_s() -> 
     rest.forget(other)
     rest.forget(other)
     assert rest.remaining_seconds(other) == 0
-    await asyncio.sleep(0.4)
+    await asyncio.sleep(0.9)
     assert rest.remaining_seconds(KEY) == pytest.approx(0.15, abs=0.01)
     await asyncio.sleep(0.4)
     assert rest.remaining_seconds(KEY) == 0
