@@ -56,21 +56,6 @@ async def test_of_what_was_created_metadata_alone_can_be_asked_for(subject: Subj
     assert {**stored["metadata"], **created["metadata"]} == stored["metadata"]
 
 
-@pytest.mark.parametrize(
-    ("subresource", "body"),
-    [
-        pytest.param("", {"metadata": {"labels": {"x": "y"}}}, id="itself"),
-        pytest.param("status", {"status": {"replicaStatuses": {}}}, id="status"),
-    ],
-)
-async def test_of_what_was_patched_metadata_alone_can_be_asked_for(subject: Subject, subresource: str, body: Any) -> None:
-    made = await subject.mpijob("a")
-    patched = await subject.client.patch(MPIJOBS, subject.key("a"), body, subresource=subresource, metadata_only=True)
-    assert set(patched) == {"kind", "metadata"}
-    stored = await subject.client.get(MPIJOBS, subject.key("a"))
-    assert patched["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
-
-
 async def test_of_what_is_deleted_metadata_alone_comes_back(subject: Subject) -> None:
     job = await subject.mpijob("a", finalizers=["example.com/wait"])
     remains = await subject.client.delete(MPIJOBS, subject.key("a"), uid=job["metadata"]["uid"])

@@ -374,9 +374,9 @@ class SlowClient:
         await asyncio.sleep(self.seconds)
         return await self.client.create(resource, body, metadata_only=metadata_only)
 
-    async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any], *, metadata_only: bool) -> Object:
+    async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any]) -> Object:
         await asyncio.sleep(self.seconds)
-        return await self.client.patch(resource, key, body, metadata_only=metadata_only)
+        return await self.client.patch(resource, key, body)
 
 
 class HangingClient:
@@ -386,7 +386,7 @@ class HangingClient:
         await asyncio.sleep(1000)
         raise NO_ANSWER
 
-    async def patch(self, *_: object, **__: object) -> Object:
+    async def patch(self, *_: object) -> Object:
         return await self.create()
 
 

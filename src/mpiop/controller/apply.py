@@ -30,7 +30,7 @@ class Writer(Protocol):
         """Create the object, or ask whether that is possible."""
         ...
 
-    async def patch(self, resource: Resource, key: Key, body: Any, *, subresource: str = "", metadata_only: bool = False) -> Object:
+    async def patch(self, resource: Resource, key: Key, body: Any, *, subresource: str = "") -> Object:
         """Merge `body`, which carries the preconditions, into the object."""
         ...
 
@@ -127,8 +127,7 @@ class Applier:
             case Create():
                 return await self._create(owner, action)
             case Patch():
-                body = _guarded(action)
-                return await self.client.patch(action.resource, action.key, body, subresource=action.subresource, metadata_only=True)
+                return await self.client.patch(action.resource, action.key, _guarded(action), subresource=action.subresource)
             case Delete():
                 return await self._delete(action)
 

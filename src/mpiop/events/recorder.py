@@ -43,7 +43,7 @@ class EventClient(Protocol):
         """Create the object."""
         ...
 
-    async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any], *, metadata_only: bool) -> Object:
+    async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any]) -> Object:
         """Merge `body` into the object and return the result."""
         ...
 
@@ -182,7 +182,7 @@ class EventRecorder:
         key = Key(identity.regarding.namespace or _DEFAULT_NAMESPACE, series.name)
         if series.is_stored:
             change = {"count": series.count, "lastTimestamp": format_time(series.last), "message": series.message}
-            await self._client.patch(EVENTS, key, change, metadata_only=True)
+            await self._client.patch(EVENTS, key, change)
             return
         try:
             await self._client.create(EVENTS, self._event(identity, series, key), metadata_only=True)

@@ -103,29 +103,16 @@ class Client:
         )
         return _object(await self._transport.call(request))
 
-    async def patch(
-        self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "", metadata_only: bool = False
-    ) -> Object:
-        """Merge `body` (RFC 7386) into the object `key` and return the result, or kind and metadata of that (see `create`).
+    async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "") -> Object:
+        """Merge `body` (RFC 7386) into the object `key` and return the result.
 
         `body["metadata"]` should carry the `resourceVersion` that the change was computed from, and the `uid` where it is known.
         """
-        request = Request(
-            "patch",
-            resource,
-            _named(key),
-            subresource,
-            body=body,
-            metadata_only=metadata_only,
-            shape=Remains if metadata_only else None,
-            guard=self._guard,
-        )
-        return _object(await self._transport.call(request))
+        return _object(await self._write("patch", resource, _named(key), body, subresource))
 
     async def update(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         """Replace the object (PUT), which must carry its resourceVersion, and return the result."""
-        request = Request("update", resource, _named(key_of(body)), subresource, body=body, guard=self._guard)
-        return _object(await self._transport.call(request))
+        return _object(await self._write("update", resource, _named(key_of(body)), body, subresource))
 
     async def delete(self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background") -> Object | None:
         """Delete the object `key` if its UID is `uid`: never a successor of the same name.
@@ -184,6 +171,9 @@ class Client:
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.close()
+
+    async def _write(self, verb: str, resource: Resource, key: Key, body: Mapping[str, Any], subresource: str = "") -> dict[str, Any]:
+        return await self._transport.call(Request(verb, resource, key, subresource, body=body, guard=self._guard))
 
 
 def _named(key: Key) -> Key:
