@@ -57,10 +57,6 @@ class Observed:
     workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
     gang: Mapping[Resource, Object] = field(default_factory=dict[Resource, Object])
 
-    def wanted_workers(self, job: MPIJob) -> list[Object | None]:
-        """Return the pod of each wanted worker by index, None where it is missing."""
-        return [self.workers.get(name) for name in names.worker_names(job)]
-
     @cached_property
     def running_workers(self) -> frozenset[str]:
         """Return the names of the workers that run, whether they are wanted or not."""

@@ -17,6 +17,7 @@ LEAST_SECONDS: Final = 0.05
 SECONDS_A_WORKER: Final = 0.001
 """Looks at one job thus take less than 1 % of a core."""
 SECONDS_A_WORKER_IF_PRESSED: Final = 0.0001
+"""For who waits for an answer; such news are too few to take much of a core."""
 SECONDS_A_LOOK: Final = 0.001
 """For each look at any job within the last second: 50 busy jobs thus get four a second each."""
 MOST_SECONDS: Final = 3.0

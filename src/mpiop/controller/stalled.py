@@ -6,7 +6,7 @@ from typing import Any
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
-from mpiop.controller import pods
+from mpiop.controller import names, pods
 from mpiop.controller.builders.wait_for_workers import last_words
 from mpiop.controller.observed import Observed
 from mpiop.kube.errors import StatusError
@@ -96,7 +96,8 @@ def waits_in_vain(job: MPIJob, observed: Observed) -> Problem | None:
     """Return why a launcher is held for ever: a worker that it waits for has ended, and is not made again."""
     if job.is_suspended or job.launcher_creation_policy != c.WAIT_FOR_WORKERS_READY or not observed.is_launcher_held:
         return None
-    ended = [_name(pod) for pod in observed.wanted_workers(job) if pod is not None and pods.is_finished(pod) and not is_terminating(pod)]
+    workers = filter(None, map(observed.workers.get, names.worker_names(job)))
+    ended = [_name(pod) for pod in workers if pods.is_finished(pod) and not is_terminating(pod)]
     message = "has ended, and the launcher waits until it is Ready: look at its log, then delete the pod, and another is made"
     return Problem(WORKER_ENDED, f"worker {ended[0]} {message}") if ended else None
 

@@ -11,31 +11,23 @@ KEY = Key("default", "pi")
 
 
 @pytest.mark.parametrize(
-    ("workers", "seconds"),
+    ("workers", "whole", "pressed"),
     [
-        pytest.param(0, LEAST_SECONDS, id="a launcher alone rests for an instant"),
-        pytest.param(1000, LEAST_SECONDS + 1000 * SECONDS_A_WORKER, id="a large job longer"),
-        pytest.param(1_000_000, MOST_SECONDS, id="but none for ever"),
+        pytest.param(0, LEAST_SECONDS, LEAST_SECONDS, id="a launcher alone rests for an instant"),
+        pytest.param(
+            1000,
+            LEAST_SECONDS + 1000 * SECONDS_A_WORKER,
+            LEAST_SECONDS + 1000 * SECONDS_A_WORKER_IF_PRESSED,
+            id="a large job longer, but not when there are pressing news",
+        ),
+        pytest.param(1_000_000, MOST_SECONDS, MOST_SECONDS, id="but none for ever"),
     ],
 )
-async def test_a_job_rests_by_its_size(workers: int, seconds: float) -> None:
+async def test_a_job_rests_by_its_size(workers: int, whole: float, pressed: float) -> None:
     rest = Rest()
     rest.begin(KEY, workers)
-    assert rest.remaining_seconds(KEY) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(
-    ("workers", "seconds"),
-    [
-        pytest.param(0, LEAST_SECONDS, id="a small job as ever"),
-        pytest.param(1000, LEAST_SECONDS + 1000 * SECONDS_A_WORKER_IF_PRESSED, id="a large job not as long"),
-        pytest.param(1_000_000, MOST_SECONDS, id="and not for ever"),
-    ],
-)
-async def test_pressing_news_end_a_rest_early(workers: int, seconds: float) -> None:
-    rest = Rest()
-    rest.begin(KEY, workers)
-    assert rest.remaining_seconds(KEY, is_pressing=True) == pytest.approx(seconds)
+    assert rest.remaining_seconds(KEY) == pytest.approx(whole)
+    assert rest.remaining_seconds(KEY, is_pressing=True) == pytest.approx(pressed)
 
 
 async def test_a_job_rests_the_longer_the_more_looks_there_were_within_the_last_second() -> None:
