@@ -8,14 +8,12 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
-from typing import Any
 
 import structlog
 
 from mpiop import __version__
 from mpiop.api import constants as c
 from mpiop.clock import Clock, SystemClock
-from mpiop.controller import pods
 from mpiop.controller.apply import Applier
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.ssh_secret import KeyPair
@@ -26,6 +24,7 @@ from mpiop.controller.gang_discovery import GangDiscovery
 from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.pace import Pace
 from mpiop.controller.report import Reporter
+from mpiop.controller.shapes import SHAPES
 from mpiop.controller.ssh_keys import SLOW_KEY_TYPES, generate_key_pair
 from mpiop.controller.ssh_secrets import SshSecrets
 from mpiop.controller.sync import Syncer
@@ -54,7 +53,6 @@ METRICS_PATH = "/metrics"
 # Who may scrape takes two requests, which together are to be answered within Prometheus' 10 s.
 REVIEW_DEADLINE_SECONDS = 4.0
 _CHILDREN = (PODS, SERVICES, CONFIG_MAPS, JOBS)
-_SHAPES: dict[Resource, type[Any]] = {PODS: pods.Shape}
 
 log = structlog.get_logger(__name__)
 
@@ -191,7 +189,7 @@ class Operator:
 
     def _informer(self, resource: Resource, label_selector: str) -> SharedInformer:
         namespace = self._options.namespace if resource.namespaced else ""
-        selection = Selection(resource, namespace, label_selector, shape=_SHAPES.get(resource))
+        selection = Selection(resource, namespace, label_selector, shape=SHAPES.get(resource))
         informer = self._factory.informer(selection, indexers={BY_CONTROLLER: index_by_controller})
         self._metrics.watch_informer(resource.plural, lambda: _age_seconds(informer.last_activity), lambda: float(informer.backlog))
         return informer

@@ -12,7 +12,6 @@ from fakes.semantics import shaped
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJobStatus
-from mpiop.controller import pods
 from mpiop.controller.apply import Applier
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.ssh_secret import KeyPair
@@ -20,6 +19,7 @@ from mpiop.controller.consistency import Consistency
 from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.pace import Pace
 from mpiop.controller.report import Reporter
+from mpiop.controller.shapes import SHAPES
 from mpiop.controller.ssh_secrets import SshSecrets
 from mpiop.controller.sync import Syncer
 from mpiop.informers.store import Store
@@ -116,7 +116,7 @@ class World:
         """Let the stores of `resources` (all by default) show the server as it is now."""
         for resource in resources or WATCHED:
             objects = self.client.server.objects(resource)
-            kept = [shaped(obj, pods.Shape) for obj in objects] if resource is PODS else objects  # as the operator asks for them
+            kept = [shaped(obj, SHAPES.get(resource)) for obj in objects]  # as the operator asks for them
             self.stores[resource].replace(kept, str(self.client.server.storage.version))
 
     def start_workers(self, phase: str = "Running", *, ready: bool = True) -> None:

@@ -255,6 +255,17 @@ async def test_Q45_a_delay_that_an_earlier_one_replaced_is_gone() -> None:
     assert now() == 25
 
 
+async def test_Q45_a_run_answers_a_delay_that_was_set_before_it() -> None:
+    queue = WorkQueue[str]()
+    queue.add_after("a", 10)
+    queue.add("a")
+    assert await take(queue) == "a"
+    queue.add_after("a", 20)
+    queue.done("a")
+    assert await take(queue) == "a"
+    assert now() == 20
+
+
 async def test_Q45_delayed_keys_come_in_the_order_of_their_times() -> None:
     queue = WorkQueue[str]()
     for key, delay in (("c", 3), ("a", 1), ("b", 2)):

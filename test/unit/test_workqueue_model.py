@@ -86,6 +86,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert key in self.waiting
         self.waiting.remove(key)
         self.working.add(key)
+        self.due.pop(key, None)
 
     @precondition(lambda self: not self.waiting)
     @rule()

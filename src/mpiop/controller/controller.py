@@ -45,7 +45,7 @@ class Controller:
 
         What has begun goes first: how a job gets on is told before others are begun, and before what one left behind is cleaned up.
         """
-        if not self._is_running:
+        if not self._is_running or _is_nothing_new(notification):
             return
         is_pressing = _is_pressing(notification)
         for obj in (notification.old, notification.new):
@@ -101,14 +101,28 @@ class Controller:
 def _is_news(obj: Object) -> bool:
     """Tell whether `obj` is about a job that has begun and not ended: a child, or the MPIJob whose change the next look may wait for."""
     status: Mapping[str, Any] = obj.get("status") or {}
-    return obj.get("kind") != c.KIND or (bool(status.get("conditions")) and "completionTime" not in status)
+    return obj.get("kind") != c.KIND or (bool(status.get("conditions")) and not _has_ended(obj))
+
+
+def _has_ended(mpijob: Object) -> bool:
+    return "completionTime" in (mpijob.get("status") or {})
+
+
+def _is_nothing_new(notification: Notification) -> bool:
+    """Tell whether nothing that we read of the object changed: a Job tells how many of its pods are ready, a Pod since when it is."""
+    old, new = notification.old, notification.new
+    return old is not None and new is not None and _without_version(old) == _without_version(new)
+
+
+def _without_version(obj: Object) -> dict[str, Any]:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}}
 
 
 def _is_pressing(notification: Notification) -> bool:
-    """Tell whether it is the user's word or the launcher's; not news of workers, of which a job may have thousands, nor what we wrote."""
+    """Tell whether it is the user's word, the launcher's, or the end of the job; not news of workers, of which there may be thousands."""
     old, new = notification.old, notification.new
-    if old is not None and new is not None and new.get("kind") == c.KIND:
-        return old["metadata"].get("generation") != new["metadata"].get("generation")
+    if old is not None and new is not None and new.get("kind") == c.KIND and not notification.is_replacement:
+        return old["metadata"].get("generation") != new["metadata"].get("generation") or _has_ended(old) != _has_ended(new)
     obj = new or old
     return obj is not None and (obj.get("kind") in {c.KIND, JOBS.kind} or labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER)
 

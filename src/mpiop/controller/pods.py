@@ -1,58 +1,12 @@
 """What a Pod's or Job's status says, as questions with one answer."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final
 
-from mpiop.kube.objects import Object, ObjectMeta, is_terminating
+from mpiop.kube.objects import Object, is_terminating
 
 _CREATION_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _CONTAINER_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
-
-
-class _Spec(TypedDict, total=False):
-    nodeName: str | None
-
-
-class _Condition(TypedDict, total=False):
-    type: str | None
-    status: str | None
-    reason: str | None
-    message: str | None
-
-
-class _ContainerState(TypedDict, total=False):
-    waiting: dict[str, Any] | None
-    terminated: dict[str, Any] | None
-
-
-class _ContainerStatus(TypedDict, total=False):
-    name: str | None
-    image: str | None
-    state: _ContainerState | None
-    lastState: _ContainerState | None
-
-
-class _Status(TypedDict, total=False):
-    phase: str | None
-    reason: str | None
-    message: str | None
-    conditions: list[_Condition] | None
-    initContainerStatuses: list[_ContainerStatus] | None
-    containerStatuses: list[_ContainerStatus] | None
-
-
-class Shape(TypedDict):
-    """What we read of a Pod, and so what is decoded and stored of it: the questions below have the same answers.
-
-    Times and addresses are not in it, which no two pods have in common: what is left of the status is the same for most pods, and kept in
-    memory once.
-    """
-
-    apiVersion: NotRequired[str]
-    kind: NotRequired[str]
-    metadata: ObjectMeta
-    spec: NotRequired[_Spec]
-    status: NotRequired[_Status]
 
 
 def phase(pod: Object) -> str:

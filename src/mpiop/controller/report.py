@@ -6,12 +6,11 @@ from http import HTTPStatus
 from typing import Protocol
 
 from mpiop.api import constants as c
-from mpiop.api.parse import parse_mpijob
+from mpiop.api.fields import as_mapping
 from mpiop.api.status import parse_status, status_to_wire
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.clock import Clock
 from mpiop.controller.apply import Applier, Owner
-from mpiop.controller.builders.pod_template import has_template_restart_policy
 from mpiop.controller.diff import Patch
 from mpiop.controller.merge import merge_patch
 from mpiop.controller.observed import Observed
@@ -118,7 +117,7 @@ class Reporter:
             self.recorder.record(raw, news.type, news.reason, news.message)
             self._count(new, news)
             if news.condition == c.CONDITION_CREATED:
-                self._warn_of_restart_policies(parse_mpijob(raw))
+                self._warn_of_restart_policies(raw)
 
     def _count(self, new: MPIJobStatus, news: News) -> None:
         match news.condition:
@@ -134,11 +133,18 @@ class Reporter:
             case _:
                 return
 
-    def _warn_of_restart_policies(self, job: MPIJob) -> None:
-        for role, spec in ((c.LAUNCHER, job.launcher), (c.WORKER, job.worker)):
-            if spec is not None and has_template_restart_policy(spec):
+    def _warn_of_restart_policies(self, raw: Object) -> None:
+        for role in (c.LAUNCHER, c.WORKER):
+            if _at(raw, "spec", "mpiReplicaSpecs", role, "template", "spec", "restartPolicy"):
                 message = f"restartPolicy of the {role}'s pod template is not used: set spec.mpiReplicaSpecs.{role}.restartPolicy instead"
-                self.recorder.record(job.raw, "Warning", "SetPodTemplateRestartPolicy", message)
+                self.recorder.record(raw, "Warning", "SetPodTemplateRestartPolicy", message)
+
+
+def _at(value: object, *path: str) -> object:
+    """Return what stands at `path` of a job, which by now may be one that cannot be understood; None when there is nothing."""
+    for name in path:
+        value = (as_mapping(value) or {}).get(name)
+    return value
 
 
 def _is_same_but_counts(old: MPIJobStatus, new: MPIJobStatus) -> bool:

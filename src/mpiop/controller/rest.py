@@ -2,8 +2,8 @@
 
 A look costs 4 to 8 µs a worker, and as it starts or ends there are several events a worker: one for each would be quadratic. Events
 that come while the job rests are answered together by one look at the end of the rest. A small job rests for less than people notice, and
-the longer the more jobs are being looked at: in a crowd, the processor has better things to do. What does not come by the thousand, the
-user's word and what the launcher does, ends the rest of a large job early.
+the longer the more jobs are being looked at: in a crowd, the processor has better things to do. One that runs already has little to
+hurry for, one that has ended nothing. What does not come by the thousand, the user's word and what the launcher does, ends the rest early.
 """
 
 import asyncio
@@ -20,6 +20,8 @@ SECONDS_A_WORKER_IF_PRESSED: Final = 0.0001
 """For who waits for an answer; such news are too few to take much of a core."""
 SECONDS_A_LOOK: Final = 0.001
 """For each look at any job within the last second: 50 busy jobs thus get four a second each."""
+RUNNING_SECONDS: Final = 1.0
+"""At least so long rests a job that runs: counts are stored no more often, and what else its workers do changes little."""
 MOST_SECONDS: Final = 3.0
 _GRAIN_SECONDS: Final = 0.001
 """A timer for less is not worth its while, and would fire beside the one that ends the rest."""
@@ -38,11 +40,12 @@ class Rest:
         self._until: dict[Key, _Until] = {}
         self._looks = Recent(1.0)
 
-    def begin(self, key: Key, workers: int) -> None:
+    def begin(self, key: Key, workers: int, at_least_seconds: float = 0.0) -> None:
         """Let the job, which has so many workers, rest from now on, for it is being looked at."""
         now = asyncio.get_running_loop().time()
         least = LEAST_SECONDS + self._looks.count(now) * SECONDS_A_LOOK
-        wished = _Until(least + workers * SECONDS_A_WORKER_IF_PRESSED, least + workers * SECONDS_A_WORKER)
+        whole = max(least + workers * SECONDS_A_WORKER, at_least_seconds)
+        wished = _Until(least + workers * SECONDS_A_WORKER_IF_PRESSED, whole)
         self._until[key] = _Until(*(now + min(seconds, MOST_SECONDS) for seconds in wished))
         self._looks.note(now)
 

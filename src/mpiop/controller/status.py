@@ -64,7 +64,7 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
     if evicted := observed.evicted_workers(job):
         message = f"{evicted}/{job.worker_replicas} workers are evicted"
         return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
-    if not job.is_suspended and _is_running(job, observed):
+    if is_running(job, observed):
         status = _with(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
     return _stalled(_update_pending(job, observed, status, now), problem, now)
 
@@ -128,8 +128,10 @@ def _stalled(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MP
     return _with(status, cond.make(c.CONDITION_STALLED, "False", "Resolved", "Nothing is in the way any more.", now))
 
 
-def _is_running(job: MPIJob, observed: Observed) -> bool:
-    return any(map(pods.is_running, observed.launcher_pods)) and observed.running_workers.issuperset(names.worker_names(job))
+def is_running(job: MPIJob, observed: Observed) -> bool:
+    """Tell whether the job runs now: its launcher and every wanted worker."""
+    is_launched = not job.is_suspended and any(map(pods.is_running, observed.launcher_pods))
+    return is_launched and observed.running_workers.issuperset(names.worker_names(job))
 
 
 def _replica_statuses(status: MPIJobStatus, observed: Observed) -> Mapping[str, ReplicaStatus]:

@@ -100,6 +100,8 @@ class WorkQueue(Generic[KeyT]):
     async def get(self) -> KeyT:
         """Wait for a key and take it in hand; the caller must call `done` with it, whatever happens.
 
+        What it was to come again for is answered by this run: its delay is dropped.
+
         Raises:
             ShutDown: There is none and there will be none.
         """
@@ -109,6 +111,8 @@ class WorkQueue(Generic[KeyT]):
             await self._wait_for_key()
         key = self._queued.popleft()
         self._urgent.discard(key)
+        if (timer := self._timers.pop(key, None)) is not None:
+            timer.cancel()
         now = self._now()
         self._processing_since[key] = now
         self._metrics.depth(len(self._queued))

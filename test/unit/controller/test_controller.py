@@ -16,7 +16,7 @@ from mpiop.controller.rest import LEAST_SECONDS, MOST_SECONDS, SECONDS_A_WORKER,
 from mpiop.informers.shared_informer import SharedInformer
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import StatusError, TransportError
-from mpiop.kube.objects import Key, Object
+from mpiop.kube.objects import Key, Object, labels_of
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS, SECRETS, Selection
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
@@ -86,16 +86,39 @@ def edited(raw: Object, **metadata: Any) -> Object:
     return cast("Object", {**raw, "metadata": {**raw["metadata"], **metadata}})
 
 
+def with_status(**status: Any) -> Object:
+    return cast("Object", {**mpijob(), "status": status})
+
+
+@pytest.mark.parametrize("obj", [worker(0), mpijob(), launcher()], ids=lambda obj: obj["kind"])
+async def test_a_change_of_nothing_that_is_read_is_no_reason_to_look(obj: Object) -> None:
+    looks = list[Key]()
+
+    async def look(key: Key) -> None:
+        looks.append(key)
+
+    controller = Controller(look, WorkQueue[Key](), list, Metrics(version="test"), Rest())
+    async with running(controller):
+        controller.handle(Notification(obj, edited(obj, resourceVersion="7")))
+        await asyncio.sleep(MOST_SECONDS)
+        assert looks == []
+        controller.handle(Notification(obj, edited(obj, labels=labels_of(obj) | {"new": "label"})))
+        await asyncio.sleep(MOST_SECONDS)
+        assert len(looks) == 1
+
+
 @pytest.mark.parametrize(
     ("notification", "is_early"),
     [
-        pytest.param(Notification(worker(0), worker(0, "Running")), False, id="a worker runs"),
+        pytest.param(Notification(worker(0, "Pending"), worker(0, "Running")), False, id="a worker runs"),
         pytest.param(Notification(worker(0), None), False, id="a worker is gone"),
         pytest.param(Notification(None, config_map()), False, id="what we made"),
         pytest.param(Notification(launcher_pod(), launcher_pod("Failed")), True, id="the launcher's pod has failed"),
         pytest.param(Notification(None, launcher()), True, id="the launcher's Job"),
         pytest.param(Notification(mpijob(), edited(mpijob(), generation=2)), True, id="the user changes the job"),
-        pytest.param(Notification(mpijob(), edited(mpijob(), resourceVersion="7")), False, id="we wrote its status"),
+        pytest.param(Notification(mpijob(), with_status(startTime="2026-01-01T00:00:00Z")), False, id="we wrote its status"),
+        pytest.param(Notification(mpijob(), with_status(completionTime="2026-01-01T00:00:00Z")), True, id="it has ended"),
+        pytest.param(Notification(mpijob(), edited(mpijob(), uid="other")), True, id="it is another job of that name"),
     ],
 )
 async def test_the_user_s_word_and_the_launcher_s_end_the_rest_of_a_large_job_early(notification: Notification, is_early: bool) -> None:  # noqa: FBT001 - a column of the table

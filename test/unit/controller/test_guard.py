@@ -10,7 +10,7 @@ from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI
 from fakes.semantics import shaped
 from mpiop.api.types import MPIJob, MPIJobStatus
-from mpiop.controller import pods
+from mpiop.controller import shapes
 from mpiop.controller.builders.ssh_agent import MARK
 from mpiop.controller.root_cause import last_failure
 from mpiop.controller.status import next_status, transitions
@@ -23,7 +23,7 @@ ANNOTATION = "mpiop.kubeflow.org/ssh-agent"
 
 def stored(pod: Object) -> Object:
     """Return the pod as the store keeps it."""
-    return cast("Object", shaped(pod, pods.Shape))
+    return cast("Object", shaped(pod, shapes.Pod))
 
 
 def ended(phase: str = "Succeeded", *, container: str = "launcher", metadata: dict[str, Any] | None = None, **terminated: Any) -> Object:

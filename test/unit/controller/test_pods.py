@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from fakes.semantics import shaped
-from mpiop.controller import pods
+from mpiop.controller import pods, shapes
 from mpiop.kube.objects import Object
 
 STAMP = "2026-01-01T00:00:00Z"
@@ -55,11 +55,11 @@ def answers(one: Object) -> list[object]:
 
 @pytest.mark.parametrize("one", PODS.values(), ids=PODS.keys())
 def test_a_shaped_pod_gives_the_same_answers(one: Object) -> None:
-    assert answers(shaped(one, pods.Shape)) == answers(one)
+    assert answers(shaped(one, shapes.Pod)) == answers(one)
 
 
 def test_what_changes_from_pod_to_pod_and_nobody_reads_is_not_kept() -> None:
-    kept = shaped(PODS["running"], pods.Shape)
+    kept = shaped(PODS["running"], shapes.Pod)
     conditions = [{"type": kind, "status": "True"} for kind in ("Ready", "Initialized", "PodScheduled")]
     assert kept.get("spec") == {"nodeName": "node-1"}
     assert kept.get("status") == {

@@ -5,10 +5,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from example_children import OPTIONS, launcher
+import example_children
+from example_children import OPTIONS
 from example_jobs import MPIRUN, PI, with_launcher
+from fakes.semantics import shaped
 from mpiop.api.types import MPIJob, RunPolicy
-from mpiop.controller import names
+from mpiop.controller import names, shapes
 from mpiop.controller.release import is_at_rest, release_patch
 
 STARTED = "2026-01-01T00:00:00Z"
@@ -17,6 +19,11 @@ TERM = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]
 NODES = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}
 TOLERATIONS = [{"key": "gpu", "operator": "Exists"}]
 GATES = [{"name": "example.com/topology"}]
+
+
+def launcher(*, job: MPIJob = PI, suspend: bool, **status: Any) -> Any:
+    """Return the launcher Job as it is kept."""
+    return shaped(example_children.launcher(job=job, suspend=suspend, **status), shapes.Job)
 
 
 def with_directives(metadata: dict[str, Any] | None = None, **spec: Any) -> MPIJob:

@@ -9,6 +9,7 @@ import pytest
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
 from mpiop.controller.names import ANNOTATION_SECRET_UID, ANNOTATION_WORKERS_READY
+from mpiop.controller.rest import MOST_SECONDS, RUNNING_SECONDS
 from mpiop.controller.sync import REFUSED_RETRY_SECONDS
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, controller_of, labels_of, uid_of
@@ -583,11 +584,26 @@ async def test_the_key_is_made_once() -> None:
     assert world.keys_made == 1
 
 
-async def test_templates_with_a_restart_policy_are_warned_of() -> None:
+@pytest.mark.parametrize(("given", "told"), [("Always", ["SetPodTemplateRestartPolicy"]), ("", []), (None, [])])
+async def test_templates_with_a_restart_policy_are_warned_of(given: str | None, told: list[str]) -> None:
     world = World()
     job = mpijob()
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
-    worker["template"] = {"spec": {**worker["template"]["spec"], "restartPolicy": "Always"}}
+    worker["template"] = {"spec": {**worker["template"]["spec"], "restartPolicy": given}}
     await world.client.create(MPIJOBS, job)
     await world.sync()
-    assert world.recorder.reasons == ["MPIJobCreated", "SetPodTemplateRestartPolicy"]
+    assert world.recorder.reasons == ["MPIJobCreated", *told]
+
+
+async def test_a_job_rests_longer_once_it_runs_and_as_long_as_any_when_it_has_ended() -> None:
+    world = await running()
+    await asyncio.sleep(MOST_SECONDS)
+    await world.sync()
+    assert world.syncer.rest.remaining_seconds(KEY) == pytest.approx(RUNNING_SECONDS)
+    assert world.syncer.rest.remaining_seconds(KEY, is_pressing=True) < RUNNING_SECONDS / 2
+    world.pod_status("pi-worker-0", "Pending")
+    await world.sync()
+    assert world.syncer.rest.remaining_seconds(KEY) < RUNNING_SECONDS / 2
+    world.end_launcher()
+    await world.settle()
+    assert world.syncer.rest.remaining_seconds(KEY) == pytest.approx(MOST_SECONDS)

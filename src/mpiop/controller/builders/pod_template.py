@@ -24,11 +24,6 @@ NO_GPU: Final[Mapping[str, str]] = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER
 _ROOT_ONLY: Final = 0o600
 
 
-def has_template_restart_policy(spec: ReplicaSpec) -> bool:
-    """Tell whether the template sets a restart policy of its own, which `spec.restart_policy` overrides."""
-    return bool(section(spec.template, "spec").get("restartPolicy"))
-
-
 def copied_template(spec: ReplicaSpec) -> Template:
     """Return a fresh copy of the template: labels and annotations of its metadata, and the whole of its spec."""
     metadata = section(spec.template, "metadata")

@@ -10,7 +10,6 @@ from example_jobs import PI, container, template, with_launcher, with_workers
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.launcher_job import build_launcher_job, build_launcher_template
-from mpiop.controller.builders.pod_template import has_template_restart_policy
 
 LONE = with_workers(PI, 0)
 
@@ -57,20 +56,6 @@ def test_the_users_template_stays_as_it_was_and_no_part_of_it_is_shared() -> Non
 def test_the_replica_specs_restart_policy_overrides_the_templates(policy: str) -> None:
     job = replace(PI, launcher=ReplicaSpec(1, template(restartPolicy="Always"), policy))
     assert pod_of(job)["spec"]["restartPolicy"] == policy
-
-
-@pytest.mark.parametrize(
-    ("text", "has"),
-    [
-        (template(restartPolicy="Never"), True),
-        (template(restartPolicy=""), False),
-        (template(), False),
-        ({}, False),
-        ({"spec": None}, False),
-    ],
-)
-def test_a_restart_policy_in_the_template_is_noticed(text: dict[str, Any], has: bool) -> None:  # noqa: FBT001 - a column
-    assert has_template_restart_policy(ReplicaSpec(1, text, "Never")) is has
 
 
 def test_dns_policy_follows_the_host_network_and_searches_stay() -> None:
