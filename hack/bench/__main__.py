@@ -32,7 +32,7 @@ def steps(scenario: Scenario, bench: Bench) -> int:
     """Return how many steps of the progress the scenario has."""
     if scenario.kind is not Kind.LOAD:
         return 1
-    return 1 + len(bench.levels) + bench.has_reports + bench.has_reference
+    return 1 + len(bench.levels) * (1 + bench.has_reports) + bench.has_reference
 
 
 def main() -> int:
@@ -40,7 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--scenarios", default="", metavar="NAMES", help="with commas between; default: all")
     parser.add_argument("--levels", default=",".join(map(str, LEVELS)), help="requests of the floor at a time; '' leaves the floor out")
-    parser.add_argument("--reports", action="store_true", help="measure also a floor that writes statuses, Events and hosts")
+    parser.add_argument("--reports", action="store_true", help="measure also a floor that writes statuses and Events")
     parser.add_argument("--reference", action="store_true", help="measure also Kubeflow's operator in Go, without its throttles")
     parser.add_argument("--name", default="bench", help="of the embedded cluster (default: %(default)s)")
     given = parser.parse_args()

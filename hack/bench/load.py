@@ -8,10 +8,9 @@ from typing import Final
 from bench.objects import Child, children, foreign_pod, job_name, mpijob, reports
 from bench.observer import Observer
 from bench.scenarios import Scenario
-from mpiop.controller.implementations import DISCOVER_HOSTS, HOSTFILE
 from mpiop.kube.client import Client
 from mpiop.kube.objects import Key, Object, key_of
-from mpiop.kube.resources import CONFIG_MAPS, EVENTS, MPIJOBS, PODS
+from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 
 SUBMITTERS: Final = 8
 """How many jobs are sent at the same time."""
@@ -42,26 +41,17 @@ def floor(client: Client, *, reports_too: bool = False) -> Then:
 
     Args:
         client: Bounds how many requests are under way.
-        reports_too: Whether it also writes what any operator owes: three statuses, as many Events, and the hosts that run.
+        reports_too: Whether it also writes what any operator owes: three statuses and as many Events.
     """
 
     async def create(child: Child) -> None:
         await client.create(child.resource, child.body)
 
     async def make(stored: Object) -> None:
-        made = children(stored)
-        await asyncio.gather(*map(create, made))
-        if reports_too:
-            await asyncio.gather(report(stored), *(tell_hosts(child) for child in made if child.resource is CONFIG_MAPS))
-
-    async def report(stored: Object) -> None:
-        for status, event in reports(stored):
+        await asyncio.gather(*map(create, children(stored)))
+        for status, event in reports(stored) if reports_too else ():
             await client.patch(MPIJOBS, key_of(stored), status, subresource="status")
             await client.create(EVENTS, event)
-
-    async def tell_hosts(config_map: Child) -> None:
-        hosts = config_map.body.get("data", {}).get(HOSTFILE, "")
-        await client.patch(CONFIG_MAPS, key_of(config_map.body), {"data": {DISCOVER_HOSTS: hosts}})
 
     return make
 

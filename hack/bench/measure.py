@@ -33,7 +33,7 @@ class Bench:
         cluster: Name of the embedded cluster.
         has_audit: Whether requests are counted by the API server.
         flags: Of the operator, where they are not the defaults.
-        has_reports: Whether to measure also a floor that writes statuses, Events and hosts, as any operator must, at the highest level.
+        has_reports: Whether to measure also a floor that writes statuses and Events, as any operator must.
         has_reference: Whether to measure also the operator in Go, with its throttles taken off.
     """
 
@@ -53,12 +53,11 @@ class Bench:
             async with self._part(scenario, scenario.title) as (here, step):
                 return await special.RUNS[scenario.kind](here, scenario, self.source, step)
         outcome = Outcome(scenario.name, scenario.jobs, scenario.workers)
-        for level in self.levels:
-            async with self._part(scenario, f"floor, {level} requests at a time") as (here, step):
-                outcome.floors[str(level)] = await _run_floor(here, scenario, level, step)
-        if self.has_reports:
-            async with self._part(scenario, "floor that reports") as (here, step):
-                outcome.reporting_floor = await _run_floor(here, scenario, max(self.levels), step, reports_too=True)
+        kinds = (("floor", outcome.floors, False), ("floor that reports", outcome.reporting_floors, True))
+        for name, floors, reports_too in kinds[: 1 + self.has_reports]:
+            for level in self.levels:
+                async with self._part(scenario, f"{name}, {level} requests at a time") as (here, step):
+                    floors[str(level)] = await _run_floor(here, scenario, level, step, reports_too=reports_too)
         if self.has_reference:
             async with self._part(scenario, "the operator in Go") as (here, step):
                 await reference.give_rights(here)

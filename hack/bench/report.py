@@ -42,9 +42,8 @@ def read(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
 
 def _outcome(raw: dict[str, Any]) -> Outcome:
     runs = {name: _run(raw[name]) if raw[name] else None for name in ("reference", "ours")}
-    floors = {level: Course(**course) for level, course in raw["floors"].items()}
-    reporting = Course(**raw["reporting_floor"]) if raw["reporting_floor"] else None
-    return Outcome(**{**raw, **runs, "floors": floors, "reporting_floor": reporting})
+    floors = {name: {level: Course(**course) for level, course in raw[name].items()} for name in ("floors", "reporting_floors")}
+    return Outcome(**{**raw, **runs, **floors})
 
 
 def _run(raw: dict[str, Any]) -> Run:
@@ -63,8 +62,10 @@ def details(outcome: Outcome) -> str:
         objects = outcome.jobs * (outcome.workers + 6)
         last = course.created.get("p99", course.makespan)
         lines.append(f"  floor, {level:>2} at a time: {_course(course)}; about {objects / max(last, 0.001):.0f} creates a second")
-    if outcome.reporting_floor is not None:
-        lines.append(f"  floor that reports: {_course(outcome.reporting_floor)}")
+    for level, course in outcome.reporting_floors.items():
+        lines.append(f"  floor that reports, {level:>2} at a time: {_course(course)}")
+    if outcome.floor is not None and outcome.reporting_floor is not None:
+        lines.append(f"  floor that reports by floor: makespan {outcome.reporting_floor.makespan / outcome.floor.makespan:.2f}")
     for name, run in (("in Go", outcome.reference), ("ours", outcome.ours)):
         lines += _operator(name, outcome, run) if run else []
     lines += [f"  {name}: {value:g}" for name, value in outcome.figures.items()]
@@ -76,7 +77,8 @@ def _operator(name: str, outcome: Outcome, run: Run) -> list[str]:
     each = {name: count / outcome.jobs for name, count in run.requests.items()}
     return [
         f"  {name + ':':19} {_course(run.course)}; {run.course.seen_running} seen running",
-        *([_ratios(name, run.course, outcome.floor)] if outcome.floor else []),
+        *([_ratios(f"{name} by floor", run.course, outcome.floor)] if outcome.floor else []),
+        *([_ratios(f"{name} by floor that reports", run.course, outcome.reporting_floor)] if outcome.reporting_floor else []),
         (
             f"  CPU {1000 * cost.cpu_seconds / outcome.jobs:.1f} ms a job, {1000 * cost.cpu_seconds / workers:.2f} ms a worker; "
             f"memory {_all(cost.rss_mib)} MiB; {cost.syncs / outcome.jobs:.1f} syncs a job; queue {_all(cost.queue_seconds)} s"
@@ -90,7 +92,7 @@ def _ratios(name: str, course: Course, floor: Course) -> str:
     for what in ("created", "running", "succeeded"):
         pair = getattr(course, what), getattr(floor, what)
         words += [f"{what} {name} {pair[0][name] / max(pair[1][name], 0.001):.2f}" for name in pair[1] if name in pair[0]]
-    return f"  {name + ' by floor:':19} {', '.join(words)}"
+    return f"  {name + ':':19} {', '.join(words)}"
 
 
 def _course(course: Course) -> str:

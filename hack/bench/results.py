@@ -73,7 +73,7 @@ class Outcome:
 
     Attributes:
         floors: By how many requests were under way at a time.
-        reporting_floor: The floor with statuses, Events and hosts, if it was measured.
+        reporting_floors: The same with the statuses and Events that any operator owes; empty where they were not measured.
         reference: The operator in Go, if it was measured.
         ours: Our operator, where jobs come.
         figures: Of scenarios that measure one moment: name → value.
@@ -83,7 +83,7 @@ class Outcome:
     jobs: int
     workers: int
     floors: dict[str, Course] = field(default_factory=dict[str, Course])
-    reporting_floor: Course | None = None
+    reporting_floors: dict[str, Course] = field(default_factory=dict[str, Course])
     reference: Run | None = None
     ours: Run | None = None
     figures: dict[str, float] = field(default_factory=dict[str, float])
@@ -91,11 +91,20 @@ class Outcome:
     @property
     def floor(self) -> Course | None:
         """Return the best floor."""
-        return min(self.floors.values(), key=lambda course: course.makespan, default=None)
+        return _best(self.floors)
+
+    @property
+    def reporting_floor(self) -> Course | None:
+        """Return the best floor that reports."""
+        return _best(self.reporting_floors)
 
     def of_reference(self) -> "Outcome | None":
         """Return the same outcome with the operator in Go in the place of ours."""
         return replace(self, ours=self.reference, figures={}) if self.reference else None
+
+
+def _best(floors: Mapping[str, Course]) -> Course | None:
+    return min(floors.values(), key=lambda course: course.makespan, default=None)
 
 
 def course_of(jobs: Sequence[JobTimes], load_before: float) -> Course:
