@@ -121,6 +121,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("Q45", "workqueue/queue.py", "for timer in self._timers.values():\n            timer.cancel()", "pass", "timers outlive the queue"),
     Defect("Q46", "workqueue/rate_limiters.py", "min(failures, _MAX_DOUBLINGS)", "failures", "after a thousand failures a float overflows"),
     Defect("Q45", "workqueue/queue.py", "            pending.cancel()\n", "            pass\n", "a delay that was replaced comes all the same, and early for the next one"),
+    Defect("Q45", "workqueue/queue.py", "if (timer := self._timers.pop(key, None)) is not None:", "if (timer := None) is not None:", "a run does not answer the delay that was set before it"),
     Defect("Q46", "workqueue/rate_limiters.py", "self._failures.pop(key, None)", "self._failures.clear()", "forgetting one key forgets all"),
     Defect("Q47", "token_bucket.py", "max(0.0, now - self._filled_at)", "(now - self._filled_at)", "a clock that goes back empties the bucket"),
     Defect("Q47", "workqueue/rate_limiters.py", "return max([limiter.delay(key, now) for limiter in self._limiters])", "return min([limiter.delay(key, now) for limiter in self._limiters])", "the shorter delay counts"),

@@ -16,7 +16,7 @@ _FREE_WRITES: Final = 10
 _SECONDS_A_WRITE: Final = 0.2
 _MOST_SECONDS: Final = 10.0
 CALM_SECONDS: Final = 3.0
-"""So long after its last object was made, a job on an idle cluster has started."""
+"""So long after nothing was told of it any more, a burst of jobs is over."""
 
 
 class Pace:
@@ -28,8 +28,8 @@ class Pace:
         self._clock = clock
         self._last: dict[Key, dict[str, float]] = {}
         self._recent = Recent(_WINDOW_SECONDS)
-        self._starting: Key | None = None
-        self._last_start = self._last_start_before = -CALM_SECONDS
+        self._stirring: Key | None = None
+        self._last_stir = self._last_stir_before = -CALM_SECONDS
         self._without_room: set[Key] = set()
 
     def remaining_seconds(self, key: Key, topic: str, interval_seconds: float = 0.0) -> float:
@@ -46,21 +46,21 @@ class Pace:
         self._last.setdefault(key, {})[topic] = now
         self._recent.note(now)
 
-    def starts(self, key: Key) -> None:
-        """Note that objects of that job are being made."""
-        if key != self._starting:
-            self._starting, self._last_start_before = key, self._last_start
-        self._last_start = self._clock.monotonic()
+    def stirs(self, key: Key) -> None:
+        """Note that the job gets on: objects of it are being made, it runs, or it has ended."""
+        if key != self._stirring:
+            self._stirring, self._last_stir_before = key, self._last_stir
+        self._last_stir = self._clock.monotonic()
 
     def needs_room(self, key: Key, *, is_needed: bool) -> None:
         """Note whether pods of that job find no room on the nodes."""
         (self._without_room.add if is_needed else self._without_room.discard)(key)
 
     def bustle_seconds(self, key: Key) -> float:
-        """Return for how long what the job may leave until others have started should wait; 0 when no other starts, or one needs room."""
+        """Return for how long what may wait for other jobs should wait; 0 when no other gets on, or one needs room."""
         if self._without_room:
             return 0.0
-        last = self._last_start_before if key == self._starting else self._last_start
+        last = self._last_stir_before if key == self._stirring else self._last_stir
         return max(0.0, last + CALM_SECONDS - self._clock.monotonic())
 
     def forget(self, key: Key) -> None:

@@ -21,7 +21,8 @@ from mpiop.kube.objects import Key, Object, key_of, uid_of
 from mpiop.kube.resources import MPIJOBS
 from mpiop.metrics import Metrics
 
-STATUS = "status"
+PROGRESS = "progress"
+"""What follows a starting job: counts in its status, and the list of hosts. Both are told by the same look, for each look has its price."""
 
 
 class Recorder(Protocol):
@@ -60,13 +61,13 @@ class Reporter:
         """Return the time for a status, in whole seconds as it is stored."""
         return self.clock.now().replace(microsecond=0)
 
-    async def report(self, job: MPIJob, new: MPIJobStatus) -> float | None:
-        """Store `new` if it differs and tell its news; return after how many seconds a mere change of counts may be stored."""
+    async def report(self, job: MPIJob, new: MPIJobStatus, progress_wait: float) -> float | None:
+        """Store `new` if it differs and tell its news; a mere change of counts has to wait, and then the wait, in seconds, is returned."""
         self._tell_unanswered(job.raw, job.status)
         if new == job.status:
             return None
-        if _is_same_but_counts(job.status, new) and (wait := self.pace.remaining_seconds(job.key, STATUS)):
-            return wait
+        if progress_wait and _is_same_but_counts(job.status, new):
+            return progress_wait
         await self._store(job.raw, job.status, new)
         return None
 
@@ -100,7 +101,9 @@ class Reporter:
                 self.untold[key] = (*self.untold.get(key, ()), attempt)
             raise
         self.untold.pop(key, None)
-        self.pace.wrote(key, STATUS)
+        self.pace.wrote(key, PROGRESS)
+        if new.conditions != old.conditions:
+            self.pace.stirs(key)
         self._tell(raw, old, new)
 
     def _tell_unanswered(self, raw: Object, stored: MPIJobStatus) -> None:

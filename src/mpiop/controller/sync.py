@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from mpiop.api.parse import is_managed_by_us
 from mpiop.api.types import MPIJob
@@ -15,7 +15,7 @@ from mpiop.controller.diff import Action, Create, Delete, Patch, diff
 from mpiop.controller.gang import Gang
 from mpiop.controller.observed import Lister, Listers, Observed, observe
 from mpiop.controller.reading import InvalidJobError, Reader
-from mpiop.controller.report import Reporter
+from mpiop.controller.report import PROGRESS, Reporter
 from mpiop.controller.rest import MOST_SECONDS, RUNNING_SECONDS, Rest
 from mpiop.controller.ssh_secrets import SshSecrets, noted_uid
 from mpiop.controller.stalled import (
@@ -34,12 +34,24 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS
 
 REFUSED_RETRY_SECONDS: Final = 15.0
 CLEAN_UP_SECONDS: Final = 10.0
-"""How long a job that has ended keeps its pods at most while others start and find room: what users wait for comes first."""
-_HOSTS: Final = "hosts"
+"""How long a job that has ended keeps its pods at most while others get on and find room: what users wait for comes first."""
 _GATE: Final = "gate"
 _GATE_SECONDS: Final = 5.0
 """When a launcher's pod is told once more: the kubelet may miss a change of an annotation that comes while it starts the pod's container,
 and shows it then only at its next look, 60 to 90 s later (seen, once in some thousand starts)."""
+
+
+class _Waits(NamedTuple):
+    """For how many seconds that may wait is put off; 0 is not at all."""
+
+    clean_up: float
+    progress: float
+
+    def of(self, action: Action) -> float:
+        """Return for how many seconds `action` is put off; 0 when it is due."""
+        if isinstance(action, Patch) and action.is_deferrable:
+            return self.progress
+        return self.clean_up if isinstance(action, Delete) and action.resource is not JOBS else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,27 +109,28 @@ class Syncer:
             return None
         gate_wait = self.reporter.pace.remaining_seconds(job.key, _GATE, _GATE_SECONDS) if observed.is_late_at_gate(job) else None
         wanted = desired(job, observed, is_expired=time_left == 0, is_gate_overdue=gate_wait == 0)
-        failed, put_off = await self._apply(job, observed, wanted, now)
+        waits = _Waits(self._clean_up_wait(job, now), self.reporter.pace.remaining_seconds(job.key, PROGRESS))
+        failed, put_off = await self._apply(job, observed, wanted, waits)
         problem = find_problem(observed, failed) or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
         status = next_status(job, observed, problem, now)
         has_no_room = problem is not None and problem.reason == UNSCHEDULABLE and not status.is_finished
         self.reporter.pace.needs_room(job.key, is_needed=has_no_room)
-        counts_wait = await self.reporter.report(job, status)
+        counts_wait = await self.reporter.report(job, status, waits.progress)
         self.reporter.show(job, observed)
         if passing := [write.error for write in failed if refusal(write) is None]:
             raise ExceptionGroup(f"sync of {job.key}", passing)
         doubt_wait = self.secrets.wait_seconds(job, observed, now)
-        waits = (*put_off, counts_wait, doubt_wait, gate_wait or None, time_left or None, REFUSED_RETRY_SECONDS if failed else None)
-        return min((wait for wait in waits if wait is not None), default=None)
+        again = (*put_off, counts_wait, doubt_wait, gate_wait or None, time_left or None, REFUSED_RETRY_SECONDS if failed else None)
+        return min((wait for wait in again if wait is not None), default=None)
 
     async def _apply(
-        self, job: MPIJob, observed: Observed, wanted: Desired | None, now: datetime
+        self, job: MPIJob, observed: Observed, wanted: Desired | None, waits: _Waits
     ) -> tuple[Sequence[FailedWrite], Sequence[float]]:
         """Close the gap; return the writes that failed, and after how many seconds those that were put off may go out."""
         if wanted is None:
             return (), ()
         owner, failed, secret_uid, put_off = Owner(job.key, job.uid), list[FailedWrite](), noted_uid(observed), list[float]()
-        pace, clean_up_wait = self.reporter.pace, self._clean_up_wait(job, now)
+        pace, now = self.reporter.pace, self.reporter.now()
         try:
             if wanted.supports is not None:
                 ask = self.secrets.uid(job, observed, now) if wanted.supports else self.secrets.uid_to_delete(job, observed)
@@ -130,14 +143,13 @@ class Syncer:
         for stage in stages:
             # What is made needs what should have been made before it; what is suspended or deleted does not.
             possible = [action for action in stage if not (failed and _needs_all_before(action))]
-            waits = [self._wait_of(job, action, clean_up_wait) for action in possible]
-            due = [action for action, wait in zip(possible, waits, strict=True) if not wait]
-            put_off += filter(None, waits)
+            due = [action for action in possible if not waits.of(action)]
+            put_off += filter(None, map(waits.of, possible))
             if any(isinstance(action, Create) for action in due):
-                pace.starts(job.key)
+                pace.stirs(job.key)
             failed += await self.applier.apply(owner, due)
             if any(action.resource is CONFIG_MAPS for action in due):
-                pace.wrote(job.key, _HOSTS)
+                pace.wrote(job.key, PROGRESS)
             if any(isinstance(action, Patch) and action.resource is PODS for action in due):
                 pace.wrote(job.key, _GATE)
         return failed, put_off
@@ -154,14 +166,8 @@ class Syncer:
         await self.applier.check_namespace(job.namespace)
         return None
 
-    def _wait_of(self, job: MPIJob, action: Action, clean_up_wait: float) -> float:
-        """Return for how many seconds `action` is put off; 0 when it is due."""
-        if isinstance(action, Patch) and action.is_deferrable:
-            return self.reporter.pace.remaining_seconds(job.key, _HOSTS)
-        return clean_up_wait if isinstance(action, Delete) and action.resource is not JOBS else 0.0
-
     def _clean_up_wait(self, job: MPIJob, now: datetime) -> float:
-        """Return for how many seconds what a finished job leaves behind stays, while others start; a launcher that runs on never does."""
+        """Return for how many seconds what a finished job leaves behind stays, while others get on; a launcher that runs on never does."""
         ended = job.status.completion_time
         if ended is None or not job.status.is_finished:
             return 0.0

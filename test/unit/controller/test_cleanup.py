@@ -84,10 +84,10 @@ async def test_no_launcher_runs_on_and_one_that_ended_stays_for_its_log(policy: 
         assert "deletionTimestamp" not in launchers[0]["metadata"]
 
 
-async def test_workers_of_a_job_that_ended_stay_while_others_start() -> None:
+async def test_workers_of_a_job_that_ended_stay_while_others_get_on() -> None:
     world = await running(runPolicy={"cleanPodPolicy": "All"})
     end(world, "Succeeded")
-    world.pace.starts(Key("default", "other"))
+    world.pace.stirs(Key("default", "other"))
     assert await world.sync() is None
     assert world.status.is_finished, "which users wait for"
     wait = await world.sync()
@@ -98,13 +98,30 @@ async def test_workers_of_a_job_that_ended_stay_while_others_start() -> None:
     assert workers(world) == set()
 
 
+async def test_a_job_gets_on_while_it_is_made_runs_and_ends() -> None:
+    world, other = World(), Key("default", "other")
+    await world.submit()
+
+    def run() -> None:
+        world.start_workers()
+        world.start_launcher()
+
+    for step in (lambda: None, run, lambda: end(world, "Succeeded")):
+        assert world.pace.bustle_seconds(other) == 0
+        step()
+        await world.sync()
+        assert world.pace.bustle_seconds(other) == pytest.approx(CALM_SECONDS)
+        await world.settle()
+        await asyncio.sleep(CALM_SECONDS)
+
+
 async def test_but_not_for_long() -> None:
     world = await running(runPolicy={"cleanPodPolicy": "All"})
     end(world, "Succeeded")
     await world.sync()
     began = world.clock.monotonic()
     while workers(world):
-        world.pace.starts(Key("default", "other"))
+        world.pace.stirs(Key("default", "other"))
         await asyncio.sleep(await world.sync() or 0.0)
     assert CLEAN_UP_SECONDS - 1 <= world.clock.monotonic() - began <= CLEAN_UP_SECONDS + 1, "to the second, as times in a status are"
 
@@ -113,7 +130,7 @@ async def test_and_not_while_pods_of_others_find_no_room() -> None:
     world = await running(runPolicy={"cleanPodPolicy": "All"})
     end(world, "Succeeded")
     await world.sync()
-    world.pace.starts(Key("default", "other"))
+    world.pace.stirs(Key("default", "other"))
     world.pace.needs_room(Key("default", "other"), is_needed=True)
     await world.settle()
     assert workers(world) == set()
@@ -121,7 +138,7 @@ async def test_and_not_while_pods_of_others_find_no_room() -> None:
 
 async def test_a_job_needs_room_while_a_pod_of_it_is_unschedulable() -> None:
     world = await running()
-    world.pace.starts(KEY)
+    world.pace.stirs(KEY)
     others_wait = [world.pace.bustle_seconds(Key("default", "other"))]
     for conditions in ([NO_ROOM], []):
         world.pod_status("pi-worker-0", "Pending", conditions=conditions)
@@ -134,7 +151,7 @@ async def test_a_job_that_has_ended_needs_no_room() -> None:
     world = await running(runPolicy={"cleanPodPolicy": "None"})
     world.pod_status("pi-worker-0", "Pending", conditions=[NO_ROOM])
     await world.sync()
-    world.pace.starts(KEY)
+    world.pace.stirs(KEY)
     assert world.pace.bustle_seconds(Key("default", "other")) == 0
     end(world, "Failed")
     await world.settle()
@@ -144,7 +161,7 @@ async def test_a_job_that_has_ended_needs_no_room() -> None:
 async def test_a_launcher_that_runs_on_is_stopped_at_once() -> None:
     world = await running(runPolicy={"cleanPodPolicy": "All"})
     end(world, "Evicted")
-    world.pace.starts(Key("default", "other"))
+    world.pace.stirs(Key("default", "other"))
     await world.sync()
     await world.sync()
     assert all("deletionTimestamp" in job["metadata"] for job in world.client.server.objects(JOBS))

@@ -49,15 +49,15 @@ async def test_topics_and_jobs_do_not_wait_for_each_other_and_a_longer_interval_
     assert pace.remaining_seconds(KEY, "status") == 0
 
 
-async def test_others_start_for_some_seconds_after_their_last_object_was_made() -> None:
+async def test_what_may_wait_for_others_waits_some_seconds_longer() -> None:
     pace, other = Pace(1.0, VirtualClock()), Key("default", "other")
     assert pace.bustle_seconds(KEY) == 0
-    pace.starts(KEY)
-    pace.starts(KEY)
+    pace.stirs(KEY)
+    pace.stirs(KEY)
     assert pace.bustle_seconds(KEY) == 0, "it does not wait for itself"
     assert pace.bustle_seconds(other) == pytest.approx(CALM_SECONDS)
     await asyncio.sleep(1)
-    pace.starts(other)
+    pace.stirs(other)
     assert pace.bustle_seconds(KEY) == pytest.approx(CALM_SECONDS)
     assert pace.bustle_seconds(other) == pytest.approx(CALM_SECONDS - 1)
     await asyncio.sleep(CALM_SECONDS)
@@ -66,7 +66,7 @@ async def test_others_start_for_some_seconds_after_their_last_object_was_made() 
 
 async def test_what_has_ended_does_not_wait_while_a_job_finds_no_room_even_if_that_is_deleted_then() -> None:
     pace, other = Pace(1.0, VirtualClock()), Key("default", "other")
-    pace.starts(other)
+    pace.stirs(other)
     pace.needs_room(other, is_needed=True)
     assert pace.bustle_seconds(KEY) == 0
     pace.forget(other)

@@ -408,6 +408,21 @@ async def test_counts_are_stored_at_a_bounded_rate_and_never_lost() -> None:
     assert world.one(CONFIG_MAPS, "pi-config")["data"]["discover_hosts.sh"].count("echo") == 2
 
 
+async def test_counts_and_hosts_are_told_by_the_same_look() -> None:
+    world = World()
+    await world.submit(workers=9)
+    await world.settle()
+    await asyncio.sleep(1)
+    both, looks = ["patch ConfigMap default/pi-config", STATUS], list[list[str]]()
+    for worker in range(9):
+        world.client.actions.clear()
+        world.pod_status(f"pi-worker-{worker}", "Running", ready=True)
+        await world.sync()
+        looks.append(world.writes)
+        await asyncio.sleep(0.4)
+    assert looks == [both, [], []] * 3
+
+
 async def test_the_cause_of_a_failure_outlives_its_pod() -> None:
     world = await running()
     status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
