@@ -42,7 +42,7 @@ and shows it then only at its next look, 60 to 90 s later (seen, once in some th
 
 
 class _Waits(NamedTuple):
-    """For how many seconds that may wait is put off; 0 is not at all."""
+    """For how many seconds what may wait is put off; 0 is not at all."""
 
     clean_up: float
     progress: float
