@@ -53,8 +53,10 @@ class Bench:
             async with self._part(scenario, scenario.title) as (here, step):
                 return await special.RUNS[scenario.kind](here, scenario, self.source, step)
         outcome = Outcome(scenario.name, scenario.jobs, scenario.workers)
-        kinds = (("floor", outcome.floors, False), ("floor that reports", outcome.reporting_floors, True))
-        for name, floors, reports_too in kinds[: 1 + self.has_reports]:
+        kinds = [("floor", outcome.floors, False)]
+        if self.has_reports:
+            kinds.append(("floor that reports", outcome.reporting_floors, True))
+        for name, floors, reports_too in kinds:
             for level in self.levels:
                 async with self._part(scenario, f"{name}, {level} requests at a time") as (here, step):
                     floors[str(level)] = await _run_floor(here, scenario, level, step, reports_too=reports_too)

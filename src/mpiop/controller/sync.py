@@ -110,7 +110,7 @@ class Syncer:
         gate_wait = self.reporter.pace.remaining_seconds(job.key, _GATE, _GATE_SECONDS) if observed.is_late_at_gate(job) else None
         wanted = desired(job, observed, is_expired=time_left == 0, is_gate_overdue=gate_wait == 0)
         waits = _Waits(self._clean_up_wait(job, now), self.reporter.pace.remaining_seconds(job.key, PROGRESS))
-        failed, put_off = await self._apply(job, observed, wanted, waits)
+        failed, put_off = await self._apply(job, observed, wanted, waits, now)
         problem = find_problem(observed, failed) or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
         status = next_status(job, observed, problem, now)
         has_no_room = problem is not None and problem.reason == UNSCHEDULABLE and not status.is_finished
@@ -124,13 +124,13 @@ class Syncer:
         return min((wait for wait in again if wait is not None), default=None)
 
     async def _apply(
-        self, job: MPIJob, observed: Observed, wanted: Desired | None, waits: _Waits
+        self, job: MPIJob, observed: Observed, wanted: Desired | None, waits: _Waits, now: datetime
     ) -> tuple[Sequence[FailedWrite], Sequence[float]]:
         """Close the gap; return the writes that failed, and after how many seconds those that were put off may go out."""
         if wanted is None:
             return (), ()
         owner, failed, secret_uid, put_off = Owner(job.key, job.uid), list[FailedWrite](), noted_uid(observed), list[float]()
-        pace, now = self.reporter.pace, self.reporter.now()
+        pace = self.reporter.pace
         try:
             if wanted.supports is not None:
                 ask = self.secrets.uid(job, observed, now) if wanted.supports else self.secrets.uid_to_delete(job, observed)

@@ -423,6 +423,20 @@ async def test_counts_and_hosts_are_told_by_the_same_look() -> None:
     assert looks == [both, [], []] * 3
 
 
+@pytest.mark.parametrize("template", [{}, {"spec": None}, "none"], ids=str)
+async def test_a_creation_whose_storing_got_no_answer_is_told_though_an_edit_made_the_job_invalid(template: object) -> None:
+    world = World()
+    await world.submit()
+    world.client.server.refuse("patch", MPIJOBS, "pi", refusal(500), times=1, takes_effect=True)
+    with pytest.raises(StatusError):
+        await world.sync()
+    stored = world.one(MPIJOBS, "pi")
+    stored["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template
+    world.client.server.put(MPIJOBS, stored)
+    await world.sync()
+    assert world.recorder.reasons == ["MPIJobCreated", "ValidationError"]
+
+
 async def test_the_cause_of_a_failure_outlives_its_pod() -> None:
     world = await running()
     status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
