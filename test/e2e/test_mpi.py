@@ -3,9 +3,13 @@
 The images wait for nothing and try nothing again. Jobs run side by side, for most of a job's time is waiting; MPIOP_E2E_RUNS repeats all.
 """
 
+import contextlib
 import itertools
+import json
 import os
 import re
+import signal
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +20,7 @@ import pytest
 import yaml
 
 from demonstration.operator_images import built_archives, named_image
-from e2e.clusters import project
+from e2e.clusters import ROOT, project
 from e2e.conftest import NAME
 from e2e.jobs import EXAMPLES, LAUNCHER, condition, is_true, launcher_container, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
@@ -77,6 +81,8 @@ class Outcome:
     job: Obj
     launchers: list[Obj]
     log: str
+    previous_log: str
+    """What the launcher said before it was started again, with what its gate had said; "" where it was not."""
 
 
 def job_of(run: Combination) -> Obj:
@@ -110,9 +116,17 @@ def outcome_of(here: Kubectl, job: Obj) -> Outcome:
     ended = here.until_one(MPIJOBS, name, has_ended, timeout_seconds=END_SECONDS)
     launchers = here.read_all(PODS, f"training.kubeflow.org/job-name={name},training.kubeflow.org/job-role=launcher")
     log = here.run("logs", launchers[0]["metadata"]["name"]) if launchers else ""
+    previous_log = "".join(previous_log_of(here, launcher) for launcher in launchers if restarts(launcher))
     if is_true(ended, "Succeeded"):
         here.run("delete", "mpijob", name, "--wait=false")
-    return Outcome(ended, launchers, log)
+    return Outcome(ended, launchers, log, previous_log)
+
+
+def previous_log_of(here: Kubectl, launcher: Obj) -> str:
+    """Return what the containers of `launcher` said last before the kubelet started them again."""
+    name = launcher["metadata"]["name"]
+    asked = [("--container=wait-for-workers",), ("--previous",)]
+    return "".join(here.attempt("logs", name, *options).stdout for options in asked)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +170,50 @@ def test_daemons_find_a_launcher_that_is_not_ready_yet(library: str, namespace: 
     launcher_container(job)["readinessProbe"] = {"exec": {"command": ["/bin/false"]}}
     outcome = outcome_of(namespace, job)
     assert ranks_by_host(outcome.log) == dict.fromkeys(run.hosts, SLOTS), outcome.log
-    assert [restarts(pod) for pod in outcome.launchers] == [0]
+    assert [restarts(pod) for pod in outcome.launchers] == [0], outcome.previous_log
+
+
+@contextlib.contextmanager
+def stopped(component: str) -> Iterator[None]:
+    """Let a process of the cluster stand still meanwhile."""
+    told = subprocess.run(
+        [ROOT / "hack" / "cluster", "status", "--json", "--name", NAME], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    [pid] = [each["pid"] for each in json.loads(told.stdout)["components"] if each["name"] == component]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def until_gate_says(here: Kubectl, launcher: str, text: str) -> None:
+    """Read the log of the gate until `text` is in it."""
+    here.until_one(PODS, launcher, lambda pod: any(each["state"].get("running") for each in pod["status"].get("initContainerStatuses", ())))
+    command = here.command("logs", launcher, "--container=wait-for-workers", "--follow")
+    with subprocess.Popen(command, env=here.environment, stdout=subprocess.PIPE, text=True) as log:
+        assert log.stdout
+        assert any(text in line for line in log.stdout), f"the gate ended without {text!r}"
+        log.kill()
+
+
+@pytest.mark.usefixtures("images", "operator")
+def test_a_launcher_whose_name_comes_late_waits_for_it(namespace: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
+    """With WaitForWorkersReady its pod comes last, and mpirun ran before its name was known, which was then refused for 30 s."""
+    if is_current_cluster:
+        pytest.skip("stops the controller manager for a moment: on an embedded cluster only")
+    run = Combination("mpich-debian", "mpiuser", "WaitForWorkersReady", launcher_works=False)
+    job = job_of(run)
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/not-yet"}]
+    namespace.apply(job)
+    [launcher] = namespace.until(PODS, bool, labels=LAUNCHER)
+    name = launcher["metadata"]["name"]
+    with stopped("kube-controller-manager"):
+        namespace.run("patch", "pod", name, "--type=merge", '--patch={"spec": {"schedulingGates": []}}')
+        until_gate_says(namespace, name, f"does not know {run.name}-launcher")
+    until_true(namespace, run.name, "Succeeded")
+    launcher = namespace.read(PODS, name)
+    assert restarts(launcher) == 0, previous_log_of(namespace, launcher)
 
 
 HOPS: Final = {
@@ -200,8 +257,9 @@ def small_job(name: str) -> Obj:
 
 
 def warnings(here: Kubectl) -> list[str]:
-    """Return the reasons of the Warning events of MPIJobs."""
-    return [e["reason"] for e in here.read_all(EVENTS) if e["involvedObject"]["kind"] == "MPIJob" and e["type"] == "Warning"]
+    """Return the reasons of the Warning events of MPIJobs, but for the lack of room, for there are neighbours."""
+    told = [event for event in here.read_all(EVENTS) if event["involvedObject"]["kind"] == "MPIJob" and event["type"] == "Warning"]
+    return [event["reason"] for event in told if event["reason"] != "Unschedulable"]
 
 
 def test_a_success_without_the_workers_does_not_pass_silently(namespace: Kubectl) -> None:
@@ -241,9 +299,10 @@ def test_workers_without_a_server_say_so(spoil: Callable[[Obj], None], namespace
     job = small_job("deaf")
     spoil(job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0])
     namespace.apply(job)
-    stalled = condition(until_true(namespace, "deaf", "Stalled"), "Stalled")
-    assert stalled["reason"] == "NoSshd"
-    assert "worker deaf-worker-" in stalled["message"]
+    stalled = namespace.until_one(
+        MPIJOBS, "deaf", lambda found: is_true(found, "Stalled") and condition(found, "Stalled")["reason"] == "NoSshd"
+    )
+    assert "worker deaf-worker-" in condition(stalled, "Stalled")["message"]
     namespace.until(EVENTS, lambda _: warnings(namespace) == ["NoSshd"])
 
 
@@ -254,5 +313,5 @@ def test_every_worker_has_its_ranks_at_the_first_try(run: Combination, outcomes:
     assert ranks_by_host(outcome.log) == dict.fromkeys(run.hosts, SLOTS), outcome.log
     assert "pi is approximately 3.14159" in outcome.log
     [launcher] = outcome.launchers
-    assert restarts(launcher) == 0
+    assert restarts(launcher) == 0, outcome.previous_log
     assert outcome.job["status"]["replicaStatuses"]["Launcher"].get("failed", 0) == 0

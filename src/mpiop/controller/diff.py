@@ -12,7 +12,7 @@ from mpiop.controller.builders.launcher_job import build_launcher_job
 from mpiop.controller.builders.service import build_service
 from mpiop.controller.builders.worker_pod import build_worker_pod
 from mpiop.controller.desired import Desired
-from mpiop.controller.implementations import DISCOVER_HOSTS
+from mpiop.controller.implementations import DISCOVER_HOSTS, implementation_of
 from mpiop.controller.merge import merge_patch
 from mpiop.controller.observed import Observed
 from mpiop.controller.release import is_at_rest, release_patch
@@ -151,6 +151,8 @@ def _gate(job: MPIJob, wanted: Desired, observed: Observed) -> Stage:
     pod = observed.launcher_pod
     if pod is None or not wanted.gate_open or pods.phase(pod) != "Pending":
         return ()
+    if implementation_of(job).calls_back and not pods.has_begun(pod):
+        return ()  # its name, which the workers will be asked for, is published with its address, which a pod has when it begins
     told, count = annotations_of(pod).get(names.ANNOTATION_WORKERS_READY), str(job.worker_replicas)
     again = f"{count} again"
     if told is None or told == again or (told == count and not wanted.gate_overdue):

@@ -163,7 +163,7 @@ def _unanswered(pod: Object) -> Problem | None:
     is_well = pods.is_running(pod) and not any(map(pods.last_terminated, pods.container_statuses(pod)))
     if not words or is_well or pods.phase(pod) == "Succeeded":
         return None
-    return Problem(NO_SSHD, f"{words}: does sshd of their image listen on the port that ssh asks for?")
+    return Problem(NO_SSHD, words)
 
 
 def _name(pod: Object) -> str:

@@ -172,7 +172,7 @@ CASES = [
         observed(launcher_pods=(launcher_pod("Failed", initContainerStatuses=[gave_up("2 workers have not answered")]),)),
         (),
         "NoSshd",
-        "2 workers have not answered: does sshd of their image listen on the port that ssh asks for?",
+        "2 workers have not answered",
     ),
     Case(
         "the gate gave up, and mpirun was restarted",

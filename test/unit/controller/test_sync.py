@@ -135,6 +135,19 @@ async def test_the_gate_opens_when_all_workers_are_ready() -> None:
     assert world.writes.count("patch Pod default/pi-launcher-x") == 1
 
 
+async def test_where_workers_are_asked_for_the_launcher_the_gate_opens_when_its_pod_has_begun() -> None:
+    world = World()
+    await world.submit(mpiImplementation="MPICH")
+    await world.settle()
+    world.start_launcher("Pending")
+    world.start_workers()
+    await world.settle()
+    assert told(world) == "0", "a name that is asked for before it is published is refused for half a minute"
+    world.pod_status("pi-launcher-x", "Pending", initContainerStatuses=[{"name": "wait-for-workers", "state": {"running": {}}}])
+    await world.sync()
+    assert told(world) == "2"
+
+
 async def test_a_launcher_that_does_not_go_on_is_told_once_more_and_no_oftener() -> None:
     world = await at_the_gate()
     await world.sync()

@@ -1,4 +1,7 @@
-"""The launcher's gate: an init container that ends when every host of the hostfile lets us in (docs/adr/0004-launcher-gate.md)."""
+"""The launcher's gate: an init container that ends when every host of the hostfile lets us in, and knows the launcher where it has to.
+
+Source: docs/adr/0004-launcher-gate.md.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,7 +10,7 @@ from mpiop.api.types import MPIJob
 from mpiop.controller import names, pods
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders import pod_template as pt
-from mpiop.controller.implementations import HOSTFILE_PATH
+from mpiop.controller.implementations import HOSTFILE_PATH, implementation_of
 from mpiop.kube.objects import Object, annotations_of
 
 CONTAINER: Final = "wait-for-workers"
@@ -27,7 +30,7 @@ _COPIED: Final = ("image", "imagePullPolicy", "env", "envFrom", "securityContext
 # For dash, busybox and bash, without a writable file. The kubelet expands $(NAME) and $$ in arguments: neither may occur here.
 SCRIPT: Final = r"""
 set -fu
-self=$1 hostfile=$2 gate=$3 patience=$4 unasked=$5 last_words=$6
+self=$1 hostfile=$2 gate=$3 patience=$4 unasked=$5 last_words=$6 question=$7
 newline='
 '
 return=$(printf '\r')
@@ -59,12 +62,17 @@ is_open() {
 }
 
 # probe HOST VERBOSE: succeeds when sshd answers, even with a refusal that no waiting will cure: mpirun tells more about that.
+# Not when the question is for a name that is not known there, of which getent(1) says 2.
 probe() {
-    error=$(ssh -n -o BatchMode=yes -o ConnectTimeout=5 -o ConnectionAttempts=1 $arguments "$1" true 2>&1 >/dev/null)
+    error=$(ssh -n -o BatchMode=yes -o ConnectTimeout=5 -o ConnectionAttempts=1 $arguments "$1" "$question" 2>&1 >/dev/null)
     case "$?:$error" in
+    2:*)
+        [ "$question" != true ] || return 0
+        error="does not know $self" hint='does it ask the name server of the cluster?'
+        ;;
     255:*'Permission denied'* | 255:*'Host key verification failed'* | 255:*'Too many authentication failures'*) return 0 ;;
     255:*'no matching '* | 255:*'o supported authentication'*) return 0 ;;
-    255:*) ;;
+    255:*) hint='does sshd of their image listen on the port that ssh asks for?' ;;
     *) return 0 ;;
     esac
     error=${error%"$return"}
@@ -151,7 +159,7 @@ while :; do
         for host in $missing; do break; done
         ! probe "$host" 0 || continue
         say "$number hosts have not answered for $patience s; leaving the rest to mpirun:$missing"
-        { echo "$number workers have not answered for $patience s. ${host%%.*}: ${error##*"$newline"}" >"$last_words"; } 2>/dev/null
+        { echo "$number workers have not answered for $patience s. ${host%%.*}: ${error##*"$newline"}: $hint" >"$last_words"; } 2>/dev/null
         exit 0
     fi
     pause "$step"
@@ -160,7 +168,7 @@ while :; do
     if [ "$missing" != "$reported" ] && [ "$now" -ge "$next" ]; then
         verbose_round=1 reported=$missing next=$((now + 5))
         count $missing
-        say "waiting for sshd on $number hosts, among them:"
+        say "waiting for $number hosts, among them:"
     fi
 done
 look_at_clock
@@ -196,17 +204,27 @@ def apply_gate(template: pt.Template, job: MPIJob, options: BuildOptions) -> Non
     items = [pt.annotation_item(names.ANNOTATION_WORKERS_READY, _FILE)]
     pt.add_volume(spec, {"name": VOLUME, "downwardAPI": {"items": items}})
     own_host = names.host(job, names.launcher_name(job), options.cluster_domain)
-    spec["initContainers"] = [*init_containers, _gate(pt.first_container(template), own_host)]
+    gate = _gate(pt.first_container(template), own_host, is_called_back=implementation_of(job).calls_back)
+    spec["initContainers"] = [*init_containers, gate]
 
 
-def _gate(launcher: dict[str, Any], own_host: str) -> dict[str, Any]:
+def _gate(launcher: dict[str, Any], own_host: str, *, is_called_back: bool) -> dict[str, Any]:
     """Return the init container, which sees and may do what the launcher sees and may do, and takes no more of the node."""
     copied = pt.copied({name: launcher[name] for name in _COPIED if name in launcher})
     container: dict[str, Any] = {
         "name": CONTAINER,
         **copied,
         "command": ["/bin/sh", "-c", SCRIPT],
-        "args": [CONTAINER, own_host, HOSTFILE_PATH, f"{MOUNT_PATH}/{_FILE}", str(_PATIENCE_SECONDS), str(_UNASKED_SECONDS), _MESSAGE_PATH],
+        "args": [
+            CONTAINER,
+            own_host,
+            HOSTFILE_PATH,
+            f"{MOUNT_PATH}/{_FILE}",
+            str(_PATIENCE_SECONDS),
+            str(_UNASKED_SECONDS),
+            _MESSAGE_PATH,
+            f"getent hosts {own_host}" if is_called_back else "true",
+        ],
     }
     if resources := _resources(pt.section(launcher, "resources")):
         container["resources"] = resources

@@ -1,11 +1,13 @@
 """Where the launcher's gate stands and what it is made of; what it does is in test_wait_for_workers_script."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
 from example_jobs import PI, with_annotations, with_launcher, with_workers
+from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.launcher_job import build_launcher_template
@@ -27,6 +29,7 @@ args:
 - "120"
 - "120"
 - /dev/termination-log
+- "true"
 resources:
   requests: {cpu: "1", memory: 1Gi, ephemeral-storage: 2Gi}
   limits: {memory: 2Gi}
@@ -76,6 +79,12 @@ def test_the_gate_sees_what_the_launcher_sees_and_takes_no_more_of_the_node() ->
     wanted = yaml.safe_load(GATE)
     wanted["command"][2] = SCRIPT
     assert gate == wanted
+
+
+@pytest.mark.parametrize("implementation", [c.MPICH, c.INTEL])
+def test_where_daemons_look_for_the_launcher_each_host_is_asked_for_its_name(implementation: str) -> None:
+    (gate,) = launcher(replace(PI, mpi_implementation=implementation), domain="example.com")["spec"]["initContainers"]
+    assert gate["args"][-1] == "getent hosts pi-launcher.pi.default.svc.example.com"
 
 
 def test_the_operators_word_reaches_the_gate_by_an_annotation() -> None:

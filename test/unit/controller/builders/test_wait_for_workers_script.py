@@ -38,6 +38,7 @@ while read -r code text; do
 done <"$STATE/$host"
 exit 0
 """
+OWN_HOST = "pi-launcher.pi.default.svc"
 UNRESOLVED = "255 ssh: Could not resolve hostname w: Name or service not known"
 SLEEP = shutil.which("sleep")
 REFUSED = "255 ssh: connect to host w port 22: Connection refused"
@@ -49,6 +50,7 @@ class Gate:
 
     path: Path
     shell: list[str]
+    question: str = "true"
     environment: dict[str, str] = field(default_factory=dict)
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
@@ -76,7 +78,8 @@ class Gate:
 
     def start(self, *, patience: int = 30, unasked: int = 30) -> subprocess.Popen[str]:
         files = [str(self.path / "hostfile"), str(self.path / "workers-ready")]
-        arguments = ["wait-for-workers", "pi-launcher.pi.default.svc", *files, str(patience), str(unasked), str(self.path / "last-words")]
+        limits = [str(patience), str(unasked)]
+        arguments = ["wait-for-workers", OWN_HOST, *files, *limits, str(self.path / "last-words"), self.question]
         process = subprocess.Popen(
             [shutil.which(self.shell[0]) or "", *self.shell[1:], "-c", SCRIPT, *arguments],
             env={"PATH": str(self.path / "bin"), "STATE": str(self.path), **self.environment},
@@ -146,7 +149,7 @@ def test_a_host_is_asked_until_it_answers_and_not_again(gate: Gate) -> None:
     gate.hosts({"w0": [UNRESOLVED, REFUSED], "w1": [], "w2": [REFUSED]})
     said = gate.run()
     assert sorted(gate.calls()) == ["w0 true"] * 3 + ["w1 true"] + ["w2 true"] * 2
-    assert said[0] == "waiting for sshd on 2 hosts, among them:"
+    assert said[0] == "waiting for 2 hosts, among them:"
     assert said[1] == "w0: ssh: connect to host w port 22: Connection refused", "ssh's last line, without its carriage return"
     assert said[-1].startswith("all 3 hosts answer after")
 
@@ -207,7 +210,7 @@ def test_more_hosts_than_are_asked_at_a_time_are_all_asked(gate: Gate) -> None:
 def test_at_most_five_hosts_are_named_at_a_time(gate: Gate) -> None:
     gate.hosts({f"w{number}": [REFUSED, REFUSED] for number in range(9)})
     said = gate.run()
-    assert said[0] == "waiting for sshd on 9 hosts, among them:"
+    assert said[0] == "waiting for 9 hosts, among them:"
     assert len(said) == 7
 
 
@@ -263,7 +266,30 @@ def test_hosts_that_never_answer_are_left_to_mpirun(gate: Gate) -> None:
     assert said[-1] == "1 hosts have not answered for 1 s; leaving the rest to mpirun: w1"
     told = (gate.path / "last-words").read_text()
     assert told.startswith("1 workers have not answered for 1 s. w1: ")
-    assert told.endswith("ssh: connect to host w port 22: Connection refused\n"), "ssh's last line, without its carriage return"
+    hint = "does sshd of their image listen on the port that ssh asks for?"
+    assert told.endswith(f"ssh: connect to host w port 22: Connection refused: {hint}\n"), "ssh's last line, without its carriage return"
+
+
+def test_a_host_that_does_not_know_the_launcher_is_asked_until_it_does(gate: Gate) -> None:
+    gate.question = f"getent hosts {OWN_HOST}"
+    gate.hosts({"w0": [REFUSED, "2", "2"], "w1": ["127 sh: getent: not found"]})
+    said = gate.run()
+    assert sorted(gate.calls()) == [f"w0 {gate.question}"] * 4 + [f"w1 {gate.question}"]
+    assert said[-1].startswith("all 2 hosts answer after")
+
+
+def test_a_host_that_never_knows_the_launcher_is_left_to_mpirun(gate: Gate) -> None:
+    gate.question = f"getent hosts {OWN_HOST}"
+    gate.hosts({"w0": ["2"] * 100})
+    assert gate.run(patience=1)[-1] == "1 hosts have not answered for 1 s; leaving the rest to mpirun: w0"
+    told = (gate.path / "last-words").read_text()
+    assert told.endswith(f"w0: does not know {OWN_HOST}: does it ask the name server of the cluster?\n")
+
+
+def test_a_two_is_an_answer_where_no_name_was_asked_for(gate: Gate) -> None:
+    gate.hosts({"w0": ["2"]})
+    gate.run()
+    assert gate.calls() == ["w0 true"]
 
 
 def test_last_words_that_cannot_be_written_stop_nothing(gate: Gate) -> None:
