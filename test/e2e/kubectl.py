@@ -1,5 +1,6 @@
 """kubectl as Python: objects in and out as JSON, and waiting for what a watch shows, never for time to pass."""
 
+import contextlib
 import json
 import os
 import selectors
@@ -67,6 +68,17 @@ class Kubectl:
         if ended.returncode:
             raise CommandError(f"kubectl {' '.join(arguments)}: {ended.stderr.strip() or ended.stdout.strip()}")
         return ended.stdout
+
+    @contextlib.contextmanager
+    def following(self, pod: str, *options: str) -> Iterator[Iterator[str]]:
+        """Yield the lines that `pod` logs; they end with its container."""
+        command = self.command("logs", "--follow", pod, *options)
+        with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                yield iter(process.stdout)
+            finally:
+                process.terminate()
 
     def apply(self, *objects: Obj) -> None:
         """Create or change `objects`."""

@@ -69,17 +69,6 @@ class Operator:
         return next(int(each.rpartition("=")[2]) for each in arguments if "monitoring-port" in each)
 
     @contextlib.contextmanager
-    def following(self, pod: str) -> Iterator[Iterator[str]]:
-        """Yield the lines that `pod` logs from now on; they end with the Pod."""
-        command = self.kubectl.command("logs", "--follow", "--since=1s", pod)
-        with subprocess.Popen(command, env=self.kubectl.environment, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            try:
-                yield iter(process.stdout)
-            finally:
-                process.terminate()
-
-    @contextlib.contextmanager
     def forwarding(self, pod: str) -> Iterator[int]:
         """Yield a port of this machine that leads to the metrics of `pod`."""
         command = self.kubectl.command("port-forward", f"pod/{pod}", f":{self.metrics_port(pod)}")

@@ -123,7 +123,7 @@ def test_the_other_replica_goes_on_when_the_leader_is_killed(namespace: Kubectl,
 
 def test_sigterm_ends_the_leader_in_order(namespace: Kubectl, operator: Operator) -> None:
     leader = operator.until_led()
-    with operator.following(leader) as lines:
+    with operator.kubectl.following(leader, "--since=1s") as lines:
         operator.kubectl.run("delete", "pod", leader, "--wait=false")
         # A released Lease is free at once: the other replica needs no 15 s of patience. A lost one would take them.
         lease = operator.kubectl.until_one(LEASES, "mpi-operator", lambda lease: holder(lease) != leader, timeout_seconds=10)

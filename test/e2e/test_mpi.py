@@ -5,11 +5,8 @@ The images wait for nothing and try nothing again. Jobs run side by side, for mo
 
 import contextlib
 import itertools
-import json
 import os
 import re
-import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +17,7 @@ import pytest
 import yaml
 
 from demonstration.operator_images import built_archives, named_image
-from e2e.clusters import ROOT, project
+from e2e.clusters import project
 from e2e.conftest import NAME
 from e2e.jobs import EXAMPLES, LAUNCHER, condition, is_true, launcher_container, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
@@ -174,27 +171,20 @@ def test_daemons_find_a_launcher_that_is_not_ready_yet(library: str, namespace: 
 
 
 @contextlib.contextmanager
-def stopped(component: str) -> Iterator[None]:
-    """Let a process of the cluster stand still meanwhile."""
-    told = subprocess.run(
-        [ROOT / "hack" / "cluster", "status", "--json", "--name", NAME], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    [pid] = [each["pid"] for each in json.loads(told.stdout)["components"] if each["name"] == component]
-    os.kill(pid, signal.SIGSTOP)
+def paused(component: str) -> Iterator[None]:
+    """Let a component of the cluster stand still meanwhile."""
+    project("hack/cluster", "pause", "--name", NAME, component)
     try:
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        project("hack/cluster", "resume", "--name", NAME, component)
 
 
 def until_gate_says(here: Kubectl, launcher: str, text: str) -> None:
     """Read the log of the gate until `text` is in it."""
     here.until_one(PODS, launcher, lambda pod: any(each["state"].get("running") for each in pod["status"].get("initContainerStatuses", ())))
-    command = here.command("logs", launcher, "--container=wait-for-workers", "--follow")
-    with subprocess.Popen(command, env=here.environment, stdout=subprocess.PIPE, text=True) as log:
-        assert log.stdout
-        assert any(text in line for line in log.stdout), f"the gate ended without {text!r}"
-        log.kill()
+    with here.following(launcher, "--container=wait-for-workers") as lines:
+        assert any(text in line for line in lines), f"the gate ended without {text!r}"
 
 
 @pytest.mark.usefixtures("images", "operator")
@@ -208,7 +198,7 @@ def test_a_launcher_whose_name_comes_late_waits_for_it(namespace: Kubectl, is_cu
     namespace.apply(job)
     [launcher] = namespace.until(PODS, bool, labels=LAUNCHER)
     name = launcher["metadata"]["name"]
-    with stopped("kube-controller-manager"):
+    with paused("kube-controller-manager"):
         namespace.run("patch", "pod", name, "--type=merge", '--patch={"spec": {"schedulingGates": []}}')
         until_gate_says(namespace, name, f"does not know {run.name}-launcher")
     until_true(namespace, run.name, "Succeeded")
