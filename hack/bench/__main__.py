@@ -40,7 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--scenarios", default="", metavar="NAMES", help="with commas between; default: all")
     parser.add_argument("--levels", default=",".join(map(str, LEVELS)), help="requests of the floor at a time; '' leaves the floor out")
-    parser.add_argument("--reports", action="store_true", help="measure also a floor that writes statuses and Events")
+    parser.add_argument("--reports", action="store_true", help="measure also a floor that follows all objects and reports")
     parser.add_argument("--reference", action="store_true", help="measure also Kubeflow's operator in Go, without its throttles")
     parser.add_argument("--name", default="bench", help="of the embedded cluster (default: %(default)s)")
     given = parser.parse_args()

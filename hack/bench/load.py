@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 from bench.objects import Child, children, foreign_pod, job_name, mpijob, reports
-from bench.observer import Observer
+from bench.observer import JobTimes, Observer
 from bench.scenarios import Scenario
 from mpiop.kube.client import Client
 from mpiop.kube.objects import Key, Object, key_of
@@ -14,12 +14,14 @@ from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 
 SUBMITTERS: Final = 8
 """How many jobs are sent at the same time."""
+_REPORTED: Final = (("created", "accepted"), ("pods_running", "running"), ("ended", "succeeded"))
+"""What `JobTimes` knows of a job: of what a floor that reports tells, and that it was told."""
 
-Then = Callable[[Object], Awaitable[None]]
+Then = Callable[[Object, JobTimes], Awaitable[None]]
 
 
 async def submit(client: Client, scenario: Scenario, namespace: str, observer: Observer, then: Then | None = None) -> None:
-    """Create the jobs at the scenario's pace; `then` is called with each as it was stored, and waited for at the end."""
+    """Create the jobs at the scenario's pace; `then` is called with each as it was stored, and waited for."""
     loop, begun, places = asyncio.get_running_loop(), asyncio.get_running_loop().time(), asyncio.Semaphore(SUBMITTERS)
 
     async def one(number: int) -> None:
@@ -29,29 +31,36 @@ async def submit(client: Client, scenario: Scenario, namespace: str, observer: O
             observer.submit(job_name(number))
             stored = await client.create(MPIJOBS, mpijob(scenario, namespace, number))
         if then is not None:
-            await then(stored)
+            await then(stored, observer.jobs[job_name(number)])
 
     async with asyncio.TaskGroup() as group:
         for number in range(scenario.jobs):
             group.create_task(one(number))
 
 
-def floor(client: Client, *, reports_too: bool = False) -> Then:
+def floor(client: Client, reporter: Client | None = None) -> Then:
     """Return what makes the objects of a job, with `client` as fast as it can: no look, no order, no second thought.
 
     Args:
         client: Bounds how many requests are under way.
-        reports_too: Whether it also writes what any operator owes: three statuses and as many Events.
+        reporter: Writes what any operator owes, which is not to stand behind the objects of other jobs: a status and an Event each when
+            the job's pods exist, when they all run, and when its launcher has ended. None writes nothing.
     """
 
     async def create(child: Child) -> None:
         await client.create(child.resource, child.body)
 
-    async def make(stored: Object) -> None:
+    async def make(stored: Object, times: JobTimes) -> None:
         await asyncio.gather(*map(create, children(stored)))
-        for status, event in reports(stored) if reports_too else ():
-            await client.patch(MPIJOBS, key_of(stored), status, subresource="status")
-            await client.create(EVENTS, event)
+        if reporter is None:
+            await times.until("ended")
+            times.succeeded = times.ended
+            return
+        for (status, event), (cause, told) in zip(reports(stored), _REPORTED, strict=True):
+            await times.until(cause)
+            await reporter.patch(MPIJOBS, key_of(stored), status, subresource="status")
+            setattr(times, told, asyncio.get_running_loop().time())
+            await reporter.create(EVENTS, event)
 
     return make
 

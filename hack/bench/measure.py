@@ -33,7 +33,7 @@ class Bench:
         cluster: Name of the embedded cluster.
         has_audit: Whether requests are counted by the API server.
         flags: Of the operator, where they are not the defaults.
-        has_reports: Whether to measure also a floor that writes statuses and Events, as any operator must.
+        has_reports: Whether to measure also a floor that does what any operator must: follows all objects, and tells what has come true.
         has_reference: Whether to measure also the operator in Go, with its throttles taken off.
     """
 
@@ -53,13 +53,13 @@ class Bench:
             async with self._part(scenario, scenario.title) as (here, step):
                 return await special.RUNS[scenario.kind](here, scenario, self.source, step)
         outcome = Outcome(scenario.name, scenario.jobs, scenario.workers)
-        kinds = [("floor", outcome.floors, False)]
+        kinds: list[tuple[str, dict[str, Course], Program | None]] = [("floor", outcome.floors, None)]
         if self.has_reports:
-            kinds.append(("floor that reports", outcome.reporting_floors, True))
-        for name, floors, reports_too in kinds:
+            kinds.append(("floor that reports", outcome.reporting_floors, replace(ours(self.source), name="standby")))
+        for name, floors, standby in kinds:
             for level in self.levels:
                 async with self._part(scenario, f"{name}, {level} requests at a time") as (here, step):
-                    floors[str(level)] = await _run_floor(here, scenario, level, step, reports_too=reports_too)
+                    floors[str(level)] = await _run_floor(here, scenario, level, step, standby)
         if self.has_reference:
             async with self._part(scenario, "the operator in Go") as (here, step):
                 await reference.give_rights(here)
@@ -88,13 +88,29 @@ async def _others(here: Place, scenario: Scenario, step: Step) -> AsyncIterator[
         yield
 
 
-async def _run_floor(here: Place, scenario: Scenario, level: int, step: Step, *, reports_too: bool = False) -> Course:
+async def _run_floor(here: Place, scenario: Scenario, level: int, step: Step, standby: Program | None = None) -> Course:
+    """Return the floor's course; where there is a `standby`, that follows all objects meanwhile, and the floor reports."""
     async with (
         _others(here, scenario, step),
         here.client_of(level) as client,
-        _jobs(here, scenario, step, floor(client, reports_too=reports_too)) as observer,
+        _following(here, standby),
+        _jobs(here, scenario, step, floor(client, here.client if standby else None)) as observer,
     ):
         return _course(scenario, observer)
+
+
+@contextlib.asynccontextmanager
+async def _following(here: Place, standby: Program | None) -> AsyncIterator[None]:
+    if standby is None:
+        yield
+        return
+    async with here.without_leader():
+        operator = await start_operator(here.access, here.folder, standby.name, standby)
+        try:
+            await operator.until_ready()
+            yield
+        finally:
+            await operator.stop()
 
 
 async def _run_operator(here: Place, scenario: Scenario, step: Step, program: Program) -> Run:
@@ -134,7 +150,7 @@ async def _jobs(here: Place, scenario: Scenario, step: Step, then: Then | None =
         RuntimeError: They did not, or one failed.
     """
     async with here.namespace(special.NAMESPACE):
-        observer = Observer(here.client, special.NAMESPACE, scenario.workers + 1, judges_by_launcher=then is not None)
+        observer = Observer(here.client, special.NAMESPACE, scenario.workers + 1, is_of_floor=then is not None)
         try:
             async with asyncio.timeout(scenario.patience_seconds), observer.watching(), showing(step, scenario, observer):
                 await submit(here.client, scenario, special.NAMESPACE, observer, then)

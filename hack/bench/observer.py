@@ -16,6 +16,7 @@ from mpiop.kube.objects import Object
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Resource, Selection
 
 _WATCH_SECONDS = 3600
+_AGAIN_SECONDS = 0.1
 
 
 @dataclass
@@ -28,8 +29,10 @@ class JobTimes:
         created: All of its pods exist.
         pods_running: All of its pods have been seen running.
         running: Its condition Running was True.
-        succeeded: Its condition Succeeded was True; in a floor, its launcher Job was complete.
+        ended: Its launcher Job was complete (in a floor).
+        succeeded: Its condition Succeeded was True; in a floor that does not report, the same as `ended`.
         failed: What went wrong with it; "" is nothing.
+        told: Set with each news.
     """
 
     submitted: float
@@ -37,11 +40,19 @@ class JobTimes:
     created: float | None = None
     pods_running: float | None = None
     running: float | None = None
+    ended: float | None = None
     succeeded: float | None = None
     failed: str = ""
     existing: set[str] = field(default_factory=set[str], repr=False)
     started: set[str] = field(default_factory=set[str], repr=False)
     remaining: set[str] = field(default_factory=set[str], repr=False)
+    told: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+
+    async def until(self, what: str) -> None:
+        """Wait until the job has come to `what`, the name of an attribute, or has failed."""
+        while getattr(self, what) is None and not self.failed:
+            self.told.clear()
+            await self.told.wait()
 
 
 class Observer:
@@ -52,12 +63,12 @@ class Observer:
         load_before: Load of the machine when it was made.
     """
 
-    def __init__(self, client: Client, namespace: str, pods_each: int, *, judges_by_launcher: bool) -> None:
-        """Watch with `client`; a job has `pods_each` pods, and in a floor its end is that of its launcher Job."""
+    def __init__(self, client: Client, namespace: str, pods_each: int, *, is_of_floor: bool = False) -> None:
+        """Watch with `client`; a job has `pods_each` pods, and in a floor its launcher Job tells of its end."""
         self._client = client
         self._namespace = namespace
         self._pods_each = pods_each
-        self._judges_by_launcher = judges_by_launcher
+        self._is_of_floor = is_of_floor
         self._changed = asyncio.Event()
         self.jobs: dict[str, JobTimes] = {}
         self.load_before = round(os.getloadavg()[0], 1)
@@ -89,7 +100,7 @@ class Observer:
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Watch for as long as the block runs; a watch that cannot be kept up ends it."""
-        judge = (JOBS, self._see_launcher) if self._judges_by_launcher else (MPIJOBS, self._see_mpijob)
+        judge = (JOBS, self._see_launcher) if self._is_of_floor else (MPIJOBS, self._see_mpijob)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._follow(*each)) for each in ((PODS, self._see_pod), judge)]
             yield
@@ -110,6 +121,7 @@ class Observer:
                         if event["type"] != "BOOKMARK":
                             see(event["type"], event["object"])
                             self._changed.set()
+            await asyncio.sleep(_AGAIN_SECONDS)  # a server that is gone is not asked at full speed
 
     def _see_pod(self, type_: str, pod: Object) -> None:
         name = pod["metadata"].get("name", "")
@@ -123,6 +135,7 @@ class Observer:
             job.created = now
         if len(job.started) >= self._pods_each and job.pods_running is None:
             job.pods_running = now
+        job.told.set()
         if "-worker-" in name:
             (job.remaining.discard if type_ == "DELETED" else job.remaining.add)(name)
 
@@ -146,7 +159,8 @@ class Observer:
         job, outcome = self.jobs.get(job_of_pod(raw["metadata"].get("name", ""))), pods.job_outcome(raw)
         if job is None or outcome is None:
             return
-        if outcome["type"] == "Complete" and job.succeeded is None:
-            job.succeeded = asyncio.get_running_loop().time()
+        if outcome["type"] == "Complete" and job.ended is None:
+            job.ended = asyncio.get_running_loop().time()
         if outcome["type"] == "Failed":
             job.failed = str(outcome.get("message"))
+        job.told.set()

@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +22,7 @@ from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, key_of, uid_of
 from mpiop.kube.resources import LEASES, MPIJOBS, Resource, Selection
 from mpiop.kube.transport import TransportOptions, connect
+from mpiop.leaderelection.record import held
 
 CLUSTER = "bench"
 NODES = 10
@@ -29,6 +31,8 @@ _NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _SIMULATED = "type=kwok"
 _GONE_SECONDS = 600.0
+_LEASE = Key(NAMESPACE, "mpi-operator")
+_HELD_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +80,20 @@ class Place:
     async def free_lease(self) -> None:
         """Delete the Lease, as if no operator had ever run."""
         with contextlib.suppress(StatusError):
-            lease = await self.client.get(LEASES, Key(NAMESPACE, "mpi-operator"))
-            await self.client.delete(LEASES, Key(NAMESPACE, "mpi-operator"), uid=uid_of(lease))
+            lease = await self.client.get(LEASES, _LEASE)
+            await self.client.delete(LEASES, _LEASE, uid=uid_of(lease))
+
+    @contextlib.asynccontextmanager
+    async def without_leader(self) -> AsyncIterator[None]:
+        """Let every operator stand by for as long as the block runs: it follows all objects, and does nothing about them."""
+        await self.free_lease()
+        metadata = {"namespace": _LEASE.namespace, "name": _LEASE.name}
+        blank: Any = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata}
+        await self.client.create(LEASES, held(cast("Object", blank), "nobody", _HELD_SECONDS, datetime.now(UTC)))
+        try:
+            yield
+        finally:
+            await self.free_lease()
 
     async def requests_of(self, namespace: str, since: float = 0.0) -> Mapping[str, int]:
         """Stop the API server, and return what operators asked of it about `namespace`; nothing where that is not logged.
@@ -148,7 +164,7 @@ async def _current(folder: Path) -> AsyncIterator[Place]:
         if not nodes["items"]:
             raise RuntimeError(f"the current cluster has no simulated node (label {_SIMULATED}): these jobs have images that do not exist")
         try:
-            lease: Any = await client.get(LEASES, Key(NAMESPACE, "mpi-operator"))
+            lease: Any = await client.get(LEASES, _LEASE)
         except StatusError:
             lease = {}
         if lease.get("spec", {}).get("holderIdentity"):

@@ -41,7 +41,7 @@ async def start_to_first_job(here: Place, scenario: Scenario, source: Path, step
     for number, (what, has_predecessor) in enumerate((("lease free", False), ("predecessor told to stop", True))):
         step.now_left(what)
         async with here.namespace(f"{NAMESPACE}-{number}") as namespace, contextlib.AsyncExitStack() as stack:
-            observer = Observer(here.client, namespace, scenario.workers + 1, judges_by_launcher=False)
+            observer = Observer(here.client, namespace, scenario.workers + 1)
             await stack.enter_async_context(observer.watching())
             if has_predecessor:
                 predecessor = await start_operator(here.access, here.folder, "predecessor", ours(source))
@@ -68,7 +68,7 @@ async def start_with_jobs(here: Place, scenario: Scenario, source: Path, step: S
     """Measure a start when all of the jobs run already: until ready, and what is written then."""
     # A Job that is deleted while its simulated pod runs would wait for the end of that.
     async with here.namespace(NAMESPACE, waits=False):
-        observer = Observer(here.client, NAMESPACE, scenario.workers + 1, judges_by_launcher=False)
+        observer = Observer(here.client, NAMESPACE, scenario.workers + 1)
         first = await start_operator(here.access, here.folder, "predecessor", ours(source))
         try:
             async with asyncio.timeout(scenario.patience_seconds), observer.watching():
@@ -129,7 +129,7 @@ async def _told(leader: OperatorProcess) -> None:
 
 async def _until_created(here: Place, number: int) -> None:
     """Wait until the job has a condition."""
-    observer = Observer(here.client, NAMESPACE, 1, judges_by_launcher=False)
+    observer = Observer(here.client, NAMESPACE, 1)
     observer.submit(job_name(number))
     async with asyncio.timeout(_LEASE_SECONDS), observer.watching():
         await observer.until(lambda: observer.count("accepted") == 1)
