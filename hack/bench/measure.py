@@ -88,7 +88,7 @@ async def _others(here: Place, scenario: Scenario, step: Step) -> AsyncIterator[
         yield
 
 
-async def _run_floor(here: Place, scenario: Scenario, level: int, step: Step, standby: Program | None = None) -> Course:
+async def _run_floor(here: Place, scenario: Scenario, level: int, step: Step, standby: Program | None) -> Course:
     """Return the floor's course; where there is a `standby`, that follows all objects meanwhile, and the floor reports."""
     async with (
         _others(here, scenario, step),
