@@ -108,7 +108,8 @@ async def _following(here: Place, standby: Program | None) -> AsyncIterator[None
         operator = await start_operator(here.access, here.folder, standby.name, standby)
         try:
             await operator.until_ready()
-            yield
+            async with operator.alive():
+                yield
         finally:
             await operator.stop()
 

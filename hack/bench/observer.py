@@ -19,6 +19,24 @@ _WATCH_SECONDS = 3600
 _AGAIN_SECONDS = 0.1
 
 
+class News:
+    """Wakes those who wait for something to become so."""
+
+    def __init__(self) -> None:
+        """Tell of nothing yet."""
+        self._told = asyncio.Event()
+
+    def tell(self) -> None:
+        """Let all who wait ask once more."""
+        self._told.set()
+
+    async def until(self, is_reached: Callable[[], bool]) -> None:
+        """Wait until `is_reached`, which is asked after each piece of news."""
+        while not is_reached():
+            self._told.clear()
+            await self._told.wait()
+
+
 @dataclass
 class JobTimes:
     """When what happened to a job, in loop time; None while it has not.
@@ -32,7 +50,7 @@ class JobTimes:
         ended: Its launcher Job was complete (in a floor).
         succeeded: Its condition Succeeded was True; in a floor that does not report, the same as `ended`.
         failed: What went wrong with it; "" is nothing.
-        told: Set with each news.
+        news: Of this job alone.
     """
 
     submitted: float
@@ -46,13 +64,11 @@ class JobTimes:
     existing: set[str] = field(default_factory=set[str], repr=False)
     started: set[str] = field(default_factory=set[str], repr=False)
     remaining: set[str] = field(default_factory=set[str], repr=False)
-    told: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    news: News = field(default_factory=News, repr=False)
 
     async def until(self, what: str) -> None:
         """Wait until the job has come to `what`, the name of an attribute, or has failed."""
-        while getattr(self, what) is None and not self.failed:
-            self.told.clear()
-            await self.told.wait()
+        await self.news.until(lambda: getattr(self, what) is not None or bool(self.failed))
 
 
 class Observer:
@@ -69,7 +85,7 @@ class Observer:
         self._namespace = namespace
         self._pods_each = pods_each
         self._is_of_floor = is_of_floor
-        self._changed = asyncio.Event()
+        self._news = News()
         self.jobs: dict[str, JobTimes] = {}
         self.load_before = round(os.getloadavg()[0], 1)
 
@@ -93,9 +109,7 @@ class Observer:
 
     async def until(self, is_reached: Callable[[], bool]) -> None:
         """Wait until `is_reached`, which is asked after each change."""
-        while not is_reached():
-            self._changed.clear()
-            await self._changed.wait()
+        await self._news.until(is_reached)
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
@@ -120,7 +134,7 @@ class Observer:
                         version = event["object"]["metadata"]["resourceVersion"]
                         if event["type"] != "BOOKMARK":
                             see(event["type"], event["object"])
-                            self._changed.set()
+                            self._news.tell()
             await asyncio.sleep(_AGAIN_SECONDS)  # a server that is gone is not asked at full speed
 
     def _see_pod(self, type_: str, pod: Object) -> None:
@@ -135,7 +149,7 @@ class Observer:
             job.created = now
         if len(job.started) >= self._pods_each and job.pods_running is None:
             job.pods_running = now
-        job.told.set()
+        job.news.tell()
         if "-worker-" in name:
             (job.remaining.discard if type_ == "DELETED" else job.remaining.add)(name)
 
@@ -163,4 +177,4 @@ class Observer:
             job.ended = asyncio.get_running_loop().time()
         if outcome["type"] == "Failed":
             job.failed = str(outcome.get("message"))
-        job.told.set()
+        job.news.tell()
