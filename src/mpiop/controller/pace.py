@@ -16,7 +16,7 @@ _FREE_WRITES: Final = 10
 _SECONDS_A_WRITE: Final = 0.2
 _MOST_SECONDS: Final = 10.0
 CALM_SECONDS: Final = 3.0
-"""So long after nothing was told of it any more, a burst of jobs is over."""
+"""So long after nothing was told of it any more, a burst of jobs is over; for no longer a new job of it waits to be told of."""
 
 
 class Pace:
@@ -27,6 +27,7 @@ class Pace:
         self._interval = interval_seconds
         self._clock = clock
         self._last: dict[Key, dict[str, float]] = {}
+        self._first_asked: dict[Key, float] = {}
         self._recent = Recent(_WINDOW_SECONDS)
         self._stirring: Key | None = None
         self._last_stir = self._last_stir_before = -CALM_SECONDS
@@ -39,6 +40,12 @@ class Pace:
             return 0.0
         now = self._clock.monotonic()
         return max(0.0, last + max(self._interval, interval_seconds, self._crowd_seconds(now)) - now)
+
+    def company_seconds(self, key: Key) -> float:
+        """Return for how long the first word about a job should wait for more to tell, from when this is first asked; 0 in no crowd."""
+        now = self._clock.monotonic()
+        since = self._first_asked.setdefault(key, now)
+        return max(0.0, since + CALM_SECONDS - now) if self._crowd_seconds(now) > 0 else 0.0
 
     def wrote(self, key: Key, topic: str) -> None:
         """Note a write of that topic, deferrable or not."""
@@ -66,6 +73,7 @@ class Pace:
     def forget(self, key: Key) -> None:
         """Drop what is known of a job that is gone."""
         self._last.pop(key, None)
+        self._first_asked.pop(key, None)
         self._without_room.discard(key)
 
     def _crowd_seconds(self, now: float) -> float:

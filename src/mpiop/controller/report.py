@@ -62,12 +62,18 @@ class Reporter:
         return self.clock.now().replace(microsecond=0)
 
     async def report(self, job: MPIJob, new: MPIJobStatus, progress_wait: float) -> float | None:
-        """Store `new` if it differs and tell its news; a mere change of counts has to wait, and then the wait, in seconds, is returned."""
+        """Store `new` if it differs and tell its news; what may wait has to, and then the wait, in seconds, is returned.
+
+        That is a mere change of counts, and in a crowd that a job was created: mostly it runs soon, and a status costs the API server as
+        much as the deletion of a Pod.
+        """
         self._tell_unanswered(job.raw, job.status)
         if new == job.status:
             return None
         if progress_wait and _is_same_but_counts(job.status, new):
             return progress_wait
+        if _is_created_alone(job.status, new) and (company_wait := self.pace.company_seconds(job.key)):
+            return company_wait
         await self._store(job.raw, job.status, new)
         return None
 
@@ -152,6 +158,10 @@ def _at(value: object, *path: str) -> object:
 
 def _is_same_but_counts(old: MPIJobStatus, new: MPIJobStatus) -> bool:
     return replace(new, replica_statuses=old.replica_statuses, summary=old.summary) == old
+
+
+def _is_created_alone(old: MPIJobStatus, new: MPIJobStatus) -> bool:
+    return not old.conditions and [row.type for row in new.conditions] == [c.CONDITION_CREATED]
 
 
 def has_unknown_outcome(error: KubeError) -> bool:

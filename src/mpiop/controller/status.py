@@ -79,7 +79,13 @@ def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datet
             return status
         resumed = cond.make(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "MPIJob resumed", now)
         return replace(_with(status, resumed), start_time=now)
-    return status if status.start_time else replace(status, start_time=now)
+    return status if status.start_time else replace(status, start_time=_begun(observed) or now)
+
+
+def _begun(observed: Observed) -> datetime | None:
+    """Return since when there is something of the job, whose first status may be stored seconds later (`Pace.company_seconds`)."""
+    created = observed.service["metadata"].get("creationTimestamp") if observed.service else None
+    return parse_time(created) if created else None
 
 
 def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:

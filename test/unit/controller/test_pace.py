@@ -49,6 +49,21 @@ async def test_topics_and_jobs_do_not_wait_for_each_other_and_a_longer_interval_
     assert pace.remaining_seconds(KEY, "status") == 0
 
 
+async def test_in_a_crowd_the_first_word_about_a_job_waits_some_seconds_and_no_longer() -> None:
+    pace = Pace(1.0, VirtualClock())
+    assert pace.company_seconds(KEY) == 0, "alone"
+    for number in range(20):
+        pace.wrote(Key("default", f"other-{number}"), "status")
+    other = Key("default", "other")
+    assert pace.company_seconds(other) == pytest.approx(CALM_SECONDS)
+    await asyncio.sleep(1)
+    assert pace.company_seconds(other) == pytest.approx(CALM_SECONDS - 1)
+    await asyncio.sleep(CALM_SECONDS - 1)
+    assert pace.company_seconds(other) == 0
+    pace.forget(other)
+    assert pace.company_seconds(other) == pytest.approx(CALM_SECONDS), "another of that name"
+
+
 async def test_what_may_wait_for_others_waits_some_seconds_longer() -> None:
     pace, other = Pace(1.0, VirtualClock()), Key("default", "other")
     assert pace.bustle_seconds(KEY) == 0

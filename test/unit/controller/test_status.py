@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
-from example_children import launcher, launcher_pod, observed, worker
+from example_children import launcher, launcher_pod, observed, stored, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy, Summary
+from mpiop.controller.builders.service import build_service
 from mpiop.controller.observed import Observed
 from mpiop.controller.stalled import Problem
 from mpiop.controller.status import format_duration, invalid_status, next_status, standing_problem, transitions
@@ -148,7 +149,7 @@ def test_conditions(case: Case) -> None:
 
 
 def test_times_of_a_job_that_succeeds() -> None:
-    job = after(PI, observed(), RUNNING)
+    job = after(PI, Observed(), RUNNING)
     status = next_status(job, COMPLETE, None, LATER)
     assert status.start_time == NOON
     assert status.completion_time == NOON + timedelta(seconds=30), "the launcher Job's own"
@@ -156,6 +157,11 @@ def test_times_of_a_job_that_succeeds() -> None:
     assert running is not None
     assert running.last_transition_time == NOON + timedelta(seconds=1), "dashboards compute durations from it"
     assert status.summary == Summary("Succeeded", "2/2", "30s")
+
+
+def test_a_job_that_is_told_of_late_began_with_its_service() -> None:
+    look = replace(observed(), service=stored(build_service(PI), "service", creationTimestamp="2026-01-01T12:00:00Z"))
+    assert next_status(PI, look, None, LATER).start_time == NOON
 
 
 def test_a_failed_job_ends_now() -> None:
@@ -183,7 +189,7 @@ def test_messages_are_those_of_the_contract() -> None:
 
 
 def test_resuming_sets_the_start_anew_and_suspending_keeps_it() -> None:
-    suspended = replace(after(PI, RUNNING), run_policy=RunPolicy(suspend=True))
+    suspended = replace(after(PI, Observed(), RUNNING), run_policy=RunPolicy(suspend=True))
     assert next_status(suspended, observed(), None, LATER).start_time == NOON
     resumed = replace(after(suspended, observed()), run_policy=RunPolicy())
     assert next_status(resumed, observed(), None, LATER).start_time == LATER

@@ -9,6 +9,8 @@ import pytest
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
 from mpiop.controller.names import ANNOTATION_SECRET_UID, ANNOTATION_WORKERS_READY
+from mpiop.controller.pace import CALM_SECONDS
+from mpiop.controller.report import PROGRESS
 from mpiop.controller.rest import MOST_SECONDS, RUNNING_SECONDS
 from mpiop.controller.sync import REFUSED_RETRY_SECONDS
 from mpiop.kube.errors import StatusError, TransportError
@@ -434,6 +436,48 @@ async def test_counts_and_hosts_are_told_by_the_same_look() -> None:
         looks.append(world.writes)
         await asyncio.sleep(0.4)
     assert looks == [both, [], []] * 3
+
+
+async def in_a_crowd() -> World:
+    """Return a world with a new job, in which much is told of others."""
+    world = World()
+    await world.submit()
+    for number in range(20):
+        world.pace.wrote(Key("default", f"other-{number}"), PROGRESS)
+    return world
+
+
+async def test_in_a_crowd_a_job_that_soon_runs_is_told_of_once_with_the_time_since_when_it_is_there() -> None:
+    world = await in_a_crowd()
+    begun = world.clock.now().replace(microsecond=0)
+    await world.sync()
+    assert world.writes == CHILDREN
+    assert world.recorder.told == []
+    await asyncio.sleep(CALM_SECONDS - 1)
+    world.start_workers()
+    world.start_launcher()
+    await world.sync()
+    assert world.writes.count(STATUS) == 1
+    assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning"]
+    assert world.status.start_time == begun
+
+
+async def test_in_a_crowd_a_job_that_does_not_run_soon_is_told_of_some_seconds_later() -> None:
+    world = await in_a_crowd()
+    begun, wait = world.clock.monotonic(), await world.sync()
+    assert wait == pytest.approx(CALM_SECONDS)
+    await world.settle()
+    assert world.clock.monotonic() - begun == pytest.approx(CALM_SECONDS)
+    assert world.writes == [*CHILDREN, STATUS]
+    assert world.recorder.reasons == ["MPIJobCreated"]
+
+
+async def test_in_a_crowd_what_stands_in_a_jobs_way_is_told_at_once() -> None:
+    world = await in_a_crowd()
+    world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"))
+    await world.sync()
+    assert world.writes[-1] == STATUS
+    assert world.status.is_true(c.CONDITION_STALLED)
 
 
 @pytest.mark.parametrize("template", [{}, {"spec": None}, "none"], ids=str)
