@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from demonstration.cluster import ROOT, environment_of
 from e2e.kubectl import Kubectl
 
-__all__ = ["ROOT", "embedded_cluster", "project"]
+__all__ = ["ROOT", "embedded_cluster", "paused", "project"]
 
 
 def project(*arguments: str) -> None:
@@ -25,3 +25,13 @@ def embedded_cluster(name: str, *options: str) -> Iterator[Kubectl]:
     finally:
         if not os.environ.get("MPIOP_E2E_KEEP"):
             project("hack/cluster", "down", "--name", name)
+
+
+@contextlib.contextmanager
+def paused(component: str, name: str) -> Iterator[None]:
+    """Let a component of the embedded cluster `name` stand still meanwhile."""
+    project("hack/cluster", "pause", "--name", name, component)
+    try:
+        yield
+    finally:
+        project("hack/cluster", "resume", "--name", name, component)

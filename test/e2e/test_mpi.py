@@ -3,7 +3,6 @@
 The images wait for nothing and try nothing again. Jobs run side by side, for most of a job's time is waiting; MPIOP_E2E_RUNS repeats all.
 """
 
-import contextlib
 import itertools
 import os
 import re
@@ -17,7 +16,7 @@ import pytest
 import yaml
 
 from demonstration.operator_images import built_archives, named_image
-from e2e.clusters import project
+from e2e.clusters import paused, project
 from e2e.conftest import NAME
 from e2e.jobs import EXAMPLES, LAUNCHER, condition, is_true, launcher_container, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
@@ -170,16 +169,6 @@ def test_daemons_find_a_launcher_that_is_not_ready_yet(library: str, namespace: 
     assert [restarts(pod) for pod in outcome.launchers] == [0], outcome.previous_log
 
 
-@contextlib.contextmanager
-def paused(component: str) -> Iterator[None]:
-    """Let a component of the cluster stand still meanwhile."""
-    project("hack/cluster", "pause", "--name", NAME, component)
-    try:
-        yield
-    finally:
-        project("hack/cluster", "resume", "--name", NAME, component)
-
-
 def until_gate_says(here: Kubectl, launcher: str, text: str) -> None:
     """Read the log of the gate until `text` is in it."""
     here.until_one(PODS, launcher, lambda pod: any(each["state"].get("running") for each in pod["status"].get("initContainerStatuses", ())))
@@ -198,7 +187,7 @@ def test_a_launcher_whose_name_comes_late_waits_for_it(namespace: Kubectl, is_cu
     namespace.apply(job)
     [launcher] = namespace.until(PODS, bool, labels=LAUNCHER)
     name = launcher["metadata"]["name"]
-    with paused("kube-controller-manager"):
+    with paused("kube-controller-manager", NAME):
         namespace.run("patch", "pod", name, "--type=merge", '--patch={"spec": {"schedulingGates": []}}')
         until_gate_says(namespace, name, f"does not know {run.name}-launcher")
     until_true(namespace, run.name, "Succeeded")

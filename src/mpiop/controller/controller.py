@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 import structlog
 
 from mpiop.api import constants as c
+from mpiop.controller import pods
 from mpiop.controller.apply import PredecessorError
 from mpiop.controller.rest import Rest
 from mpiop.informers.store import Notification
@@ -119,12 +120,15 @@ def _without_version(obj: Object) -> dict[str, Any]:
 
 
 def _is_pressing(notification: Notification) -> bool:
-    """Tell whether it is the user's word, the launcher's, or the end of the job; not news of workers, of which there may be thousands."""
+    """Tell whether it is the user's word, the launcher's, or the end of the job; no other news of the workers, who may be thousands."""
     old, new = notification.old, notification.new
     if old is not None and new is not None and new.get("kind") == c.KIND and not notification.is_replacement:
         return old["metadata"].get("generation") != new["metadata"].get("generation") or _has_ended(old) != _has_ended(new)
     obj = new or old
-    return obj is not None and (obj.get("kind") in {c.KIND, JOBS.kind} or labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER)
+    if obj is None:
+        return False
+    is_of_launcher = obj.get("kind") == JOBS.kind or labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER
+    return is_of_launcher or obj.get("kind") == c.KIND or pods.is_evicted(obj)
 
 
 def job_of(obj: Object) -> Key | None:

@@ -112,6 +112,8 @@ async def test_a_change_of_nothing_that_is_read_is_no_reason_to_look(obj: Object
     [
         pytest.param(Notification(worker(0, "Pending"), worker(0, "Running")), False, id="a worker runs"),
         pytest.param(Notification(worker(0), None), False, id="a worker is gone"),
+        pytest.param(Notification(worker(0), worker(0, "Failed")), False, id="a worker has failed, which ends nothing"),
+        pytest.param(Notification(worker(0), worker(0, "Failed", reason="Evicted")), True, id="a worker is evicted, which ends the job"),
         pytest.param(Notification(None, config_map()), False, id="what we made"),
         pytest.param(Notification(launcher_pod(), launcher_pod("Failed")), True, id="the launcher's pod has failed"),
         pytest.param(Notification(None, launcher()), True, id="the launcher's Job"),
