@@ -14,8 +14,8 @@ from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 
 SUBMITTERS: Final = 8
 """How many jobs are sent at the same time."""
-_REPORTED: Final = (("created", "accepted"), ("pods_running", "running"), ("ended", "succeeded"))
-"""What `JobTimes` knows of a job: of what a floor that reports tells, and that it was told."""
+_REPORTED: Final = (("pods_running", ("accepted", "running")), ("ended", ("succeeded",)))
+"""What `JobTimes` knows of a job: when a floor that reports writes a status, and what that tells."""
 
 Then = Callable[[Object, JobTimes], Awaitable[None]]
 
@@ -43,8 +43,8 @@ def floor(client: Client, reporter: Client | None = None) -> Then:
 
     Args:
         client: Bounds how many requests are under way.
-        reporter: Writes what any operator owes, which is not to stand behind the objects of other jobs: a status and an Event each when
-            the job's pods exist, when they all run, and when its launcher has ended. None writes nothing.
+        reporter: Writes what any operator owes, which is not to stand behind the objects of other jobs: a status when the job's pods all
+            run, and when its launcher has ended, with the Events Created, Running and Succeeded. None writes nothing.
     """
 
     async def create(child: Child) -> None:
@@ -56,11 +56,14 @@ def floor(client: Client, reporter: Client | None = None) -> Then:
             await times.until("ended")
             times.succeeded = times.ended
             return
-        for (status, event), (cause, told) in zip(reports(stored), _REPORTED, strict=True):
+        rows = iter(reports(stored))
+        for cause, told in _REPORTED:
             await times.until(cause)
-            await reporter.patch(MPIJOBS, key_of(stored), status, subresource="status")
-            setattr(times, told, asyncio.get_running_loop().time())
-            await reporter.create(EVENTS, event)
+            new = [next(rows) for _ in told]
+            await reporter.patch(MPIJOBS, key_of(stored), new[-1].status, subresource="status")
+            for name, row in zip(told, new, strict=True):
+                setattr(times, name, asyncio.get_running_loop().time())
+                await reporter.create(EVENTS, row.event)
 
     return make
 

@@ -34,6 +34,18 @@ class Child:
     body: Object
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One thing that is told of a job.
+
+    Attributes:
+        status: As a patch, with all that was told before.
+    """
+
+    status: Mapping[str, Any]
+    event: Object
+
+
 def job_name(number: int) -> str:
     """Return the name of the job with that number; the names of its pods begin with it and a dash."""
     return f"job{number:04d}"
@@ -80,9 +92,9 @@ def children(stored: Object) -> Sequence[Child]:
     return [Child(SECRETS, secret), *(Child(action.resource, action.build()) for action in actions if isinstance(action, Create))]
 
 
-def reports(stored: Object) -> Sequence[tuple[Mapping[str, Any], Object]]:
-    """Return what any operator writes about the job `stored` until it has Succeeded: statuses, each as a patch, each with its Event."""
-    job, now, rows = parse_mpijob(stored), datetime.now(UTC), list[tuple[Mapping[str, Any], Object]]()
+def reports(stored: Object) -> Sequence[Report]:
+    """Return what an operator tells of the job `stored` until it has Succeeded."""
+    job, now, rows = parse_mpijob(stored), datetime.now(UTC), list[Report]()
     told, time = MPIJobStatus(start_time=now), format_time(now)
     for type_ in (c.CONDITION_CREATED, c.CONDITION_RUNNING, c.CONDITION_SUCCEEDED):
         reason, message = f"MPIJob{type_}", f"MPIJob {job.key} is {type_}."
@@ -99,7 +111,7 @@ def reports(stored: Object) -> Sequence[tuple[Mapping[str, Any], Object]]:
             "firstTimestamp": time,
             "lastTimestamp": time,
         }
-        rows.append(({"status": status_to_wire(told)}, cast("Object", event)))
+        rows.append(Report({"status": status_to_wire(told)}, cast("Object", event)))
     return rows
 
 

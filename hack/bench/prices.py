@@ -90,7 +90,7 @@ async def prices(here: Place, client: Client) -> Sequence[Price]:
     patch = partial(client.patch, MPIJOBS, subresource="status")
     stored = [await client.create(MPIJOBS, mpijob(scenario, NAMESPACE, number)) for number in range(_WARM_UP)]
     for job in stored:
-        await patch(key_of(job), reports(job)[0][0])
+        await patch(key_of(job), reports(job)[0].status)
     numbers = range(_WARM_UP, _WARM_UP + scenario.jobs)
     await till.ring("create an MPIJob", [partial(client.create, MPIJOBS, mpijob(scenario, NAMESPACE, number)) for number in numbers])
     jobs = [await client.get(MPIJOBS, key(NAMESPACE, number)) for number in numbers]
@@ -103,8 +103,8 @@ async def prices(here: Place, client: Client) -> Sequence[Price]:
             await till.ring(f"create a {resource.kind}", works)
     told = {job["metadata"]["uid"]: reports(job) for job in jobs}
     for step, condition in enumerate(("Created", "Running", "Succeeded")):
-        await till.ring(f"patch the status: {condition}", [partial(patch, key_of(job), told[uid_of(job)][step][0]) for job in jobs])
-    events = [event for rows in told.values() for _, event in rows]
+        await till.ring(f"patch the status: {condition}", [partial(patch, key_of(job), told[uid_of(job)][step].status) for job in jobs])
+    events = [row.event for rows in told.values() for row in rows]
     await till.ring("create an Event", [partial(client.create, EVENTS, event, metadata_only=True) for event in events])
     workers = (await client.list_page(_PODS, resource_version=""))["items"]
     deletions = [partial(client.delete, PODS, key_of(pod), uid=uid_of(pod)) for pod in workers]

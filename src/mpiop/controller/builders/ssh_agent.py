@@ -71,6 +71,7 @@ def agent_items(template: pt.Template, job: MPIJob, *, is_launcher: bool) -> lis
     if is_launcher:
         path = quote(pt.first_container(template).get("terminationMessagePath") or _DEFAULT_MESSAGE_PATH)
         here = _HERE.format(name=names.launcher_name(job)) if job.run_launcher_as_worker else ""
-        body = f"{here}{{ [ -s {path} ] || echo {MARK} >>{path}; }} 2>/dev/null\n"
+        # Not appended: several may find the file empty at the same time, and then all write the same to the same place.
+        body = f"{here}{{ [ -s {path} ] || echo {MARK} 1<>{path}; }} 2>/dev/null\n"
     template["metadata"]["annotations"][names.ANNOTATION_SSH_AGENT] = _SCRIPT.format(body=body)
     return [pt.annotation_item(names.ANNOTATION_SSH_AGENT, _FILE) | {"mode": 0o555}]

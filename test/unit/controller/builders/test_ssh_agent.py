@@ -1,5 +1,7 @@
 """The script that stands in for ssh: who gets it, and what it does when it is run for real."""
 
+import contextlib
+import functools
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -109,6 +111,21 @@ def test_it_leaves_its_mark_once_and_is_ssh(message: Path) -> None:
     for _ in range(2):
         assert run(job, message, "-x", "w 0", "a;b") == "-x\nw 0\na;b\n"
     assert message.read_text() == f"{MARK}\n"
+
+
+def test_many_at_once_leave_one_mark(message: Path) -> None:
+    run(with_launcher(PI, changed(MPIRUN, terminationMessagePath=str(message))), message)  # makes the files
+    command, environment = ["/bin/sh", "-c", "read go; . ./script"], {"PATH": f"{message.parent}:/usr/bin:/bin"}
+    for _ in range(20):
+        message.write_text("")
+        with contextlib.ExitStack() as stack:
+            start = functools.partial(subprocess.Popen[bytes], command, cwd=message.parent, env=environment, stdin=subprocess.PIPE)
+            callers = [stack.enter_context(start(stdout=subprocess.DEVNULL)) for _ in range(8)]
+            for caller in callers:
+                assert caller.stdin is not None
+                caller.stdin.close()  # lets it go
+        assert [caller.returncode for caller in callers] == [0] * 8
+        assert message.read_text() == f"{MARK}\n"
 
 
 def test_a_message_of_the_program_stays(message: Path) -> None:
