@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Final
 
 from mpiop.api.types import MPIJob
-from mpiop.clock import parse_time
 from mpiop.controller import names, pods
 from mpiop.controller.apply import Applier, Owner, PredecessorError
 from mpiop.controller.builders.ssh_secret import KeyPair, build_ssh_secret
@@ -21,7 +20,7 @@ from mpiop.controller.observed import Observed
 from mpiop.controller.pace import Pace
 from mpiop.controller.stalled import ResourceExistsError, SecretLostError
 from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Key, Object, annotations_of, key_of, uid_of
+from mpiop.kube.objects import Key, Object, annotations_of, creation_time, key_of, uid_of
 from mpiop.kube.resources import SECRETS
 
 DOUBT_SECONDS: Final = 30.0
@@ -111,5 +110,5 @@ def _owner(job: MPIJob) -> Owner:
 
 
 def _age_seconds(pod: Object, now: datetime) -> float:
-    created = pod["metadata"].get("creationTimestamp")
-    return (now - parse_time(created)).total_seconds() if created else 0.0
+    created = creation_time(pod)
+    return (now - created).total_seconds() if created else 0.0

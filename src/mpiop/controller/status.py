@@ -14,7 +14,7 @@ from mpiop.controller.guard import judged
 from mpiop.controller.observed import Observed
 from mpiop.controller.root_cause import BACKOFF_LIMIT_EXCEEDED, failure
 from mpiop.controller.stalled import RESOURCE_EXISTS, VALIDATION_ERROR, Problem
-from mpiop.kube.objects import Key, Object
+from mpiop.kube.objects import Key, Object, creation_time
 
 LAUNCHER_LOST = "LauncherJobNotFound"
 _EDIT_MESSAGE = (
@@ -84,8 +84,7 @@ def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datet
 
 def _begun(observed: Observed) -> datetime | None:
     """Return since when there is something of the job, whose first status may be stored seconds later (`Pace.company_seconds`)."""
-    created = observed.service["metadata"].get("creationTimestamp") if observed.service else None
-    return parse_time(created) if created else None
+    return creation_time(observed.service) if observed.service else None
 
 
 def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:

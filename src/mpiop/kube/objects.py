@@ -4,7 +4,10 @@ Objects of other people stay dicts: a field that we do not know is never lost (s
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple, NotRequired, TypedDict
+
+from mpiop.clock import parse_time
 
 
 class Key(NamedTuple):
@@ -117,6 +120,12 @@ def is_controlled_by(obj: Object, uid: str) -> bool:
     """Tell whether the object with `uid` is the controller of `obj`: by UID, never by name."""
     reference = controller_of(obj)
     return reference is not None and reference["uid"] == uid
+
+
+def creation_time(obj: Object) -> datetime | None:
+    """Return when the API server stored `obj` first; None for one that it has not stored."""
+    created = obj["metadata"].get("creationTimestamp")
+    return parse_time(created) if created else None
 
 
 def is_terminating(obj: Object) -> bool:
