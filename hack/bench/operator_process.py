@@ -177,7 +177,7 @@ class OperatorProcess:
             raise RuntimeError(f"the operator ended with {self._process.returncode} before it was ready; look at its log")
         try:
             async with aiohttp.ClientSession() as session, session.get(self._ready_url) as answer:
-                return answer.ok
+                return answer.ok and bool(await self.metrics())  # each of the two is served on a port of its own
         except aiohttp.ClientError:
             return False
 

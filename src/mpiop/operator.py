@@ -132,7 +132,9 @@ class Operator:
         count = metrics.events.labels
         telling = client.guarded(elector.assert_not_lost)
         self._recorder = EventRecorder(telling, clock, host, count=lambda outcome: count(outcome).inc())
-        self._queue = WorkQueue[Key](retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME))
+        self._queue = WorkQueue[Key](
+            retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME), options.threadiness
+        )
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
         self._gang = Gang(options.gang_scheduling)
         self._stores: dict[Resource, Store] = {}

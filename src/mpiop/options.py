@@ -14,7 +14,7 @@ class Options:
     master: str = ""
     kubeconfig: str = ""
     namespace: str = ""
-    threadiness: int = 8
+    threadiness: int = 16
     monitoring_port: int = 0
     metrics_secure: bool = False
     metrics_cert_dir: str = ""

@@ -131,8 +131,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def holds_what_the_model_holds(self) -> None:
         assert len(self.queue) == len(self.waiting)
-        lanes = self.queue._queued
-        assert {*lanes._usual, *lanes._urgent} == set(self.waiting)
+        assert all(key in self.queue._queued for key in self.waiting)
         assert set(self.queue._dirty_since) == set(self.waiting) | self.again
         assert set(self.queue._processing_since) == self.working
         assert set(self.queue._timers) == set(self.due)

@@ -13,11 +13,11 @@ from mpiop.controller.apply import PredecessorError
 from mpiop.controller.rest import Rest
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError
-from mpiop.kube.objects import Key, Object, controller_of, key_of, labels_of
+from mpiop.kube.objects import Key, Object, controller_of, key_of, labels_of, uid_of
 from mpiop.kube.resources import JOBS
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
-from mpiop.workqueue import WorkQueue, work
+from mpiop.workqueue import Lane, WorkQueue, work
 
 STOP_GRACE_SECONDS: Final = 1.0
 
@@ -44,20 +44,29 @@ class Controller:
     def handle(self, notification: Notification) -> None:
         """Queue the job that a change of itself or of one of its children concerns (a handler for every informer).
 
-        What has begun goes first: how a job gets on is told before others are begun, and before what one left behind is cleaned up.
+        What somebody waits for goes first, what has not begun or is to be cleaned up in the usual order (`Lane`).
         """
         if not self._is_running or _is_nothing_new(notification):
             return
-        is_pressing = _is_pressing(notification)
+        is_pressing_news = self._is_pressing(notification)
         for obj in (notification.old, notification.new):
             if obj is not None and (key := job_of(obj)) is not None:
-                self._ask(key, is_urgent=_is_news(obj), is_pressing=is_pressing)
+                is_pressing = is_pressing_news or self._rest.was_missed(key)
+                lane = Lane.USUAL if not _is_news(obj) else Lane.PRESSING if is_pressing else Lane.NEWS
+                self._ask(key, lane, is_pressing=is_pressing)
 
-    def _ask(self, key: Key, *, is_urgent: bool, is_pressing: bool) -> None:
+    def _is_pressing(self, notification: Notification) -> bool:
+        old, new = notification.old, notification.new
+        if _pressing_part(old) != _pressing_part(new):
+            return True
+        key = job_of(new) if new is not None and _is_ready_worker(new) and not (old is not None and _is_ready_worker(old)) else None
+        return key is not None and self._rest.note_ready(key)
+
+    def _ask(self, key: Key, lane: Lane, *, is_pressing: bool) -> None:
         if wait_seconds := self._rest.remaining_seconds(key, is_pressing=is_pressing):
-            self._queue.add_after(key, wait_seconds, is_urgent=is_urgent)
+            self._queue.add_after(key, wait_seconds, lane)
         else:
-            self._queue.add(key, is_urgent=is_urgent)
+            self._queue.add(key, lane)
 
     async def run(self, workers: int) -> None:
         """Sync, `workers` jobs at a time, until cancelled.
@@ -119,16 +128,24 @@ def _without_version(obj: Object) -> dict[str, Any]:
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}}
 
 
-def _is_pressing(notification: Notification) -> bool:
-    """Tell whether it is the user's word, the launcher's, or the end of the job; no other news of the workers, who may be thousands."""
-    old, new = notification.old, notification.new
-    if old is not None and new is not None and new.get("kind") == c.KIND and not notification.is_replacement:
-        return old["metadata"].get("generation") != new["metadata"].get("generation") or _has_ended(old) != _has_ended(new)
-    obj = new or old
+def _pressing_part(obj: Object | None) -> object:
+    """Return what of `obj` is pressing news when it changes: the user's word, how the launcher gets on, an eviction.
+
+    Of the workers, who may be thousands, and of what we made nothing else is.
+    """
     if obj is None:
-        return False
-    is_of_launcher = obj.get("kind") == JOBS.kind or labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER
-    return is_of_launcher or obj.get("kind") == c.KIND or pods.is_evicted(obj)
+        return None
+    if obj.get("kind") == c.KIND:
+        return uid_of(obj), obj["metadata"].get("generation"), _has_ended(obj)
+    if obj.get("kind") == JOBS.kind:
+        return pods.job_outcome(obj)
+    if labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER:
+        return pods.phase(obj), pods.has_begun(obj)
+    return pods.is_evicted(obj) or None
+
+
+def _is_ready_worker(obj: Object) -> bool:
+    return labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_WORKER and pods.is_ready(obj)
 
 
 def job_of(obj: Object) -> Key | None:

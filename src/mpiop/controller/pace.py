@@ -16,7 +16,9 @@ _FREE_WRITES: Final = 10
 _SECONDS_A_WRITE: Final = 0.2
 _MOST_SECONDS: Final = 10.0
 CALM_SECONDS: Final = 3.0
-"""So long after nothing was told of it any more, a burst of jobs is over; for no longer a new job of it waits to be told of."""
+"""So long after nothing was told of it any more, a burst of jobs is over."""
+COMPANY_SECONDS: Final = 5.0
+"""For no longer a new job of a burst waits to be told of; most run by then."""
 
 
 class Pace:
@@ -45,7 +47,7 @@ class Pace:
         """Return for how long the first word about a job should wait for more to tell, from when this is first asked; 0 in no crowd."""
         now = self._clock.monotonic()
         since = self._first_asked.setdefault(key, now)
-        return max(0.0, since + CALM_SECONDS - now) if self._crowd_seconds(now) > 0 else 0.0
+        return max(0.0, since + COMPANY_SECONDS - now) if self._crowd_seconds(now) > 0 else 0.0
 
     def wrote(self, key: Key, topic: str) -> None:
         """Note a write of that topic, deferrable or not."""

@@ -1,9 +1,9 @@
 """How long a job is left alone between two looks at it.
 
 A look costs 4 to 8 µs a worker, and as it starts or ends there are several events a worker: one for each would be quadratic. Events
-that come while the job rests are answered together by one look at the end of the rest. A small job rests for less than people notice, and
-the longer the more jobs are being looked at: in a crowd, the processor has better things to do. One that runs already has little to
-hurry for, one that has ended nothing. What does not come by the thousand, the user's word and what the launcher does, ends the rest early.
+that come while the job rests are answered together by one look at the end of the rest, and the more jobs are being looked at the longer
+each rests: in a crowd, the processor has better things to do. What does not come by the thousand ends the rest early: the user's word,
+what the launcher does, and the last of the workers that are waited for.
 """
 
 import asyncio
@@ -12,17 +12,16 @@ from typing import Final, NamedTuple
 from mpiop.controller.recent import Recent
 from mpiop.kube.objects import Key
 
-LEAST_SECONDS: Final = 0.05
-"""What comes within that time mostly belongs together: pods are made, started and ended a few at a time."""
+USUAL_SECONDS: Final = 1.0
+"""Counts are stored no more often, and what else the workers of a job do changes little."""
 SECONDS_A_WORKER: Final = 0.001
 """Looks at one job thus take less than 1 % of a core."""
-SECONDS_A_WORKER_IF_PRESSED: Final = 0.0001
-"""For who waits for an answer; such news are too few to take much of a core."""
-SECONDS_A_LOOK: Final = 0.001
-"""For each look at any job within the last second: 50 busy jobs thus get four a second each."""
-RUNNING_SECONDS: Final = 1.0
-"""At least so long rests a job that runs: counts are stored no more often, and what else its workers do changes little."""
+SECONDS_A_LOOK: Final = 0.02
+"""For each look at any job within the last second."""
+SHARE_IF_PRESSED: Final = 0.05
+"""Of that time a job rests when somebody waits for an answer: what belongs together comes within 50 ms, and such news are few."""
 MOST_SECONDS: Final = 3.0
+"""So long rests a job that has ended, which has nothing to hurry for, and no other for longer."""
 _GRAIN_SECONDS: Final = 0.001
 """A timer for less is not worth its while, and would fire beside the one that ends the rest."""
 
@@ -38,16 +37,34 @@ class Rest:
     def __init__(self) -> None:
         """Let no job rest yet."""
         self._until: dict[Key, _Until] = {}
+        self._awaited: dict[Key, int] = {}
+        self._missed: set[Key] = set()
         self._looks = Recent(1.0)
 
-    def begin(self, key: Key, workers: int, at_least_seconds: float = 0.0) -> None:
-        """Let the job, which has so many workers, rest from now on, for it is being looked at."""
+    def begin(self, key: Key, workers: int, awaited: int, *, has_ended: bool = False) -> None:
+        """Let the job, which has so many workers and waits for `awaited` of them, rest from now on, for it is being looked at."""
         now = asyncio.get_running_loop().time()
-        least = LEAST_SECONDS + self._looks.count(now) * SECONDS_A_LOOK
-        whole = max(least + workers * SECONDS_A_WORKER, at_least_seconds)
-        wished = _Until(least + workers * SECONDS_A_WORKER_IF_PRESSED, whole)
+        usual = USUAL_SECONDS + workers * SECONDS_A_WORKER + self._looks.count(now) * SECONDS_A_LOOK
+        wished = _Until(usual * SHARE_IF_PRESSED, MOST_SECONDS if has_ended else usual)
         self._until[key] = _Until(*(now + min(seconds, MOST_SECONDS) for seconds in wished))
+        self._awaited[key] = awaited
+        self._missed.discard(key)
         self._looks.note(now)
+
+    def miss(self, key: Key) -> None:
+        """Note that a look at the job came too early to see it: whatever comes of it next ends the rest, for the news was lost."""
+        self._until.pop(key, None)
+        self._missed.add(key)
+
+    def was_missed(self, key: Key) -> bool:
+        """Tell whether the last look at the job came too early."""
+        return key in self._missed
+
+    def note_ready(self, key: Key) -> bool:
+        """Note that one of the job's workers has become Ready, and tell whether it was the last that is waited for."""
+        if left := self._awaited.get(key, 0):
+            self._awaited[key] = left - 1
+        return left == 1
 
     def remaining_seconds(self, key: Key, *, is_pressing: bool = False) -> float:
         """Return how long the job still rests, or, if there `is_pressing` news of it, may go on to; 0 when it does not."""
@@ -60,3 +77,5 @@ class Rest:
     def forget(self, key: Key) -> None:
         """Drop what is known of a job that is gone."""
         self._until.pop(key, None)
+        self._awaited.pop(key, None)
+        self._missed.discard(key)

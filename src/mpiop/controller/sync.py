@@ -16,7 +16,7 @@ from mpiop.controller.gang import Gang
 from mpiop.controller.observed import Lister, Listers, Observed, observe
 from mpiop.controller.reading import InvalidJobError, Reader
 from mpiop.controller.report import PROGRESS, Reporter
-from mpiop.controller.rest import MOST_SECONDS, RUNNING_SECONDS, Rest
+from mpiop.controller.rest import Rest
 from mpiop.controller.ssh_secrets import SshSecrets, noted_uid
 from mpiop.controller.stalled import (
     UNSCHEDULABLE,
@@ -27,7 +27,7 @@ from mpiop.controller.stalled import (
     refusal,
     waits_in_vain,
 )
-from mpiop.controller.status import is_running, next_status, standing_problem
+from mpiop.controller.status import next_status, standing_problem
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS
@@ -89,6 +89,7 @@ class Syncer:
             self._forget(key)
             return None
         if wait := self.applier.consistency.wait_seconds(key, uid_of(raw)):
+            self.rest.miss(key)
             return wait
         try:
             job = self.reader.read(key, raw)
@@ -99,7 +100,8 @@ class Syncer:
 
     async def _sync(self, job: MPIJob) -> float | None:
         observed = observe(job, self.listers)
-        self.rest.begin(job.key, job.worker_replicas, _rest_seconds(job, observed))
+        awaited = job.worker_replicas - len(observed.ready_workers)
+        self.rest.begin(job.key, job.worker_replicas, awaited, has_ended=job.status.is_finished)
         if observed.has_lost_launcher(job):
             observed = replace(observed, launcher=await self._live_launcher(job))
         now = self.reporter.now()
@@ -178,13 +180,6 @@ class Syncer:
         self.reporter.forget(key)
         self.rest.forget(key)
         self.reader.forget(key)
-
-
-def _rest_seconds(job: MPIJob, observed: Observed) -> float:
-    """Return for how long at least a job rests, however small: one that has ended for as long as any does."""
-    if job.status.is_finished:
-        return MOST_SECONDS
-    return RUNNING_SECONDS if is_running(job, observed) else 0.0
 
 
 def _needs_all_before(action: Action) -> bool:

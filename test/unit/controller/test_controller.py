@@ -12,7 +12,7 @@ from example_children import config_map, launcher, launcher_pod, worker
 from fakes.world import KEY, WATCHED, World, mpijob
 from mpiop.controller.apply import PredecessorError
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
-from mpiop.controller.rest import LEAST_SECONDS, MOST_SECONDS, SECONDS_A_WORKER, SECONDS_A_WORKER_IF_PRESSED, Rest
+from mpiop.controller.rest import MOST_SECONDS, SECONDS_A_WORKER, SHARE_IF_PRESSED, USUAL_SECONDS, Rest
 from mpiop.informers.shared_informer import SharedInformer
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import StatusError, TransportError
@@ -21,6 +21,7 @@ from mpiop.kube.resources import JOBS, MPIJOBS, PODS, SECRETS, Selection
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
 from mpiop.workqueue import WorkQueue
+from mpiop.workqueue.lanes import FEW
 
 
 @asynccontextmanager
@@ -68,7 +69,7 @@ async def test_events_of_a_large_job_are_answered_together_and_the_last_one_too(
 
     async def look(key: Key) -> None:
         looks.append(asyncio.get_running_loop().time())
-        rest.begin(key, 1000)
+        rest.begin(key, 1000, 0)
 
     controller = Controller(look, WorkQueue[Key](), list, Metrics(version="test"), rest)
     async with running(controller):
@@ -78,7 +79,7 @@ async def test_events_of_a_large_job_are_answered_together_and_the_last_one_too(
         last = asyncio.get_running_loop().time()
         await asyncio.sleep(MOST_SECONDS)
     assert key == job_of(worker(0))
-    assert 4 <= len(looks) <= 6  # about one each second, in 4 seconds
+    assert 3 <= len(looks) <= 4  # about one each two seconds, in 4 seconds
     assert looks[-1] >= last - 0.01
 
 
@@ -110,13 +111,16 @@ async def test_a_change_of_nothing_that_is_read_is_no_reason_to_look(obj: Object
 @pytest.mark.parametrize(
     ("notification", "is_early"),
     [
-        pytest.param(Notification(worker(0, "Pending"), worker(0, "Running")), False, id="a worker runs"),
+        pytest.param(Notification(worker(0, "Pending"), worker(0, "Running")), False, id="a worker runs, and another is missed"),
         pytest.param(Notification(worker(0), None), False, id="a worker is gone"),
         pytest.param(Notification(worker(0), worker(0, "Failed")), False, id="a worker has failed, which ends nothing"),
         pytest.param(Notification(worker(0), worker(0, "Failed", reason="Evicted")), True, id="a worker is evicted, which ends the job"),
         pytest.param(Notification(None, config_map()), False, id="what we made"),
         pytest.param(Notification(launcher_pod(), launcher_pod("Failed")), True, id="the launcher's pod has failed"),
-        pytest.param(Notification(None, launcher()), True, id="the launcher's Job"),
+        pytest.param(Notification(None, launcher_pod("Pending")), True, id="the launcher's pod is there"),
+        pytest.param(Notification(launcher_pod(), edited(launcher_pod(), annotations={"a": "b"})), False, id="the launcher's pod is told"),
+        pytest.param(Notification(None, launcher()), False, id="the launcher's Job, which we made"),
+        pytest.param(Notification(launcher(), launcher(outcome={"type": "Complete"})), True, id="the launcher's Job is done"),
         pytest.param(Notification(mpijob(), edited(mpijob(), generation=2)), True, id="the user changes the job"),
         pytest.param(Notification(mpijob(), with_status(startTime="2026-01-01T00:00:00Z")), False, id="we wrote its status"),
         pytest.param(Notification(mpijob(), with_status(completionTime="2026-01-01T00:00:00Z")), True, id="it has ended"),
@@ -131,30 +135,75 @@ async def test_the_user_s_word_and_the_launcher_s_end_the_rest_of_a_large_job_ea
 
     controller = Controller(look, WorkQueue[Key](), list, Metrics(version="test"), rest)
     async with running(controller):
-        rest.begin(Key("default", "pi"), 1000)
+        rest.begin(Key("default", "pi"), 1000, 2)
         begun = asyncio.get_running_loop().time()
         controller.handle(notification)
         await asyncio.sleep(MOST_SECONDS)
     (seconds,) = (look - begun for look in looks)
-    workers_seconds = SECONDS_A_WORKER_IF_PRESSED if is_early else SECONDS_A_WORKER
-    assert seconds == pytest.approx(LEAST_SECONDS + 1000 * workers_seconds, abs=0.01)
+    share = SHARE_IF_PRESSED if is_early else 1
+    assert seconds == pytest.approx((USUAL_SECONDS + 1000 * SECONDS_A_WORKER) * share, abs=0.01)
 
 
-async def test_a_child_s_event_goes_before_jobs_that_have_not_begun() -> None:
-    seen = list[str]()
+async def test_the_last_worker_to_become_ready_ends_the_rest_early() -> None:
+    rest, looks = Rest(), list[float]()
+
+    async def look(_: Key) -> None:
+        looks.append(asyncio.get_running_loop().time())
+
+    controller = Controller(look, WorkQueue[Key](), list, Metrics(version="test"), rest)
+    async with running(controller):
+        rest.begin(Key("default", "pi"), 2, 2)
+        begun = asyncio.get_running_loop().time()
+        controller.handle(Notification(worker(0, "Pending"), worker(0)))
+        controller.handle(Notification(worker(0), edited(worker(0), annotations={"new": "annotation"})))
+        await asyncio.sleep(USUAL_SECONDS / 2)
+        assert looks == [], "another is missed"
+        controller.handle(Notification(None, worker(1)))
+        await asyncio.sleep(MOST_SECONDS)
+    assert [look - begun for look in looks] == [pytest.approx(USUAL_SECONDS / 2, abs=0.01)]
+
+
+async def test_what_comes_after_a_look_that_came_too_early_is_pressing() -> None:
+    rest, seen = Rest(), list[str]()
 
     async def look(key: Key) -> None:
         seen.append(key.name)
 
-    queue = WorkQueue[Key]()
-    controller = Controller(look, queue, lambda: [Key("default", name) for name in ("a", "b", "pi")], Metrics(version="test"), Rest())
+    controller = Controller(look, WorkQueue[Key](), lambda: [Key("default", "a"), Key("default", "b")], Metrics(version="test"), rest)
     task = asyncio.create_task(controller.run(1))
     await asyncio.sleep(0)
+    rest.miss(Key("default", "pi"))
     controller.handle(Notification(None, worker(0)))
     await asyncio.sleep(1)
     task.cancel()
     await asyncio.wait({task})
     assert seen == ["pi", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("obj", "others", "place"),
+    [
+        pytest.param(launcher_pod("Running"), FEW, 0, id="what the launcher does goes before jobs that have not begun"),
+        pytest.param(worker(0), 2, 2, id="what a worker does goes after a few of them"),
+        pytest.param(worker(0), FEW + 1, 0, id="what a worker does goes before many of them"),
+    ],
+)
+async def test_news_and_jobs_that_have_not_begun_have_an_order(obj: Object, others: int, place: int) -> None:
+    seen = list[str]()
+
+    async def look(key: Key) -> None:
+        seen.append(key.name)
+
+    jobs = [Key("default", str(number)) for number in range(others)]
+    controller = Controller(look, WorkQueue[Key](), lambda: jobs, Metrics(version="test"), Rest())
+    task = asyncio.create_task(controller.run(1))
+    await asyncio.sleep(0)
+    controller.handle(Notification(None, obj))
+    await asyncio.sleep(1)
+    task.cancel()
+    await asyncio.wait({task})
+    assert len(seen) == others + 1
+    assert seen.index("pi") == place
 
 
 @pytest.mark.parametrize(

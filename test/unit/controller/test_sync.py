@@ -9,9 +9,9 @@ import pytest
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
 from mpiop.controller.names import ANNOTATION_SECRET_UID, ANNOTATION_WORKERS_READY
-from mpiop.controller.pace import CALM_SECONDS
+from mpiop.controller.pace import COMPANY_SECONDS
 from mpiop.controller.report import PROGRESS
-from mpiop.controller.rest import MOST_SECONDS, RUNNING_SECONDS
+from mpiop.controller.rest import MOST_SECONDS, USUAL_SECONDS
 from mpiop.controller.sync import REFUSED_RETRY_SECONDS
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, controller_of, labels_of, uid_of
@@ -453,7 +453,7 @@ async def test_in_a_crowd_a_job_that_soon_runs_is_told_of_once_with_the_time_sin
     await world.sync()
     assert world.writes == CHILDREN
     assert world.recorder.told == []
-    await asyncio.sleep(CALM_SECONDS - 1)
+    await asyncio.sleep(COMPANY_SECONDS - 1)
     world.start_workers()
     world.start_launcher()
     await world.sync()
@@ -465,9 +465,9 @@ async def test_in_a_crowd_a_job_that_soon_runs_is_told_of_once_with_the_time_sin
 async def test_in_a_crowd_a_job_that_does_not_run_soon_is_told_of_some_seconds_later() -> None:
     world = await in_a_crowd()
     begun, wait = world.clock.monotonic(), await world.sync()
-    assert wait == pytest.approx(CALM_SECONDS)
+    assert wait == pytest.approx(COMPANY_SECONDS)
     await world.settle()
-    assert world.clock.monotonic() - begun == pytest.approx(CALM_SECONDS)
+    assert world.clock.monotonic() - begun == pytest.approx(COMPANY_SECONDS)
     assert world.writes == [*CHILDREN, STATUS]
     assert world.recorder.reasons == ["MPIJobCreated"]
 
@@ -681,15 +681,32 @@ async def test_templates_with_a_restart_policy_are_warned_of(given: str | None, 
     assert world.recorder.reasons == ["MPIJobCreated", *told]
 
 
-async def test_a_job_rests_longer_once_it_runs_and_as_long_as_any_when_it_has_ended() -> None:
+async def test_a_job_rests_as_long_as_any_when_it_has_ended() -> None:
     world = await running()
     await asyncio.sleep(MOST_SECONDS)
     await world.sync()
-    assert world.syncer.rest.remaining_seconds(KEY) == pytest.approx(RUNNING_SECONDS)
-    assert world.syncer.rest.remaining_seconds(KEY, is_pressing=True) < RUNNING_SECONDS / 2
-    world.pod_status("pi-worker-0", "Pending")
-    await world.sync()
-    assert world.syncer.rest.remaining_seconds(KEY) < RUNNING_SECONDS / 2
+    assert world.syncer.rest.remaining_seconds(KEY) == pytest.approx(USUAL_SECONDS, abs=0.01)
+    assert world.syncer.rest.remaining_seconds(KEY, is_pressing=True) < USUAL_SECONDS / 2
     world.end_launcher()
     await world.settle()
     assert world.syncer.rest.remaining_seconds(KEY) == pytest.approx(MOST_SECONDS)
+
+
+async def test_a_job_rests_until_the_workers_that_it_misses_are_ready() -> None:
+    world = await running()
+    world.pod_status("pi-worker-0", "Pending")
+    await world.sync()
+    assert world.syncer.rest.note_ready(KEY)
+    await world.sync()
+    world.pod_status("pi-worker-1", "Pending")
+    await world.sync()
+    assert [world.syncer.rest.note_ready(KEY) for _ in range(2)] == [False, True]
+
+
+async def test_a_look_that_the_caches_are_too_old_for_is_noted_as_missed() -> None:
+    world = await running()
+    written: Any = {"metadata": {"resourceVersion": "1000000"}}
+    world.syncer.applier.consistency.wrote(KEY, uid_of(world.client.server.objects(MPIJOBS)[0]), PODS, written)
+    wait = await world.syncer.sync(KEY)
+    assert wait is not None
+    assert world.syncer.rest.was_missed(KEY)
