@@ -50,8 +50,8 @@ LEASE ?= 2
 MINUTES ?= 20
 JOBS ?= 2000
 
-# A unit test that hangs for a minute ends the run, and says where it hangs.
-HANG := -o faulthandler_timeout=60 -o faulthandler_exit_on_timeout=true
+# A unit test that hangs for three minutes ends the run, and says where it hangs.
+HANG := -o faulthandler_timeout=180 -o faulthandler_exit_on_timeout=true
 
 $(STAMP): requirements/dev.txt setup.cfg
 	@hack/setup environment

@@ -41,10 +41,29 @@ async def live(world: World) -> AsyncIterator[Controller]:
             task.cancel()
 
 
+class Lookout:
+    """A controller whose syncs only note which jobs were looked at, and when."""
+
+    def __init__(self, *jobs: Key) -> None:
+        self.names, self.times, self.rest = list[str](), list[float](), Rest()
+        self.controller = Controller(self._look, WorkQueue[Key](), lambda: jobs, Metrics(version="test"), self.rest)
+
+    async def _look(self, key: Key) -> None:
+        self.names.append(key.name)
+        self.times.append(asyncio.get_running_loop().time())
+
+    async def names_after(self, obj: Object) -> list[str]:
+        """Return which jobs the only worker looks at, in order, if there is news of `obj` before it has begun."""
+        async with running(self.controller, workers=1, head_start_seconds=0):
+            self.controller.handle(Notification(None, obj))
+            await asyncio.sleep(1)
+        return self.names
+
+
 @asynccontextmanager
-async def running(controller: Controller, workers: int = 2) -> AsyncIterator[None]:
+async def running(controller: Controller, workers: int = 2, head_start_seconds: float = 0.1) -> AsyncIterator[None]:
     task = asyncio.create_task(controller.run(workers))
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(head_start_seconds)
     yield
     task.cancel()
     await asyncio.wait({task})
@@ -93,19 +112,14 @@ def with_status(**status: Any) -> Object:
 
 @pytest.mark.parametrize("obj", [worker(0), mpijob(), launcher()], ids=lambda obj: obj["kind"])
 async def test_a_change_of_nothing_that_is_read_is_no_reason_to_look(obj: Object) -> None:
-    looks = list[Key]()
-
-    async def look(key: Key) -> None:
-        looks.append(key)
-
-    controller = Controller(look, WorkQueue[Key](), list, Metrics(version="test"), Rest())
-    async with running(controller):
-        controller.handle(Notification(obj, edited(obj, resourceVersion="7")))
+    lookout = Lookout()
+    async with running(lookout.controller):
+        lookout.controller.handle(Notification(obj, edited(obj, resourceVersion="7")))
         await asyncio.sleep(MOST_SECONDS)
-        assert looks == []
-        controller.handle(Notification(obj, edited(obj, labels=labels_of(obj) | {"new": "label"})))
+        assert lookout.names == []
+        lookout.controller.handle(Notification(obj, edited(obj, labels=labels_of(obj) | {"new": "label"})))
         await asyncio.sleep(MOST_SECONDS)
-        assert len(looks) == 1
+        assert len(lookout.names) == 1
 
 
 @pytest.mark.parametrize(
@@ -128,56 +142,36 @@ async def test_a_change_of_nothing_that_is_read_is_no_reason_to_look(obj: Object
     ],
 )
 async def test_the_user_s_word_and_the_launcher_s_end_the_rest_of_a_large_job_early(notification: Notification, is_early: bool) -> None:  # noqa: FBT001 - a column of the table
-    rest, looks = Rest(), list[float]()
-
-    async def look(_: Key) -> None:
-        looks.append(asyncio.get_running_loop().time())
-
-    controller = Controller(look, WorkQueue[Key](), list, Metrics(version="test"), rest)
-    async with running(controller):
-        rest.begin(Key("default", "pi"), 1000, 2)
+    lookout = Lookout()
+    async with running(lookout.controller):
+        lookout.rest.begin(KEY, 1000, 2)
         begun = asyncio.get_running_loop().time()
-        controller.handle(notification)
+        lookout.controller.handle(notification)
         await asyncio.sleep(MOST_SECONDS)
-    (seconds,) = (look - begun for look in looks)
+    (seconds,) = (look - begun for look in lookout.times)
     share = SHARE_IF_PRESSED if is_early else 1
     assert seconds == pytest.approx((USUAL_SECONDS + 1000 * SECONDS_A_WORKER) * share, abs=0.01)
 
 
 async def test_the_last_worker_to_become_ready_ends_the_rest_early() -> None:
-    rest, looks = Rest(), list[float]()
-
-    async def look(_: Key) -> None:
-        looks.append(asyncio.get_running_loop().time())
-
-    controller = Controller(look, WorkQueue[Key](), list, Metrics(version="test"), rest)
-    async with running(controller):
-        rest.begin(Key("default", "pi"), 2, 2)
+    lookout = Lookout()
+    handle = lookout.controller.handle
+    async with running(lookout.controller):
+        lookout.rest.begin(KEY, 2, 2)
         begun = asyncio.get_running_loop().time()
-        controller.handle(Notification(worker(0, "Pending"), worker(0)))
-        controller.handle(Notification(worker(0), edited(worker(0), annotations={"new": "annotation"})))
+        handle(Notification(worker(0, "Pending"), worker(0)))
+        handle(Notification(worker(0), edited(worker(0), annotations={"new": "annotation"})))
         await asyncio.sleep(USUAL_SECONDS / 2)
-        assert looks == [], "another is missed"
-        controller.handle(Notification(None, worker(1)))
+        assert lookout.times == [], "another is missed"
+        handle(Notification(None, worker(1)))
         await asyncio.sleep(MOST_SECONDS)
-    assert [look - begun for look in looks] == [pytest.approx(USUAL_SECONDS / 2, abs=0.01)]
+    assert [look - begun for look in lookout.times] == [pytest.approx(USUAL_SECONDS / 2, abs=0.01)]
 
 
 async def test_what_comes_after_a_look_that_came_too_early_is_pressing() -> None:
-    rest, seen = Rest(), list[str]()
-
-    async def look(key: Key) -> None:
-        seen.append(key.name)
-
-    controller = Controller(look, WorkQueue[Key](), lambda: [Key("default", "a"), Key("default", "b")], Metrics(version="test"), rest)
-    task = asyncio.create_task(controller.run(1))
-    await asyncio.sleep(0)
-    rest.miss(Key("default", "pi"))
-    controller.handle(Notification(None, worker(0)))
-    await asyncio.sleep(1)
-    task.cancel()
-    await asyncio.wait({task})
-    assert seen == ["pi", "a", "b"]
+    lookout = Lookout(Key("default", "a"), Key("default", "b"))
+    lookout.rest.miss(KEY)
+    assert await lookout.names_after(worker(0)) == ["pi", "a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -189,19 +183,7 @@ async def test_what_comes_after_a_look_that_came_too_early_is_pressing() -> None
     ],
 )
 async def test_news_and_jobs_that_have_not_begun_have_an_order(obj: Object, others: int, place: int) -> None:
-    seen = list[str]()
-
-    async def look(key: Key) -> None:
-        seen.append(key.name)
-
-    jobs = [Key("default", str(number)) for number in range(others)]
-    controller = Controller(look, WorkQueue[Key](), lambda: jobs, Metrics(version="test"), Rest())
-    task = asyncio.create_task(controller.run(1))
-    await asyncio.sleep(0)
-    controller.handle(Notification(None, obj))
-    await asyncio.sleep(1)
-    task.cancel()
-    await asyncio.wait({task})
+    seen = await Lookout(*(Key("default", str(number)) for number in range(others))).names_after(obj)
     assert len(seen) == others + 1
     assert seen.index("pi") == place
 
@@ -221,19 +203,8 @@ async def test_news_and_jobs_that_have_not_begun_have_an_order(obj: Object, othe
 async def test_an_mpijob_that_has_begun_goes_before_those_that_have_not_until_it_has_ended(
     status: dict[str, Any], order: list[str]
 ) -> None:
-    seen = list[str]()
-
-    async def look(key: Key) -> None:
-        seen.append(key.name)
-
-    controller = Controller(look, WorkQueue[Key](), lambda: [Key("default", "a"), Key("default", "b")], Metrics(version="test"), Rest())
-    task = asyncio.create_task(controller.run(1))
-    await asyncio.sleep(0)
-    controller.handle(Notification(None, cast("Object", mpijob() | {"status": status})))
-    await asyncio.sleep(1)
-    task.cancel()
-    await asyncio.wait({task})
-    assert seen == order
+    lookout = Lookout(Key("default", "a"), Key("default", "b"))
+    assert await lookout.names_after(cast("Object", mpijob() | {"status": status})) == order
 
 
 async def test_a_replica_that_stands_by_writes_nothing_and_queues_nothing_and_then_takes_over() -> None:

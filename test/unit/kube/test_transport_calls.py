@@ -364,10 +364,10 @@ async def test_F9_F18_leases_do_not_wait_for_other_calls(bench: Any) -> None:
 
 async def test_F18_waiting_for_a_place_is_not_part_of_the_deadline(bench: Any) -> None:
     async def slow(exchange: Exchange) -> None:
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.4)
         await answer(exchange)
 
     server = await bench.serve(slow)
-    client = await bench.client(server, most_in_flight=2, deadline_seconds=0.5)
+    client = await bench.client(server, most_in_flight=2, deadline_seconds=1.5)
     await asyncio.gather(*(client.get(PODS, POD) for _ in range(10)))
     assert server.connections == 2
