@@ -70,7 +70,7 @@ async def test_fault_1_scaling_down_by_one_with_the_launcher_as_worker_deletes_o
 async def test_fault_2_created_is_told_and_counted_once_however_often_a_sync_fails() -> None:
     world = World()
     await world.submit()
-    world.client.refuse("create", SERVICES, "", StatusError("test", {"code": 500}), times=5)
+    world.client.refuse("create", CONFIG_MAPS, "", StatusError("test", {"code": 500}), times=5)
     for _ in range(5):
         with pytest.raises(ExceptionGroup):
             await world.sync()

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from mpiop.api import constants as c
 from mpiop.controller.consistency import Consistency
-from mpiop.controller.diff import Action, Create, Delete, Patch
+from mpiop.controller.diff import Action, Check, Create, Delete, Patch
 from mpiop.controller.merge import merge_patch
 from mpiop.controller.stalled import FailedWrite, ResourceExistsError
 from mpiop.kube.errors import KubeError, StatusError
@@ -93,7 +93,7 @@ class Applier:
         return []
 
     async def perform(self, owner: Owner, action: Action) -> Object | None:
-        """Carry out one action and return kind and metadata, at least, as they then are; None for a deletion that left nothing.
+        """Carry out one action and return kind and metadata, at least, as they then are; None where nothing is there.
 
         A patch of what has changed meanwhile fails, and no sync of the owner begins before the cache shows the change: what was refused
         is computed anew, not sent again. Source: invariant T4.
@@ -126,6 +126,8 @@ class Applier:
         match action:
             case Create():
                 return await self._create(owner, action)
+            case Check():
+                return await self._check(owner, action)
             case Patch():
                 return await self.client.patch(action.resource, action.key, _guarded(action), subresource=action.subresource)
             case Delete():
@@ -138,6 +140,14 @@ class Applier:
             if not error.is_already_exists:
                 raise
         return await self.find_ours(owner, action.resource, action.key)
+
+    async def _check(self, owner: Owner, action: Check) -> Object | None:
+        try:
+            return await self.find_ours(owner, action.resource, action.key)
+        except StatusError as error:
+            if error.is_not_found:
+                return None
+            raise
 
     async def find_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
         """Return the object as the API server has it now, if it is the job's; one that the Go operator made has to get our label.

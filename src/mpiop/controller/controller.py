@@ -76,7 +76,7 @@ class Controller:
         self._is_running = True
         for key in self._jobs():
             self._queue.add(key)
-        tasks = [asyncio.create_task(work(self._queue, self._sync, self._failed), name=f"worker {n}") for n in range(workers)]
+        tasks = [asyncio.create_task(work(self._queue, self._sync, self._failed, self._lane), name=f"worker {n}") for n in range(workers)]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -89,6 +89,10 @@ class Controller:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
+
+    def _lane(self, key: Key) -> Lane:
+        """Return the lane of a look that the last one asked for."""
+        return Lane.USUAL if self._rest.has_ended(key) else Lane.NEWS
 
     async def _sync(self, key: Key) -> float | None:
         if not self._is_running:

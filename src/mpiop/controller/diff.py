@@ -12,7 +12,7 @@ from mpiop.controller.builders.launcher_job import build_launcher_job
 from mpiop.controller.builders.service import build_service
 from mpiop.controller.builders.worker_pod import build_worker_pod
 from mpiop.controller.desired import Desired
-from mpiop.controller.implementations import DISCOVER_HOSTS, implementation_of
+from mpiop.controller.implementations import DISCOVER_HOSTS
 from mpiop.controller.merge import merge_patch
 from mpiop.controller.observed import Observed
 from mpiop.controller.release import is_at_rest, release_patch
@@ -31,6 +31,14 @@ class Create:
     resource: Resource
     key: Key
     build: Callable[[], Object]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Find out whether the name of an object that is to be made later is free, or the job's already."""
+
+    resource: Resource
+    key: Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class Delete:
         return key_of(self.observed)
 
 
-Action = Create | Patch | Delete
+Action = Create | Check | Patch | Delete
 Stage = tuple[Action, ...]
 
 
@@ -81,7 +89,7 @@ def diff(job: MPIJob, wanted: Desired, observed: Observed, *, secret_uid: str, o
 
     Pods come after what they mount, else the kubelet backs off on the missing volume.
     """
-    supports = _supports(job, observed, secret_uid, options) if wanted.supports else ()
+    supports = _supports(job, wanted, observed, secret_uid, options) if wanted.supports else ()
     leftovers, last = _leftovers(job, observed, secret_uid) if wanted.supports is False else ((), ())
     launcher, workers = _launcher(job, wanted, observed, options), _workers(job, wanted, observed, options)
     # A new launcher comes after its workers: it can do nothing without them, and should not have ended before they all ran.
@@ -89,17 +97,25 @@ def diff(job: MPIJob, wanted: Desired, observed: Observed, *, secret_uid: str, o
     return tuple(stage for stage in (supports, (*main, *leftovers), last) if stage)
 
 
-def _supports(job: MPIJob, observed: Observed, secret_uid: str, options: BuildOptions) -> Stage:
+def _supports(job: MPIJob, wanted: Desired, observed: Observed, secret_uid: str, options: BuildOptions) -> Stage:
     running = [name for name in names.worker_names(job) if name in observed.running_workers]
     config_map = build_config_map(job, running, options)
     config_map["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: secret_uid}
     # A launcher that is let go by this look should find all hosts; to one that was let go its kubelet shows changes within a minute.
     is_awaited = len(running) == job.worker_replicas and observed.is_launcher_held
     actions = (
-        ensure(SERVICES, build_service(job), observed.service),
+        _service(job, wanted, observed),
         ensure(CONFIG_MAPS, config_map, observed.config_map, defer=not is_awaited),
     )
     return tuple(action for action in actions if action is not None)
+
+
+def _service(job: MPIJob, wanted: Desired, observed: Observed) -> Action | None:
+    if wanted.service or observed.service is not None:
+        return ensure(SERVICES, build_service(job), observed.service)
+    # No pod should wait for a Service that cannot be made, because somebody else has one of that name.
+    is_new = observed.launcher is None and not observed.workers
+    return Check(SERVICES, Key(job.namespace, names.service_name(job))) if is_new else None
 
 
 def _leftovers(job: MPIJob, observed: Observed, secret_uid: str) -> tuple[Stage, Stage]:
@@ -151,8 +167,6 @@ def _gate(job: MPIJob, wanted: Desired, observed: Observed) -> Stage:
     pod = observed.launcher_pod
     if pod is None or not wanted.gate_open or pods.phase(pod) != "Pending":
         return ()
-    if implementation_of(job).calls_back and not pods.has_begun(pod):
-        return ()  # its name, which the workers will be asked for, is published with its address, which a pod has when it begins
     told, count = annotations_of(pod).get(names.ANNOTATION_WORKERS_READY), str(job.worker_replicas)
     again = f"{count} again"
     if told is None or told == again or (told == count and not wanted.gate_overdue):

@@ -129,6 +129,14 @@ class Observed:
         is_leaving = any(is_terminating(obj) for obj in self.gang.values())
         return is_leaving and all(is_terminating(pod) or pods.is_finished(pod) for pod in (*self.workers.values(), *self.launcher_pods))
 
+    @property
+    def is_before_gate(self) -> bool:
+        """Tell whether the launcher has no pod, or one with a gate that was not told yet that its workers are Ready."""
+        pod = self.launcher_pod
+        return pod is None or (
+            pods.phase(pod) == "Pending" and annotations_of(pod).get(names.ANNOTATION_WORKERS_READY) == names.GATE_CLOSED
+        )
+
     def is_late_at_gate(self, job: MPIJob) -> bool:
         """Tell whether the launcher's pod was told once that its workers are Ready, and has not gone on yet."""
         pod = self.launcher_pod

@@ -19,6 +19,8 @@ CALM_SECONDS: Final = 3.0
 """So long after nothing was told of it any more, a burst of jobs is over."""
 COMPANY_SECONDS: Final = 5.0
 """For no longer a new job of a burst waits to be told of; most run by then."""
+SETTLE_SECONDS: Final = 1.0
+"""So long after pods have names, name servers know them; who asks for one too early is refused for up to 30 s."""
 
 
 class Pace:
@@ -30,6 +32,7 @@ class Pace:
         self._clock = clock
         self._last: dict[Key, dict[str, float]] = {}
         self._first_asked: dict[Key, float] = {}
+        self._named_since: dict[Key, float] = {}
         self._recent = Recent(_WINDOW_SECONDS)
         self._stirring: Key | None = None
         self._last_stir = self._last_stir_before = -CALM_SECONDS
@@ -48,6 +51,18 @@ class Pace:
         now = self._clock.monotonic()
         since = self._first_asked.setdefault(key, now)
         return max(0.0, since + COMPANY_SECONDS - now) if self._crowd_seconds(now) > 0 else 0.0
+
+    def settles(self, key: Key, *, has_names: bool) -> None:
+        """Note whether the pods of a job, whose launcher waits to be told, have their names by now."""
+        if has_names:
+            self._named_since.setdefault(key, self._clock.monotonic())
+        else:
+            self._named_since.pop(key, None)
+
+    def settling_seconds(self, key: Key) -> float:
+        """Return for how long that launcher should still not ask for them."""
+        now = self._clock.monotonic()
+        return max(0.0, self._named_since.get(key, now) + SETTLE_SECONDS - now)
 
     def wrote(self, key: Key, topic: str) -> None:
         """Note a write of that topic, deferrable or not."""
@@ -76,6 +91,7 @@ class Pace:
         """Drop what is known of a job that is gone."""
         self._last.pop(key, None)
         self._first_asked.pop(key, None)
+        self._named_since.pop(key, None)
         self._without_room.discard(key)
 
     def _crowd_seconds(self, now: float) -> float:

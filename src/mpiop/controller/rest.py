@@ -29,6 +29,7 @@ _GRAIN_SECONDS: Final = 0.001
 class _Until(NamedTuple):
     pressed: float
     whole: float
+    has_ended: bool
 
 
 class Rest:
@@ -45,8 +46,8 @@ class Rest:
         """Let the job, which has so many workers and waits for `awaited` of them, rest from now on, for it is being looked at."""
         now = asyncio.get_running_loop().time()
         usual = USUAL_SECONDS + workers * SECONDS_A_WORKER + self._looks.count(now) * SECONDS_A_LOOK
-        wished = _Until(usual * SHARE_IF_PRESSED, MOST_SECONDS if has_ended else usual)
-        self._until[key] = _Until(*(now + min(seconds, MOST_SECONDS) for seconds in wished))
+        pressed, whole = (now + min(seconds, MOST_SECONDS) for seconds in (usual * SHARE_IF_PRESSED, MOST_SECONDS if has_ended else usual))
+        self._until[key] = _Until(pressed, whole, has_ended)
         self._awaited[key] = awaited
         self._missed.discard(key)
         self._looks.note(now)
@@ -59,6 +60,10 @@ class Rest:
     def was_missed(self, key: Key) -> bool:
         """Tell whether the last look at the job came too early."""
         return key in self._missed
+
+    def has_ended(self, key: Key) -> bool:
+        """Tell whether the job had ended when it was looked at last."""
+        return key in self._until and self._until[key].has_ended
 
     def note_ready(self, key: Key) -> bool:
         """Note that one of the job's workers has become Ready, and tell whether it was the last that is waited for."""

@@ -84,7 +84,7 @@ def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datet
 
 def _begun(observed: Observed) -> datetime | None:
     """Return since when there is something of the job, whose first status may be stored seconds later (`Pace.company_seconds`)."""
-    return creation_time(observed.service) if observed.service else None
+    return creation_time(observed.config_map) if observed.config_map else None
 
 
 def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:

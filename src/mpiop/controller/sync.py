@@ -46,11 +46,12 @@ class _Waits(NamedTuple):
 
     clean_up: float
     progress: float
+    gate: float
 
     def of(self, action: Action) -> float:
         """Return for how many seconds `action` is put off; 0 when it is due."""
-        if isinstance(action, Patch) and action.is_deferrable:
-            return self.progress
+        if isinstance(action, Patch):
+            return self.progress if action.is_deferrable else self.gate if _is_word_to_gate(action) else 0.0
         return self.clean_up if isinstance(action, Delete) and action.resource is not JOBS else 0.0
 
 
@@ -109,14 +110,15 @@ class Syncer:
         if time_left == 0 and annotations_of(job.raw).get(names.ANNOTATION_TTL_DELETES_JOB) == "true":
             await self.applier.perform(Owner(job.key, job.uid), Delete(MPIJOBS, job.raw))
             return None
-        gate_wait = self.reporter.pace.remaining_seconds(job.key, _GATE, _GATE_SECONDS) if observed.is_late_at_gate(job) else None
+        pace = self.reporter.pace
+        gate_wait = pace.remaining_seconds(job.key, _GATE, _GATE_SECONDS) if observed.is_late_at_gate(job) else None
         wanted = desired(job, observed, is_expired=time_left == 0, is_gate_overdue=gate_wait == 0)
-        waits = _Waits(self._clean_up_wait(job, now), self.reporter.pace.remaining_seconds(job.key, PROGRESS))
+        waits = _Waits(self._clean_up_wait(job, now), pace.remaining_seconds(job.key, PROGRESS), pace.settling_seconds(job.key))
         failed, put_off = await self._apply(job, observed, wanted, waits, now)
         problem = find_problem(observed, failed) or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
         status = next_status(job, observed, problem, now)
         has_no_room = problem is not None and problem.reason == UNSCHEDULABLE and not status.is_finished
-        self.reporter.pace.needs_room(job.key, is_needed=has_no_room)
+        pace.needs_room(job.key, is_needed=has_no_room)
         counts_wait = await self.reporter.report(job, status, waits.progress)
         self.reporter.show(job, observed)
         if passing := [write.error for write in failed if refusal(write) is None]:
@@ -143,7 +145,7 @@ class Syncer:
             failed.append(FailedWrite(missing.kind, missing))
         stages = (*self.gang.stages(job, wanted, observed), *diff(job, wanted, observed, secret_uid=secret_uid, options=self.options))
         for stage in stages:
-            # What is made needs what should have been made before it; what is suspended or deleted does not.
+            # What is made or told needs what should have been made before it; what is suspended or deleted does not.
             possible = [action for action in stage if not (failed and _needs_all_before(action))]
             due = [action for action in possible if not waits.of(action)]
             put_off += filter(None, map(waits.of, possible))
@@ -152,8 +154,9 @@ class Syncer:
             failed += await self.applier.apply(owner, due)
             if any(action.resource is CONFIG_MAPS for action in due):
                 pace.wrote(job.key, PROGRESS)
-            if any(isinstance(action, Patch) and action.resource is PODS for action in due):
+            if any(map(_is_word_to_gate, due)):
                 pace.wrote(job.key, _GATE)
+        pace.settles(job.key, has_names=wanted.gate_open and not failed)
         return failed, put_off
 
     async def _live_launcher(self, job: MPIJob) -> Object | None:
@@ -182,5 +185,9 @@ class Syncer:
         self.reader.forget(key)
 
 
+def _is_word_to_gate(action: Action) -> bool:
+    return isinstance(action, Patch) and action.resource is PODS
+
+
 def _needs_all_before(action: Action) -> bool:
-    return isinstance(action, Create) or (isinstance(action, Delete) and action.is_last)
+    return isinstance(action, Create) or (isinstance(action, Delete) and action.is_last) or _is_word_to_gate(action)

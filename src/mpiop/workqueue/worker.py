@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Hashable
 from typing import TypeVar
 
+from mpiop.workqueue.lanes import Lane
 from mpiop.workqueue.queue import ShutDown, WorkQueue
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -12,6 +13,7 @@ async def work(
     queue: WorkQueue[KeyT],
     sync: Callable[[KeyT], Awaitable[float | None]],
     failed: Callable[[KeyT, Exception], None],
+    lane: Callable[[KeyT], Lane] = lambda _: Lane.USUAL,
 ) -> None:
     """Take keys from `queue` and `sync` them, one at a time, until the queue is shut down and empty.
 
@@ -22,6 +24,7 @@ async def work(
         queue: Where keys come from. Several workers may share it.
         sync: Does the work for a key and returns the seconds until it wants to be called again, or None.
         failed: Told about each exception, to log it: it is raised no further. Must not raise.
+        lane: Says how soon a key that is to come again is handed out then.
     """
     while True:
         try:
@@ -36,6 +39,6 @@ async def work(
         else:
             queue.forget(key)
             if again_in_seconds is not None:
-                queue.add_after(key, again_in_seconds)
+                queue.add_after(key, again_in_seconds, lane(key))
         finally:
             queue.done(key)

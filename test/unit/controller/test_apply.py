@@ -7,9 +7,10 @@ import pytest
 
 from example_jobs import PI
 from fakes.api_server import FakeClient
+from mpiop.api import constants as c
 from mpiop.controller.apply import MOST_AT_FIRST, Applier, Owner, PredecessorError
 from mpiop.controller.consistency import Consistency
-from mpiop.controller.diff import Create, Delete, Patch
+from mpiop.controller.diff import Check, Create, Delete, Patch
 from mpiop.controller.stalled import ResourceExistsError
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
@@ -31,6 +32,34 @@ def create(name: str) -> Create:
 
 def applier(client: FakeClient) -> Applier:
     return Applier(client, Consistency({}, VirtualClock()))
+
+
+async def test_a_name_that_is_free_or_ours_may_be_wanted_later() -> None:
+    client = FakeClient()
+    check = Check(PODS, Key("default", "p"))
+    assert await applier(client).apply(OWNER, [check]) == []
+    await client.create(PODS, pod("p"))
+    assert await applier(client).apply(OWNER, [check]) == []
+    assert client.server.objects(PODS)[0]["metadata"].get("labels") == {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}
+
+
+@pytest.mark.parametrize(
+    ("uid", "owner", "error"),
+    [("other", "other", ResourceExistsError), ("former", "pi", PredecessorError)],
+    ids=["somebody else's", "of a former job"],
+)
+async def test_E57_E58_a_name_that_is_taken_is_told_before_it_is_wanted(uid: str, owner: str, error: type[Exception]) -> None:
+    client = FakeClient()
+    await client.create(PODS, pod("p", owner_uid=uid, owner_name=owner))
+    (failed,) = await applier(client).apply(OWNER, [Check(PODS, Key("default", "p"))])
+    assert isinstance(failed.error, error)
+
+
+async def test_a_check_without_an_answer_has_failed() -> None:
+    client = FakeClient()
+    client.refuse("get", PODS, "p", StatusError("get", {"code": 500}))
+    (failed,) = await applier(client).apply(OWNER, [Check(PODS, Key("default", "p"))])
+    assert isinstance(failed.error, StatusError)
 
 
 async def test_E56_creates_start_slowly_and_stop_after_the_first_batch_with_an_error() -> None:

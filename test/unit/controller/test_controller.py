@@ -207,6 +207,23 @@ async def test_an_mpijob_that_has_begun_goes_before_those_that_have_not_until_it
     assert await lookout.names_after(cast("Object", mpijob() | {"status": status})) == order
 
 
+@pytest.mark.parametrize("has_ended", [False, True])
+async def test_a_look_that_a_job_asked_for_comes_before_many_others_unless_it_has_ended(*, has_ended: bool) -> None:
+    rest, seen, others = Rest(), list[str](), [Key("default", str(number)) for number in range(2 * FEW)]
+
+    async def look(key: Key) -> float | None:
+        seen.append(key.name)
+        rest.begin(key, 0, 0, has_ended=has_ended)
+        await asyncio.sleep(0.1)
+        return 1.0 if seen == ["pi"] else None
+
+    controller = Controller(look, WorkQueue[Key](), lambda: [KEY, *others], Metrics(version="test"), rest)
+    async with running(controller, workers=1):
+        await asyncio.sleep(len(others))
+    assert seen.count("pi") == 2
+    assert seen.index("pi", 1) == (len(others) + 1 if has_ended else 11)
+
+
 async def test_a_replica_that_stands_by_writes_nothing_and_queues_nothing_and_then_takes_over() -> None:
     world = World()
     async with live(world) as controller:

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from example_children import launcher, observed, worker
+from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy
 from mpiop.clock import parse_time
+from mpiop.controller import names
 from mpiop.controller.desired import desired, remaining_seconds
 from mpiop.controller.observed import Observed
 
@@ -20,6 +21,13 @@ PATIENT = replace(PI, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY)
 RESUMED = replace(PI, status=MPIJobStatus(conditions=(Condition(c.CONDITION_SUSPENDED, "True", "", "", NOON, NOON),)))
 OTHER = replace(PI, slots_per_worker=2)
 READY = (worker(0), worker(1))
+UNGATED = replace(PI, raw={"metadata": {"annotations": {names.ANNOTATION_WAIT_FOR_WORKERS: "false"}}})  # type: ignore[typeddict-item]
+CALLED = replace(PI, mpi_implementation=c.MPICH)
+AT_GATE = (launcher_pod("Pending"),)
+TOLD = (launcher_pod("Pending", metadata={"annotations": {names.ANNOTATION_WORKERS_READY: "2"}}),)
+GATELESS = (launcher_pod("Pending", metadata={"annotations": {}}),)
+BEGUN = (launcher_pod("Pending", initContainerStatuses=[{"name": "wait-for-workers", "state": {"running": {}}}]),)
+RUNS = (launcher_pod("Running"),)
 EVICTED = worker(1, "Failed", reason="Evicted")
 COMPLETE = {"type": "Complete"}
 
@@ -49,6 +57,23 @@ CASES = [
         "a terminating worker is not ready", PI, observed(worker(0), worker(1, metadata={"deletionTimestamp": "x"})), {"gate_open": False}
     ),
     Case("a worker that has ended is not waited for", PI, observed(worker(0), worker(1, "Failed")), {"gate_open": True, "worker_count": 2}),
+    Case("a Service for a new job: nobody asks yet", PI, observed(), {"service": False}),
+    Case(
+        "nor while the launcher waits at its gate", PI, observed(worker(0), launcher=launcher(), launcher_pods=AT_GATE), {"service": False}
+    ),
+    Case("nor before a patient launcher is made", PATIENT, observed(worker(0)), {"service": False}),
+    Case("for ready workers: the launcher will ask", PI, observed(*READY, launcher=launcher(), launcher_pods=AT_GATE), {"service": True}),
+    Case("for a job without workers", with_workers(PI, 0), observed(), {"service": True}),
+    Case("for a suspended job, as ever", SUSPENDED, observed(), {"service": True}),
+    Case("for one without a gate: its launcher may ask at any time", UNGATED, observed(), {"service": True}),
+    Case("for a launcher that is to be found before it is ready", replace(PI, run_launcher_as_worker=True), observed(), {"service": True}),
+    Case("and for one that workers call back", replace(PI, mpi_implementation=c.INTEL), observed(), {"service": True}),
+    Case("for a launcher that runs, whatever its workers do", PI, observed(launcher=launcher(), launcher_pods=RUNS), {"service": True}),
+    Case("for one that was told already", PI, observed(worker(0), launcher=launcher(), launcher_pods=TOLD), {"service": True}),
+    Case("for one that has no gate, after all", PI, observed(launcher=launcher(), launcher_pods=GATELESS), {"service": True}),
+    Case("after the end: not again", finished("None"), observed(*READY), {"service": False}),
+    Case("called back: the gate opens when the launcher has begun", CALLED, observed(*READY, launcher_pods=BEGUN), {"gate_open": True}),
+    Case("called back: and not before", CALLED, observed(*READY, launcher=launcher(), launcher_pods=AT_GATE), {"gate_open": False}),
     Case("patient: but the launcher is held", PATIENT, observed(worker(0), worker(1, "Failed")), {"launcher": False}),
     Case("no workers wanted is ready", with_workers(PI, 0), observed(), {"worker_count": 0, "gate_open": True}),
     Case("patient: no launcher before its workers", PATIENT, observed(worker(0)), {"launcher": False, "worker_count": 2}),

@@ -9,7 +9,7 @@ from example_children import OPTIONS, config_map, launcher, launcher_pod, observ
 from example_jobs import PI
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.desired import desired
-from mpiop.controller.diff import Create, Delete, Patch, diff
+from mpiop.controller.diff import Action, Check, Create, Delete, Patch, diff
 from mpiop.controller.observed import Observed
 
 RUNNING = observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod(),))
@@ -27,11 +27,13 @@ def writes(job: MPIJob, look: Observed) -> list[str]:
     return lines
 
 
-def line(action: Create | Patch | Delete) -> str:
+def line(action: Action) -> str:
     match action:
         case Create():
             assert action.build()["metadata"]["name"] == action.key.name
             return f"create {action.key.name}"
+        case Check():
+            return f"check {action.key.name}"
         case Patch():
             return f"patch {action.key.name} {action.body}" + (" (may wait)" if action.is_deferrable else "")
         case Delete():
@@ -54,7 +56,7 @@ ALL_HOSTS = (
 )
 CASES = [
     Case("all as it should be", PI, RUNNING, []),
-    Case("new", PI, Observed(), ["create pi", "create pi-config", "|", "create pi-worker-0", "create pi-worker-1", "create pi-launcher"]),
+    Case("new", PI, Observed(), ["check pi", "create pi-config", "|", "create pi-worker-0", "create pi-worker-1", "create pi-launcher"]),
     Case(
         "a worker is missing",
         PI,

@@ -81,7 +81,7 @@ async def test_the_gang_is_made_before_its_pods_and_only_once(scheduler: str, nu
     await world.settle()
     made = world.kinds()
     assert made[: len(kinds) + 1] == ["Secret", *kinds]
-    assert sorted(made[len(kinds) + 1 :]) == ["ConfigMap", "Job", "Pod", "Pod", "Service"]
+    assert sorted(made[len(kinds) + 1 :]) == ["ConfigMap", "Job", "Pod", "Pod"]
     assert all(f" {kind} " not in write for write in world.writes if not write.startswith("create") for kind in kinds)
     for pod in world.client.server.objects(PODS):
         assert named(scheduler, pod) == "pi"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fakes.world import KEY
-from mpiop.controller.pace import CALM_SECONDS, COMPANY_SECONDS, Pace
+from mpiop.controller.pace import CALM_SECONDS, COMPANY_SECONDS, SETTLE_SECONDS, Pace
 from mpiop.kube.objects import Key
 from virtual_time import VirtualClock
 
@@ -62,6 +62,22 @@ async def test_in_a_crowd_the_first_word_about_a_job_waits_some_seconds_and_no_l
     assert pace.company_seconds(other) == 0
     pace.forget(other)
     assert pace.company_seconds(other) == pytest.approx(COMPANY_SECONDS), "another of that name"
+
+
+async def test_names_settle_from_when_they_are_all_there() -> None:
+    pace = Pace(1.0, VirtualClock())
+    assert pace.settling_seconds(KEY) == SETTLE_SECONDS
+    pace.settles(KEY, has_names=True)
+    await asyncio.sleep(0.6)
+    pace.settles(KEY, has_names=True)
+    assert pace.settling_seconds(KEY) == pytest.approx(SETTLE_SECONDS - 0.6)
+    pace.settles(KEY, has_names=False)
+    assert pace.settling_seconds(KEY) == SETTLE_SECONDS
+    pace.settles(KEY, has_names=True)
+    await asyncio.sleep(SETTLE_SECONDS)
+    assert pace.settling_seconds(KEY) == 0
+    pace.forget(KEY)
+    assert pace.settling_seconds(KEY) == SETTLE_SECONDS, "another of that name"
 
 
 async def test_what_may_wait_for_others_waits_some_seconds_longer() -> None:

@@ -144,7 +144,7 @@ CHILDREN: dict[str, tuple[Resource, str]] = {
     "Secret": (SECRETS, "pi-ssh"),
 }
 COMES_BACK = {
-    "Service": {"starting", "running", "suspended", "resumed"},
+    "Service": {"running", "suspended", "resumed"},
     "ConfigMap": {"starting", "running", "suspended", "resumed"},
     "Worker": {"starting", "running"},
     "Launcher": {"suspended", "resumed"},
@@ -154,7 +154,7 @@ ENDS = {("Launcher", "starting"), ("Launcher", "running")}
 DELETED = [
     (kind, name)
     for kind, name in product(CHILDREN, PHASES)
-    if name != "new" and (kind, name) not in {("Worker", "suspended"), ("Worker", "resumed")}
+    if name != "new" and (kind, name) not in {("Service", "starting"), ("Worker", "suspended"), ("Worker", "resumed")}
 ]
 
 

@@ -63,6 +63,14 @@ async def test_a_job_that_has_ended_rests_as_long_as_any() -> None:
     assert rest.remaining_seconds(KEY, is_pressing=True) == pytest.approx(USUAL_SECONDS * SHARE_IF_PRESSED)
 
 
+async def test_whether_a_job_had_ended_is_as_it_was_looked_at_last() -> None:
+    rest = Rest()
+    assert not rest.has_ended(KEY)
+    for has_ended in (True, False):
+        rest.begin(KEY, 0, 0, has_ended=has_ended)
+        assert rest.has_ended(KEY) == has_ended
+
+
 async def test_the_last_worker_is_the_last_of_those_that_the_last_look_missed() -> None:
     rest, other = Rest(), Key("default", "other")
     assert not rest.note_ready(KEY), "nothing is known of it"

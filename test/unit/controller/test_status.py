@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from example_children import launcher, launcher_pod, observed, stored, worker
+from example_children import config_map, launcher, launcher_pod, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy, Summary
-from mpiop.controller.builders.service import build_service
 from mpiop.controller.observed import Observed
 from mpiop.controller.stalled import Problem
 from mpiop.controller.status import format_duration, invalid_status, next_status, standing_problem, transitions
@@ -159,8 +158,8 @@ def test_times_of_a_job_that_succeeds() -> None:
     assert status.summary == Summary("Succeeded", "2/2", "30s")
 
 
-def test_a_job_that_is_told_of_late_began_with_its_service() -> None:
-    look = replace(observed(), service=stored(build_service(PI), "service", creationTimestamp="2026-01-01T12:00:00Z"))
+def test_a_job_that_is_told_of_late_began_with_its_config_map() -> None:
+    look = replace(observed(), config_map=config_map() | {"metadata": {"creationTimestamp": "2026-01-01T12:00:00Z"}})
     assert next_status(PI, look, None, LATER).start_time == NOON
 
 

@@ -9,7 +9,7 @@ import pytest
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
 from mpiop.controller.names import ANNOTATION_SECRET_UID, ANNOTATION_WORKERS_READY
-from mpiop.controller.pace import COMPANY_SECONDS
+from mpiop.controller.pace import COMPANY_SECONDS, SETTLE_SECONDS
 from mpiop.controller.report import PROGRESS
 from mpiop.controller.rest import MOST_SECONDS, USUAL_SECONDS
 from mpiop.controller.sync import REFUSED_RETRY_SECONDS
@@ -18,9 +18,9 @@ from mpiop.kube.objects import Key, controller_of, labels_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 
 STATUS = "patch MPIJob/status default/pi"
+SERVICE = "create Service default/pi"
 CHILDREN = [
     "create Secret default/pi-ssh",
-    "create Service default/pi",
     "create ConfigMap default/pi-config",
     "create Pod default/pi-worker-0",
     "create Pod default/pi-worker-1",
@@ -84,6 +84,7 @@ async def test_a_whole_life_in_the_fewest_writes() -> None:
     assert world.writes == [
         *CHILDREN,
         STATUS,
+        SERVICE,
         STATUS,
         "patch ConfigMap default/pi-config",
         STATUS,
@@ -129,6 +130,11 @@ def told(world: World) -> str:
 
 async def test_the_gate_opens_when_all_workers_are_ready() -> None:
     world = await at_the_gate()
+    assert SERVICE not in world.writes, "nobody asks for names yet"
+    await world.sync()
+    assert SERVICE in world.writes
+    assert told(world) == "0", "a name that is asked for before it is known is refused for half a minute"
+    await asyncio.sleep(SETTLE_SECONDS)
     await world.sync()
     assert told(world) == "2"
     world.pod_status("pi-launcher-x", "Running")
@@ -147,11 +153,45 @@ async def test_where_workers_are_asked_for_the_launcher_the_gate_opens_when_its_
     assert told(world) == "0", "a name that is asked for before it is published is refused for half a minute"
     world.pod_status("pi-launcher-x", "Pending", initContainerStatuses=[{"name": "wait-for-workers", "state": {"running": {}}}])
     await world.sync()
+    assert told(world) == "0", "it is published, but not known yet"
+    await asyncio.sleep(SETTLE_SECONDS)
+    await world.sync()
+    assert told(world) == "2"
+
+
+async def test_the_gate_stays_closed_while_there_is_no_service() -> None:
+    world = await at_the_gate()
+    world.client.refuse("create", SERVICES, "", refusal(500), times=3)
+    for _ in range(3):
+        with pytest.raises(ExceptionGroup):
+            await world.sync()
+        await asyncio.sleep(SETTLE_SECONDS)
+    await world.sync()
+    assert world.names(SERVICES) == ["pi"]
+    assert told(world) == "0"
+    await asyncio.sleep(SETTLE_SECONDS)
+    await world.sync()
+    assert told(world) == "2"
+
+
+async def test_names_that_were_lost_settle_anew() -> None:
+    world = await at_the_gate()
+    await world.sync()
+    world.pod_status("pi-worker-1", "Running", ready=False)
+    await world.sync()
+    await asyncio.sleep(SETTLE_SECONDS)
+    world.start_workers()
+    await world.sync()
+    assert told(world) == "0"
+    await asyncio.sleep(SETTLE_SECONDS)
+    await world.sync()
     assert told(world) == "2"
 
 
 async def test_a_launcher_that_does_not_go_on_is_told_once_more_and_no_oftener() -> None:
     world = await at_the_gate()
+    await world.sync()
+    await asyncio.sleep(SETTLE_SECONDS)
     await world.sync()
     wait = await world.sync()
     assert wait is not None
@@ -334,6 +374,8 @@ async def test_children_without_our_label_are_found_by_name_and_labelled() -> No
     world = World()
     await world.submit()
     await world.settle()
+    world.start_workers()
+    await world.settle()
     for resource, name in ((SERVICES, "pi"), (CONFIG_MAPS, "pi-config"), (JOBS, "pi-launcher"), (SECRETS, "pi-ssh")):
         child = world.one(resource, name)
         child["metadata"]["labels"] = {"app": "pi"}
@@ -382,6 +424,9 @@ async def test_a_failed_write_is_repeated_and_nothing_is_made_twice(
     world = World()
     await world.submit()
     verb, resource = verb_and_resource
+    if resource is SERVICES:
+        await world.settle()
+        world.start_workers()  # it is made when somebody may ask for their names
     world.client.server.refuse(verb, resource, "", error, times=1, takes_effect=takes_effect)  # type: ignore[arg-type]  # both are KubeErrors
     with pytest.raises(ExceptionGroup):
         await world.sync()
@@ -389,6 +434,7 @@ async def test_a_failed_write_is_repeated_and_nothing_is_made_twice(
     await world.settle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
     assert len(world.names(SECRETS)) == len(world.names(JOBS)) == 1
+    assert len(world.names(SERVICES)) == (resource is SERVICES)
     assert world.recorder.reasons == ["MPIJobCreated"]
 
 
@@ -435,7 +481,7 @@ async def test_counts_and_hosts_are_told_by_the_same_look() -> None:
         await world.sync()
         looks.append(world.writes)
         await asyncio.sleep(0.4)
-    assert looks == [both, [], []] * 3
+    assert looks == [*[both, [], []] * 2, both, [], [SERVICE]]
 
 
 async def in_a_crowd() -> World:

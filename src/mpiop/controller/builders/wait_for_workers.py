@@ -16,7 +16,6 @@ from mpiop.kube.objects import Object, annotations_of
 CONTAINER: Final = "wait-for-workers"
 VOLUME: Final = "mpi-job-gate"
 MOUNT_PATH: Final = "/etc/mpi-gate"
-CLOSED: Final = "0"
 
 _FILE: Final = "workers-ready"
 _PATIENCE_SECONDS: Final = 120
@@ -140,8 +139,6 @@ if ! is_open; then
             [ -n "$missing" ] || break
         fi
     done
-    # A name that is asked for too early is refused for up to 30 s: let the Service's name server catch up with the last worker.
-    pause 1
 fi
 [ "$has_ssh" = 1 ] || { say 'there is no ssh in this image: not looking whether the workers answer'; exit 0; }
 
@@ -200,7 +197,7 @@ def apply_gate(template: pt.Template, job: MPIJob, options: BuildOptions) -> Non
     if not wants_gate(job) or taken or pt.has_volume(spec, VOLUME):
         return
     # Set, not defaulted: a template that was copied from a pod must not open the gate.
-    template["metadata"]["annotations"][names.ANNOTATION_WORKERS_READY] = CLOSED
+    template["metadata"]["annotations"][names.ANNOTATION_WORKERS_READY] = names.GATE_CLOSED
     items = [pt.annotation_item(names.ANNOTATION_WORKERS_READY, _FILE)]
     pt.add_volume(spec, {"name": VOLUME, "downwardAPI": {"items": items}})
     own_host = names.host(job, names.launcher_name(job), options.cluster_domain)
