@@ -150,6 +150,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("E57", "kube/client.py", '            "preconditions": {"uid": uid},\n', "", "a deletion has no precondition"),
     Defect("E57", "kube/objects.py", 'return reference is not None and reference["uid"] == uid', "return reference is not None", "any controller counts as ours"),
     Defect("E58", "controller/apply.py", "        if not is_controlled_by(have, owner.uid):\n", "        if False:\n", "any object of that name is ours"),
+    Defect("E58", "controller/diff.py", "if is_new else None", "if False else None", "pods wait for a Service of a name that somebody else has"),
     Defect("E58", "controller/apply.py", "        if is_terminating(have):\n", "        if False:\n", "an object on its way out counts as made"),
     Defect("E59", "controller/apply.py", "            if error.is_not_found:\n                return None\n            raise\n\n\ndef", "            raise\n\n\ndef", "deleting what is gone is a failure"),
     Defect("E59", "controller/stalled.py", " or error.is_terminating_namespace:", ":", "a namespace on its way out is told as a problem"),

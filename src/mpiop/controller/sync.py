@@ -30,7 +30,7 @@ from mpiop.controller.stalled import (
 from mpiop.controller.status import next_status, standing_problem
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 
 REFUSED_RETRY_SECONDS: Final = 15.0
 CLEAN_UP_SECONDS: Final = 10.0
@@ -145,8 +145,7 @@ class Syncer:
             failed.append(FailedWrite(missing.kind, missing))
         stages = (*self.gang.stages(job, wanted, observed), *diff(job, wanted, observed, secret_uid=secret_uid, options=self.options))
         for stage in stages:
-            # What is made or told needs what should have been made before it; what is suspended or deleted does not.
-            possible = [action for action in stage if not (failed and _needs_all_before(action))]
+            possible = [action for action in stage if not any(_needs(action, write) for write in failed)]
             due = [action for action in possible if not waits.of(action)]
             put_off += filter(None, map(waits.of, possible))
             if any(isinstance(action, Create) for action in due):
@@ -156,7 +155,7 @@ class Syncer:
                 pace.wrote(job.key, PROGRESS)
             if any(map(_is_word_to_gate, due)):
                 pace.wrote(job.key, _GATE)
-        pace.settles(job.key, has_names=wanted.gate_open and not failed)
+        pace.settles(job.key, has_names=wanted.gate_open and all(write.kind != SERVICES.kind for write in failed))
         return failed, put_off
 
     async def _live_launcher(self, job: MPIJob) -> Object | None:
@@ -189,5 +188,8 @@ def _is_word_to_gate(action: Action) -> bool:
     return isinstance(action, Patch) and action.resource is PODS
 
 
-def _needs_all_before(action: Action) -> bool:
-    return isinstance(action, Create) or (isinstance(action, Delete) and action.is_last) or _is_word_to_gate(action)
+def _needs(action: Action, failed: FailedWrite) -> bool:
+    """Tell whether `action` is in vain after what `failed` before it: what is made needs all of it, what is suspended or deleted none."""
+    if _is_word_to_gate(action):
+        return failed.kind == SERVICES.kind
+    return isinstance(action, Create) or (isinstance(action, Delete) and action.is_last)

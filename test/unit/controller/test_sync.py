@@ -174,6 +174,15 @@ async def test_the_gate_stays_closed_while_there_is_no_service() -> None:
     assert told(world) == "2"
 
 
+async def test_the_gate_opens_though_the_list_of_hosts_cannot_be_written() -> None:
+    world = await at_the_gate()
+    world.client.refuse("patch", CONFIG_MAPS, "", refusal(422, "may not be more than 1048576 bytes"), times=100)
+    await world.sync()
+    await asyncio.sleep(SETTLE_SECONDS)
+    await world.sync()
+    assert told(world) == "2"
+
+
 async def test_names_that_were_lost_settle_anew() -> None:
     world = await at_the_gate()
     await world.sync()
