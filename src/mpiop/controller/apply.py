@@ -71,16 +71,16 @@ class Applier:
     async def apply(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
         """Carry out `actions` and return those that failed.
 
-        Creates go out in growing batches (1, 2, 4, …; where they went well before, the first one is larger). The batch with the first
-        refused one is the last: a quota is not asked a thousand times. Other writes always go out, so that one refused write does not stop
-        the others. Source: kubernetes job controller (slow start), invariant E56.
+        Creates, and checks of names, go out in growing batches (1, 2, 4, …; where they went well before, the first one is larger). The
+        batch with the first refused one is the last: a quota is not asked a thousand times. Other writes always go out, so that one
+        refused write does not stop the others. Source: kubernetes job controller (slow start), invariant E56.
         """
-        creates = [action for action in actions if isinstance(action, Create)]
-        others = [action for action in actions if not isinstance(action, Create)]
+        creates = [action for action in actions if isinstance(action, Create | Check)]
+        others = [action for action in actions if not isinstance(action, Create | Check)]
         failed = await self._all(owner, others)
         return [*failed, *await self._create_slowly(owner, creates)] if creates else failed
 
-    async def _create_slowly(self, owner: Owner, creates: Sequence[Create]) -> list[FailedWrite]:
+    async def _create_slowly(self, owner: Owner, creates: Sequence[Create | Check]) -> list[FailedWrite]:
         quota = owner.key.namespace, creates[0].resource
         size = self.batch_sizes.get(quota, 1)
         while creates:
