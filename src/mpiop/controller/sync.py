@@ -50,8 +50,10 @@ class _Waits(NamedTuple):
 
     def of(self, action: Action) -> float:
         """Return for how many seconds `action` is put off; 0 when it is due."""
-        if isinstance(action, Patch):
-            return self.progress if action.is_deferrable else self.gate if _is_word_to_gate(action) else 0.0
+        if _is_word_to_gate(action):
+            return self.gate
+        if isinstance(action, Patch) and action.is_deferrable:
+            return self.progress
         return self.clean_up if isinstance(action, Delete) and action.resource is not JOBS else 0.0
 
 

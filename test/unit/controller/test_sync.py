@@ -128,14 +128,18 @@ def told(world: World) -> str:
     return str(world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_WORKERS_READY])
 
 
+async def sync_when_names_are_known(world: World) -> None:
+    await asyncio.sleep(SETTLE_SECONDS)
+    await world.sync()
+
+
 async def test_the_gate_opens_when_all_workers_are_ready() -> None:
     world = await at_the_gate()
     assert SERVICE not in world.writes, "nobody asks for names yet"
     await world.sync()
     assert SERVICE in world.writes
     assert told(world) == "0", "a name that is asked for before it is known is refused for half a minute"
-    await asyncio.sleep(SETTLE_SECONDS)
-    await world.sync()
+    await sync_when_names_are_known(world)
     assert told(world) == "2"
     world.pod_status("pi-launcher-x", "Running")
     await world.settle()
@@ -154,8 +158,7 @@ async def test_where_workers_are_asked_for_the_launcher_the_gate_opens_when_its_
     world.pod_status("pi-launcher-x", "Pending", initContainerStatuses=[{"name": "wait-for-workers", "state": {"running": {}}}])
     await world.sync()
     assert told(world) == "0", "it is published, but not known yet"
-    await asyncio.sleep(SETTLE_SECONDS)
-    await world.sync()
+    await sync_when_names_are_known(world)
     assert told(world) == "2"
 
 
@@ -169,8 +172,7 @@ async def test_the_gate_stays_closed_while_there_is_no_service() -> None:
     await world.sync()
     assert world.names(SERVICES) == ["pi"]
     assert told(world) == "0"
-    await asyncio.sleep(SETTLE_SECONDS)
-    await world.sync()
+    await sync_when_names_are_known(world)
     assert told(world) == "2"
 
 
@@ -178,8 +180,7 @@ async def test_the_gate_opens_though_the_list_of_hosts_cannot_be_written() -> No
     world = await at_the_gate()
     world.client.refuse("patch", CONFIG_MAPS, "", refusal(422, "may not be more than 1048576 bytes"), times=100)
     await world.sync()
-    await asyncio.sleep(SETTLE_SECONDS)
-    await world.sync()
+    await sync_when_names_are_known(world)
     assert told(world) == "2"
 
 
@@ -192,16 +193,14 @@ async def test_names_that_were_lost_settle_anew() -> None:
     world.start_workers()
     await world.sync()
     assert told(world) == "0"
-    await asyncio.sleep(SETTLE_SECONDS)
-    await world.sync()
+    await sync_when_names_are_known(world)
     assert told(world) == "2"
 
 
 async def test_a_launcher_that_does_not_go_on_is_told_once_more_and_no_oftener() -> None:
     world = await at_the_gate()
     await world.sync()
-    await asyncio.sleep(SETTLE_SECONDS)
-    await world.sync()
+    await sync_when_names_are_known(world)
     wait = await world.sync()
     assert wait is not None
     assert 0 < wait <= 5
