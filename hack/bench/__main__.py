@@ -32,7 +32,7 @@ def steps(scenario: Scenario, bench: Bench) -> int:
     """Return how many steps of the progress the scenario has."""
     if scenario.kind is not Kind.LOAD:
         return 1
-    return 1 + len(bench.levels) * (1 + bench.has_reports) + bench.has_reference
+    return scenario.rounds * (1 + len(bench.levels) * (1 + bench.has_reports) + bench.has_reference)
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from bench.load import Then, floor, foreign_load, submit
 from bench.observer import Observer
 from bench.operator_process import Program, ours, start_operator
 from bench.place import Place, place
-from bench.results import Cost, Course, Outcome, Run, counted, course_of, own_requests
+from bench.results import Cost, Course, Outcome, Run, counted, course_of, middle, own_requests
 from bench.scenarios import LEVELS, Kind, Scenario
 from demonstration.cluster import ROOT
 from embedded.progress import Progress, Step
@@ -52,6 +52,9 @@ class Bench:
         if scenario.kind is not Kind.LOAD:
             async with self._part(scenario, scenario.title) as (here, step):
                 return await special.RUNS[scenario.kind](here, scenario, self.source, step)
+        return middle([await self._round(scenario) for _ in range(scenario.rounds)])
+
+    async def _round(self, scenario: Scenario) -> Outcome:
         outcome = Outcome(scenario.name, scenario.jobs, scenario.workers)
         kinds: list[tuple[str, dict[str, Course], Program | None]] = [("floor", outcome.floors, None)]
         if self.has_reports:

@@ -43,7 +43,7 @@ def read(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
 def _outcome(raw: dict[str, Any]) -> Outcome:
     runs = {name: _run(raw[name]) if raw[name] else None for name in ("reference", "ours")}
     floors = {name: {level: Course(**course) for level, course in raw[name].items()} for name in ("floors", "reporting_floors")}
-    return Outcome(**{**raw, **runs, **floors})
+    return Outcome(**{**raw, **runs, **floors, "others": tuple(map(_run, raw["others"]))})
 
 
 def _run(raw: dict[str, Any]) -> Run:
@@ -68,6 +68,8 @@ def details(outcome: Outcome) -> str:
         lines.append(f"  floor that reports by floor: makespan {outcome.reporting_floor.makespan / outcome.floor.makespan:.2f}")
     for name, run in (("in Go", outcome.reference), ("ours", outcome.ours)):
         lines += _operator(name, outcome, run) if run else []
+    if outcome.others:
+        lines.append(f"  ours, other rounds: makespan {', '.join(f'{run.course.makespan:.1f} s' for run in outcome.others)}")
     lines += [f"  {name}: {value:g}" for name, value in outcome.figures.items()]
     return "\n".join(lines)
 

@@ -76,6 +76,7 @@ class Outcome:
         reporting_floors: The same with the statuses and Events that any operator owes; empty where they were not measured.
         reference: The operator in Go, if it was measured.
         ours: Our operator, where jobs come.
+        others: Its other rounds.
         figures: Of scenarios that measure one moment: name → value.
     """
 
@@ -86,7 +87,13 @@ class Outcome:
     reporting_floors: dict[str, Course] = field(default_factory=dict[str, Course])
     reference: Run | None = None
     ours: Run | None = None
+    others: Sequence[Run] = ()
     figures: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """Return all rounds of our operator."""
+        return (self.ours, *self.others) if self.ours else ()
 
     @property
     def floor(self) -> Course | None:
@@ -100,11 +107,34 @@ class Outcome:
 
     def of_reference(self) -> "Outcome | None":
         """Return the same outcome with the operator in Go in the place of ours."""
-        return replace(self, ours=self.reference, figures={}) if self.reference else None
+        return replace(self, ours=self.reference, others=(), figures={}) if self.reference else None
+
+
+def middle(rounds: Sequence[Outcome]) -> Outcome:
+    """Return one outcome of several rounds: of each thing that was measured, the run with the middle makespan."""
+    ours = sorted((run for outcome in rounds for run in outcome.runs), key=_makespan)
+    references = sorted((outcome.reference for outcome in rounds if outcome.reference), key=_makespan)
+    half = len(rounds) // 2
+    return replace(
+        rounds[0],
+        floors=_middle_floors([outcome.floors for outcome in rounds]),
+        reporting_floors=_middle_floors([outcome.reporting_floors for outcome in rounds]),
+        reference=references[half] if references else None,
+        ours=ours[half],
+        others=(*ours[:half], *ours[half + 1 :]),
+    )
+
+
+def _middle_floors(rounds: Sequence[Mapping[str, Course]]) -> dict[str, Course]:
+    return {level: sorted((floors[level] for floors in rounds), key=_makespan)[len(rounds) // 2] for level in rounds[0]}
+
+
+def _makespan(measured: Course | Run) -> float:
+    return (measured.course if isinstance(measured, Run) else measured).makespan
 
 
 def _best(floors: Mapping[str, Course]) -> Course | None:
-    return min(floors.values(), key=lambda course: course.makespan, default=None)
+    return min(floors.values(), key=_makespan, default=None)
 
 
 def course_of(jobs: Sequence[JobTimes], load_before: float) -> Course:

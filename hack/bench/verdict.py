@@ -101,12 +101,12 @@ def _memory_idle(_: Outcome, run: Run) -> float:
     return run.cost.rss_mib["idle"]
 
 
-def _seen_running(_: Outcome, run: Run) -> float:
-    return run.course.seen_running
+def _seen_running(outcome: Outcome, _: Run) -> float:
+    return min(run.course.seen_running for run in outcome.runs)
 
 
 def _conflicts(outcomes: Outcomes) -> float | None:
-    counts: list[float] = [conflicts(outcome.ours.requests) for outcome in outcomes.values() if outcome.ours]
+    counts: list[float] = [conflicts(run.requests) for outcome in outcomes.values() for run in outcome.runs]
     counts += [outcome.figures["conflicts"] for outcome in outcomes.values() if "conflicts" in outcome.figures]
     return sum(counts) if counts else None
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from mpiop.token_bucket import TokenBucket
 
-GATHERING_SECONDS: Final = 0.015
+GATHERING_SECONDS: Final = 0.04
 """By so much news may be late in a burst: less than one request to the API server takes then."""
 WAKES_AT_ONCE: Final = 20
 WAKES_A_SECOND: Final = 20
