@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from mpiop.api.types import MPIJob
@@ -10,7 +11,7 @@ from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.config_map import build_config_map
 from mpiop.controller.builders.launcher_job import build_launcher_job
 from mpiop.controller.builders.service import build_service
-from mpiop.controller.builders.worker_pod import build_worker_pod
+from mpiop.controller.builders.worker_pod import worker_builder
 from mpiop.controller.desired import Desired
 from mpiop.controller.implementations import DISCOVER_HOSTS
 from mpiop.controller.merge import merge_patch
@@ -183,13 +184,10 @@ def _workers(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOpt
         for name, pod in observed.workers.items()
         if name not in wanted_names and not is_terminating(pod) and not wanted.keep_worker(pod)
     ]
-    creates = [
-        Create(PODS, Key(job.namespace, name), _worker_builder(job, index, options))
-        for name, index in wanted_names.items()
-        if name not in observed.workers
-    ]
-    return (*deletes, *creates)
+    missing = {name: index for name, index in wanted_names.items() if name not in observed.workers}
+    return (*deletes, *(_creations(job, missing, options) if missing else ()))
 
 
-def _worker_builder(job: MPIJob, index: int, options: BuildOptions) -> Callable[[], Object]:
-    return lambda: build_worker_pod(job, index, options)
+def _creations(job: MPIJob, indices: Mapping[str, int], options: BuildOptions) -> Stage:
+    build = worker_builder(job, options)
+    return tuple(Create(PODS, Key(job.namespace, name), partial(build, index)) for name, index in indices.items())

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from example_jobs import PI, container, template, with_worker
+from mpiop.api import constants as c
 from mpiop.controller.builders import BuildOptions
-from mpiop.controller.builders.worker_pod import build_worker_pod
+from mpiop.controller.builders.worker_pod import build_worker_pod, worker_builder
 from mpiop.kube.objects import Object
 
 
@@ -183,6 +184,16 @@ def test_gang_scheduling(gang: str, scheduler: str, annotation: str | None, labe
     assert pod["metadata"]["labels"].get("scheduling.x-k8s.io/pod-group") == label
 
 
+def test_what_workers_share_is_all_but_their_names_and_places() -> None:
+    build = worker_builder(PI, BuildOptions())
+
+    pods = [build(index) for index in (0, 7)]
+
+    assert pods == [build_worker_pod(PI, index, BuildOptions()) for index in (0, 7)]
+    assert [(pod["metadata"]["name"], pod["spec"]["hostname"]) for pod in pods] == [("pi-worker-0",) * 2, ("pi-worker-7",) * 2]
+    assert [pod["metadata"]["labels"][c.LABEL_REPLICA_INDEX] for pod in pods] == ["0", "7"]
+
+
 def test_a_job_without_workers_has_none_to_build() -> None:
-    with pytest.raises(ValueError, match="cannot build worker 0 of default/pi: the job has no Worker replica spec"):
+    with pytest.raises(ValueError, match="cannot build workers of default/pi: the job has no Worker replica spec"):
         build_worker_pod(replace(PI, worker=None), 0, BuildOptions())
