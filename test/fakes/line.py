@@ -8,7 +8,7 @@ from mpiop.kube.http1 import Connection
 class Line(asyncio.Transport):
     """Carries `protocol`; keeps what it sends, and notes what it asks for."""
 
-    def __init__(self, protocol: Connection) -> None:
+    def __init__(self, protocol: asyncio.BaseProtocol) -> None:
         super().__init__()
         self.protocol = protocol
         self.sent = b""

@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from mpiop.kube.errors import TransportError
 from mpiop.kube.http1 import Connection
+from mpiop.kube.tls_transport import TLSTransport
 
 IDLE_SECONDS = 30.0
 """Unused connections are closed after this: before the API server (90 s) or a NAT in between (60 s and more) does it."""
@@ -65,16 +66,16 @@ class Route:
         try:
             outer.send(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{self.proxy_authorization}\r\n".encode())
             self._check_tunnel((await outer.head()).status, authority)
-            loop = asyncio.get_running_loop()
-            transport = await loop.start_tls(outer.transport, inner, context, server_hostname=self.server_name or server.hostname)
-            assert transport is not None  # noqa: S101 - for type checkers: None is for a transport that was closed meanwhile
+            tls = TLSTransport(inner, context, self.server_name or server.hostname or "")
+            outer.transport.set_protocol(tls)
+            tls.connection_made(outer.transport)
+            await tls.established()
         except OSError as error:
             outer.abort()
             raise _no_connection(server, error) from error
         except BaseException:
             outer.abort()
             raise
-        inner.connection_made(transport)
         return inner
 
     def _check_tunnel(self, status: int, authority: str) -> None:
@@ -157,18 +158,17 @@ class Connections:
 
 async def _connected(server: SplitResult, context: ssl.SSLContext | None, server_name: str = "") -> Connection:
     """Return a connection to the host of the URL `server`."""
+    host, connection = server.hostname or "", Connection()
+    tls = None if context is None else TLSTransport(connection, context, server_name or host)
     try:
-        transport, connection = await asyncio.get_running_loop().create_connection(
-            Connection,
-            server.hostname or "",
-            _port(server),
-            ssl=context,
-            server_hostname=(server_name or server.hostname) if context else None,
-            happy_eyeballs_delay=HAPPY_EYEBALLS_SECONDS,
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            lambda: tls or connection, host, _port(server), happy_eyeballs_delay=HAPPY_EYEBALLS_SECONDS
         )
+        keep_watch(transport.get_extra_info("socket"))
+        if tls is not None:
+            await tls.established()
     except OSError as error:
         raise _no_connection(server, error) from error
-    keep_watch(transport.get_extra_info("socket"))
     return connection
 
 

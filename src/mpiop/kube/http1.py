@@ -1,6 +1,6 @@
 """One connection of an HTTP/1.1 client: a request, its answer, then the next request.
 
-asyncio brings the bytes, httptools parses them (docs/adr/0009-http-client.md); what is kept here is only how far the answer has come.
+asyncio brings the bytes, httptools parses them (docs/adr/0013-http-client.md); what is kept here is only how far the answer has come.
 """
 
 import asyncio
