@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from bench.results import Outcome
+from bench.results import Outcome, creates_a_second, middle
 from bench.scenarios import SCENARIOS, Kind
 
 _TERMS: Final = ("jobs", "workers", "constant")
@@ -156,5 +156,5 @@ def model_of(outcomes: Sequence[Outcome]) -> Model:
         except ValueError:
             continue  # what is missing is among the gaps
     gaps = {quantity.title: names for quantity in QUANTITIES if (names := quantity.missing(outcomes))}
-    rates = [each.jobs * (each.workers + 6) / each.floor.created["p99"] for each in outcomes if each.floor and each.floor.created]
+    rates = [creates_a_second(each, middle(each.floor)) for each in outcomes if each.floor]
     return Model(laws, gaps, max(rates, default=None), outcomes)

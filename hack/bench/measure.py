@@ -3,17 +3,18 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from bench import objects, reference, special
 from bench.load import Then, floor, foreign_load, submit
 from bench.observer import Observer
 from bench.operator_process import Program, ours, start_operator
 from bench.place import Place, place
-from bench.results import Cost, Course, Outcome, Run, counted, course_of, middle, own_requests
+from bench.results import Cost, Course, Outcome, Run, counted, course_of, own_requests
 from bench.scenarios import LEVELS, Kind, Scenario
 from demonstration.cluster import ROOT
 from embedded.progress import Progress, Step
@@ -21,6 +22,23 @@ from embedded.progress import Progress, Step
 _FOREIGN: Final = "bench-foreign"
 _SHOW_SECONDS: Final = (15.0, 1.0)
 _FOREIGN_IN_FLIGHT: Final = 32
+_Measured = TypeVar("_Measured", Course, Run)
+
+
+@dataclass(frozen=True)
+class _Contender(Generic[_Measured]):
+    """Who is measured by turns with others, on a cluster of its own.
+
+    Attributes:
+        rounds: What it took so far.
+    """
+
+    title: str
+    rounds: list[_Measured]
+    measure: Callable[[Place, Scenario, Step], Awaitable[_Measured]]
+
+    async def add_round(self, here: Place, scenario: Scenario, step: Step) -> None:
+        self.rounds.append(await self.measure(here, scenario, step))
 
 
 @dataclass(frozen=True)
@@ -52,24 +70,27 @@ class Bench:
         if scenario.kind is not Kind.LOAD:
             async with self._part(scenario, scenario.title) as (here, step):
                 return await special.RUNS[scenario.kind](here, scenario, self.source, step)
-        return middle([await self._round(scenario) for _ in range(scenario.rounds)])
-
-    async def _round(self, scenario: Scenario) -> Outcome:
         outcome = Outcome(scenario.name, scenario.jobs, scenario.workers)
-        kinds: list[tuple[str, dict[str, Course], Program | None]] = [("floor", outcome.floors, None)]
+        contenders = self._contenders(outcome)
+        for number in range(scenario.rounds):
+            # To and fro, so that none has the better minutes of a machine that gets faster or slower.
+            for contender in contenders[:: 1 if number % 2 == 0 else -1]:
+                async with self._part(scenario, contender.title) as (here, step):
+                    await contender.add_round(here, scenario, step)
+        return outcome
+
+    def _contenders(self, outcome: Outcome) -> Sequence[_Contender[Course] | _Contender[Run]]:
+        """Return who is measured in each round; what they take is added to `outcome`."""
+        kinds: list[tuple[str, dict[str, list[Course]], Program | None]] = [("floor", outcome.floors, None)]
         if self.has_reports:
             kinds.append(("floor that reports", outcome.reporting_floors, replace(ours(self.source), name="standby")))
-        for name, floors, standby in kinds:
-            for level in self.levels:
-                async with self._part(scenario, f"{name}, {level} requests at a time") as (here, step):
-                    floors[str(level)] = await _run_floor(here, scenario, level, step, standby)
-        if self.has_reference:
-            async with self._part(scenario, "the operator in Go") as (here, step):
-                await reference.give_rights(here)
-                outcome.reference = await _run_operator(here, scenario, step, await reference.reference())
-        async with self._part(scenario, "the operator") as (here, step):
-            outcome.ours = await _run_operator(here, scenario, step, ours(self.source, self.flags))
-        return outcome
+        floors = [
+            _Contender(f"{name}, {level} requests at a time", levels.setdefault(str(level), []), partial(_run_floor, level, standby))
+            for name, levels, standby in kinds
+            for level in self.levels
+        ]
+        in_go = [_Contender("the operator in Go", outcome.references, _run_reference)] if self.has_reference else []
+        return [*floors, *in_go, _Contender("the operator", outcome.runs, partial(_run_operator, ours(self.source, self.flags)))]
 
     @contextlib.asynccontextmanager
     async def _part(self, scenario: Scenario, what: str) -> AsyncIterator[tuple[Place, Step]]:
@@ -91,7 +112,7 @@ async def _others(here: Place, scenario: Scenario, step: Step) -> AsyncIterator[
         yield
 
 
-async def _run_floor(here: Place, scenario: Scenario, level: int, step: Step, standby: Program | None) -> Course:
+async def _run_floor(level: int, standby: Program | None, here: Place, scenario: Scenario, step: Step) -> Course:
     """Return the floor's course; where there is a `standby`, that follows all objects meanwhile, and the floor reports."""
     async with (
         _others(here, scenario, step),
@@ -117,7 +138,12 @@ async def _following(here: Place, standby: Program | None) -> AsyncIterator[None
             await operator.stop()
 
 
-async def _run_operator(here: Place, scenario: Scenario, step: Step, program: Program) -> Run:
+async def _run_reference(here: Place, scenario: Scenario, step: Step) -> Run:
+    await reference.give_rights(here)
+    return await _run_operator(await reference.reference(), here, scenario, step)
+
+
+async def _run_operator(program: Program, here: Place, scenario: Scenario, step: Step) -> Run:
     async with _others(here, scenario, step):
         run = await _work(here, scenario, step, program)
     # Nobody asks the API server for anything any more.
@@ -167,7 +193,7 @@ async def _jobs(here: Place, scenario: Scenario, step: Step, then: Then | None =
 
 
 def _course(scenario: Scenario, observer: Observer) -> Course:
-    return course_of([observer.jobs[objects.job_name(number)] for number in range(scenario.jobs)], observer.load_before)
+    return course_of([observer.jobs[objects.job_name(number)] for number in range(scenario.jobs)], observer.work_ms)
 
 
 @contextlib.asynccontextmanager

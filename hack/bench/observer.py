@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from bench import fixed_work
 from bench.objects import job_of_pod
 from mpiop.api import constants as c
 from mpiop.controller import pods
@@ -76,7 +76,7 @@ class Observer:
 
     Attributes:
         jobs: What was seen, by the name of the MPIJob.
-        load_before: Load of the machine when it was made.
+        work_ms: What the machine took for a fixed piece of work when it was made (`fixed_work`).
     """
 
     def __init__(self, client: Client, namespace: str, pods_each: int, *, is_of_floor: bool = False) -> None:
@@ -87,7 +87,7 @@ class Observer:
         self._is_of_floor = is_of_floor
         self._news = News()
         self.jobs: dict[str, JobTimes] = {}
-        self.load_before = round(os.getloadavg()[0], 1)
+        self.work_ms = fixed_work.work_ms()
 
     def submit(self, name: str) -> None:
         """Note that the job `name` is sent now."""

@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib as mpl
 
 from bench.report import read
-from bench.results import Outcome
+from bench.results import Outcome, middle
 from demonstration.cluster import ROOT
 
 mpl.use("svg")  # no display is needed, nor looked for
@@ -23,7 +23,7 @@ _FLOOR, _OURS = "#b0b7c3", "#2f6fde"
 
 def draw(outcomes: Sequence[Outcome], title: str, path: Path) -> None:
     """Draw makespans and times to Running beside the floor's, and the processor time, into the SVG `path`."""
-    loads = [(each, each.floor, each.ours) for each in outcomes if each.ours and each.floor]
+    loads = [(each, middle(each.floor), each.ours) for each in outcomes if each.ours and each.floor]
     if not loads:
         raise ValueError("no scenario with a floor was measured: run `make bench` first")
     names = [f"{outcome.jobs} × {outcome.workers}{' *' if 'foreign' in outcome.scenario else ''}" for outcome, _, __ in loads]  # noqa: RUF001 - a figure

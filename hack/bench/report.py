@@ -6,10 +6,12 @@ import platform
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from bench.results import Cost, Course, Outcome, Run
+from bench.results import Cost, Course, Outcome, Run, creates_a_second, middle, ratios
 from bench.verdict import ROWS, Outcomes
 from demonstration.cluster import ROOT
 
@@ -41,9 +43,10 @@ def read(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
 
 
 def _outcome(raw: dict[str, Any]) -> Outcome:
-    runs = {name: _run(raw[name]) if raw[name] else None for name in ("reference", "ours")}
-    floors = {name: {level: Course(**course) for level, course in raw[name].items()} for name in ("floors", "reporting_floors")}
-    return Outcome(**{**raw, **runs, **floors, "others": tuple(map(_run, raw["others"]))})
+    floors = {
+        name: {level: [Course(**each) for each in rounds] for level, rounds in raw[name].items()} for name in ("floors", "reporting_floors")
+    }
+    return Outcome(**{**raw, **floors, **{name: [_run(each) for each in raw[name]] for name in ("references", "runs")}})
 
 
 def _run(raw: dict[str, Any]) -> Run:
@@ -58,48 +61,48 @@ def by_name(outcomes: Sequence[Outcome]) -> Outcomes:
 def details(outcome: Outcome) -> str:
     """Render one outcome for people."""
     lines = [f"{outcome.scenario}: {outcome.jobs} jobs with {outcome.workers} workers"]
-    for level, course in outcome.floors.items():
-        objects = outcome.jobs * (outcome.workers + 6)
-        last = course.created.get("p99", course.makespan)
-        lines.append(f"  floor, {level:>2} at a time: {_course(course)}; about {objects / max(last, 0.001):.0f} creates a second")
-    for level, course in outcome.reporting_floors.items():
-        lines.append(f"  floor that reports, {level:>2} at a time: {_course(course)}")
-    if outcome.floor is not None and outcome.reporting_floor is not None:
-        lines.append(f"  floor that reports by floor: makespan {outcome.reporting_floor.makespan / outcome.floor.makespan:.2f}")
-    for name, run in (("in Go", outcome.reference), ("ours", outcome.ours)):
-        lines += _operator(name, outcome, run) if run else []
-    if outcome.others:
-        lines.append(f"  ours, other rounds: makespan {', '.join(f'{run.course.makespan:.1f} s' for run in outcome.others)}")
+    for level, floor in outcome.floors.items():
+        rate = creates_a_second(outcome, middle(floor))
+        lines.append(f"  floor, {level:>2} at a time: {_courses(floor)}; about {rate:.0f} creates a second")
+    for level, floor in outcome.reporting_floors.items():
+        lines.append(f"  floor that reports, {level:>2} at a time: {_courses(floor)}")
+    if outcome.reporting_floor:
+        lines.append(_ratios("floor that reports by floor", outcome.reporting_floor, outcome.floor))
+    for name, runs in (("in Go", outcome.references), ("ours", outcome.runs)):
+        lines += _operator(name, outcome, runs) if runs else []
     lines += [f"  {name}: {value:g}" for name, value in outcome.figures.items()]
     return "\n".join(lines)
 
 
-def _operator(name: str, outcome: Outcome, run: Run) -> list[str]:
-    cost, workers = run.cost, outcome.jobs * outcome.workers
+def _operator(name: str, outcome: Outcome, runs: Sequence[Run]) -> list[str]:
+    courses, run, workers = [run.course for run in runs], middle(runs), outcome.jobs * outcome.workers
     each = {name: count / outcome.jobs for name, count in run.requests.items()}
+    floors = (("floor", outcome.floor), ("floor that reports", outcome.reporting_floor))
     return [
-        f"  {name + ':':19} {_course(run.course)}; {run.course.seen_running} seen running",
-        *([_ratios(f"{name} by floor", run.course, outcome.floor)] if outcome.floor else []),
-        *([_ratios(f"{name} by floor that reports", run.course, outcome.reporting_floor)] if outcome.reporting_floor else []),
+        f"  {name + ':':19} {_courses(courses)}; {min(course.seen_running for course in courses)} seen running",
+        *(_ratios(f"{name} by {kind}", courses, floor) for kind, floor in floors if floor),
         (
-            f"  CPU {1000 * cost.cpu_seconds / outcome.jobs:.1f} ms a job, {1000 * cost.cpu_seconds / workers:.2f} ms a worker; "
-            f"memory {_all(cost.rss_mib)} MiB; {cost.syncs / outcome.jobs:.1f} syncs a job; queue {_all(cost.queue_seconds)} s"
+            f"  CPU {1000 * run.cost.cpu_seconds / outcome.jobs:.1f} ms a job, {1000 * run.cost.cpu_seconds / workers:.2f} ms a worker; "
+            f"memory {_all(run.cost.rss_mib)} MiB; {run.cost.syncs / outcome.jobs:.1f} syncs a job; queue {_all(run.cost.queue_seconds)} s"
         ),
         f"  {sum(each.values()):.1f} requests a job: {', '.join(f'{name} {count:.1f}' for name, count in each.items())}",
     ]
 
 
-def _ratios(name: str, course: Course, floor: Course) -> str:
-    words = [f"makespan {course.makespan / floor.makespan:.2f}"]
-    for what in ("created", "running", "succeeded"):
-        pair = getattr(course, what), getattr(floor, what)
-        words += [f"{what} {name} {pair[0][name] / max(pair[1][name], 0.001):.2f}" for name in pair[1] if name in pair[0]]
+def _ratios(name: str, courses: Sequence[Course], floor: Sequence[Course]) -> str:
+    spans = ratios(courses, floor)
+    words = [f"makespan {median(spans):.2f}" + (f" (rounds: {', '.join(f'{span:.2f}' for span in spans)})" if len(spans) > 1 else "")]
+    for what, share in product(("created", "running", "succeeded"), ("p50", "p99")):
+        found = ratios(courses, floor, lambda course: getattr(course, what).get(share))  # noqa: B023 - called here and now
+        words += [f"{what} {share} {median(found):.2f}"] if found else []
     return f"  {name + ':':19} {', '.join(words)}"
 
 
-def _course(course: Course) -> str:
+def _courses(rounds: Sequence[Course]) -> str:
+    course = middle(rounds)
     spreads = "; ".join(f"{what} {_all(getattr(course, what))}" for what in ("created", "running", "succeeded"))
-    return f"makespan {course.makespan:.1f} s; {spreads} (load {course.load})"
+    every = f" (rounds: {', '.join(f'{each.makespan:.1f}' for each in rounds)})" if len(rounds) > 1 else ""
+    return f"makespan {course.makespan:.1f} s{every}; {spreads} (fixed work {median(each.work_ms for each in rounds):.1f} ms)"
 
 
 def _all(values: Mapping[str, float]) -> str:

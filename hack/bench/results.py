@@ -1,9 +1,10 @@
 """What a measurement yields: values that become JSON, and the few figures that are computed from many."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from statistics import geometric_mean
+from typing import Any, Final, TypeVar
 
 from bench.observer import JobTimes
 
@@ -23,7 +24,7 @@ class Course:
         running: Until its condition Running was stored; in a floor, `pods_running`.
         succeeded: Until it Succeeded; in a floor, until its launcher Job was complete.
         seen_running: How many jobs showed Running before they ended.
-        load: Of the machine at the begin: processes that want to run, beside this one.
+        work_ms: What the machine took for a fixed piece of work right before (`fixed_work`).
     """
 
     makespan: float
@@ -32,7 +33,7 @@ class Course:
     running: Mapping[str, float]
     succeeded: Mapping[str, float]
     seen_running: int
-    load: float
+    work_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,77 +68,78 @@ class Run:
     requests: Mapping[str, int]
 
 
+_Measured = TypeVar("_Measured", Course, Run)
+
+
 @dataclass
 class Outcome:
-    """All about one scenario.
+    """All about one scenario, a value for each round.
 
     Attributes:
         floors: By how many requests were under way at a time.
         reporting_floors: The same with the statuses and Events that any operator owes; empty where they were not measured.
-        reference: The operator in Go, if it was measured.
-        ours: Our operator, where jobs come.
-        others: Its other rounds.
+        references: The operator in Go, if it was measured.
+        runs: Our operator, where jobs come.
         figures: Of scenarios that measure one moment: name → value.
     """
 
     scenario: str
     jobs: int
     workers: int
-    floors: dict[str, Course] = field(default_factory=dict[str, Course])
-    reporting_floors: dict[str, Course] = field(default_factory=dict[str, Course])
-    reference: Run | None = None
-    ours: Run | None = None
-    others: Sequence[Run] = ()
+    floors: dict[str, list[Course]] = field(default_factory=dict[str, list[Course]])
+    reporting_floors: dict[str, list[Course]] = field(default_factory=dict[str, list[Course]])
+    references: list[Run] = field(default_factory=list[Run])
+    runs: list[Run] = field(default_factory=list[Run])
     figures: dict[str, float] = field(default_factory=dict[str, float])
 
     @property
-    def runs(self) -> Sequence[Run]:
-        """Return all rounds of our operator."""
-        return (self.ours, *self.others) if self.ours else ()
+    def ours(self) -> Run | None:
+        """Return the run of our operator with the middle makespan."""
+        return middle(self.runs) if self.runs else None
 
     @property
-    def floor(self) -> Course | None:
-        """Return the best floor."""
+    def floor(self) -> Sequence[Course]:
+        """Return the rounds of the best level of the floor; none where there is no floor."""
         return _best(self.floors)
 
     @property
-    def reporting_floor(self) -> Course | None:
-        """Return the best floor that reports."""
+    def reporting_floor(self) -> Sequence[Course]:
+        """Return the rounds of the best level of the floor that reports."""
         return _best(self.reporting_floors)
 
     def of_reference(self) -> "Outcome | None":
         """Return the same outcome with the operator in Go in the place of ours."""
-        return replace(self, ours=self.reference, others=(), figures={}) if self.reference else None
+        return replace(self, runs=self.references, references=[], figures={}) if self.references else None
 
 
-def middle(rounds: Sequence[Outcome]) -> Outcome:
-    """Return one outcome of several rounds: of each thing that was measured, the run with the middle makespan."""
-    ours = sorted((run for outcome in rounds for run in outcome.runs), key=_makespan)
-    references = sorted((outcome.reference for outcome in rounds if outcome.reference), key=_makespan)
-    half = len(rounds) // 2
-    return replace(
-        rounds[0],
-        floors=_middle_floors([outcome.floors for outcome in rounds]),
-        reporting_floors=_middle_floors([outcome.reporting_floors for outcome in rounds]),
-        reference=references[half] if references else None,
-        ours=ours[half],
-        others=(*ours[:half], *ours[half + 1 :]),
-    )
+def _best(floors: Mapping[str, Sequence[Course]]) -> Sequence[Course]:
+    return min(floors.values(), key=lambda rounds: geometric_mean(map(_makespan, rounds)), default=())
 
 
-def _middle_floors(rounds: Sequence[Mapping[str, Course]]) -> dict[str, Course]:
-    return {level: sorted((floors[level] for floors in rounds), key=_makespan)[len(rounds) // 2] for level in rounds[0]}
+def middle(rounds: Sequence[_Measured]) -> _Measured:
+    """Return the one with the middle makespan, of an even number the longer of two."""
+    return sorted(rounds, key=_makespan)[len(rounds) // 2]
 
 
 def _makespan(measured: Course | Run) -> float:
     return (measured.course if isinstance(measured, Run) else measured).makespan
 
 
-def _best(floors: Mapping[str, Course]) -> Course | None:
-    return min(floors.values(), key=_makespan, default=None)
+def ratios(courses: Iterable[Course], floor: Iterable[Course], value: Callable[[Course], float | None] = _makespan) -> list[float]:
+    """Return a value of each round by that of the floor in the same round, as far as both have it.
+
+    Minutes later the same machine may be half as fast.
+    """
+    pairs = ((value(course), value(bare)) for course, bare in zip(courses, floor, strict=True))
+    return [ours / floors for ours, floors in pairs if ours is not None and floors]
 
 
-def course_of(jobs: Sequence[JobTimes], load_before: float) -> Course:
+def creates_a_second(outcome: Outcome, floor: Course) -> float:
+    """Return how many objects a second the API server made, to within what 1 % of the jobs needed at the end."""
+    return outcome.jobs * (outcome.workers + 6) / max(floor.created.get("p99", floor.makespan), 0.001)
+
+
+def course_of(jobs: Sequence[JobTimes], work_ms: float) -> Course:
     """Return how long `jobs`, which have all Succeeded, took."""
     ends = [job.succeeded for job in jobs if job.succeeded is not None]
     seen = sum(job.running is not None and job.succeeded is not None and job.running < job.succeeded for job in jobs)
@@ -148,7 +150,7 @@ def course_of(jobs: Sequence[JobTimes], load_before: float) -> Course:
         running=_spread(jobs, "running") or _spread(jobs, "pods_running"),
         succeeded=_spread(jobs, "succeeded"),
         seen_running=seen,
-        load=load_before,
+        work_ms=work_ms,
     )
 
 

@@ -35,9 +35,9 @@ def outcome(scenario: Scenario) -> Outcome:
     if scenario.kind is Kind.RESTART:
         made.figures = {"rss": memory}
     elif scenario.kind is Kind.LOAD:
-        made.floors = {"8": course(scenario, 400), "16": course(scenario, 500)}
+        made.floors = {"8": [course(scenario, 400)], "16": [course(scenario, 500)]}
         cost = Cost(CPU.at(jobs, workers), {"idle": 57, "peak": memory, "end": memory}, 1, {})
-        made.ours = Run(course(scenario, 300), cost, requests)
+        made.runs = [Run(course(scenario, 300), cost, requests)]
     return made
 
 
