@@ -115,11 +115,10 @@ def test_work_that_failed_stays_marked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_builder_and_command(number: signal.Signals, tmp_path: Path, install: Install) -> None:
-    environment = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
     os.mkfifo(tmp_path / "ready")
     install("docker", f'case "$1" in build) echo $$ >"{tmp_path}/ready"; exec sleep 600;; image) exit 1;; esac')
     command = [sys.executable, str(ROOT / "hack/images"), "build", "--only", "pi", "--base-image", "base"]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, env=_environment(tmp_path), stderr=subprocess.PIPE, text=True) as process:
         builder = os.pidfd_open(int((tmp_path / "ready").read_text("utf-8")))
         process.send_signal(number)
         _, error = process.communicate(timeout=30)
@@ -131,11 +130,10 @@ def test_a_signal_ends_builder_and_command(number: signal.Signals, tmp_path: Pat
 
 
 def test_the_lock_is_held_while_a_builder_lives(tmp_path: Path, install: Install) -> None:
-    environment = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
     os.mkfifo(tmp_path / "ready")
     install("docker", f'case "$1" in build) echo $$ >"{tmp_path}/ready"; exec sleep 600;; image) exit 1;; esac')
     command = [sys.executable, str(ROOT / "hack/images"), "build", "--only", "pi", "--base-image", "base"]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env=_environment(tmp_path), stderr=subprocess.DEVNULL) as process:
         builder = int((tmp_path / "ready").read_text("utf-8"))
         process.kill()
         process.wait(timeout=30)
@@ -144,3 +142,13 @@ def test_the_lock_is_held_while_a_builder_lives(tmp_path: Path, install: Install
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.kill(builder, signal.SIGKILL)
         fcntl.flock(lock, fcntl.LOCK_EX)  # returns when the builder is gone
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """One in which all that the command leaves, even when it is killed, is inside `folder`."""
+    return {
+        "PATH": f"{folder}/bin:{os.environ['PATH']}:/bin",
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+    }
