@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from mpiop import log
+from mpiop.kube.errors import KubeError
 
 INTERRUPTED = 130
 
@@ -20,7 +21,7 @@ def run(name: str, work: Callable[[], int]) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         return work()
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, RuntimeError, KubeError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

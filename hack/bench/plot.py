@@ -1,14 +1,15 @@
 """Draws what was measured: `python -m bench.plot` turns build/bench/results.json into docs/performance.svg."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import matplotlib as mpl
 
 from bench.report import read
-from bench.results import Outcome, middle
+from bench.results import Course, Outcome, ratios
 from demonstration.cluster import ROOT
 
 mpl.use("svg")  # no display is needed, nor looked for
@@ -23,16 +24,16 @@ _FLOOR, _OURS = "#b0b7c3", "#2f6fde"
 
 def draw(outcomes: Sequence[Outcome], title: str, path: Path) -> None:
     """Draw makespans and times to Running beside the floor's, and the processor time, into the SVG `path`."""
-    loads = [(each, middle(each.floor), each.ours) for each in outcomes if each.ours and each.floor]
+    loads = [each for each in outcomes if each.runs and each.floor]
     if not loads:
         raise ValueError("no scenario with a floor was measured: run `make bench` first")
-    names = [f"{outcome.jobs} × {outcome.workers}{' *' if 'foreign' in outcome.scenario else ''}" for outcome, _, __ in loads]  # noqa: RUF001 - a figure
+    names = [f"{each.jobs} × {each.workers}{' *' if 'foreign' in each.scenario else ''}" for each in loads]  # noqa: RUF001 - a figure
     figure, (spans, running, cpu) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
-    _bars(spans, names, [floor.makespan for _, floor, __ in loads], [run.course.makespan for _, __, run in loads])
+    _bars(spans, names, loads, lambda course: course.makespan)
     spans.set_title("first job sent → last Succeeded, s")
-    _bars(running, names, [floor.running["p50"] for _, floor, __ in loads], [run.course.running.get("p50", 0.0) for _, __, run in loads])
+    _bars(running, names, loads, lambda course: course.running.get("p50", 0.0))
     running.set_title("job sent → Running (median), s")
-    cpu.barh(names, [1000 * run.cost.cpu_seconds / (each.jobs * each.workers) for each, _, run in loads], color=_OURS)
+    cpu.barh(names, [median(1000 * run.cost.cpu_seconds for run in each.runs) / (each.jobs * each.workers) for each in loads], color=_OURS)
     cpu.set_title("operator's CPU a worker, ms")
     cpu.invert_yaxis()
     spans.legend(["floor: bare client", "operator"], loc="lower right", frameon=False)
@@ -40,11 +41,14 @@ def draw(outcomes: Sequence[Outcome], title: str, path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-def _bars(axes: Axes, names: Sequence[str], floor: Sequence[float], ours: Sequence[float]) -> None:
+def _bars(axes: Axes, names: Sequence[str], loads: Sequence[Outcome], value: Callable[[Course], float]) -> None:
+    """Draw medians of the rounds, and beside them the median of each round's own ratio, as everywhere."""
     places = range(len(names))
-    axes.barh([place - 0.2 for place in places], floor, height=0.38, color=_FLOOR)
-    bars = axes.barh([place + 0.2 for place in places], ours, height=0.38, color=_OURS)
-    axes.bar_label(bars, [f"{mine / bare:.2f}" if bare else "" for mine, bare in zip(ours, floor, strict=True)], padding=3, fontsize=8)
+    axes.barh([place - 0.2 for place in places], [median(map(value, each.floor)) for each in loads], height=0.38, color=_FLOOR)
+    courses = [[run.course for run in each.runs] for each in loads]
+    bars = axes.barh([place + 0.2 for place in places], [median(map(value, ours)) for ours in courses], height=0.38, color=_OURS)
+    by_floor = (ratios(ours, each.floor, value) for ours, each in zip(courses, loads, strict=True))
+    axes.bar_label(bars, [f"{median(found):.2f}" if found else "" for found in by_floor], padding=3, fontsize=8)
     axes.set_yticks(list(places), names)
     axes.invert_yaxis()
     axes.margins(x=0.15)
