@@ -22,11 +22,12 @@ RUN python3 -c 'import ensurepip, venv' 2>/dev/null || { \
     }
 RUN python3 -m venv /opt/build && python3 -m venv --without-pip /opt/mpiop
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+# A lock is installed, not resolved: --no-deps.
 # pip.conf and ca.crt are optional secrets: how this network reaches the package index. They exist for one RUN and reach no layer.
 COPY requirements/build.txt requirements/runtime.txt /src/requirements/
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=ca.crt \
-    /opt/build/bin/pip install --quiet --require-hashes --only-binary :all: -r /src/requirements/build.txt && \
-    /opt/build/bin/pip --python /opt/mpiop/bin/python install --quiet --no-compile --require-hashes --only-binary :all: \
+    /opt/build/bin/pip install --quiet --no-deps --require-hashes --only-binary :all: -r /src/requirements/build.txt && \
+    /opt/build/bin/pip --python /opt/mpiop/bin/python install --quiet --no-compile --no-deps --require-hashes --only-binary :all: \
         -r /src/requirements/runtime.txt && \
     rm -f /opt/mpiop/bin/[Aa]ctivate* && \
     /opt/mpiop/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/mpiop/lib

@@ -142,7 +142,7 @@ verify: $(STAMP) ## Fail if a generated file is not what `make generate` would w
 
 .PHONY: lock
 lock: $(STAMP) ## Pin requirements/*.in with hashes into requirements/*.txt
-	@python=$$(hack/setup interpreter) && "$$python" -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv==$(UV_VERSION)
+	@python=$$(hack/setup interpreter) && "$$python" -m venv .venv/lock && .venv/lock/bin/pip install --quiet --no-deps uv==$(UV_VERSION)
 	@for name in runtime dev build; do UV_CUSTOM_COMPILE_COMMAND="make lock" .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/$$name.txt requirements/$$name.in; done
 
