@@ -7,6 +7,7 @@ from statistics import geometric_mean
 from typing import Any, Final, TypeVar
 
 from bench.observer import JobTimes
+from bench.scenarios import find
 
 _QUEUE: Final = 'workqueue_queue_duration_seconds_{}{{name="MPIJob"}}'
 _QUEUE_BUCKET: Final = 'workqueue_queue_duration_seconds_bucket{le="'
@@ -135,8 +136,10 @@ def ratios(courses: Iterable[Course], floor: Iterable[Course], value: Callable[[
 
 
 def creates_a_second(outcome: Outcome, floor: Course) -> float:
-    """Return how many objects a second the API server made, to within what 1 % of the jobs needed at the end."""
-    return outcome.jobs * (outcome.workers + 6) / max(floor.created.get("p99", floor.makespan), 0.001)
+    """Return how many objects a second the API server made until all of 99 % of the jobs existed; of a stream, no more than came."""
+    (scenario,) = find([outcome.scenario])
+    seconds = scenario.arrival_seconds + floor.created.get("p99", floor.makespan)
+    return outcome.jobs * (outcome.workers + 6) / max(seconds, 0.001)
 
 
 def course_of(jobs: Sequence[JobTimes], work_ms: float) -> Course:

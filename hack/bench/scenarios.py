@@ -53,9 +53,14 @@ class Scenario:
         return self.jobs * (self.workers + 1)
 
     @property
+    def arrival_seconds(self) -> float:
+        """Return over how long its jobs come."""
+        return self.jobs / self.rate if self.rate else 0.0
+
+    @property
     def patience_seconds(self) -> float:
         """Return after how long it will not come to an end any more: on two quiet cores, a tenth of it is usual."""
-        return 120.0 + 0.25 * self.pods + (self.jobs / self.rate if self.rate else 0.0)
+        return 120.0 + 0.25 * self.pods + self.arrival_seconds
 
 
 SCENARIOS: Final[Sequence[Scenario]] = (

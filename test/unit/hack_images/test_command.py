@@ -115,10 +115,7 @@ def test_work_that_failed_stays_marked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_builder_and_command(number: signal.Signals, tmp_path: Path, install: Install) -> None:
-    os.mkfifo(tmp_path / "ready")
-    install("docker", f'case "$1" in build) echo $$ >"{tmp_path}/ready"; exec sleep 600;; image) exit 1;; esac')
-    command = [sys.executable, str(ROOT / "hack/images"), "build", "--only", "pi", "--base-image", "base"]
-    with subprocess.Popen(command, env=_environment(tmp_path), stderr=subprocess.PIPE, text=True) as process:
+    with _hanging_build(tmp_path, install) as process:
         builder = os.pidfd_open(int((tmp_path / "ready").read_text("utf-8")))
         process.send_signal(number)
         _, error = process.communicate(timeout=30)
@@ -130,10 +127,7 @@ def test_a_signal_ends_builder_and_command(number: signal.Signals, tmp_path: Pat
 
 
 def test_the_lock_is_held_while_a_builder_lives(tmp_path: Path, install: Install) -> None:
-    os.mkfifo(tmp_path / "ready")
-    install("docker", f'case "$1" in build) echo $$ >"{tmp_path}/ready"; exec sleep 600;; image) exit 1;; esac')
-    command = [sys.executable, str(ROOT / "hack/images"), "build", "--only", "pi", "--base-image", "base"]
-    with subprocess.Popen(command, env=_environment(tmp_path), stderr=subprocess.DEVNULL) as process:
+    with _hanging_build(tmp_path, install) as process:
         builder = int((tmp_path / "ready").read_text("utf-8"))
         process.kill()
         process.wait(timeout=30)
@@ -144,11 +138,15 @@ def test_the_lock_is_held_while_a_builder_lives(tmp_path: Path, install: Install
         fcntl.flock(lock, fcntl.LOCK_EX)  # returns when the builder is gone
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """One in which all that the command leaves, even when it is killed, is inside `folder`."""
-    return {
+def _hanging_build(folder: Path, install: Install) -> "subprocess.Popen[str]":
+    """Start a build that hangs once its builder has told its id to the fifo `ready`; what it leaves, even when killed, is in `folder`."""
+    os.mkfifo(folder / "ready")
+    install("docker", f'case "$1" in build) echo $$ >"{folder}/ready"; exec sleep 600;; image) exit 1;; esac')
+    environment = {
         "PATH": f"{folder}/bin:{os.environ['PATH']}:/bin",
         "XDG_CACHE_HOME": str(folder / "cache"),
         "HOME": str(folder),
         "TMPDIR": str(folder),
     }
+    command = [sys.executable, str(ROOT / "hack/images"), "build", "--only", "pi", "--base-image", "base"]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
