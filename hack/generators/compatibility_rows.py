@@ -210,7 +210,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("WaitForWorkersReady is ignored after a resume", BETTER, "it is not", (f"{_FAULT}15_a_launcher_that_is_to_wait_for_its_workers_does_so_after_a_resume_too",)),
         Row("Suspending with cleanPodPolicy Running keeps finished workers, which fail the job after its resume", BETTER, "they go", (f"{_FAULT}16_a_suspend_takes_finished_workers_too_so_that_the_resume_does_not_fail_of_them",)),
         Row("Resuming a job that ran gets 403", BETTER, "the right is there", (f"{_FAULT}17_the_resume_of_a_job_that_ran_clears_the_start_of_its_launcher_first",)),
-        Row("Workers are chosen by label alone", BETTER, "by UID of their owner", (f"{_FAULT}18_a_pod_that_only_looks_like_a_worker_is_none",)),
+        Row("Workers are chosen by label alone", BETTER, "by namespace, group, kind and UID of their owner, and by name", (f"{_FAULT}18_a_pod_that_only_looks_like_a_worker_is_none", "unit/controller/test_ownership.py::test_what_belongs_to_somebody_else_is_none", "unit/controller/test_ownership.py::test_a_worker_has_the_name_of_one")),
         Row("All Secrets of the cluster are cached", BETTER, "none", (f"{_FAULT}19_no_secret_is_listed_or_watched",)),
         Row("401 or 403 on a watch ends the process", BETTER, "it is tried again", (f"{_FAULT}20_a_watch_that_is_refused_ends_nothing_and_is_tried_again",)),
         Row("Without the CRD the process exits", BETTER, "it waits", (f"{_FAULT}21_without_the_crd_it_waits_for_it",)),

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from mpiop.api import constants as c
+from mpiop.controller import names
 from mpiop.controller.consistency import Consistency
 from mpiop.controller.diff import Action, Check, Create, Delete, Patch
 from mpiop.controller.merge import merge_patch
 from mpiop.controller.stalled import FailedWrite, ResourceExistsError
 from mpiop.kube.errors import KubeError, StatusError
-from mpiop.kube.objects import Key, Object, controller_of, is_controlled_by, is_terminating, resource_version_of, uid_of
+from mpiop.kube.objects import ControllerId, Key, Object, controller_id, controller_of, is_terminating, resource_version_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
 
 MOST_AT_FIRST: Final = 8
@@ -53,6 +54,11 @@ class Owner:
 
     key: Key
     uid: str
+
+    @property
+    def id(self) -> ControllerId:
+        """Return how its children name it."""
+        return names.controller_id(self.key.namespace, self.uid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +164,8 @@ class Applier:
             ResourceExistsError: It is not the job's.
         """
         have = await self.client.get(resource, key)
-        if not is_controlled_by(have, owner.uid):
-            controller = controller_of(have)
-            if controller is not None and (controller["kind"], controller["name"]) == (c.KIND, owner.key.name):
-                raise PredecessorError(resource, key)
-            raise ResourceExistsError(resource.kind, key.name)
+        if controller_id(have) != owner.id:
+            raise PredecessorError(resource, key) if _is_predecessors(have, owner) else ResourceExistsError(resource.kind, key.name)
         if is_terminating(have):
             raise PredecessorError(resource, key)
         if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have)):
@@ -192,6 +195,12 @@ class Applier:
             if error.is_not_found:
                 return None
             raise
+
+
+def _is_predecessors(obj: Object, owner: Owner) -> bool:
+    """Tell whether `obj` belongs to another job that had the name of `owner`."""
+    reference, controller = controller_of(obj), controller_id(obj)
+    return reference is not None and reference["name"] == owner.key.name and controller == owner.id._replace(uid=reference["uid"])
 
 
 def _guarded(action: Patch) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mpiop.controller.apply import PredecessorError
 from mpiop.controller.rest import Rest
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError
-from mpiop.kube.objects import Key, Object, controller_of, key_of, labels_of, uid_of
+from mpiop.kube.objects import Key, Object, controller_id, controller_of, key_of, labels_of, uid_of
 from mpiop.kube.resources import JOBS
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
@@ -156,12 +156,10 @@ def job_of(obj: Object) -> Key | None:
     """Return the key of the job that `obj` is, or that its controller (or, for the launcher's pod, its label) names."""
     if obj.get("kind") == c.KIND:
         return key_of(obj)
-    controller = controller_of(obj)
-    namespace = obj["metadata"].get("namespace", "")
-    if controller is not None and controller["kind"] == c.KIND:
-        return Key(namespace, controller["name"])
-    name = labels_of(obj).get(c.LABEL_JOB_NAME)
-    return None if name is None else Key(namespace, name)
+    reference, controller = controller_of(obj), controller_id(obj)
+    is_child = controller is not None and (controller.group, controller.kind) == (c.GROUP, c.KIND)
+    name = reference["name"] if reference is not None and is_child else labels_of(obj).get(c.LABEL_JOB_NAME)
+    return None if name is None else Key(obj["metadata"].get("namespace", ""), name)
 
 
 def is_expected(error: Exception) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
-from mpiop.kube.objects import ObjectMeta, OwnerReference
+from mpiop.kube.objects import ControllerId, ObjectMeta, OwnerReference
 
 ANNOTATION_PREFIX: Final = "mpiop.kubeflow.org/"
 """What the names of all annotations of our own begin with."""
@@ -73,6 +73,13 @@ def _worker_name(job_name: str, index: int) -> str:
     return f"{job_name}-worker-{index}"
 
 
+def is_worker_name(job: MPIJob, name: str) -> bool:
+    """Tell whether some worker of the job, wanted or not, is called so."""
+    prefix = f"{job.name}-worker-"
+    index = name.removeprefix(prefix)
+    return name.startswith(prefix) and index.isdecimal() and (index == "0" or not index.startswith("0"))
+
+
 def pod_group_name(job: MPIJob) -> str:
     """Return the name of the PodGroup."""
     return job.name
@@ -131,6 +138,11 @@ def owner_reference(job: MPIJob) -> OwnerReference:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def controller_id(namespace: str, uid: str) -> ControllerId:
+    """Return how the job with that UID is known as a controller."""
+    return ControllerId(namespace, c.GROUP, c.KIND, uid)
 
 
 def child_metadata(job: MPIJob, name: str, labels: Mapping[str, str] | None = None) -> ObjectMeta:
