@@ -21,6 +21,7 @@ from mpiop.controller.consistency import Consistency
 from mpiop.controller.controller import Controller
 from mpiop.controller.gang import Gang
 from mpiop.controller.gang_discovery import GangDiscovery
+from mpiop.controller.launchers import LauncherJobs
 from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.pace import Pace
 from mpiop.controller.report import Reporter
@@ -164,9 +165,10 @@ class Operator:
         stores.update({resource: informer.store for resource, informer in informers.items()})
         applier = Applier(client.guarded(self._elector.assert_leading), Consistency(stores, clock))
         pace = Pace(PACE_SECONDS, clock)
+        launchers = LauncherJobs(stores[JOBS], stores[MPIJOBS])
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],
-            listers=Listers(stores[SERVICES], stores[CONFIG_MAPS], stores[JOBS], stores[PODS], self._gang.listers),
+            listers=Listers(stores[SERVICES], stores[CONFIG_MAPS], launchers, stores[PODS], self._gang.listers),
             applier=applier,
             reporter=Reporter(applier, self._recorder, self._metrics, clock, pace),
             secrets=SshSecrets(applier, self._new_key_pair, pace),
@@ -174,6 +176,8 @@ class Operator:
             gang=self._gang,
         )
         controller = Controller(syncer.sync, self._queue, stores[MPIJOBS].keys, self._metrics, syncer.rest)
+        informers[JOBS].add_handler(launchers.job_changed)
+        informers[MPIJOBS].add_handler(launchers.mpijob_changed)
         for informer in informers.values():
             informer.add_handler(controller.handle)
         informers[MPIJOBS].add_handler(self._forget_events)

@@ -16,13 +16,14 @@ from mpiop.controller.apply import Applier
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.ssh_secret import KeyPair
 from mpiop.controller.consistency import Consistency
+from mpiop.controller.launchers import LauncherJobs
 from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.pace import Pace
 from mpiop.controller.report import Reporter
 from mpiop.controller.shapes import SHAPES
 from mpiop.controller.ssh_secrets import SshSecrets
 from mpiop.controller.sync import Syncer
-from mpiop.informers.store import Store
+from mpiop.informers.store import Notification, Store
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
 from mpiop.metrics import Metrics
@@ -76,9 +77,10 @@ class World:
         consistency = Consistency(self.stores, self.clock)
         applier = Applier(self.client.guarded(self._fence), consistency)
         self.pace = Pace(1.0, self.clock)
+        self.launchers = LauncherJobs(self.stores[JOBS], self.stores[MPIJOBS])
         self.syncer = Syncer(
             mpijobs=self.stores[MPIJOBS],
-            listers=Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.stores[JOBS], self.stores[PODS]),
+            listers=Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.launchers, self.stores[PODS]),
             applier=applier,
             reporter=Reporter(applier, self.recorder, self.metrics, self.clock, self.pace),
             secrets=SshSecrets(applier, self._new_key_pair, self.pace),
@@ -117,7 +119,13 @@ class World:
         for resource in resources or WATCHED:
             objects = self.client.server.objects(resource)
             kept = [shaped(obj, SHAPES.get(resource)) for obj in objects]  # as the operator asks for them
-            self.stores[resource].replace(kept, str(self.client.server.storage.version))
+            for change in self.stores[resource].replace(kept, str(self.client.server.storage.version)):
+                self.heard(resource, change)
+
+    def heard(self, resource: Resource, change: Notification) -> None:
+        """Do what informers do besides keeping their stores."""
+        if resource in {JOBS, MPIJOBS}:
+            (self.launchers.job_changed if resource is JOBS else self.launchers.mpijob_changed)(change)
 
     def start_workers(self, phase: str = "Running", *, ready: bool = True) -> None:
         """Do what kubelets do."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
-from mpiop.kube.objects import ControllerId, ObjectMeta, OwnerReference
+from mpiop.kube.objects import ControllerId, Key, ObjectMeta, OwnerReference
 
 ANNOTATION_PREFIX: Final = "mpiop.kubeflow.org/"
 """What the names of all annotations of our own begin with."""
@@ -51,7 +51,12 @@ def secret_name(job: MPIJob) -> str:
 
 def launcher_name(job: MPIJob) -> str:
     """Return the name of the launcher Job, which is the host name of its pods, too."""
-    return f"{job.name}-launcher"
+    return launcher_key(job.key).name
+
+
+def launcher_key(job: Key) -> Key:
+    """Return the key of the launcher Job of the MPIJob with that key."""
+    return Key(job.namespace, f"{job.name}-launcher")
 
 
 def worker_name(job: MPIJob, index: int) -> str:

@@ -161,7 +161,10 @@ class Syncer:
         return failed, put_off
 
     async def _live_launcher(self, job: MPIJob) -> Object | None:
-        """Return the launcher Job that the cache does not show: neither an old cache nor the end of the namespace may make a job fail."""
+        """Return the launcher Job that the cache does not show: neither an old cache nor the end of the namespace may make a job fail.
+
+        The cache may have been told meanwhile that it is gone, and how it ended.
+        """
         try:
             return await self.applier.find_ours(Owner(job.key, job.uid), JOBS, Key(job.namespace, names.launcher_name(job)))
         except ResourceExistsError:
@@ -170,7 +173,7 @@ class Syncer:
             if not error.is_not_found:
                 raise
         await self.applier.check_namespace(job.namespace)
-        return None
+        return observe(job, self.listers).launcher
 
     def _clean_up_wait(self, job: MPIJob, now: datetime) -> float:
         """Return for how many seconds what a finished job leaves behind stays, while others get on; a launcher that runs on never does."""

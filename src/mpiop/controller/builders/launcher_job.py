@@ -13,6 +13,8 @@ from mpiop.controller.revision import launcher_revision, start_revision
 from mpiop.kube.objects import Object
 
 CONFIG_VOLUME: Final = "mpi-job-config"
+LEAST_TTL_SECONDS: Final = 600
+"""How long a launcher Job stays at least when it has ended: no change of the leader takes so long, and so its end is recorded first."""
 
 
 def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> Object:
@@ -40,10 +42,14 @@ def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> 
 
 
 def limits(job: MPIJob) -> Mapping[str, int | None]:
-    """Return what of the run policy is passed on to the launcher Job; None leaves a field to the API server."""
+    """Return what of the run policy is passed on to the launcher Job; None leaves a field to the API server.
+
+    At the user's time to live we delete the Job ourselves; its own is for when no operator runs.
+    """
     policy = job.run_policy
+    ttl = policy.ttl_seconds_after_finished
     return {
-        "ttlSecondsAfterFinished": policy.ttl_seconds_after_finished,
+        "ttlSecondsAfterFinished": None if ttl is None else max(ttl, LEAST_TTL_SECONDS),
         "activeDeadlineSeconds": policy.active_deadline_seconds,
         "backoffLimit": policy.backoff_limit,
     }

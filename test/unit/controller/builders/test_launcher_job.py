@@ -26,14 +26,12 @@ def test_a_suspended_launcher() -> None:
     assert build_launcher_job(PI, BuildOptions(), suspend=True)["spec"]["suspend"] is True
 
 
-def test_limits_are_passed_on_zero_too() -> None:
-    policy = RunPolicy(ttl_seconds_after_finished=0, active_deadline_seconds=60, backoff_limit=3)
+@pytest.mark.parametrize(("ttl", "passed_on"), [(None, None), (0, 600), (599, 600), (601, 601)])
+def test_limits_are_passed_on_but_a_time_to_live_that_could_end_before_the_end_is_recorded(ttl: int | None, passed_on: int | None) -> None:
+    policy = RunPolicy(ttl_seconds_after_finished=ttl, active_deadline_seconds=0, backoff_limit=3)
     spec = build_launcher_job(replace(PI, run_policy=policy), BuildOptions(), suspend=False)["spec"]
-    assert {name: spec[name] for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")} == {
-        "ttlSecondsAfterFinished": 0,
-        "activeDeadlineSeconds": 60,
-        "backoffLimit": 3,
-    }
+    limits = {name: spec.get(name) for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")}
+    assert limits == {"ttlSecondsAfterFinished": passed_on, "activeDeadlineSeconds": 0, "backoffLimit": 3}
 
 
 def test_the_users_template_stays_as_it_was_and_no_part_of_it_is_shared() -> None:
