@@ -38,6 +38,14 @@ async def test_a_list_has_the_version_to_watch_from_and_items_with_their_kind(su
     assert page["items"][0].get("apiVersion") == "v1"
 
 
+async def test_of_an_object_metadata_alone_can_be_asked_for(subject: Subject) -> None:
+    stored = await subject.config_map("a", x="1")
+    assert await subject.client.get(CONFIG_MAPS, subject.key("a"), metadata_only=True) == {
+        "kind": "PartialObjectMetadata",
+        "metadata": stored["metadata"],
+    }
+
+
 async def test_an_empty_list_is_a_list(subject: Subject) -> None:
     page = await subject.client.list_page(subject.selection(MPIJOBS), resource_version="")
     assert page["items"] == []

@@ -23,8 +23,8 @@ MOST_AT_FIRST: Final = 8
 class Writer(Protocol):
     """The part of the client that writes, and reads live where a cache will not do."""
 
-    async def get(self, resource: Resource, key: Key) -> Object:
-        """Return the object as the API server has it now."""
+    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
+        """Return the object, or its kind and metadata alone, as the API server has it now."""
         ...
 
     async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False, metadata_only: bool = False) -> Object:
@@ -126,7 +126,8 @@ class Applier:
 
     async def _note_change(self, owner: Owner, action: Patch) -> None:
         with contextlib.suppress(KubeError):  # the conflict is what there is to tell; without this answer only the watch says what changed
-            self.consistency.wrote(owner.key, owner.uid, action.resource, await self.client.get(action.resource, action.key))
+            live = await self.client.get(action.resource, action.key, metadata_only=True)
+            self.consistency.wrote(owner.key, owner.uid, action.resource, live)
 
     async def _write(self, owner: Owner, action: Action) -> Object | None:
         match action:
@@ -158,12 +159,14 @@ class Applier:
     async def find_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
         """Return the object as the API server has it now, if it is the job's; one that the Go operator made has to get our label.
 
+        Of a launcher Job that is all; of the others, whose keys and data are nobody's business, kind and metadata.
+
         Raises:
             StatusError: There is none (404), or the server does not answer well.
             PredecessorError: It belongs to a former job of the same name, or is on its way out.
             ResourceExistsError: It is not the job's.
         """
-        have = await self.client.get(resource, key)
+        have = await self.client.get(resource, key, metadata_only=resource is not JOBS)
         if controller_id(have) != owner.id:
             raise PredecessorError(resource, key) if _is_predecessors(have, owner) else ResourceExistsError(resource.kind, key.name)
         if is_terminating(have):
@@ -194,7 +197,25 @@ class Applier:
         except StatusError as error:
             if error.is_not_found:
                 return None
+            if not error.is_conflict:
+                raise
+            return await self._successor(action, error)
+
+    async def _successor(self, action: Delete, refusal: StatusError) -> Object | None:
+        """Return what has the name of an object that could not be deleted: if it is another one, the object is gone.
+
+        Raises:
+            StatusError: The object is there and may not be deleted, or the server does not answer well.
+        """
+        try:
+            live = await self.client.get(action.resource, action.key, metadata_only=True)
+        except StatusError as error:
+            if error.is_not_found:
+                return None
             raise
+        if uid_of(live) == uid_of(action.observed):
+            raise refusal
+        return live
 
 
 def _is_predecessors(obj: Object, owner: Owner) -> bool:

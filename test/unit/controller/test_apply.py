@@ -187,9 +187,17 @@ async def test_E57_a_successor_of_the_same_name_is_not_deleted() -> None:
     stored = client.server.put(PODS, pod("a"))
     client.server.remove(PODS, Key("default", "a"))
     successor = client.server.put(PODS, pod("a"))
-    failed = await applier(client).apply(OWNER, [Delete(PODS, stored)])
-    assert [isinstance(write.error, StatusError) and write.error.is_conflict for write in failed] == [True]
+    assert await applier(client).apply(OWNER, [Delete(PODS, stored)]) == [], "what was to go is gone"
     assert client.server.objects(PODS) == [successor]
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_a_deletion_that_is_refused_for_another_reason_has_failed_unless_the_object_is_gone(*, is_gone: bool) -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    refusal = StatusError("delete", {"code": 409, "reason": "Conflict", "message": "a webhook"})
+    client.refuse("delete", PODS, "a", refusal, takes_effect=is_gone)
+    assert len(await applier(client).apply(OWNER, [Delete(PODS, stored)])) == (0 if is_gone else 1)
 
 
 async def test_a_patch_of_what_has_changed_meanwhile_fails() -> None:

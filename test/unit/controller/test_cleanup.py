@@ -302,6 +302,15 @@ async def test_a_secret_of_somebody_else_stays() -> None:
     assert world.names(CONFIG_MAPS) == []
 
 
+async def test_a_secret_that_another_took_the_name_of_holds_nothing_up() -> None:
+    world = await expired()
+    world.client.server.remove(SECRETS, Key("default", "pi-ssh"))
+    world.client.server.put(SECRETS, {"metadata": {"name": "pi-ssh", "namespace": "default"}})
+    await world.settle()
+    assert world.names(CONFIG_MAPS) == []
+    assert world.names(SECRETS) == ["pi-ssh"]
+
+
 async def test_a_secret_that_is_gone_already_holds_nothing_up() -> None:
     world = await expired()
     world.client.server.remove(SECRETS, Key("default", "pi-ssh"))

@@ -216,3 +216,14 @@ async def test_a_secret_of_the_go_operator_is_not_labelled_for_there_is_no_right
     await world.settle()
     assert noted(world) == uid_of(secret)
     assert [write for write in world.writes if write.startswith("patch Secret")] == []
+
+
+async def test_whose_a_secret_is_can_be_known_without_its_keys() -> None:
+    world = await new()
+    config_map = world.one(CONFIG_MAPS, "pi-config")
+    config_map["metadata"]["annotations"] = {}
+    world.client.server.put(CONFIG_MAPS, config_map)
+    await world.settle()
+    asked = [request for request in world.client.server.requests if request.resource is SECRETS and request.verb == "get"]
+    assert asked
+    assert all(request.metadata_only for request in asked)
