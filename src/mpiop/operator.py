@@ -82,12 +82,17 @@ class InformerCounters:
         """Count in `metrics`."""
         self._metrics = metrics
         self._failing_since: dict[Selection, float] = {}
+        self._failures: dict[Selection, Exception] = {}
 
     def out_of_reach(self) -> list[str]:
         """Return a sentence for each selection that could not be followed for a while."""
         now = asyncio.get_running_loop().time()
         ages = {selection: now - since for selection, since in self._failing_since.items()}
         return [f"{selection} out of reach for {age:.0f} s" for selection, age in ages.items() if age >= OUT_OF_REACH_SECONDS]
+
+    def failure(self, selection: Selection) -> Exception | None:
+        """Return why `selection` could not be followed when that was tried last; None while it never failed."""
+        return self._failures.get(selection)
 
     def listed(self, selection: Selection, objects: int) -> None:
         """Count a list or watch-list."""
@@ -105,7 +110,7 @@ class InformerCounters:
 
     def failed(self, selection: Selection, error: Exception) -> None:
         """Count a failure; the reflector logs it."""
-        del error
+        self._failures[selection] = error
         self._failing_since.setdefault(selection, asyncio.get_running_loop().time())
         self._metrics.informer_failures.labels(selection.resource.plural).inc()
 
@@ -140,7 +145,7 @@ class Operator:
         self._gang = Gang(options.gang_scheduling)
         self._stores: dict[Resource, Store] = {}
         self._controller = self._build_controller(client, clock)
-        self._discovery = GangDiscovery(client, self._gang, self._follow_gang)
+        self._discovery = GangDiscovery(client, self._gang, self._follow_gang, self._counters.failure)
 
     async def run(self) -> None:
         """Serve, follow and, with the lease, sync, until cancelled."""
@@ -155,11 +160,12 @@ class Operator:
 
     async def _lead(self) -> None:
         await self._discovery.wait_for_answer()
-        await self._factory.wait_for_sync()
+        for informer in self._informers.values():  # not those of gang scheduling, which may be forbidden: jobs that need them say so
+            await informer.wait_for_sync()
         await self._controller.run(self._options.threadiness)
 
     def _build_controller(self, client: Client, clock: Clock) -> Controller:
-        informers = {resource: self._informer(resource, OURS) for resource in _CHILDREN}
+        informers = self._informers = {resource: self._informer(resource, OURS) for resource in _CHILDREN}
         informers[MPIJOBS] = self._informer(MPIJOBS, "")
         stores = self._stores
         stores.update({resource: informer.store for resource, informer in informers.items()})
