@@ -24,7 +24,7 @@ from mpiop.controller.shapes import SHAPES
 from mpiop.controller.ssh_secrets import SshSecrets
 from mpiop.controller.sync import Syncer
 from mpiop.informers.store import Notification, Store
-from mpiop.kube.objects import Key, Object, uid_of
+from mpiop.kube.objects import Key, Object, labels_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
 from mpiop.metrics import Metrics
 from virtual_time import VirtualClock
@@ -117,7 +117,7 @@ class World:
     def look(self, *resources: Resource) -> None:
         """Let the stores of `resources` (all by default) show the server as it is now."""
         for resource in resources or WATCHED:
-            objects = self.client.server.objects(resource)
+            objects = [obj for obj in self.client.server.objects(resource) if resource is MPIJOBS or _has_our_label(obj)]
             kept = [shaped(obj, SHAPES.get(resource)) for obj in objects]  # as the operator asks for them
             for change in self.stores[resource].replace(kept, str(self.client.server.storage.version)):
                 self.heard(resource, change)
@@ -182,3 +182,8 @@ class World:
     async def _new_key_pair(self) -> KeyPair:
         self.keys_made += 1
         return KeyPair(f"private {self.keys_made}", f"public {self.keys_made}")
+
+
+def _has_our_label(obj: Object) -> bool:
+    """Tell whether the operator's watches show `obj`."""
+    return labels_of(obj).get(c.LABEL_OPERATOR_NAME) == c.OPERATOR_NAME

@@ -106,6 +106,11 @@ class MPIJobStatus:
         """Tell whether the job has Succeeded or Failed."""
         return self.is_true(c.CONDITION_SUCCEEDED) or self.is_true(c.CONDITION_FAILED)
 
+    @property
+    def is_finished_by_predecessor(self) -> bool:
+        """Tell whether the Go operator had finished the job before we saw it: it writes no observedGeneration, and we add none then."""
+        return self.is_finished and not self.observed_generation
+
 
 @dataclass(frozen=True, slots=True)
 class MPIJob:

@@ -157,7 +157,18 @@ class Applier:
             raise
 
     async def find_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
-        """Return the object as the API server has it now, if it is the job's; one that the Go operator made has to get our label.
+        """Return what `read_ours` does; what the Go operator made gets our label, so that our watches show it.
+
+        Raises:
+            KubeError, PredecessorError, ResourceExistsError: See `read_ours`.
+        """
+        have = await self.read_ours(owner, resource, key)
+        if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have)):
+            return await self.client.patch(resource, key, _guarded(Patch(resource, have, body)))
+        return have
+
+    async def read_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
+        """Return the object as the API server has it now, if it is the job's.
 
         Of a launcher Job that is all; of the others, whose keys and data are nobody's business, kind and metadata.
 
@@ -171,8 +182,6 @@ class Applier:
             raise PredecessorError(resource, key) if _is_predecessors(have, owner) else ResourceExistsError(resource.kind, key.name)
         if is_terminating(have):
             raise PredecessorError(resource, key)
-        if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have)):
-            return await self.client.patch(resource, key, _guarded(Patch(resource, have, body)))
         return have
 
     async def check_namespace(self, namespace: str) -> None:

@@ -28,8 +28,8 @@ _LAUNCHER_LOST_MESSAGE = (
 
 def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime) -> MPIJobStatus:
     """Return the status of a valid job; equal to the stored one when there is nothing to tell."""
-    status = replace(job.status, observed_generation=job.generation)
-    status = _explained(observed, status, now) if status.is_finished else _alive(job, observed, problem, status, now=now)
+    status = job.status if job.status.is_finished_by_predecessor else replace(job.status, observed_generation=job.generation)
+    status = _completed(_explained(observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
     status = judged(job, observed, status, now)
     status = replace(status, replica_statuses=_replica_statuses(status, observed))
     return replace(status, summary=_summary(job, observed, status))
@@ -113,6 +113,16 @@ def _explained(observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJo
         return status
     reason, message = failure(outcome, observed, failed.message)
     return _with(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
+
+
+def _completed(status: MPIJobStatus) -> MPIJobStatus:
+    """Give a job that the Go operator left without one (a worker was evicted) a completionTime: its time to live counts from it.
+
+    It is when the job was said to have ended, and not now: so it is the same whoever looks, and the duration is right.
+    """
+    ends = (status.condition(type_) for type_ in (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED))
+    times = [end.last_transition_time for end in ends if end is not None and end.status == "True"]
+    return status if status.completion_time or not times else replace(status, completion_time=times[0])
 
 
 def _ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:

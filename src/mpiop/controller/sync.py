@@ -14,6 +14,7 @@ from mpiop.controller.desired import Desired, desired, remaining_seconds
 from mpiop.controller.diff import Action, Create, Delete, Patch, diff
 from mpiop.controller.gang import Gang
 from mpiop.controller.observed import Lister, Listers, Observed, observe
+from mpiop.controller.predecessor import with_unlabelled
 from mpiop.controller.reading import InvalidJobError, Reader
 from mpiop.controller.report import PROGRESS, Reporter
 from mpiop.controller.rest import Rest
@@ -112,6 +113,8 @@ class Syncer:
         if time_left == 0 and annotations_of(job.raw).get(names.ANNOTATION_TTL_DELETES_JOB) == "true":
             await self.applier.perform(Owner(job.key, job.uid), Delete(MPIJOBS, job.raw))
             return None
+        if time_left == 0:
+            observed = await with_unlabelled(job, observed, self.applier, self.listers.gang)
         pace = self.reporter.pace
         gate_wait = pace.remaining_seconds(job.key, _GATE, _GATE_SECONDS) if observed.is_late_at_gate(job) else None
         wanted = desired(job, observed, is_expired=time_left == 0, is_gate_overdue=gate_wait == 0)
