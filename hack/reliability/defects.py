@@ -151,9 +151,10 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("E57", "kube/objects.py", '        return "/".join(self)\n', '        return ""\n', "any controller counts as ours"),
     Defect("E57", "kube/objects.py", '        return "/".join(self)\n', "        return self.uid\n", "what names our UID in another namespace is ours"),
     Defect("E58", "controller/apply.py", "        if controller_id(have) != owner.id:\n", "        if False:\n", "any object of that name is ours"),
+    Defect("E57", "controller/apply.py", "        if uid_of(live) == uid_of(action.observed):\n            raise refusal\n", "        raise refusal\n", "what has another UID now is deleted for ever"),
     Defect("E58", "controller/diff.py", "if is_new else None", "if False else None", "pods wait for a Service of a name that somebody else has"),
     Defect("E58", "controller/apply.py", "        if is_terminating(have):\n", "        if False:\n", "an object on its way out counts as made"),
-    Defect("E59", "controller/apply.py", "            if error.is_not_found:\n                return None\n            raise\n\n\ndef", "            raise\n\n\ndef", "deleting what is gone is a failure"),
+    Defect("E59", "controller/apply.py", "            if error.is_not_found:\n                return None\n            if not error.is_conflict:", "            if not error.is_conflict:", "deleting what is gone is a failure"),
     Defect("E59", "controller/stalled.py", " or error.is_terminating_namespace:", ":", "a namespace on its way out is told as a problem"),
     # Leader election
     Defect("L60", "leaderelection/config.py", "if self.lease_duration_seconds <= self.renew_deadline_seconds:", "if self.lease_duration_seconds < self.renew_deadline_seconds:", "a lease no longer than the deadline is allowed"),

@@ -22,6 +22,7 @@ from mpiop.controller.ssh_secrets import SshSecrets, noted_uid
 from mpiop.controller.stalled import (
     UNSCHEDULABLE,
     FailedWrite,
+    LastingFailures,
     ResourceExistsError,
     SecretLostError,
     find_problem,
@@ -69,6 +70,7 @@ class Syncer:
         secrets: Knows and makes their Secrets.
         rest: Is told of each look at a job.
         reader: Understands jobs.
+        lasting: Knows which failures do not pass.
     """
 
     mpijobs: Lister
@@ -80,6 +82,7 @@ class Syncer:
     gang: Gang = field(default_factory=Gang)
     rest: Rest = field(default_factory=Rest)
     reader: Reader = field(default_factory=Reader)
+    lasting: LastingFailures = field(default_factory=LastingFailures)
 
     async def sync(self, key: Key) -> float | None:
         """Sync the job of that key and return the seconds after which to look again; None leaves it to the next event.
@@ -120,7 +123,8 @@ class Syncer:
         wanted = desired(job, observed, is_expired=time_left == 0, is_gate_overdue=gate_wait == 0)
         waits = _Waits(self._clean_up_wait(job, now), pace.remaining_seconds(job.key, PROGRESS), pace.settling_seconds(job.key))
         failed, put_off = await self._apply(job, observed, wanted, waits, now)
-        problem = find_problem(observed, failed) or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
+        lasting = self.lasting.problem(job.key, failed, self.reporter.clock.monotonic())
+        problem = find_problem(observed, failed) or lasting or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
         status = next_status(job, observed, problem, now)
         has_no_room = problem is not None and problem.reason == UNSCHEDULABLE and not status.is_finished
         pace.needs_room(job.key, is_needed=has_no_room)
@@ -190,6 +194,7 @@ class Syncer:
         self.reporter.forget(key)
         self.rest.forget(key)
         self.reader.forget(key)
+        self.lasting.forget(key)
 
 
 def _is_word_to_gate(action: Action) -> bool:

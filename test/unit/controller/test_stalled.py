@@ -1,6 +1,7 @@
 """Why a job does not get on."""
 
 from dataclasses import replace
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,8 +11,9 @@ from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.observed import Observed
-from mpiop.controller.stalled import FailedWrite, ResourceExistsError, find_problem, waits_in_vain
+from mpiop.controller.stalled import FailedWrite, LastingFailures, Problem, ResourceExistsError, find_problem, waits_in_vain
 from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.objects import Key
 
 
 def refused(code: int, message: str = "no", **status: Any) -> StatusError:
@@ -235,3 +237,68 @@ IN_VAIN = [
 def test_a_launcher_waits_in_vain_when(job: MPIJob, look: Observed, *, is_in_vain: bool) -> None:
     problem = waits_in_vain(job, look)
     assert (problem is not None and problem.reason == "WorkerEnded") == is_in_vain
+
+
+PASSING = (FailedWrite("Pod", refused(500, "failed calling webhook: deadline exceeded")),)
+
+
+class Tries(NamedTuple):
+    """Syncs at these seconds, each of which failed so; and what the last one tells."""
+
+    id: str
+    at: tuple[float, ...]
+    failed: tuple[tuple[FailedWrite, ...], ...]
+    message: str | None
+
+
+TRIES = [
+    Tries("a few tries for long enough", (0, 5, 11), (PASSING,), "worker pod created failed: failed calling webhook: deadline exceeded"),
+    Tries("many tries in a short time", (0, 1, 2, 3, 4, 5, 6), (PASSING,), None),
+    Tries("two tries", (0, 60), (PASSING,), None),
+    Tries("one that went well in between", (0, 5, 11, 12), (PASSING, PASSING, (), PASSING), None),
+    Tries("not always the same", (0, 5, 11), (PASSING, (FailedWrite("Pod", refused(429)),)), None),
+    Tries(
+        "a lost request",
+        (0, 5, 11),
+        ((FailedWrite("ConfigMap", TransportError("create configmaps: timed out"), is_create=False),),),
+        "ConfigMap: create configmaps: timed out",
+    ),
+    Tries(
+        "a busy server",
+        (0, 5, 11),
+        ((FailedWrite("Job", refused(429, "too many requests")),),),
+        "launcher pod created failed: too many requests",
+    ),
+    Tries(
+        "an answer without words",
+        (0, 5, 11),
+        ((FailedWrite("Service", refused(500, "")),),),
+        "Service: create pods default/pi-worker-0: 500: no message",
+    ),
+    Tries("conflicts", (0, 5, 11), ((FailedWrite("Job", refused(409, reason="Conflict"), is_create=False),),), None),
+    Tries(
+        "a namespace on its way out",
+        (0, 5, 11),
+        ((FailedWrite("Pod", refused(403, details={"causes": [{"reason": "NamespaceTerminating"}]})),),),
+        None,
+    ),
+    Tries("what is told anyway", (0, 5, 11), ((FailedWrite("Pod", refused(403, "exceeded quota")),),), None),
+]
+
+
+@pytest.mark.parametrize("tries", TRIES, ids=lambda tries: tries.id)
+def test_failures_that_should_pass_are_told_when_they_do_not(tries: Tries) -> None:
+    lasting, told = LastingFailures(), None
+    for seconds, failed in zip(tries.at, cycle(tries.failed), strict=False):
+        told = lasting.problem(PI.key, failed, seconds)
+    assert told == (tries.message and Problem("WriteFailed", tries.message))
+
+
+def test_another_job_has_failures_of_its_own() -> None:
+    lasting = LastingFailures()
+    for seconds in (0, 5, 11):
+        assert lasting.problem(Key("default", str(seconds)), PASSING, seconds) is None
+    for seconds in (0, 5):
+        lasting.problem(PI.key, PASSING, seconds)
+    lasting.forget(PI.key)
+    assert lasting.problem(PI.key, PASSING, 11) is None

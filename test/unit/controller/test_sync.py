@@ -764,3 +764,23 @@ async def test_a_look_that_the_caches_are_too_old_for_is_noted_as_missed() -> No
     wait = await world.syncer.sync(KEY)
     assert wait is not None
     assert world.syncer.rest.was_missed(KEY)
+
+
+async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> None:
+    world = World()
+    await world.submit()
+    world.client.refuse("create", PODS, "", StatusError("create", {"code": 500, "message": "failed calling webhook: no endpoints"}))
+    for _ in range(3):
+        with pytest.raises(ExceptionGroup):
+            await world.sync()
+        assert world.status.condition("Stalled") is None
+        await asyncio.sleep(4)
+    with pytest.raises(ExceptionGroup):
+        await world.sync()
+    stalled = world.status.condition("Stalled")
+    assert stalled is not None
+    assert (stalled.status, stalled.reason) == ("True", "WriteFailed")
+    assert ("Warning", "MPIJobFailed", "worker pod created failed: failed calling webhook: no endpoints") in world.recorder.told
+    world.client.server.allow()
+    await world.settle()
+    assert not world.status.is_true("Stalled")
