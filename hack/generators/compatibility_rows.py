@@ -15,12 +15,15 @@ class Row(NamedTuple):
         what: The behaviour, as a user sees it.
         verdict: One of `SAME`, `BETTER`, `ABSENT`.
         how: What differs, or why it is not there; "" for what is the same.
+        tests: That show it.
+        anchor: By which `test/conformance/differences.toml` links to the row; "" where nothing does.
     """
 
     what: str
     verdict: str
     how: str
     tests: tuple[str, ...]
+    anchor: str = ""
 
 
 SAME: Final = "same"
@@ -45,6 +48,7 @@ _GROUP = "unit/controller/builders/test_pod_group.py::"
 _NATIVE = "unit/controller/builders/test_pod_group_native.py::"
 _GANG = "unit/controller/test_gang.py::"
 _WORDS = "unit/controller/builders/test_word_by_word.py::test_a_child_word_by_word"
+_CONFORMANCE = "conformance/test_recordings.py::"
 _PI = "e2e/test_pi.py::"
 _FLAGS = "unit/cli/test_flags.py::"
 _METRICS = "unit/test_metrics.py::"
@@ -57,7 +61,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("`mpijobs.kubeflow.org`, version `v2beta1`, namespaced, with a status subresource", SAME, "", ("e2e/test_manifests.py::test_the_definition_is_established_and_small_enough_for_plain_apply", "e2e/test_documents.py::test_get_crd_shows_the_resource")),
         Row("`kubectl explain mpijob.spec` describes every field", SAME, "", (f"{_MANIFESTS}test_every_field_of_ours_is_described", "e2e/test_manifests.py::test_every_field_of_the_spec_is_explained")),
         Row("`kubectl get mpijobs` shows name and age", BETTER, "state, workers and duration too, from `status.summary`", (f"{_MANIFESTS}test_columns_answer_how_is_my_job", f"{_PI}test_kubectl_get_says_how_the_job_is", f"{_STATUS}test_durations_read_as_in_kubectl")),
-        Row("An invalid job is found by the operator", BETTER, "the API server refuses it, by CEL and enums; the operator comes to the same verdict on what slipped in", (*_REFUSED, f"{_ADMISSION}test_the_operator_comes_to_the_same_verdict")),
+        Row("An invalid job is found by the operator", BETTER, "the API server refuses it, by CEL and enums; the operator comes to the same verdict on what slipped in", (*_REFUSED, f"{_ADMISSION}test_the_operator_comes_to_the_same_verdict"), "invalid"),
         Row("Pod templates keep the types of their fields", BETTER, "and fields that Kubernetes has not got yet", (f"{_MANIFESTS}test_pod_templates_have_types_and_keep_what_they_do_not_know", f"{_MANIFESTS}test_types_in_pod_templates_are_those_of_kubernetes", f"{_ADMISSION}test_fields_of_pods_that_nobody_knows_yet_are_kept")),
         Row("The CRD is too large for client-side `kubectl apply`", BETTER, "it fits", (f"{_MANIFESTS}test_the_crd_is_small_enough_for_plain_apply",)),
         Row("Six fields have defaults in the CRD; the others are defaulted in memory, so that stored objects do not change", SAME, "", (f"{_MANIFESTS}test_only_the_listed_fields_and_keys_of_lists_have_defaults", f"{_ADMISSION}test_defaults_are_stored_for_the_listed_fields_only", f"{_PI}test_the_stored_spec_is_what_the_user_wrote")),
@@ -78,7 +82,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("restartPolicy: Never or OnFailure", SAME, "", _REFUSED),
         Row("The name of the last worker has to be a DNS label of at most 63 characters", SAME, "", (*_REFUSED, f"{_ADMISSION}test_the_name_is_judged_again_when_there_come_to_be_more_workers")),
         Row("A container without a name is refused", BETTER, "it is called launcher or worker", (f"{_PARSE}test_an_unnamed_container_is_named_after_its_role_and_the_stored_object_stays_as_it_was", "e2e/test_documents.py::test_dranets_job_needs_no_name_of_its_launchers_container")),
-        Row("status: conditions, replicaStatuses, startTime, completionTime, in the Go operator's form", SAME, "ours are added at the end: observedGeneration, summary", ("unit/api/test_status.py::test_the_wire_form_is_that_of_the_go_operator_with_our_additions_last", f"{_PI}test_start_and_end_have_their_times")),
+        Row("status: conditions, replicaStatuses, startTime, completionTime, in the Go operator's form", SAME, "ours are added at the end: lastFailure, summary", ("unit/api/test_status.py::test_the_wire_form_is_that_of_the_go_operator_with_our_additions_last", f"{_PI}test_start_and_end_have_their_times"), "status"),
     ),
     "Conditions, counts and events": (
         Row("Created: reason MPIJobCreated, its message, a Normal event", SAME, "", (f"{_STATUS}test_messages_are_those_of_the_contract", f"{_STATUS}test_news")),
@@ -107,27 +111,32 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("MPIJobFailed event for pods that cannot be made", BETTER, "once, and the condition Stalled", (f"{_SYNC}test_E56_a_quota_is_asked_few_times_and_the_job_says_why_it_waits", f"{_STATUS}test_a_stall_is_told_once_by_the_name_that_users_know")),
         Row("A job that waits says nothing", BETTER, "the condition Stalled says why: unschedulable, image, quota, forbidden, no sshd, a worker that ended", ("unit/controller/test_stalled.py::test_problem", f"{_PHASES}test_a_launcher_that_waits_for_a_worker_that_has_ended_says_so")),
         Row("No status when a write failed", BETTER, "it is written on the error path too", (f"{_SYNC}test_a_failed_write_is_repeated_and_nothing_is_made_twice",)),
-        Row("Events and counters may come more than once", BETTER, "each once, after the status that it tells of is stored", (f"{_SYNC}test_an_event_is_told_once_though_the_status_was_refused_at_first", f"{_PHASES}test_a_long_life_tells_each_event_once_though_it_is_looked_at_many_times", "unit/controller/test_simulation.py::test_any_life")),
-        Row("The cause of a failure goes with its pod", BETTER, "it is kept in Failed before the clean-up", (f"{_SYNC}test_the_end_is_recorded_before_anything_is_cleaned_up", f"{_SYNC}test_the_cause_of_a_failure_outlives_its_pod")),
+        Row("Events and counters may come more than once", BETTER, "each once, after the status that it tells of is stored", (f"{_SYNC}test_an_event_is_told_once_though_the_status_was_refused_at_first", f"{_PHASES}test_a_long_life_tells_each_event_once_though_it_is_looked_at_many_times", "unit/controller/test_simulation.py::test_any_life"), "events-once"),
+        Row("The cause of a failure goes with its pod", BETTER, "it is kept in `status.lastFailure` as soon as it is seen, and in Failed", (f"{_SYNC}test_the_end_is_recorded_before_anything_is_cleaned_up", f"{_SYNC}test_the_cause_of_a_failure_outlives_its_pod"), "cause"),
     ),
     "The objects of a job": (
         Row("Each has a controller owner reference to the MPIJob; Service, ConfigMap, Secret and Job have `app: <job>`", SAME, "", (_WORDS, f"{_PI}test_every_object_belongs_to_the_job", "unit/controller/test_names.py::test_children_carry_app_beside_what_we_select_by")),
+        Row("No other label than `app` on Service, ConfigMap, Secret and Job", BETTER, "the two that its Pods have, too: so the operator watches its own objects only", (f"{_CONFORMANCE}test_objects_are_those_of_the_recording_but_for_listed_differences", "unit/controller/test_names.py::test_children_carry_app_beside_what_we_select_by"), "labels"),
+        Row("No annotations", BETTER, "under `mpiop.kubeflow.org/` on ConfigMap, Job and Pods: what has to be remembered of them, and files of their containers", (f"{_CONFORMANCE}test_objects_are_those_of_the_recording_but_for_listed_differences",), "annotations"),
+        Row("mpirun calls the image's ssh", BETTER, "by way of a script, from a volume of its own at `/etc/mpi-hosts`", (f"{_CONFORMANCE}test_objects_are_those_of_the_recording_but_for_listed_differences",), "ssh-agent"),
+        Row("All else of every object, field by field, at each stage of 18 recorded jobs", SAME, "([list of all differences](../test/conformance/differences.toml))", (f"{_CONFORMANCE}test_objects_are_those_of_the_recording_but_for_listed_differences", f"{_CONFORMANCE}test_each_listed_difference_occurs")),
+        Row("Service, ConfigMap, Secret and launcher Job exist as soon as the job does, suspended or not", SAME, "within a second", (f"{_CONFORMANCE}test_what_a_job_needs_exists_within_a_second",)),
         Row("Service `<job>`: headless, its selector; publishes pods that are not ready where the launcher is a worker", BETTER, "and with Intel MPI and MPICH, whose workers call the launcher back; otherwise it is made when every worker is Ready, since the launcher waits for them anyway, and not written anew with each of them ([ADR 0014](adr/0014-late-service.md))", (_WORDS, "unit/controller/builders/test_service.py::test_a_launcher_that_must_be_found_is_published_before_it_is_ready", f"{_SYNC}test_the_gate_opens_when_all_workers_are_ready", "unit/controller/test_desired.py::test_desired")),
         Row("ConfigMap `<job>-config`: `hostfile`, a line a host, in the form of the MPI library; the launcher first where it is a worker", SAME, "", (f"{_HOSTS}test_hostfile", f"{_HOSTS}test_every_host_stands_there_once_in_order_of_index", f"{_PHASES}test_a_launcher_as_worker_is_the_first_host_with_workers_and_without")),
         Row("ConfigMap `<job>-config`: `discover_hosts.sh` names the running workers, sorted as strings, until the launcher is done", SAME, "", (f"{_HOSTS}test_discover_hosts_sorts_as_strings", f"{_HOSTS}test_discover_hosts_runs", f"{_PHASES}test_scaling_follows_in_pods_and_in_both_lists_of_hosts", "e2e/test_lifecycle.py::test_scaling_down_and_up_follows_the_wish")),
-        Row("Secret `<job>-ssh`: type, keys, PEM", BETTER, "Ed25519 by default (`--ssh-key-type`), made once, immutable, never made anew while pods use its key", ("unit/controller/test_ssh_keys.py::test_form_of_the_pair", f"{_PI}test_service_config_map_and_secret_are_as_described", f"{_SECRETS}test_while_pods_run_with_its_key_another_is_not_made_and_the_job_says_what_to_do")),
+        Row("Secret `<job>-ssh`: type, keys, PEM", BETTER, "Ed25519 by default (`--ssh-key-type`), made once, immutable, never made anew while pods use its key", ("unit/controller/test_ssh_keys.py::test_form_of_the_pair", f"{_PI}test_service_config_map_and_secret_are_as_described", f"{_SECRETS}test_while_pods_run_with_its_key_another_is_not_made_and_the_job_says_what_to_do"), "secret"),
         Row("A lost Secret is made anew at the next sync, and pods with the old key no longer reach the new ones", BETTER, "made anew when no pod holds the old key, else Stalled says what to do", (f"{_SECRETS}test_a_lost_secret_is_made_anew_at_the_resume", f"{_SECRETS}test_a_secret_lost_before_any_pod_began_is_made_anew", "e2e/test_cleanup.py::test_a_key_that_is_lost_while_pods_run_changes_nothing_and_the_resume_makes_another")),
         Row("Pods `<job>-worker-<i>`", SAME, "", ("unit/controller/test_names.py::test_children_are_called_after_the_job", _WORDS)),
         Row("Job `<job>-launcher`: time to live, deadline and back-off limit passed on; podReplacementPolicy Failed; suspend", SAME, "", (f"{_LAUNCHER}test_limits_are_passed_on_zero_too", f"{_PI}test_the_launcher_job_lets_no_second_pod_start_beside_a_dying_one")),
         Row("PodGroup `<job>` with gang scheduling", SAME, "", (f"{_GANG}test_the_gang_is_made_before_its_pods_and_only_once",)),
         Row("Labels of every pod: operator-name, job-name, job-role; they win over the template's; no `app` on workers", SAME, "", ("unit/controller/test_names.py::test_pod_labels", f"{_WORKER}test_labels_and_annotations_of_the_template_are_kept_and_ours_win", f"{_PI}test_pods_carry_the_labels_that_others_select_by")),
         Row("replica-index of workers, shifted by one, and 0 on the launcher, where the launcher is a worker", SAME, "", (f"{_WORKER}test_replica_index_leaves_room_for_a_launcher_that_works", f"{_LAUNCHER}test_a_launcher_that_works_keeps_its_gpus_and_is_replica_0")),
-        Row("The older labels mpi_job_name and mpi_role_type are gone", BETTER, "they are set too, as older documents select by them", ("unit/controller/test_names.py::test_pod_labels", "e2e/test_documents.py::test_the_launchers_log_is_found_by_the_older_labels")),
+        Row("The older labels mpi_job_name and mpi_role_type are gone", BETTER, "they are set too, as older documents select by them", ("unit/controller/test_names.py::test_pod_labels", "e2e/test_documents.py::test_the_launchers_log_is_found_by_the_older_labels"), "older-labels"),
         Row("Host name and subdomain of pods", SAME, "", (_WORDS, f"{_PI}test_workers_are_numbered_named_and_reachable_by_ssh")),
         Row("dnsPolicy ClusterFirstWithHostNet with hostNetwork", SAME, "", (f"{_WORKER}test_dns_policy", f"{_LAUNCHER}test_dns_policy_follows_the_host_network_and_searches_stay")),
         Row("Workers search `<job>.<namespace>.svc.cluster.local`", BETTER, "by `--cluster-domain`", (f"{_WORKER}test_siblings_are_found_by_their_short_names", f"{_FAULT}7_the_domain_of_the_cluster_is_what_the_flag_says")),
         Row("A worker's first container without command and args runs sshd", SAME, "", (f"{_WORKER}test_sshd_runs_where_nothing_was_said",)),
-        Row("K_MPI_JOB_ROLE, and on the launcher the variables of the MPI library", SAME, "those of Open MPI 5 too", ("unit/controller/test_implementations.py::test_variables_of_the_launcher", f"{_PI}test_the_launcher_knows_hosts_and_slots_whatever_the_open_mpi", _WORDS)),
+        Row("K_MPI_JOB_ROLE, and on the launcher the variables of the MPI library", SAME, "those of Open MPI 5 and MPICH 4 too, and of what is called for ssh", ("unit/controller/test_implementations.py::test_variables_of_the_launcher", f"{_PI}test_the_launcher_knows_hosts_and_slots_whatever_the_open_mpi", _WORDS), "variables"),
         Row("Volume ssh-auth in the first container of both roles; mode 0600 for root's path alone", SAME, "", (f"{_WORKER}test_only_roots_keys_are_for_their_owner_alone", "e2e/test_images.py::test_the_example_runs_as_root_with_nothing_but_defaults", f"{_PI}test_the_example_computes_pi_on_every_worker_at_the_first_try")),
         Row("Volume mpi-job-config at /etc/mpi: hostfile 0444, discover_hosts.sh 0555", SAME, "", (_WORDS, f"{_LAUNCHER}test_what_the_user_mounts_at_etc_mpi_stays")),
         Row("The launcher takes no GPU unless it is a worker", SAME, "", (f"{_LAUNCHER}test_a_launcher_that_works_keeps_its_gpus_and_is_replica_0", "e2e/test_documents.py::test_the_workers_have_the_gpus_and_the_launcher_has_none")),
@@ -143,7 +152,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("Service, ConfigMap, Secret and the launcher Job exist while suspended; workers and PodGroup wait for the resume", SAME, "", (f"{_SUSPEND}test_a_job_created_suspended_has_all_but_its_pods_and_no_start", f"{_GANG}test_a_suspended_job_has_no_gang")),
         Row("A deleted worker is made again; one that ended is kept and not replaced; only the launcher Job ends a job", SAME, "", (f"{_SYNC}test_a_deleted_worker_comes_back_and_a_finished_one_does_not", f"{_PHASES}test_a_worker_that_ends_is_kept_and_ends_nothing", "e2e/test_lifecycle.py::test_a_worker_that_is_deleted_comes_back_and_the_launcher_decides")),
         Row("A deleted Service, ConfigMap, Secret or launcher Job", BETTER, "comes back by the rule of its kind and phase; a launcher that may have run is not run twice", (f"{_PHASES}test_a_child_deleted_by_hand_comes_back_or_ends_the_job_or_is_not_needed_any_more",)),
-        Row("An evicted worker", BETTER, "ends the job: Failed, completionTime, launcher stopped, clean-up", (f"{_CLEANUP}test_no_launcher_runs_on_and_one_that_ended_stays_for_its_log", "e2e/test_cleanup.py::test_an_evicted_worker_ends_the_job_and_its_launcher")),
+        Row("An evicted worker", BETTER, "ends the job: Failed, completionTime, launcher stopped, clean-up", (f"{_CLEANUP}test_no_launcher_runs_on_and_one_that_ended_stays_for_its_log", "e2e/test_cleanup.py::test_an_evicted_worker_ends_the_job_and_its_launcher"), "evicted"),
         Row("AtStartup: the launcher starts with the workers and fails until they answer", BETTER, "its first try succeeds: an init container waits for them", (f"{_SYNC}test_the_gate_opens_when_all_workers_are_ready", f"{_PI}test_the_example_computes_pi_on_every_worker_at_the_first_try")),
         Row("WaitForWorkersReady: the launcher is made when every worker is Ready", BETTER, "of those that are wanted; judged anew after each resume; without workers at once", (f"{_SYNC}test_a_patient_launcher_waits_for_its_workers", f"{_SUSPEND}test_waiting_for_workers_is_judged_anew_after_a_resume", "unit/controller/test_desired.py::test_desired")),
         Row("Scaling while it runs: surplus workers go, new ones come, the hostfile follows", SAME, "", (f"{_PHASES}test_scaling_follows_in_pods_and_in_both_lists_of_hosts", "e2e/test_lifecycle.py::test_scaling_down_and_up_follows_the_wish")),

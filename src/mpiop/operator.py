@@ -131,7 +131,7 @@ class Operator:
         metrics.asyncio_tasks.set_function(lambda: float(len(asyncio.all_tasks())))
         count = metrics.events.labels
         telling = client.guarded(elector.assert_not_lost)
-        self._recorder = EventRecorder(telling, clock, host, count=lambda outcome: count(outcome).inc())
+        self._recorder = EventRecorder(telling, clock, count=lambda outcome: count(outcome).inc())
         self._queue = WorkQueue[Key](
             retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME), options.threadiness
         )

@@ -82,6 +82,14 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """How a pod of the launcher failed: a reason in one word, and which pod, container, exit code and message."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class MPIJobStatus:
     """Status of the job as stored; conditions keep their order."""
 
@@ -89,7 +97,7 @@ class MPIJobStatus:
     replica_statuses: Mapping[str, ReplicaStatus] = field(default_factory=dict[str, ReplicaStatus])
     start_time: datetime | None = None
     completion_time: datetime | None = None
-    observed_generation: int = 0
+    last_failure: Failure | None = None
     summary: Summary = Summary()
 
     def condition(self, type_: str) -> Condition | None:

@@ -17,7 +17,6 @@ from mpiop.controller.implementations import DISCOVER_HOSTS
 from mpiop.controller.merge import merge_patch
 from mpiop.controller.observed import Observed
 from mpiop.controller.release import is_at_rest, release_patch
-from mpiop.controller.root_cause import last_failure
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 
@@ -151,14 +150,11 @@ def _launcher(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOp
         return ()
     if not wanted.launcher:
         return (Delete(JOBS, have),)
-    metadata: dict[str, Any] = {"labels": names.child_labels(job)}
-    if told := last_failure(observed):
-        metadata["annotations"] = {names.ANNOTATION_LAST_FAILURE: told}
     is_held = pods.is_held(have)
     if is_held and not wanted.launcher_suspended and is_at_rest(have):
         released, subresource = release_patch(job, have, options)
         return (Patch(JOBS, have, released, subresource=subresource),)
-    body = merge_patch({"metadata": metadata, "spec": {"suspend": is_held or wanted.launcher_suspended}}, have)
+    body = merge_patch({"metadata": {"labels": names.child_labels(job)}, "spec": {"suspend": is_held or wanted.launcher_suspended}}, have)
     patches = (Patch(JOBS, have, body),) if body else ()
     return (*patches, *_gate(job, wanted, observed))
 

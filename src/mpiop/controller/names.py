@@ -18,8 +18,6 @@ ANNOTATION_WAIT_FOR_WORKERS: Final = "mpiop.kubeflow.org/wait-for-workers"
 ANNOTATION_WORKERS_READY: Final = "mpiop.kubeflow.org/workers-ready"
 """On a launcher pod with a gate: `GATE_CLOSED` until the operator writes how many workers it saw Ready."""
 GATE_CLOSED: Final = "0"
-ANNOTATION_LAST_FAILURE: Final = "mpiop.kubeflow.org/last-failure"
-"""On a launcher Job: `reason: message` of its last failed pod, which may be gone when the Job says that it has failed."""
 ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105 - the name of an annotation
 """On the ConfigMap: UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets."""
 ANNOTATION_LAUNCHER_REVISION: Final = "mpiop.kubeflow.org/launcher-revision"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
-from typing import Protocol
+from typing import Final, Protocol
 
 from mpiop.api import constants as c
 from mpiop.api.fields import as_mapping
@@ -23,6 +23,9 @@ from mpiop.metrics import Metrics
 
 PROGRESS = "progress"
 """What follows a starting job: counts in its status, and the list of hosts. Both are told by the same look, for each look has its price."""
+
+
+_WHOLE: Final = frozenset({"replicaStatuses", "lastFailure", "summary"})
 
 
 class Recorder(Protocol):
@@ -81,7 +84,7 @@ class Reporter:
         """Store and tell that the job of `raw` cannot be run as it is written."""
         stored = parse_status(raw.get("status"))
         self._tell_unanswered(raw, stored)
-        new = invalid_status(stored, message, self.now(), raw["metadata"].get("generation", 0))
+        new = invalid_status(stored, message, self.now())
         if new != stored:
             await self._store(raw, stored, new)
 
@@ -99,7 +102,8 @@ class Reporter:
 
     async def _store(self, raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
         key, attempt = key_of(raw), Untold(uid_of(raw), old, new)
-        body = merge_patch(status_to_wire(new), raw.get("status") or {}, whole=frozenset({"replicaStatuses", "summary"}))
+        before, wire = status_to_wire(old), status_to_wire(new)
+        body = dict.fromkeys(before.keys() - wire.keys()) | merge_patch(wire, raw.get("status") or {}, whole=_WHOLE)
         try:
             await self.applier.perform(Owner(key, attempt.uid), Patch(MPIJOBS, raw, {"status": body}, subresource="status"))
         except KubeError as error:

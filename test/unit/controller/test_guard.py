@@ -103,7 +103,9 @@ def test_the_mark_is_no_part_of_a_failure() -> None:
     failed = ended("Failed", exitCode=3, message=f"{MARK}\n")
     with_words = ended("Failed", exitCode=3, message=f"{MARK}\nout of luck\n")
     for pod, end in ((failed, "exit code 3"), (with_words, "exit code 3: out of luck")):
-        assert last_failure(observed(launcher=launcher(), launcher_pods=(pod,))).endswith(end)
+        found = last_failure(observed(launcher=launcher(), launcher_pods=(pod,)))
+        assert found is not None
+        assert found.message.endswith(end)
 
 
 def test_what_the_gate_gave_up_on_is_a_part_of_a_failure() -> None:
@@ -111,4 +113,6 @@ def test_what_the_gate_gave_up_on_is_a_part_of_a_failure() -> None:
     failed = launcher_pod(
         "Failed", initContainerStatuses=[gate], containerStatuses=[{"name": "launcher", "state": {"terminated": {"exitCode": 1}}}]
     )
-    assert last_failure(observed(launcher=launcher(), launcher_pods=(failed,))).endswith("exit code 1: w1: Connection refused")
+    found = last_failure(observed(launcher=launcher(), launcher_pods=(failed,)))
+    assert found is not None
+    assert found.message.endswith("exit code 1: w1: Connection refused")

@@ -8,6 +8,7 @@ import pytest
 
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
+from mpiop.api.types import Failure
 from mpiop.controller.names import ANNOTATION_SECRET_UID, ANNOTATION_WORKERS_READY
 from mpiop.controller.pace import COMPANY_SECONDS, SETTLE_SECONDS
 from mpiop.controller.report import PROGRESS
@@ -69,6 +70,13 @@ async def test_every_child_is_the_jobs_and_found_by_label() -> None:
 async def test_a_settled_job_costs_no_write() -> None:
     world = await running()
     await world.sync()
+    assert world.writes == []
+
+
+async def test_an_edit_that_changes_nothing_that_users_see_costs_no_write() -> None:
+    world = await running()
+    await world.edit({"metadata": {"generation": 2}, "spec": {"runPolicy": {"cleanPodPolicy": "All"}}})
+    await world.settle()
     assert world.writes == []
 
 
@@ -553,7 +561,8 @@ async def test_the_cause_of_a_failure_outlives_its_pod() -> None:
     status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
     world.pod_status("pi-launcher-x", "Running", containerStatuses=[status])
     await world.settle()
-    assert world.writes == ["patch Job default/pi-launcher"]
+    assert world.writes == [STATUS], "the launcher Job is left alone: others hold its version"
+    assert world.status.last_failure == Failure("Error", "pod pi-launcher-x container launcher exit code 3")
     world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
     world.end_launcher("Failed", reason="BackoffLimitExceeded", message="too often")
     await world.settle()

@@ -57,6 +57,8 @@ def revisions(job: MPIJob) -> Mapping[str, str]:
 def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     """Return the pod template of the launcher Job."""
     template = pt.copied_template(job.launcher)
+    # The Job controller does not hand it on; programs that read the template find it there, as in the reference's.
+    template["metadata"]["ownerReferences"] = [names.owner_reference(job)]
     pt.apply_identity(template, job, names.launcher_name(job), names.pod_labels(job, c.ROLE_LAUNCHER))
     template["spec"]["restartPolicy"] = job.launcher.restart_policy
     container = pt.first_container(template)

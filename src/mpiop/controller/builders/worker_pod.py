@@ -53,8 +53,7 @@ def _first_template(job: MPIJob, worker: ReplicaSpec, options: BuildOptions) -> 
     _apply_searches(template, job, options)
     container = pt.first_container(template)
     if not container.get("command") and not container.get("args"):
-        container["command"] = ["/usr/sbin/sshd"]
-        container["args"] = ["-De"]
+        container["command"] = ["/usr/sbin/sshd", "-De"]
     pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_WORKER})
     pt.apply_ssh_keys(template, job)
     _apply_config(template, job)

@@ -99,6 +99,13 @@ spec:
         training.kubeflow.org/job-role: launcher
         mpi_job_name: pi
         mpi_role_type: launcher
+      ownerReferences:
+      - apiVersion: kubeflow.org/v2beta1
+        kind: MPIJob
+        name: pi
+        uid: 1b671a64-40d5-491e-99b0-da01ff1f3341
+        controller: true
+        blockOwnerDeletion: true
       annotations:
         mpiop.kubeflow.org/ssh-config: |
           ConnectionAttempts 10
@@ -184,8 +191,7 @@ spec:
   containers:
   - name: worker
     image: example.com/pi
-    command: [/usr/sbin/sshd]
-    args: [-De]
+    command: [/usr/sbin/sshd, -De]
     env:
     - {{name: K_MPI_JOB_ROLE, value: worker}}
     volumeMounts:

@@ -98,8 +98,8 @@ def test_siblings_are_found_by_their_short_names(config: object, options: BuildO
 @pytest.mark.parametrize(
     ("fields", "command", "args"),
     [
-        ({}, ["/usr/sbin/sshd"], ["-De"]),
-        ({"command": [], "args": None}, ["/usr/sbin/sshd"], ["-De"]),
+        ({}, ["/usr/sbin/sshd", "-De"], None),
+        ({"command": [], "args": None}, ["/usr/sbin/sshd", "-De"], None),
         ({"command": ["/start"]}, ["/start"], None),
         ({"args": ["-f", "/sshd_config"]}, None, ["-f", "/sshd_config"]),
     ],
