@@ -7,6 +7,7 @@ controller or a user's program does so. That it is refused would mean that the o
 import asyncio
 import contextlib
 import copy
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,11 +41,13 @@ class Lived:
 
     Attributes:
         stages: Objects of each stage that was reached, in order.
+        ends: When each of them had settled, in seconds since 1970.
         seconds: How long after the creation of the MPIJob each of `SUPPORTS` was seen, by kind; without those that never came.
         error: What ended it early.
     """
 
     stages: list[Objects] = field(default_factory=list[Objects])
+    ends: list[float] = field(default_factory=list[float])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     error: Exception | None = None
 
@@ -55,7 +58,7 @@ class Life:
     def __init__(self, case: Case, client: Client, follower: Follower) -> None:
         """Prepare to live `case` with `client`, which has all rights."""
         self._case, self._client, self._follower = case, client, follower
-        self.namespace = f"golden-{case.name}"
+        self.namespace = namespace_of(case.name)
         self._versions: dict[str, str] = {}
         self._pods: list[dict[str, Any]] = []
 
@@ -75,8 +78,9 @@ class Life:
                     async with turn:
                         await self._create(lived)
                 else:
-                    await self._reach(stage.name)
+                    await self.reach(stage.name)
                 lived.stages.append(await self._settled(stage))
+                lived.ends.append(time.time())
         except (StatusError, TimeoutError) as error:
             lived.error = error
         return lived
@@ -128,7 +132,8 @@ class Life:
             if has_all or asyncio.get_running_loop().time() > until_then:
                 return objects
 
-    async def _reach(self, stage: str) -> None:
+    async def reach(self, stage: str) -> None:
+        """Do what a stage of that name begins with."""
         match stage:
             case "workers-ready":
                 await self._set_phases(_WORKER, _RUNNING)
@@ -160,6 +165,11 @@ class Life:
             body = {"metadata": {"resourceVersion": self._versions[name]}, "status": status}
             written = await self._client.patch(PODS, Key(self.namespace, name), body, subresource="status")
             self._versions[name] = written["metadata"].get("resourceVersion", "")
+
+
+def namespace_of(case: str) -> str:
+    """Return the namespace in which a case is lived; none is a part of another's name."""
+    return f"{case}-golden"
 
 
 def _failed() -> Mapping[str, Any]:
