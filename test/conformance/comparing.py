@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,13 +110,20 @@ def _objects(kind: str, theirs: Sequence[Mapping[str, Any]], ours: Sequence[Mapp
 
 
 def _by_name(kind: str, objects: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], Mapping[str, Any]]:
-    """Return objects by what tells them apart: Events by reason and message, Pods of one generated name by their phase."""
+    """Return objects by what tells them apart: Events by reason, Pods of one generated name by their phase."""
     if kind == "Event":
-        return {(each["reason"],): each for each in objects}
+        ranked = sorted(objects, key=lambda each: each["reason"])
+        seen = Counter[str]()
+        return {(each["reason"], f"{_next(seen, each['reason'])}"): each for each in ranked}
     names = [each["metadata"]["name"] for each in objects]
     if len(set(names)) == len(names):
         return {(each["metadata"]["name"],): each for each in objects}
     return {(each["metadata"]["name"], each.get("status", {}).get("phase", "")): each for each in objects}
+
+
+def _next(seen: Counter[str], reason: str) -> int:
+    seen[reason] += 1
+    return seen[reason]
 
 
 def _title(kind: str, found: Mapping[str, Any]) -> str:

@@ -126,7 +126,7 @@ class Life:
             found: dict[str, Any] = await self._follower.objects(self.namespace)
             self._pods = [each for each in found["Pod"] if "deletionTimestamp" not in each["metadata"]]
             for pod in self._pods:
-                self._versions.setdefault(pod["metadata"]["name"], pod["metadata"]["resourceVersion"])
+                self._versions.setdefault(pod["metadata"]["uid"], pod["metadata"]["resourceVersion"])
             objects = normalised(found, self.namespace)
             has_all = sorted(each["metadata"]["name"] for each in objects["Pod"]) == wanted
             if has_all or asyncio.get_running_loop().time() > until_then:
@@ -159,12 +159,12 @@ class Life:
     async def _set_phases(self, role: str, status: Mapping[str, Any], *, most: int | None = None) -> None:
         pods = sorted((each for each in self._pods if each["metadata"]["labels"][_ROLE] == role), key=lambda pod: pod["metadata"]["name"])
         for pod in pods[:most]:
-            name = pod["metadata"]["name"]
+            name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
             if pod["status"]["phase"] in {status["phase"], "Failed", "Succeeded"}:
                 continue
-            body = {"metadata": {"resourceVersion": self._versions[name]}, "status": status}
+            body = {"metadata": {"resourceVersion": self._versions[uid]}, "status": status}
             written = await self._client.patch(PODS, Key(self.namespace, name), body, subresource="status")
-            self._versions[name] = written["metadata"].get("resourceVersion", "")
+            self._versions[uid] = written["metadata"].get("resourceVersion", "")
 
 
 def namespace_of(case: str) -> str:
