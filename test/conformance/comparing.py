@@ -90,6 +90,11 @@ def listed() -> tuple[Entry, ...]:
     )
 
 
+def unlisted(entries: Sequence[Entry], found: Sequence[Difference], stage: str) -> list[Difference]:
+    """Return those differences of a stage `case/stage` that no entry lists."""
+    return [each for each in found if not any(entry.allows(each, stage, where) for entry in entries for where in entry.where)]
+
+
 def differences(theirs: Objects, ours: Objects) -> list[Difference]:
     """Return how our objects differ from the recorded ones."""
     kinds = sorted({*theirs, *ours})

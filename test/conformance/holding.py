@@ -4,6 +4,7 @@ Between two of its writes nothing happens that makes the Job controller write: w
 """
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -11,6 +12,7 @@ from typing import Any, cast
 from conformance.life import Life, Lived
 from conformance.place import Place
 from conformance.recordings import Case, recorded_cases
+from e2e.waiting import until
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource
@@ -107,6 +109,11 @@ async def hold(here: Place, turn: asyncio.Lock) -> Held:
     return held
 
 
+async def _tells_failure(held: Held, client: Client) -> bool:
+    held.last_failure = (await client.job())["status"].get("lastFailure", {})
+    return bool(held.last_failure)
+
+
 async def _steps(held: Held, life: Life, client: Client) -> None:
     made_once = (SERVICES, SECRETS, JOBS)
     await client.hold(MPIJOBS, CONFIG_MAPS, *made_once)
@@ -117,9 +124,10 @@ async def _steps(held: Held, life: Life, client: Client) -> None:
     await life.reach("running")
     everything = (MPIJOBS, CONFIG_MAPS, PODS, *made_once)
     await client.hold(*everything)
-    await client.patch(PODS, _RESTARTED, subresource="status")
+    await client.patch(PODS, {"status": _RESTARTED}, subresource="status")
     held.refused += [f"after the launcher was restarted: {each}" for each in await client.write(CONFIG_MAPS, PODS, *made_once)]
-    held.last_failure = (await client.job())["status"].get("lastFailure", {})
+    with contextlib.suppress(TimeoutError):
+        await until("the last failure", lambda: _tells_failure(held, client), timeout_seconds=10)
     await client.hold(MPIJOBS)
     await client.patch(MPIJOBS, {"spec": {"runPolicy": {"cleanPodPolicy": "All"}}})
     held.refused += [f"after an edit that changes nothing yet: {each}" for each in await client.write(*everything)]

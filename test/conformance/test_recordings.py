@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conformance.comparing import Difference, differences, listed
+from conformance.comparing import Difference, differences, listed, unlisted
 from conformance.recordings import recorded_cases
 from conformance.world import World
 from demonstration.cluster import ROOT
@@ -26,8 +26,8 @@ def test_objects_are_those_of_the_recording_but_for_listed_differences(world: Wo
     if index >= len(lived.stages):
         pytest.fail(f"the stage was not reached: {lived.error}")
     stage, differing = found(world, case, index)
-    unlisted = [each for each in differing if not any(entry.allows(each, stage, where) for entry in ENTRIES for where in entry.where)]
-    assert not unlisted, "not listed in differences.toml:\n" + "\n".join(map(str, unlisted))
+    unwanted = unlisted(ENTRIES, differing, stage)
+    assert not unwanted, "not listed in differences.toml:\n" + "\n".join(map(str, unwanted))
 
 
 @pytest.mark.parametrize(("entry", "where"), [pytest.param(entry, where, id=where) for entry in ENTRIES for where in entry.where])
