@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from mpiop.api import constants as c
 from mpiop.controller.consistency import Consistency
@@ -14,9 +14,6 @@ from mpiop.controller.stalled import FailedWrite, ResourceExistsError
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, controller_of, is_controlled_by, is_terminating, resource_version_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
-
-MOST_AT_FIRST: Final = 8
-"""Creations in the first batch at most, where all went well lately: so many are made in vain when a quota is used up."""
 
 
 class Writer(Protocol):
@@ -61,35 +58,33 @@ class Applier:
 
     Attributes:
         client: Calls off what is to be written when we may no longer lead, since a lease is not a lock.
-        batch_sizes: How many creations go out at first, by the namespaces and resources of which none was refused lately: so are quotas.
     """
 
     client: Writer
     consistency: Consistency
-    batch_sizes: dict[tuple[str, Resource], int] = field(default_factory=dict[tuple[str, Resource], int])
 
     async def apply(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
         """Carry out `actions` and return those that failed.
 
-        Creates, and checks of names, go out in growing batches (1, 2, 4, …; where they went well before, the first one is larger). The
-        batch with the first refused one is the last: a quota is not asked a thousand times. Other writes always go out, so that one
-        refused write does not stop the others. Source: kubernetes job controller (slow start), invariant E56.
+        Creates, and checks of names, go out in growing batches (1, 2, 4, …). The batch with the first refused one is the last: a quota is
+        not asked a thousand times. Other writes always go out, so that one refused write does not stop the others. Source: kubernetes job
+        controller (slow start), invariant E56.
+
+        Raises:
+            ExceptionGroup: What is no failed write, such as a defect of ours; the writes beside it were cancelled, and none is under way.
         """
         creates = [action for action in actions if isinstance(action, Create | Check)]
         others = [action for action in actions if not isinstance(action, Create | Check)]
         failed = await self._all(owner, others)
-        return [*failed, *await self._create_slowly(owner, creates)] if creates else failed
+        return [*failed, *await self._create_slowly(owner, creates)]
 
     async def _create_slowly(self, owner: Owner, creates: Sequence[Create | Check]) -> list[FailedWrite]:
-        quota = owner.key.namespace, creates[0].resource
-        size = self.batch_sizes.get(quota, 1)
+        size = 1
         while creates:
             batch, creates = creates[:size], creates[size:]
             if refused := await self._all(owner, batch):
-                self.batch_sizes.pop(quota, None)
                 return refused
             size *= 2
-        self.batch_sizes[quota] = min(size, MOST_AT_FIRST)
         return []
 
     async def perform(self, owner: Owner, action: Action) -> Object | None:
@@ -108,8 +103,9 @@ class Applier:
         return result
 
     async def _all(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
-        results = await asyncio.gather(*(self._try(owner, action) for action in actions))
-        return [failed for failed in results if failed is not None]
+        async with asyncio.TaskGroup() as writes:
+            tasks = [writes.create_task(self._try(owner, action)) for action in actions]
+        return [failed for task in tasks if (failed := task.result()) is not None]
 
     async def _try(self, owner: Owner, action: Action) -> FailedWrite | None:
         try:

@@ -31,6 +31,7 @@ from mpiop.controller.status import next_status, standing_problem
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
+from mpiop.kube.throttle import FLOW
 
 REFUSED_RETRY_SECONDS: Final = 15.0
 CLEAN_UP_SECONDS: Final = 10.0
@@ -87,6 +88,7 @@ class Syncer:
             ExceptionGroup: Writes failed that may succeed when tried again soon.
             KubeError: The status could not be stored, or the namespace is being deleted.
         """
+        FLOW.set(key)
         raw = self.mpijobs.get(key)
         if raw is None or is_terminating(raw) or not is_managed_by_us(raw):
             self._forget(key)

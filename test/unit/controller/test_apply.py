@@ -1,5 +1,6 @@
 """Carrying writes out against a server that refuses, loses answers and has other people's objects."""
 
+import asyncio
 import contextlib
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from example_jobs import PI
 from fakes.api_server import FakeClient
 from mpiop.api import constants as c
-from mpiop.controller.apply import MOST_AT_FIRST, Applier, Owner, PredecessorError
+from mpiop.controller.apply import Applier, Owner, PredecessorError
 from mpiop.controller.consistency import Consistency
 from mpiop.controller.diff import Check, Create, Delete, Patch
 from mpiop.controller.stalled import ResourceExistsError
@@ -16,7 +17,7 @@ from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, resource_version_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS
-from virtual_time import VirtualClock
+from virtual_time import VirtualClock, settle
 
 OWNER = Owner(PI.key, PI.uid)
 
@@ -70,25 +71,6 @@ async def test_E56_creates_start_slowly_and_stop_after_the_first_batch_with_an_e
     assert [action.key.name for action in client.actions] == [f"p-{index}" for index in range(7)], "batches of 1, 2 and 4"
 
 
-async def test_E56_where_creates_went_well_the_next_ones_begin_with_more_but_a_refusal_is_remembered() -> None:
-    client = FakeClient()
-    apply = applier(client).apply
-    assert await apply(OWNER, [create(f"p-{index}") for index in range(20)]) == []
-    client.refuse("create", PODS, "", StatusError("create", {"code": 403, "message": "exceeded quota"}))
-    for begin, tried in ((20, MOST_AT_FIRST), (40, 1)):
-        client.actions.clear()
-        failed = await apply(OWNER, [create(f"p-{index}") for index in range(begin, begin + 20)])
-        assert len(failed) == len(client.actions) == tried
-
-
-async def test_E56_each_namespace_has_quotas_of_its_own() -> None:
-    client = FakeClient()
-    apply = applier(client).apply
-    assert await apply(OWNER, [create(f"p-{index}") for index in range(20)]) == []
-    client.refuse("create", PODS, "", StatusError("create", {"code": 403, "message": "exceeded quota"}))
-    assert len(await apply(Owner(Key("other", "pi"), PI.uid), [create(f"q-{index}") for index in range(20)])) == 1
-
-
 async def test_E56_all_are_made_when_none_is_refused() -> None:
     client = FakeClient()
     assert await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)]) == []
@@ -102,6 +84,24 @@ async def test_one_refused_write_does_not_stop_the_others() -> None:
     failed = await applier(client).apply(OWNER, [Delete(PODS, first), create("c"), Delete(PODS, second)])
     assert [str(write.error) for write in failed] == ["lost"]
     assert sorted(obj["metadata"]["name"] for obj in client.server.objects(PODS)) == ["a", "c"]
+
+
+async def test_no_write_goes_on_after_a_defect_in_one_beside_it() -> None:
+    answer = asyncio.Event()
+
+    class Slow(FakeClient):
+        async def delete(self, *what: Any, **how: Any) -> Object | None:
+            await answer.wait()
+            return await super().delete(*what, **how)
+
+    client = Slow()
+    stored = client.server.put(PODS, pod("a"))
+    deletion, defect = Delete(PODS, stored), Patch(PODS, stored, {"metadata": None})
+    with pytest.raises(ExceptionGroup, match="TaskGroup"):
+        await applier(client).apply(OWNER, [deletion, defect])
+    answer.set()
+    await settle()
+    assert client.actions == []
 
 
 async def test_E58_a_create_that_meets_our_own_object_is_done() -> None:
