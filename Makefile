@@ -63,8 +63,8 @@ demo: ## Bring up a cluster, deploy the operator, compute π with mpirun across 
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/demo
 
 .PHONY: test
-test: ## Prove everything: check, verify, then e2e on a cluster of its own
-	@for part in check verify e2e; do $(MAKE) --no-print-directory $$part; done
+test: ## Prove everything: check, verify, conformance, then e2e on a cluster of its own
+	@for part in check verify conformance e2e; do $(MAKE) --no-print-directory $$part; done
 
 ##@ While developing
 
@@ -88,6 +88,10 @@ imports: $(STAMP)
 .PHONY: unit
 unit: $(STAMP) ## Unit tests with branch coverage
 	@$(BIN)/pytest --quiet --numprocesses=$$(nproc) test/unit test/contract --cov --cov-branch --cov-report=term --cov-fail-under=95 $(HANG)
+
+.PHONY: conformance
+conformance: $(STAMP) ## Compare the objects of recorded jobs, field by field, with those that Kubeflow's operator makes
+	@$(BIN)/pytest --quiet test/conformance
 
 .PHONY: e2e
 e2e: $(STAMP) ## Tests against real clusters; SUITE=pi RUNS=10 KEEP=1 narrow, repeat, keep

@@ -58,7 +58,7 @@ BOUNDS: Final = (
     ),
     Bound("Events a job", JOBS, 3, _requests("create events", "patch events"), "Created, Running, Succeeded"),
     Bound("deletes a job", JOBS, 8, _requests("delete pods"), "one for each worker"),
-    Bound("patches of Pods a job", JOBS, 1, _requests("patch pods"), "the word to the launcher's gate"),
+    Bound("patches of Pods a job", JOBS, 1, _requests("patch pods"), "the addresses of its workers"),
     Bound(
         "patches of status and hosts a job",
         JOBS,
@@ -66,7 +66,7 @@ BOUNDS: Final = (
         _requests("patch mpijobs", "patch configmaps"),
         "4, and counts of a start that takes long on a busy machine",
     ),
-    Bound("reads a job", JOBS, 1, _reads, "whether the name of its Service is free"),
+    Bound("reads a job", JOBS, 0, _reads, "the caches show all"),
     Bound("requests refused", JOBS, 0, _refused, "no conflict, nothing made twice"),
     Bound("syncs a job", JOBS, 40, lambda outcome, run: run.cost.syncs / outcome.jobs, "at most one for each of some 60 changes"),
     Bound("memory idle, MiB", JOBS, 64, lambda _, run: run.cost.rss_mib["idle"], "goal"),

@@ -82,14 +82,14 @@ def _template(name: str, scenario: Scenario) -> dict[str, Any]:
 
 
 def children(stored: Object) -> Sequence[Child]:
-    """Return what the operator creates for the job `stored`, byte for byte but for the key pair; the Service at once, not later."""
+    """Return what the operator creates for the job `stored`, byte for byte but for the key pair."""
     job, options, nothing = parse_mpijob(stored), BuildOptions(), Observed()
     wanted = desired(job, nothing)
     if wanted is None:
         raise ValueError(f"{job.key}: nothing would be created for it")
     secret = build_ssh_secret(job, generate_key_pair(KEY_TYPES[0]))
-    stages = diff(job, replace(wanted, service=True), nothing, secret_uid=_SOME_UID, options=options)
-    actions = [action for stage in stages for action in stage]
+    stages = sorted(diff(job, wanted, nothing, secret_uid=_SOME_UID, options=options), key=lambda stage: stage.step)
+    actions = [action for stage in stages for action in stage.actions]
     return [Child(SECRETS, secret), *(Child(action.resource, action.build()) for action in actions if isinstance(action, Create))]
 
 

@@ -78,7 +78,7 @@ def status_at_end(job: MPIJob) -> dict[str, Any]:
     made = tuple(conditions.make(kind, "True", f"MPIJob{kind}", f"MPIJob {job.key} successfully completed.", now) for kind in kinds)
     counts = {c.LAUNCHER: ReplicaStatus(succeeded=1), c.WORKER: ReplicaStatus(active=job.worker_replicas)}
     summary = Summary("Succeeded", f"{job.worker_replicas}/{job.worker_replicas}", "1h0m")
-    return status_to_wire(MPIJobStatus(made, counts, now, now, 1, summary))
+    return status_to_wire(MPIJobStatus(made, counts, now, now, summary=summary))
 
 
 @functools.cache

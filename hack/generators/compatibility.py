@@ -66,7 +66,8 @@ def _functions(path: str) -> frozenset[str]:
 
 def _line(number: str, row: Row) -> str:
     here = f"{row.verdict}: {row.how}" if row.how else row.verdict
-    return f"| {number} | {row.what} | {here} | {'; '.join(map(_link, row.tests))} |"
+    mark = f'<a id="{row.anchor}"></a>' if row.anchor else ""
+    return f"| {number} | {mark}{row.what} | {here} | {'; '.join(map(_link, row.tests))} |"
 
 
 def _link(test: str) -> str:

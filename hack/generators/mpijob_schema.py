@@ -177,7 +177,11 @@ def _status() -> Schema:
         startTime=_time("When the job was first worked on; set anew by each resume."),
         completionTime=_time("When the job succeeded or failed."),
         lastReconcileTime=_time("Deprecated: never written."),
-        observedGeneration=_integer("The generation (see metadata.generation) of the spec that this status speaks of.", bits=64),
+        lastFailure=_object(
+            "How a pod of the launcher failed last since the job was started; the pod itself may be gone.",
+            reason=_string("Why, in one word, for example OOMKilled."),
+            message=_string("Which pod on which node, container, exit code, and the container's own message."),
+        ),
         summary=_object(
             "The same in words, for `kubectl get mpijobs`.",
             state=_string("Where the job stands, in one word, for example Running."),

@@ -27,7 +27,7 @@ TESTS: Mapping[str, Sequence[str]] = {
             *("factory", "compaction", "informer_model"),
         )
     ),
-    "workqueue": tuple(f"test/unit/test_workqueue{part}.py" for part in ("", "_rate_limiters", "_lanes", "_model")),
+    "workqueue": tuple(f"test/unit/test_workqueue{part}.py" for part in ("", "_rate_limiters", "_model")),
     "leaderelection": ("test/unit/test_leaderelection.py", "test/unit/test_leaderelection_parts.py"),
 }
 """By package, what to run with a change in it; models last, since they take longest."""

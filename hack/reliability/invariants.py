@@ -77,7 +77,7 @@ TITLES: Mapping[str, str] = {
     "E54": "The caches are asked whether they are new enough before a child is read from them",
     "E55": "No job is judged before every cache shows what was last written for it",
     "E56": "Creations go out in growing batches (from 1, or 8 where all went well before) and stop after the first batch with a refusal",
-    "E57": "What another controller owns is neither changed nor deleted; identity is the UID",
+    "E57": "What another controller owns is neither changed nor deleted; identity is namespace, group, kind and UID",
     "E58": "A name that is taken is looked at live: ours is done, a predecessor's is waited for, a stranger's is reported",
     "E59": "Deleting what is gone succeeds; a namespace on its way out causes no storm",
     "L60": "Lease times that cannot keep two leaders apart are refused",

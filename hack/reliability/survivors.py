@@ -35,9 +35,8 @@ EXPLAINED: Mapping[tuple[str, str, str, str], str] = {
     ("leaderelection/record.py", "Observation.__init__", "self._since = clock.monotonic()", "pass"): "nobody asks for it before a record was noted, which sets it",
     ("leaderelection/record.py", "_transitions", "0", "1"): "of the comparison: 0 is answered with 0 in both branches",
     ("leaderelection/record.py", "_transitions", "transitions >= 0", "transitions > 0"): "the same",
-    ("workqueue/lanes.py", "", "16", "17"): "how many go first is a choice; that there is a limit is tested",
     ("workqueue/queue.py", "WorkQueue.add_after", "pending.when() <= due", "pending.when() < due"): "a timer is replaced by one for the same moment",
-    ("workqueue/rate_limiters.py", "", "64", "65"): "both are far beyond the cap of a thousand seconds, and far from where a float overflows",
+    ("workqueue/rate_limiters.py", "", "64", "65"): "both are far beyond the cap of a minute, and far from where a float overflows",
 }
 """By file, function, old text and new text."""
 # fmt: on

@@ -21,8 +21,8 @@ from mpiop.controller.consistency import Consistency
 from mpiop.controller.controller import Controller
 from mpiop.controller.gang import Gang
 from mpiop.controller.gang_discovery import GangDiscovery
+from mpiop.controller.launchers import LauncherJobs
 from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
-from mpiop.controller.pace import Pace
 from mpiop.controller.report import Reporter
 from mpiop.controller.shapes import SHAPES
 from mpiop.controller.ssh_keys import SLOW_KEY_TYPES, generate_key_pair
@@ -45,8 +45,6 @@ from mpiop.workqueue import WorkQueue, retry_limiter
 
 QUEUE_NAME = "MPIJob"
 OURS = f"{c.LABEL_OPERATOR_NAME}={c.OPERATOR_NAME}"
-# Counts and discover_hosts.sh follow a starting job at most this often.
-PACE_SECONDS = 1.0
 # Shorter is an API server that is restarted, which readiness is not to tell of.
 OUT_OF_REACH_SECONDS = 10.0
 METRICS_PATH = "/metrics"
@@ -81,12 +79,17 @@ class InformerCounters:
         """Count in `metrics`."""
         self._metrics = metrics
         self._failing_since: dict[Selection, float] = {}
+        self._failures: dict[Selection, Exception] = {}
 
     def out_of_reach(self) -> list[str]:
         """Return a sentence for each selection that could not be followed for a while."""
         now = asyncio.get_running_loop().time()
         ages = {selection: now - since for selection, since in self._failing_since.items()}
         return [f"{selection} out of reach for {age:.0f} s" for selection, age in ages.items() if age >= OUT_OF_REACH_SECONDS]
+
+    def failure(self, selection: Selection) -> Exception | None:
+        """Return why `selection` could not be followed when that was tried last; None while it never failed."""
+        return self._failures.get(selection)
 
     def listed(self, selection: Selection, objects: int) -> None:
         """Count a list or watch-list."""
@@ -104,7 +107,7 @@ class InformerCounters:
 
     def failed(self, selection: Selection, error: Exception) -> None:
         """Count a failure; the reflector logs it."""
-        del error
+        self._failures[selection] = error
         self._failing_since.setdefault(selection, asyncio.get_running_loop().time())
         self._metrics.informer_failures.labels(selection.resource.plural).inc()
 
@@ -131,15 +134,13 @@ class Operator:
         metrics.asyncio_tasks.set_function(lambda: float(len(asyncio.all_tasks())))
         count = metrics.events.labels
         telling = client.guarded(elector.assert_not_lost)
-        self._recorder = EventRecorder(telling, clock, host, count=lambda outcome: count(outcome).inc())
-        self._queue = WorkQueue[Key](
-            retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME), options.threadiness
-        )
+        self._recorder = EventRecorder(telling, clock, count=lambda outcome: count(outcome).inc())
+        self._queue = WorkQueue[Key](retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME))
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
         self._gang = Gang(options.gang_scheduling)
         self._stores: dict[Resource, Store] = {}
         self._controller = self._build_controller(client, clock)
-        self._discovery = GangDiscovery(client, self._gang, self._follow_gang)
+        self._discovery = GangDiscovery(client, self._gang, self._follow_gang, self._counters.failure)
 
     async def run(self) -> None:
         """Serve, follow and, with the lease, sync, until cancelled."""
@@ -154,26 +155,30 @@ class Operator:
 
     async def _lead(self) -> None:
         await self._discovery.wait_for_answer()
-        await self._factory.wait_for_sync()
+        for informer in self._informers.values():  # not those of gang scheduling, which may be forbidden: jobs that need them say so
+            await informer.wait_for_sync()
         await self._controller.run(self._options.threadiness)
 
     def _build_controller(self, client: Client, clock: Clock) -> Controller:
-        informers = {resource: self._informer(resource, OURS) for resource in _CHILDREN}
+        informers = self._informers = {resource: self._informer(resource, OURS) for resource in _CHILDREN}
         informers[MPIJOBS] = self._informer(MPIJOBS, "")
         stores = self._stores
         stores.update({resource: informer.store for resource, informer in informers.items()})
         applier = Applier(client.guarded(self._elector.assert_leading), Consistency(stores, clock))
-        pace = Pace(PACE_SECONDS, clock)
+        launchers = LauncherJobs(stores[JOBS], stores[MPIJOBS])
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],
-            listers=Listers(stores[SERVICES], stores[CONFIG_MAPS], stores[JOBS], stores[PODS], self._gang.listers),
+            listers=Listers(stores[SERVICES], stores[CONFIG_MAPS], launchers, stores[PODS], self._gang.listers),
             applier=applier,
-            reporter=Reporter(applier, self._recorder, self._metrics, clock, pace),
-            secrets=SshSecrets(applier, self._new_key_pair, pace),
+            reporter=Reporter(applier, self._recorder, self._metrics, clock),
+            secrets=SshSecrets(applier, self._new_key_pair, clock),
             options=BuildOptions(self._options.cluster_domain, self._options.gang_scheduling),
+            clock=clock,
             gang=self._gang,
         )
-        controller = Controller(syncer.sync, self._queue, stores[MPIJOBS].keys, self._metrics, syncer.rest)
+        controller = Controller(syncer.sync, self._queue, stores[MPIJOBS].keys, self._metrics, syncer.batches)
+        informers[JOBS].add_handler(launchers.job_changed)
+        informers[MPIJOBS].add_handler(launchers.mpijob_changed)
         for informer in informers.values():
             informer.add_handler(controller.handle)
         informers[MPIJOBS].add_handler(self._forget_events)

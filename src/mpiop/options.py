@@ -30,7 +30,7 @@ class Options:
     queue_rate_limit: float = 10.0
     queue_burst: int = 100
     cluster_domain: str = ""
-    ssh_key_type: str = "ed25519"
+    ssh_key_type: str = "ecdsa-p521"
     log_format: str = "auto"
     log_level: str = "info"
 

@@ -4,7 +4,7 @@ import pytest
 
 from contract_subject import Subject, names
 from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import resource_version_of
+from mpiop.kube.objects import resource_version_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, Resource, Selection
 
 SELECTORS = [
@@ -36,6 +36,14 @@ async def test_a_list_has_the_version_to_watch_from_and_items_with_their_kind(su
     assert list(page["items"]) == [created]
     assert page["items"][0].get("kind") == "ConfigMap"
     assert page["items"][0].get("apiVersion") == "v1"
+
+
+async def test_of_an_object_metadata_alone_can_be_asked_for(subject: Subject) -> None:
+    stored = await subject.config_map("a", x="1")
+    found = await subject.client.get(CONFIG_MAPS, subject.key("a"), metadata_only=True)
+    assert found.get("kind") == "PartialObjectMetadata"
+    assert (uid_of(found), resource_version_of(found)) == (uid_of(stored), resource_version_of(stored))
+    assert "data" not in found
 
 
 async def test_an_empty_list_is_a_list(subject: Subject) -> None:

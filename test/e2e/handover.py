@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from e2e.jobs import LAUNCHER, condition, gated, is_true, open_gate, phase, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, condition, held, is_true, let_run, phase, pi_job, until_true, with_script
 from e2e.kubectl import CHILDREN, Kubectl, Obj
 from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, PODS
 
@@ -21,20 +21,20 @@ def suspended(name: str) -> Obj:
 
 def starting(name: str) -> Obj:
     """Return a job for whose Pods there is no room yet."""
-    job = gated(pi_job(name))
+    job = held(pi_job(name))
     for spec in job["spec"]["mpiReplicaSpecs"].values():
         spec["template"]["spec"]["nodeSelector"] = ROOM
     return job
 
 
 def running(name: str) -> Obj:
-    """Return a job that runs until its gate is opened."""
-    return gated(pi_job(name))
+    """Return a job that runs until `let_run`."""
+    return held(pi_job(name))
 
 
 def failing(name: str) -> Obj:
-    """Return a job that runs until its gate is opened, and fails then."""
-    job = gated(with_script(pi_job(name), "exit 3"))
+    """Return a job that runs until `let_run`, and fails then."""
+    job = held(with_script(pi_job(name), "exit 3"))
     job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
     job["spec"]["runPolicy"]["backoffLimit"] = 0
     return job
@@ -101,7 +101,7 @@ class Handover:
     def end_unseen(self) -> None:
         """Let the launchers end that should do so while no operator runs, and look at everything."""
         for name in [name for name in self.names if name in UNRECORDED]:
-            open_gate(self.here, launcher_of(self.here, self.job(name)))
+            let_run(self.here, launcher_of(self.here, self.job(name)))
             UNRECORDED[name](self.here, f"{self.job(name)}-launcher")
         self.before = children(self.here)
         self.jobs_before = {name: self.here.read(MPIJOBS, self.job(name)) for name in self.names}
@@ -112,10 +112,10 @@ class Handover:
             self.ended[name] = until_true(self.here, self.job(name), ENDS.get(name, "Succeeded"), timeout_seconds=PATIENCE_SECONDS)
         self.after = children(self.here)
         make_room(self.here, "yes")
-        open_gate(self.here, launcher_of(self.here, self.job("running")))
+        let_run(self.here, launcher_of(self.here, self.job("running")))
         resumed = json.dumps({"spec": {"runPolicy": {"suspend": False}}})
         self.here.run("patch", "mpijob", self.job("suspended"), "--type=merge", "--patch", resumed)
-        open_gate(self.here, launcher_of(self.here, self.job("starting")))
+        let_run(self.here, launcher_of(self.here, self.job("starting")))
         for name in GO_ON:
             self.ended[name] = until_true(self.here, self.job(name), "Succeeded", timeout_seconds=PATIENCE_SECONDS)
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ PI = EXAMPLES / "pi" / "pi.yaml"
 LAUNCHER = "training.kubeflow.org/job-role=launcher"
 WORKER = "training.kubeflow.org/job-role=worker"
 DONE_SECONDS = 90
-GATE = "/gate/open"
+RELEASED = "/hold/released"
 
 
 def pi_job(name: str = "pi", *, workers: int | None = None) -> Obj:
@@ -45,26 +46,45 @@ def with_script(job: Obj, script: str) -> Obj:
     return changed
 
 
-def gated(job: Obj) -> Obj:
-    """Return `job` whose launcher waits until `open_gate` lets it run; once open it stays so, after a restart of the container too."""
-    changed = with_script(job, f'trap "exit 143" TERM; until [ -e {GATE} ]; do sleep 0.1; done; exec "$@"')
+def held(job: Obj) -> Obj:
+    """Return `job` whose launcher waits until `let_run` lets it run, and always after that, though its container is restarted."""
+    changed = with_script(job, f'trap "exit 143" TERM; until [ -e {RELEASED} ]; do sleep 0.1; done; exec "$@"')
     pod = changed["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
-    pod["volumes"] = [*pod.get("volumes", []), {"name": "gate", "emptyDir": {}}]
+    pod["volumes"] = [*pod.get("volumes", []), {"name": "hold", "emptyDir": {}}]
     container = launcher_container(changed)
-    container["volumeMounts"] = [*container.get("volumeMounts", []), {"name": "gate", "mountPath": str(Path(GATE).parent)}]
+    container["volumeMounts"] = [*container.get("volumeMounts", []), {"name": "hold", "mountPath": str(Path(RELEASED).parent)}]
     return changed
 
 
-def open_gate(here: Kubectl, launcher: str) -> None:
-    """Let the gated launcher Pod run."""
-    here.run("exec", launcher, "--", "touch", GATE)
+def let_run(here: Kubectl, launcher: str) -> None:
+    """Let the held launcher run."""
+    here.run("exec", launcher, "--", "touch", RELEASED)
 
 
-def until_resolved(here: Kubectl, launcher: str, worker: Obj) -> None:
-    """Return when the launcher's Pod sees `worker` under its name: DNS learns of a new address a moment after the Pod is Ready."""
-    host, address = f"{worker['metadata']['name']}.{worker['spec']['subdomain']}", worker["status"]["podIP"]
-    script = f'until [ "$(getent hosts {host} | cut -d " " -f 1)" = {address} ]; do sleep 0.1; done'
-    here.run("exec", launcher, "--", "timeout", "60", "sh", "-c", script)
+def without_workers_yet(job: Obj) -> Obj:
+    """Return `job` whose workers get no node until `let_workers_come`."""
+    changed = copy.deepcopy(job)
+    changed["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["schedulingGates"] = [{"name": "mpiop.test/not-yet"}]
+    return changed
+
+
+def let_workers_come(here: Kubectl, name: str) -> None:
+    """Let the workers of the job `name` have their nodes."""
+    wanted = here.read(MPIJOBS, name)["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+    labels = f"{WORKER},training.kubeflow.org/job-name={name}"
+    for pod in here.until(PODS, lambda pods: len(pods) == wanted, labels=labels):
+        here.run("patch", "pod", pod["metadata"]["name"], "--type=merge", '--patch={"spec": {"schedulingGates": []}}')
+
+
+def until_launcher_has_waited(here: Kubectl, name: str, seconds: int) -> str:
+    """Return the name of the launcher Pod of the job `name` when its log says that it has waited so long for a worker."""
+    labels = f"{LAUNCHER},training.kubeflow.org/job-name={name}"
+    [pod] = here.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"], labels=labels)
+    launcher: str = pod["metadata"]["name"]
+    with here.following(launcher) as lines:
+        waits = re.compile(rf"waiting for {name}-worker-\d+\S*: no address for (\d+) s")
+        assert any(int(found[1]) >= seconds for line in lines if (found := waits.match(line))), f"{launcher} ended before it had waited"
+    return launcher
 
 
 def launcher_pod(here: Kubectl, *, timeout_seconds: float = 60) -> str:

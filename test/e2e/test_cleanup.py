@@ -8,7 +8,7 @@ import pytest
 
 from e2e.clusters import paused
 from e2e.conftest import NAME
-from e2e.jobs import LAUNCHER, WORKER, condition, edit, gated, is_true, launcher_pod, open_gate, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, WORKER, condition, edit, held, is_true, launcher_pod, let_run, pi_job, until_true, with_script
 from e2e.kubectl import CHILDREN, Kubectl, Obj
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS, SECRETS
 
@@ -65,7 +65,7 @@ def test_the_job_goes_too_if_it_asks_for_that(namespace: Kubectl) -> None:
 
 
 def test_an_evicted_worker_ends_the_job_and_its_launcher(namespace: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    job = gated(pi_job(workers=2))
+    job = held(pi_job(workers=2))
     job["spec"]["runPolicy"] = {"cleanPodPolicy": "All"}
     namespace.apply(job)
     until_true(namespace, "pi", "Running")
@@ -83,7 +83,7 @@ def test_an_evicted_worker_ends_the_job_and_its_launcher(namespace: Kubectl, is_
 
 
 def test_a_key_that_is_lost_while_pods_run_changes_nothing_and_the_resume_makes_another(namespace: Kubectl) -> None:
-    namespace.apply(gated(pi_job(workers=2)))
+    namespace.apply(held(pi_job(workers=2)))
     until_true(namespace, "pi", "Running")
     namespace.run("delete", "secret", "pi-ssh")
     edit(namespace, mpiReplicaSpecs={"Worker": {"replicas": 3}})
@@ -96,5 +96,5 @@ def test_a_key_that_is_lost_while_pods_run_changes_nothing_and_the_resume_makes_
     job = until_true(namespace, "pi", "Running", timeout_seconds=180)
     assert not is_true(job, "Stalled")
     assert namespace.read(SECRETS, "pi-ssh")["immutable"] is True
-    open_gate(namespace, launcher_pod(namespace))
+    let_run(namespace, launcher_pod(namespace))
     until_true(namespace, "pi", "Succeeded")

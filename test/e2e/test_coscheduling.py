@@ -30,7 +30,7 @@ from e2e.gangs import (
     until_bound,
     until_refused,
 )
-from e2e.jobs import condition, edit, gated, launcher_pod, open_gate, pi_job, until_true
+from e2e.jobs import condition, edit, held, launcher_pod, let_run, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.neighbours import build_program, module_folder
 from embedded.build import programs_of
@@ -133,13 +133,13 @@ def test_waiting_for_the_workers_does_not_wait_for_ever(ground: Ground, here: Ku
 
 def test_a_gang_that_is_content_with_fewer_pods_starts_with_them(ground: Ground, here: Kubectl) -> None:
     ground.make_room(2)
-    here.apply(gated(seated(pi_job("pi", workers=2))))
+    here.apply(held(seated(pi_job("pi", workers=2))))
     assert bound(until_refused(here, "pi", 3)) == []
     edit_run_policy(here, schedulingPolicy={"minAvailable": 2})
     until_bound(here, "pi", 2)
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, scheduleTimeoutSeconds=0)
     ground.make_room(3)
-    open_gate(here, launcher_pod(here))
+    let_run(here, launcher_pod(here))
     until_true(here, "pi", "Succeeded", timeout_seconds=ROOM_SECONDS)
 
 

@@ -27,7 +27,7 @@ from e2e.gangs import (
     until_bound,
     until_refused,
 )
-from e2e.jobs import condition, gated, launcher_pod, open_gate, pi_job, until_true
+from e2e.jobs import condition, held, launcher_pod, let_run, pi_job, until_true
 from e2e.kubectl import Kubectl
 from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS
 
@@ -99,7 +99,7 @@ def test_waiting_for_the_workers_does_not_wait_for_ever(ground: Ground, here: Ku
 def test_a_suspended_gang_gives_its_seats_back_and_is_a_new_one_afterwards(ground: Ground, here: Kubectl) -> None:
     ground.use(NATIVE)
     ground.make_room(3)
-    here.apply(gated(seated(pi_job("pi", workers=2))))
+    here.apply(held(seated(pi_job("pi", workers=2))))
     launcher_pod(here)
     before = {here.read(kind, "pi")["metadata"]["uid"] for kind in NATIVE_KINDS}
     edit_run_policy(here, suspend=True)
@@ -107,7 +107,7 @@ def test_a_suspended_gang_gives_its_seats_back_and_is_a_new_one_afterwards(groun
     for kind in NATIVE_KINDS:
         here.until_gone(kind, "pi")
     edit_run_policy(here, suspend=False, schedulingPolicy={"minAvailable": 2})
-    open_gate(here, launcher_pod(here))
+    let_run(here, launcher_pod(here))
     assert before.isdisjoint({here.read(kind, "pi")["metadata"]["uid"] for kind in NATIVE_KINDS})
     assert min_count(here) == 2, "a changed policy takes effect with the start"
     until_true(here, "pi", "Succeeded")
@@ -116,11 +116,11 @@ def test_a_suspended_gang_gives_its_seats_back_and_is_a_new_one_afterwards(groun
 def test_resumed_at_once_a_job_waits_until_its_old_gang_has_gone(ground: Ground, here: Kubectl) -> None:
     ground.use(NATIVE)
     ground.make_room(3)
-    here.apply(gated(seated(pi_job("pi", workers=2))))
+    here.apply(held(seated(pi_job("pi", workers=2))))
     launcher = launcher_pod(here)
     edit_run_policy(here, suspend=True)
     until_true(here, "pi", "Suspended")
     edit_run_policy(here, suspend=False)
     here.until(PODS, lambda pods: launcher not in [pod["metadata"]["name"] for pod in pods])
-    open_gate(here, launcher_pod(here))
+    let_run(here, launcher_pod(here))
     until_true(here, "pi", "Succeeded")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from e2e.clusters import ROOT
-from e2e.jobs import LAUNCHER, WORKER, gated, open_gate, phase, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, WORKER, held, let_run, phase, pi_job, until_true, with_script
 from e2e.kubectl import Kubectl, Obj
 from e2e.shell import Shell, open_shell
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS
@@ -20,7 +20,9 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS
 JOBS_GUIDE = "docs/jobs.md"
 FAULTS_GUIDE = "docs/fault-tolerance.md"
 # The first try puts up a mark on a worker that stays, and its ranks do not end.
-TWO_TRIES = 'ssh steadfast-worker-0.steadfast mkdir first-try || exec "$@"; exec mpirun -n 2 sh -c "touch /tmp/rank; exec sleep 600"'
+TWO_TRIES = (
+    '/etc/mpi-hosts/ssh steadfast-worker-0.steadfast mkdir first-try || exec "$@"; exec mpirun -n 2 sh -c "touch /tmp/rank; exec sleep 600"'
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def ground(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) 
     """Start the jobs, and delete a Pod of two of them while they compute."""
     here = module_namespace
     [steadfast] = manifests(FAULTS_GUIDE)
-    here.apply(with_script(steadfast, TWO_TRIES), gated(with_script(pi_job("struck", workers=1), "exit 0")), gated(pi_job("pi", workers=2)))
+    here.apply(with_script(steadfast, TWO_TRIES), held(with_script(pi_job("struck", workers=1), "exit 0")), held(pi_job("pi", workers=2)))
     until_true(here, "struck", "Running")
     launcher = running_launcher(here, "struck")
     until_true(here, "steadfast", "Running")
@@ -107,7 +109,7 @@ def test_a_running_job_is_looked_into_scaled_suspended_and_resumed(ground: Groun
     here.until_one(CONFIG_MAPS, "pi-config", lambda found: found["data"] == by_now)
     before = frozenset(uid(pod) for pod in here.read_all(PODS, "training.kubeflow.org/job-name=pi"))
     shell.follow("docs/jobs.md", "Suspend and resume")
-    open_gate(here, running_launcher(here, "pi", but=before))
+    let_run(here, running_launcher(here, "pi", but=before))
     until_true(here, "pi", "Succeeded")
 
 
@@ -116,7 +118,7 @@ def test_a_running_job_is_looked_into_scaled_suspended_and_resumed(ground: Groun
 
 def test_a_launcher_whose_pod_is_deleted_is_tried_again(ground: Ground) -> None:
     here = ground.here
-    open_gate(here, running_launcher(here, "struck", but=ground.lost))
+    let_run(here, running_launcher(here, "struck", but=ground.lost))
     until_true(here, "struck", "Succeeded")
     assert here.read(JOBS, "struck-launcher")["status"]["failed"] == 1, "a Pod that was deleted is a try that failed"
 

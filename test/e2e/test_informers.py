@@ -132,7 +132,8 @@ async def test_stores_and_handlers_equal_the_server_after(client: Client, steps:
     for view in views:
         view.informer.add_handler(view)
     running = asyncio.create_task(factory.run())
-    await asyncio.wait_for(factory.wait_for_sync(), CONVERGENCE_SECONDS)
+    for view in views:
+        await asyncio.wait_for(view.informer.wait_for_sync(), CONVERGENCE_SECONDS)
     writers = [asyncio.create_task(write_for_ever(client, seed)) for seed in range(3)]
     await asyncio.sleep(1)
     for step in steps:

@@ -12,7 +12,7 @@ from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
 from e2e.clusters import ROOT, embedded_cluster, project
 from e2e.conftest import NAME, namespace_of_test
-from e2e.jobs import LAUNCHER, WORKER, condition, gated, is_true, open_gate, phase, pi_job, until_true
+from e2e.jobs import LAUNCHER, WORKER, condition, held, is_true, let_run, phase, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
@@ -60,7 +60,7 @@ class Queue:
 
     def submit(self, name: str, *, priority: str = "") -> None:
         """Put a job into the queue whose launcher waits for `finish`."""
-        job = gated(pi_job(name))
+        job = held(pi_job(name))
         job["metadata"]["labels"] = {QUEUE: "team-a"}
         if priority:
             job["spec"]["runPolicy"]["schedulingPolicy"] = {"priorityClass": priority}
@@ -70,7 +70,7 @@ class Queue:
         """Let a job run to its end, and return it."""
         labels = f"{LAUNCHER},training.kubeflow.org/job-name={name}"
         [pod] = self.here.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"], labels=labels)
-        open_gate(self.here, pod["metadata"]["name"])
+        let_run(self.here, pod["metadata"]["name"])
         return until_true(self.here, name, "Succeeded")
 
     def until_waiting(self, name: str) -> Obj:

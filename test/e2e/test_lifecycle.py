@@ -11,13 +11,12 @@ from e2e.jobs import (
     LAUNCHER,
     WORKER,
     condition,
-    gated,
+    held,
     is_true,
     launcher_pod,
-    open_gate,
+    let_run,
     phase,
     pi_job,
-    until_resolved,
     until_true,
     with_script,
 )
@@ -51,21 +50,20 @@ def test_a_launcher_that_fails_makes_the_job_fail_with_its_reason(namespace: Kub
 
 
 def test_a_worker_that_is_deleted_comes_back_and_the_launcher_decides(namespace: Kubectl) -> None:
-    namespace.apply(gated(pi_job("pi")))
+    namespace.apply(held(pi_job("pi")))
     until_true(namespace, "pi", "Running")
     launcher = launcher_pod(namespace)
     lost = namespace.read(PODS, "pi-worker-0")["metadata"]["uid"]
     namespace.run("delete", "pod", "pi-worker-0", "--wait=false")
-    found = namespace.until_one(PODS, "pi-worker-0", lambda pod: pod["metadata"]["uid"] != lost and is_true(pod, "Ready"))
+    namespace.until_one(PODS, "pi-worker-0", lambda pod: pod["metadata"]["uid"] != lost and is_true(pod, "Ready"))
     assert is_true(namespace.read(MPIJOBS, "pi"), "Running")
-    until_resolved(namespace, launcher, found)
-    open_gate(namespace, launcher)
+    let_run(namespace, launcher)
     until_true(namespace, "pi", "Succeeded")
     assert [pod["metadata"]["name"] for pod in namespace.read_all(PODS, LAUNCHER)] == [launcher]
 
 
 def test_a_job_deleted_in_the_middle_leaves_nothing(namespace: Kubectl) -> None:
-    namespace.apply(gated(pi_job("pi")))
+    namespace.apply(held(pi_job("pi")))
     until_true(namespace, "pi", "Running")
     namespace.run("delete", "mpijob", "pi", "--wait=false")
     namespace.until_gone(MPIJOBS, "pi")
@@ -82,7 +80,7 @@ def test_namespaces_deleted_in_the_middle_are_no_failures_of_their_jobs(
     with contextlib.ExitStack() as stack:
         namespaces = [stack.enter_context(new_namespace(cluster, f"going-{number}", request.session)) for number in range(6)]
         for here in namespaces:
-            here.apply(gated(pi_job("pi", workers=1)))
+            here.apply(held(pi_job("pi", workers=1)))
         for here in namespaces:
             until_true(here, "pi", "Running")
         before = operator.metrics(operator.until_led())
@@ -93,14 +91,14 @@ def test_namespaces_deleted_in_the_middle_are_no_failures_of_their_jobs(
 
 
 def test_the_operator_restarted_in_the_middle_takes_the_job_to_its_end(namespace: Kubectl, operator: Operator) -> None:
-    namespace.apply(gated(pi_job("pi")))
+    namespace.apply(held(pi_job("pi")))
     running = until_true(namespace, "pi", "Running")
     launcher = launcher_pod(namespace)
     workers = [pod["metadata"]["uid"] for pod in namespace.read_all(PODS, WORKER)]
     operator.kubectl.run("rollout", "restart", "deployment/mpi-operator")
     operator.wait_until_ready()
     assert [pod["metadata"]["uid"] for pod in namespace.read_all(PODS, WORKER)] == workers
-    open_gate(namespace, launcher)
+    let_run(namespace, launcher)
     job = until_true(namespace, "pi", "Succeeded")
     assert job["status"]["startTime"] == running["status"]["startTime"]
     events = [(e["reason"], e.get("count", 1)) for e in namespace.read_all(EVENTS) if e["involvedObject"]["kind"] == "MPIJob"]
@@ -108,14 +106,14 @@ def test_the_operator_restarted_in_the_middle_takes_the_job_to_its_end(namespace
 
 
 def test_the_other_replica_goes_on_when_the_leader_is_killed(namespace: Kubectl, operator: Operator) -> None:
-    namespace.apply(gated(pi_job("pi")))
+    namespace.apply(held(pi_job("pi")))
     until_true(namespace, "pi", "Running")
     launcher = launcher_pod(namespace)
     leader = operator.until_led()
     operator.kubectl.run("delete", "pod", leader, "--grace-period=0", "--force", "--wait=false")
     assert operator.until_led(not_by=leader, timeout_seconds=30) != leader
     namespace.apply(pi_job("another"))
-    open_gate(namespace, launcher)
+    let_run(namespace, launcher)
     until_true(namespace, "pi", "Succeeded")
     until_true(namespace, "another", "Succeeded")
     operator.wait_until_ready()
@@ -136,7 +134,7 @@ def test_sigterm_ends_the_leader_in_order(namespace: Kubectl, operator: Operator
 
 
 def test_scaling_down_and_up_follows_the_wish(namespace: Kubectl) -> None:
-    namespace.apply(gated(with_script(pi_job("pi", workers=2), "exit 0")))
+    namespace.apply(held(with_script(pi_job("pi", workers=2), "exit 0")))
     until_true(namespace, "pi", "Running")
     scale(namespace, 1)
     namespace.until(PODS, lambda pods: names(pods) == ["pi-worker-0"], labels=WORKER)
@@ -144,7 +142,7 @@ def test_scaling_down_and_up_follows_the_wish(namespace: Kubectl) -> None:
     namespace.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"] * 3, labels=WORKER)
     namespace.until_one(CONFIG_MAPS, "pi-config", lambda found: found["data"]["discover_hosts.sh"].count("echo") == 3)
     assert namespace.read(CONFIG_MAPS, "pi-config")["data"]["hostfile"].count("slots=1") == 3
-    open_gate(namespace, launcher_pod(namespace))
+    let_run(namespace, launcher_pod(namespace))
     until_true(namespace, "pi", "Succeeded")
 
 

@@ -20,7 +20,7 @@ from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator
 from e2e.clusters import ROOT
 from e2e.conftest import NAME
-from e2e.jobs import gated, launcher_pod, open_gate, pi_job, until_true
+from e2e.jobs import held, launcher_pod, let_run, pi_job, until_true
 from e2e.kubectl import Kubectl, NotSeenError
 from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
@@ -140,11 +140,11 @@ def launchers(monitored: Prometheus) -> dict[str, str]:
     """The launcher Pod of a job that has finished and of one that runs."""
     here = monitored.here
     found = dict[str, str]()
-    here.apply(gated(pi_job("finished")))
+    here.apply(held(pi_job("finished")))
     found["finished"] = launcher_pod(here)
-    open_gate(here, found["finished"])
+    let_run(here, found["finished"])
     until_true(here, "finished", "Succeeded")
-    here.apply(gated(pi_job("running")))
+    here.apply(held(pi_job("running")))
     until_true(here, "running", "Running")
     labels = "mpi_job_name=running,mpi_role_type=launcher"
     found["running"] = here.run("get", "pods", "-l", labels, "-o", "name").strip().removeprefix("pod/")

@@ -16,9 +16,20 @@ import pytest
 import yaml
 
 from demonstration.operator_images import built_archives, named_image
-from e2e.clusters import paused, project
+from e2e.clusters import project
 from e2e.conftest import NAME
-from e2e.jobs import EXAMPLES, LAUNCHER, condition, is_true, launcher_container, pi_job, until_true
+from e2e.jobs import (
+    EXAMPLES,
+    LAUNCHER,
+    condition,
+    is_true,
+    launcher_container,
+    let_workers_come,
+    pi_job,
+    until_launcher_has_waited,
+    until_true,
+    without_workers_yet,
+)
 from e2e.kubectl import Kubectl, Obj
 from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 
@@ -26,6 +37,7 @@ RUNS = int(os.environ.get("MPIOP_E2E_RUNS", "") or 1)
 AT_ONCE: Final = 8
 WORKERS: Final = 3
 SLOTS: Final = 2
+LATE_SECONDS: Final = 20
 END_SECONDS: Final = 240
 IMPLEMENTATIONS: Final = {
     "openmpi": "OpenMPI",
@@ -78,7 +90,7 @@ class Outcome:
     launchers: list[Obj]
     log: str
     previous_log: str
-    """What the launcher said before it was started again, with what its gate had said; "" where it was not."""
+    """What the launcher said before it was started again; "" where it was not."""
 
 
 def job_of(run: Combination) -> Obj:
@@ -119,10 +131,8 @@ def outcome_of(here: Kubectl, job: Obj) -> Outcome:
 
 
 def previous_log_of(here: Kubectl, launcher: Obj) -> str:
-    """Return what the containers of `launcher` said last before the kubelet started them again."""
-    name = launcher["metadata"]["name"]
-    asked = [("--container=wait-for-workers",), ("--previous",)]
-    return "".join(here.attempt("logs", name, *options).stdout for options in asked)
+    """Return what the container of `launcher` said last before the kubelet started it again."""
+    return here.attempt("logs", launcher["metadata"]["name"], "--previous").stdout
 
 
 @pytest.fixture(scope="module")
@@ -157,10 +167,10 @@ def restarts(pod: Obj) -> int:
     return sum(each["restartCount"] for group in ("initContainerStatuses", "containerStatuses") for each in pod["status"].get(group, ()))
 
 
-@pytest.mark.parametrize("library", ["mpich", "mpich5", "mpich-debian", "intel"])
+@pytest.mark.parametrize("library", [library for library, implementation in IMPLEMENTATIONS.items() if implementation != "OpenMPI"])
 @pytest.mark.usefixtures("outcomes")
-def test_daemons_find_a_launcher_that_is_not_ready_yet(library: str, namespace: Kubectl) -> None:
-    """Hydra's look it up by name, while the kubelet and DNS may still be about to learn that it runs: here they never do."""
+def test_daemons_need_no_name_of_their_launcher(library: str, namespace: Kubectl) -> None:
+    """Hydra's would look it up: the name of a launcher that never becomes Ready is never published."""
     run = Combination(library, "mpiuser", "AtStartup", launcher_works=False)
     job = job_of(run)
     launcher_container(job)["readinessProbe"] = {"exec": {"command": ["/bin/false"]}}
@@ -169,30 +179,19 @@ def test_daemons_find_a_launcher_that_is_not_ready_yet(library: str, namespace: 
     assert [restarts(pod) for pod in outcome.launchers] == [0], outcome.previous_log
 
 
-def until_gate_says(here: Kubectl, launcher: str, text: str) -> None:
-    """Read the log of the gate until `text` is in it."""
-    here.until_one(PODS, launcher, lambda pod: any(each["state"].get("running") for each in pod["status"].get("initContainerStatuses", ())))
-    with here.following(launcher, "--container=wait-for-workers") as lines:
-        assert any(text in line for line in lines), f"the gate ended without {text!r}"
-
-
-@pytest.mark.usefixtures("images", "operator")
-def test_a_launcher_whose_name_comes_late_waits_for_it(namespace: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    """With WaitForWorkersReady its pod comes last, and mpirun ran before its name was known, which was then refused for 30 s."""
-    if is_current_cluster:
-        pytest.skip("stops the controller manager for a moment: on an embedded cluster only")
-    run = Combination("mpich-debian", "mpiuser", "WaitForWorkersReady", launcher_works=False)
-    job = job_of(run)
-    job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/not-yet"}]
+@pytest.mark.parametrize("library", IMPLEMENTATIONS)
+@pytest.mark.usefixtures("outcomes")
+def test_workers_may_come_late(library: str, namespace: Kubectl) -> None:
+    run = Combination(library, "mpiuser", "AtStartup", launcher_works=False)
+    job = without_workers_yet(job_of(run))
     namespace.apply(job)
-    [launcher] = namespace.until(PODS, bool, labels=LAUNCHER)
-    name = launcher["metadata"]["name"]
-    with paused("kube-controller-manager", NAME):
-        namespace.run("patch", "pod", name, "--type=merge", '--patch={"spec": {"schedulingGates": []}}')
-        until_gate_says(namespace, name, f"does not know {run.name}-launcher")
-    until_true(namespace, run.name, "Succeeded")
-    launcher = namespace.read(PODS, name)
-    assert restarts(launcher) == 0, previous_log_of(namespace, launcher)
+    until_launcher_has_waited(namespace, run.name, LATE_SECONDS)
+    let_workers_come(namespace, run.name)
+    outcome = outcome_of(namespace, job)
+    assert is_true(outcome.job, "Succeeded"), outcome.log
+    assert ranks_by_host(outcome.log) == dict.fromkeys(run.hosts, SLOTS), outcome.log
+    assert [restarts(pod) for pod in outcome.launchers] == [0], outcome.previous_log
+    assert "failed" not in outcome.job["status"]["replicaStatuses"]["Launcher"]
 
 
 HOPS: Final = {

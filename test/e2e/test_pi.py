@@ -10,10 +10,10 @@ from e2e.jobs import (
     LAUNCHER,
     WORKER,
     condition,
-    gated,
+    held,
     is_true,
     launcher_pod,
-    open_gate,
+    let_run,
     phase,
     pi_job,
     until_true,
@@ -67,13 +67,13 @@ def run(module_namespace: Kubectl, operator: Operator) -> Run:
         MPIJOBS, lambda jobs: not any(job["metadata"]["namespace"].startswith("e2e-") for job in jobs), timeout_seconds=120
     )
     before = operator.metrics(operator.until_led())
-    here.apply(gated(pi_job()))
+    here.apply(held(pi_job()))
     running = until_true(here, "pi", "Running")
     launcher = launcher_pod(here)
     pods = here.read_all(PODS)
     workers = running["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
     hosts = here.until_one(CONFIG_MAPS, "pi-config", lambda found: found["data"]["discover_hosts.sh"].count("echo") == workers)
-    open_gate(here, launcher)
+    let_run(here, launcher)
     finished = until_true(here, "pi", "Succeeded")
     after = operator.until_metrics(lambda metrics: metrics[COUNTERS[1]] > before.get(COUNTERS[1], 0))
     counted = {name: after[name] - before.get(name, 0) for name in COUNTERS}
@@ -130,7 +130,7 @@ def test_start_and_end_have_their_times(run: Run) -> None:
 
 
 def test_the_stored_spec_is_what_the_user_wrote(run: Run) -> None:
-    wanted = gated(pi_job())["spec"]["mpiReplicaSpecs"]
+    wanted = held(pi_job())["spec"]["mpiReplicaSpecs"]
     stored = run.finished["spec"]["mpiReplicaSpecs"]
     assert {role: set(spec) for role, spec in wanted.items()} == {role: set(spec) for role, spec in stored.items()}
     assert {"sshAuthMountPath", "slotsPerWorker", "mpiImplementation", "launcherCreationPolicy"} <= set(run.finished["spec"])
@@ -208,12 +208,13 @@ def test_the_launcher_knows_hosts_and_slots_whatever_the_open_mpi(run: Run) -> N
         "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
         "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
         "PRTE_MCA_prte_set_default_slots": str(run.finished["spec"]["slotsPerWorker"]),
-        "PRTE_MCA_plm_ssh_args": "-F /etc/mpi/ssh_config",
+        "PRTE_MCA_plm_ssh_args": "-F /etc/mpi-hosts/ssh_config",
         "NVIDIA_VISIBLE_DEVICES": "",
         "NVIDIA_DRIVER_CAPABILITIES": "",
     }
     assert {name: values.get(name) for name in wanted} == wanted
     assert mount_path(container, "mpi-job-config") == "/etc/mpi"
+    assert mount_path(container, "mpi-hosts") == "/etc/mpi-hosts"
     assert mount_path(container, "ssh-auth") == run.finished["spec"]["sshAuthMountPath"]
     assert pod["spec"]["hostname"] == "pi-launcher"
     assert pod["spec"]["subdomain"] == "pi"

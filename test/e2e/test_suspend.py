@@ -1,6 +1,6 @@
 """Suspending and resuming on a real cluster: what Kueue does, and what users do with an edit in between."""
 
-from e2e.jobs import LAUNCHER, WORKER, condition, edit, gated, is_true, launcher_pod, open_gate, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, WORKER, condition, edit, held, is_true, launcher_pod, let_run, pi_job, until_true, with_script
 from e2e.kubectl import Kubectl, Obj
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 
@@ -34,7 +34,7 @@ def told(here: Kubectl) -> list[tuple[str, int]]:
 
 
 def test_a_suspended_job_comes_back_where_the_queue_wants_it(namespace: Kubectl) -> None:
-    namespace.apply(gated(pi_job()))
+    namespace.apply(held(pi_job()))
     before = until_true(namespace, "pi", "Running")
     launcher = namespace.read(JOBS, "pi-launcher")
     job = suspended(namespace)
@@ -51,7 +51,7 @@ def test_a_suspended_job_comes_back_where_the_queue_wants_it(namespace: Kubectl)
     for pod in namespace.read_all(PODS):
         assert pod["spec"]["nodeSelector"] == LINUX
         assert TOLERATION in pod["spec"]["tolerations"]
-    open_gate(namespace, launcher_pod(namespace))
+    let_run(namespace, launcher_pod(namespace))
     finished = until_true(namespace, "pi", "Succeeded")
     assert not condition(finished, "UpdatePending")
     once = ("MPIJobCreated", "MPIJobResumed", "MPIJobSucceeded", "MPIJobSuspended")
@@ -66,7 +66,7 @@ def running_twice(here: Kubectl) -> list[tuple[str, int]]:
 
 
 def test_an_edit_of_a_running_job_is_pending_and_takes_effect_after_suspend_and_resume(namespace: Kubectl) -> None:
-    namespace.apply(gated(pi_job(workers=1)))
+    namespace.apply(held(pi_job(workers=1)))
     until_true(namespace, "pi", "Running")
     launcher = namespace.read(JOBS, "pi-launcher")
     edit(namespace, slotsPerWorker=2)
@@ -78,7 +78,7 @@ def test_an_edit_of_a_running_job_is_pending_and_takes_effect_after_suspend_and_
     assert uid(namespace.read(JOBS, "pi-launcher")) != uid(launcher), "a Job cannot follow such an edit"
     assert not is_true(job, "UpdatePending")
     assert "slots=2" in namespace.read(CONFIG_MAPS, "pi-config")["data"]["hostfile"]
-    open_gate(namespace, launcher_pod(namespace))
+    let_run(namespace, launcher_pod(namespace))
     until_true(namespace, "pi", "Succeeded")
 
 

@@ -14,7 +14,7 @@ from mpiop.clock import Clock, format_time
 from mpiop.controller import pods
 from mpiop.kube.client import Client
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.objects import Key, Object, annotations_of, controller_of, is_terminating, key_of, uid_of
+from mpiop.kube.objects import Key, Object, controller_of, is_terminating, key_of, uid_of
 from mpiop.kube.request import Request
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 
@@ -22,7 +22,6 @@ BACKOFF_LIMIT = 2
 TTL_SECONDS = 40
 POLICIES = ("None", "Running", "All")
 _KUBELET = "example.com/kubelet"
-_GATE = "mpiop.kubeflow.org/workers-ready"
 
 
 class SlowServer(FakeApiServer):
@@ -282,11 +281,11 @@ class Cluster:
             yield self.random.choice(objects)
 
     def _start(self, pod: Object) -> None:
-        """Start a pod, or let a started one become Ready; a launcher waits behind its gate."""
+        """Start a pod, or let a started one become Ready."""
         pod["metadata"]["finalizers"] = [_KUBELET]
         if pods.phase(pod) == "Running":
             self._put_pod(pod, "Running", ready=True)
-        elif annotations_of(pod).get(_GATE) != "0":
+        else:
             self._put_pod(pod, "Running")
 
     def _end(self, pod: Object, phase: str, **status: Any) -> None:

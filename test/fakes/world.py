@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from example_children import launcher_pod
 from example_jobs import MPIRUN, SSHD
 from fakes.api_server import FakeClient
@@ -16,14 +18,14 @@ from mpiop.controller.apply import Applier
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.ssh_secret import KeyPair
 from mpiop.controller.consistency import Consistency
+from mpiop.controller.launchers import LauncherJobs
 from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
-from mpiop.controller.pace import Pace
 from mpiop.controller.report import Reporter
 from mpiop.controller.shapes import SHAPES
 from mpiop.controller.ssh_secrets import SshSecrets
 from mpiop.controller.sync import Syncer
-from mpiop.informers.store import Store
-from mpiop.kube.objects import Key, Object, uid_of
+from mpiop.informers.store import Notification, Store
+from mpiop.kube.objects import Key, Object, labels_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
 from mpiop.metrics import Metrics
 from virtual_time import VirtualClock
@@ -75,14 +77,15 @@ class World:
         self.stores = {resource: Store({BY_CONTROLLER: index_by_controller}) for resource in WATCHED}
         consistency = Consistency(self.stores, self.clock)
         applier = Applier(self.client.guarded(self._fence), consistency)
-        self.pace = Pace(1.0, self.clock)
+        self.launchers = LauncherJobs(self.stores[JOBS], self.stores[MPIJOBS])
         self.syncer = Syncer(
             mpijobs=self.stores[MPIJOBS],
-            listers=Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.stores[JOBS], self.stores[PODS]),
+            listers=Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.launchers, self.stores[PODS]),
             applier=applier,
-            reporter=Reporter(applier, self.recorder, self.metrics, self.clock, self.pace),
-            secrets=SshSecrets(applier, self._new_key_pair, self.pace),
+            reporter=Reporter(applier, self.recorder, self.metrics, self.clock),
+            secrets=SshSecrets(applier, self._new_key_pair, self.clock),
             options=options or BuildOptions(),
+            clock=self.clock,
         )
 
     async def submit(self, **spec: Any) -> Object:
@@ -101,6 +104,11 @@ class World:
         self.look()
         return await self.syncer.sync(key)
 
+    async def sync_refused(self, key: Key = KEY) -> None:
+        """Look, then sync: a write is refused."""
+        with pytest.raises(ExceptionGroup):
+            await self.sync(key)
+
     async def settle(self, *, rounds: int = 20) -> None:
         """Sync until nothing more is written; time passes where a write waits."""
         for _ in range(rounds):
@@ -115,9 +123,15 @@ class World:
     def look(self, *resources: Resource) -> None:
         """Let the stores of `resources` (all by default) show the server as it is now."""
         for resource in resources or WATCHED:
-            objects = self.client.server.objects(resource)
+            objects = [obj for obj in self.client.server.objects(resource) if resource is MPIJOBS or _has_our_label(obj)]
             kept = [shaped(obj, SHAPES.get(resource)) for obj in objects]  # as the operator asks for them
-            self.stores[resource].replace(kept, str(self.client.server.storage.version))
+            for change in self.stores[resource].replace(kept, str(self.client.server.storage.version)):
+                self.heard(resource, change)
+
+    def heard(self, resource: Resource, change: Notification) -> None:
+        """Do what informers do besides keeping their stores."""
+        if resource in {JOBS, MPIJOBS}:
+            (self.launchers.job_changed if resource is JOBS else self.launchers.mpijob_changed)(change)
 
     def start_workers(self, phase: str = "Running", *, ready: bool = True) -> None:
         """Do what kubelets do."""
@@ -128,6 +142,8 @@ class World:
     def pod_status(self, name: str, phase: str, *, ready: bool = False, **status: Any) -> None:
         """Set a pod's phase."""
         conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+        if "-worker-" in name:
+            status.setdefault("podIP", f"10.0.0.{int(name.rpartition('-')[2]) + 1}")
         self.client.server.put_status(PODS, Key("default", name), {"phase": phase, "conditions": conditions, **status})
 
     def start_launcher(self, phase: str = "Running") -> None:
@@ -135,7 +151,8 @@ class World:
         job = self.one(JOBS, "pi-launcher")
         pod = launcher_pod(phase)
         metadata = {**pod["metadata"], "ownerReferences": [{**pod["metadata"]["ownerReferences"][0], "uid": uid_of(job)}]}
-        self.client.server.put(PODS, {**pod, "metadata": metadata})
+        spec = {**pod.get("spec", {}), "nodeName": "node"}
+        self.client.server.put(PODS, {**pod, "metadata": metadata, "spec": spec})
 
     async def run_job(self) -> None:
         """Start workers and launcher, and let the job be told to be running."""
@@ -174,3 +191,8 @@ class World:
     async def _new_key_pair(self) -> KeyPair:
         self.keys_made += 1
         return KeyPair(f"private {self.keys_made}", f"public {self.keys_made}")
+
+
+def _has_our_label(obj: Object) -> bool:
+    """Tell whether the operator's watches show `obj`."""
+    return labels_of(obj).get(c.LABEL_OPERATOR_NAME) == c.OPERATOR_NAME

@@ -29,6 +29,8 @@ NAMESPACE = "mpi-operator"
 BASE = ROOT / "manifests" / "base"
 APPLIED = frozenset({"Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"})
 TOKEN_SECONDS = 3 * 3600
+NODE = "of-the-launchers"
+"""There is no machine behind it: the driver plays its kubelet."""
 PATIENT = TransportOptions(deadline_seconds=30.0)
 """The driver does not give up because the machine is busy."""
 _RBAC = "rbac.authorization.k8s.io"
@@ -110,7 +112,11 @@ async def prepared(
 async def _prepare(cluster: str, client: Client, environment: dict[str, str], folder: Path) -> Ground:
     rendered = await command("kubectl", "kustomize", str(BASE), environment=environment)
     documents = [each for each in yaml.safe_load_all(rendered) if each["kind"] in APPLIED]
-    everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*documents, *_lease_rights()]})
+    everything = json.dumps({
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [*documents, *_lease_rights(), {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}],
+    })
     await command("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=everything, environment=environment)
     await _until_established(environment)
     config = load_config(kubeconfig=environment["KUBECONFIG"])

@@ -7,8 +7,9 @@ from typing import Any, cast
 import yaml
 
 from demonstration.cluster import ROOT
+from faults.ground import NODE
 from faults.run import Run
-from faults.state import JOB, conditions, objects, role
+from faults.state import JOB, conditions, objects, role, told_addresses
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS
 
@@ -23,6 +24,9 @@ def job(run: Run, name: str = JOB) -> Object:
     for replica in made["spec"]["mpiReplicaSpecs"].values():
         replica["template"]["spec"]["schedulerName"] = "nobody"
         replica["template"].setdefault("metadata", {})["annotations"] = {"example.org/note": "π"}
+    # Only a launcher that has a node is told addresses. It goes without a kubelet's consent, and stays though the node is silent.
+    launcher = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    launcher |= {"nodeName": NODE, "terminationGracePeriodSeconds": 0, "tolerations": [{"operator": "Exists"}]}
     made["spec"]["runPolicy"]["backoffLimit"] = 0
     return cast("Object", made)
 
@@ -64,6 +68,16 @@ async def until_hosts(run: Run, count: int) -> None:
     await run.until(f"{count} hosts in discover_hosts.sh", are_told)
 
 
+async def until_addresses(run: Run, count: int) -> None:
+    """Wait until the launcher's pod is told the addresses of so many workers."""
+
+    async def are_told() -> bool:
+        pods = await objects(run.ground.client, PODS, run.namespace)
+        return [len(told_addresses(pod)) for pod in pods if role(pod) == "launcher"] == [count]
+
+    await run.until(f"{count} addresses at the launcher", are_told)
+
+
 async def succeed(run: Run) -> None:
     """Create, run, succeed, clean up."""
     await create(run)
@@ -103,6 +117,7 @@ async def _run_and_end(run: Run, phase: str, stage: str = "running") -> None:
     await until_condition(run, "Running")
     await run.reach(stage)
     await until_hosts(run, 2)
+    await until_addresses(run, 2)
     run.end_launcher(phase)
     await until_condition(run, phase)
     await until_workers(run, 0)

@@ -101,7 +101,7 @@ def relapses(trace: Trace) -> Iterator[str]:
 def unguarded(trace: Trace) -> Iterator[str]:
     """Yield writes that could hit what nobody looked at: deletions without a UID, changes without UID and version.
 
-    An Event is changed by its name, which only its writer knows; how many workers are ready is noted at a launcher's pod by its UID alone
+    An Event is changed by its name, which only its writer knows; a launcher's pod is told addresses by its UID alone
     (`mpiop.controller.diff.Patch.is_for_any_version`).
     """
     needed = {"delete": {"uid"}, "update": {"resourceVersion"}, "patch": {"uid", "resourceVersion"}}

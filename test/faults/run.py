@@ -16,6 +16,8 @@ from mpiop.kube.objects import Key, Object, is_terminating, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, SECRETS, Resource
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+ADDRESSES = {f"{JOB}-worker-{index}": f"10.0.0.{index + 1}" for index in range(2)}
+OTHER_ADDRESS = "10.0.0.99"
 LOOK_SECONDS = 0.1
 MOST_LOOK_SECONDS = 1.0
 """Who waits is told of changes, and looks less and less often without."""
@@ -108,8 +110,14 @@ class Run:
         if is_ended or phase == wanted:
             return
         is_ready = "True" if wanted == "Running" else "False"
-        status = {"phase": wanted, "conditions": [{"type": "Ready", "status": is_ready}]}
         key = Key(self.namespace, pod["metadata"]["name"])
+        address = ADDRESSES.get(key.name, OTHER_ADDRESS)
+        status = {
+            "phase": wanted,
+            "conditions": [{"type": "Ready", "status": is_ready}],
+            "podIP": address,
+            "podIPs": [{"ip": address}],
+        }
         body = {"metadata": {"uid": uid_of(pod)}, "status": status}
         await self.ground.client.patch(PODS, key, body, subresource="status")
 

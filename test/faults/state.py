@@ -41,6 +41,12 @@ def role(pod: Object) -> str:
     return pod["metadata"].get("labels", {}).get(ROLE, "")
 
 
+def told_addresses(pod: Mapping[str, Any]) -> list[str]:
+    """Return what a launcher's pod is told of its workers, `<index> <address>` each."""
+    annotations = pod["metadata"].get("annotations") or {}
+    return str(annotations.get("mpiop.kubeflow.org/addresses", "")).splitlines()
+
+
 def conditions(obj: Mapping[str, Any]) -> dict[str, str]:
     """Return the conditions that an object has, type to status."""
     return {each["type"]: each["status"] for each in obj.get("status", {}).get("conditions") or ()}
@@ -59,7 +65,7 @@ def _summary(resource: Resource, obj: Mapping[str, Any]) -> Any:
             "completed": "completionTime" in status,
         }
     if resource is PODS:
-        return common | {"phase": status.get("phase")}
+        return common | {"phase": status.get("phase"), "addresses": told_addresses(obj)}
     if resource is JOBS:
         return common | {"conditions": conditions(obj), "suspend": obj["spec"].get("suspend", False)}
     if resource is CONFIG_MAPS:

@@ -94,7 +94,7 @@ async def test_fault_4_a_failed_create_reaches_the_status() -> None:
     world = World()
     await world.submit()
     world.client.refuse("create", PODS, "", StatusError("test", {"code": 403, "message": "exceeded quota: pods"}))
-    await world.sync()
+    await world.sync_refused()
     stalled = world.status.condition(c.CONDITION_STALLED)
     assert world.status.is_true(c.CONDITION_CREATED)
     assert stalled is not None
@@ -317,7 +317,7 @@ async def test_fault_22_an_object_in_the_way_is_named_with_its_kind() -> None:
     world = World()
     await world.submit()
     world.client.server.put(CONFIG_MAPS, {"metadata": {"name": "pi-config", "namespace": "default"}})
-    await world.sync()
+    await world.sync_refused()
     message = 'Resource "pi-config" of Kind "ConfigMap" already exists and is not managed by MPIJob'
     assert ("Warning", "ErrResourceExists", message) in world.recorder.told
 

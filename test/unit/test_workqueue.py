@@ -8,7 +8,7 @@ import pytest
 
 from fakes.following import background
 from mpiop.token_bucket import TokenBucket
-from mpiop.workqueue import BucketLimiter, ShutDown, WorkQueue, work
+from mpiop.workqueue import BucketLimiter, NotReady, ShutDown, WorkQueue, work
 from virtual_time import VirtualTimeLoop, settle
 
 
@@ -361,6 +361,28 @@ async def test_Q48_an_asked_delay_forgets_and_comes_back_then() -> None:
         await asyncio.sleep(3600)
     assert runs == pytest.approx([0.005, 30.005, 60.005])
     assert queue.retries("a") == 0
+
+
+async def test_Q48_a_key_that_is_put_off_is_no_failure_and_no_success() -> None:
+    queue = WorkQueue[str]()
+    runs: list[float] = []
+    failures: list[str] = []
+
+    async def sync(_key: str) -> None:
+        await asyncio.sleep(0)
+        runs.append(now())
+        if len(runs) < 3:
+            raise NotReady(7)
+        if len(runs) == 3:
+            raise RuntimeError
+
+    queue.add_rate_limited("a")
+    async with background(asyncio.create_task(work(queue, sync, lambda key, _error: failures.append(key)))):
+        await asyncio.sleep(14.01)
+        assert queue.retries("a") == 2
+        await asyncio.sleep(3600)
+    assert runs == pytest.approx([0.005, 7.005, 14.005, 14.015])
+    assert failures == ["a"]
 
 
 async def test_Q48_a_cancelled_sync_gives_its_key_back() -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from mpiop.api.fields import as_integer, as_mapping
-from mpiop.api.types import Condition, MPIJobStatus, ReplicaStatus, Summary
+from mpiop.api.types import Condition, Failure, MPIJobStatus, ReplicaStatus, Summary
 from mpiop.clock import format_time, parse_time
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ def parse_status(raw: object, *, created: datetime = _EPOCH) -> MPIJobStatus:
         replica_statuses=_replica_statuses(status.get("replicaStatuses")),
         start_time=timestamp(status.get("startTime")),
         completion_time=timestamp(status.get("completionTime")),
-        observed_generation=_count(status.get("observedGeneration")),
+        last_failure=_failure(status.get("lastFailure")),
         summary=Summary(*(_text(summary.get(name)) for name in ("state", "workers", "duration"))),
     )
 
@@ -47,7 +47,7 @@ def status_to_wire(status: MPIJobStatus) -> dict[str, Any]:
         "replicaStatuses": {role: _replica_status_to_wire(status.replica_statuses[role]) for role in sorted(status.replica_statuses)},
         "startTime": format_time(status.start_time) if status.start_time else None,
         "completionTime": format_time(status.completion_time) if status.completion_time else None,
-        "observedGeneration": status.observed_generation,
+        "lastFailure": _failure_to_wire(status.last_failure),
         "summary": {name: text for name, text in summary.items() if text},
     }
     return {name: value for name, value in wire.items() if value}
@@ -113,6 +113,17 @@ def _replica_statuses(raw: object) -> Mapping[str, ReplicaStatus]:
 def _replica_status_to_wire(status: ReplicaStatus) -> dict[str, int]:
     counts = {"active": status.active, "succeeded": status.succeeded, "failed": status.failed}
     return {name: count for name, count in counts.items() if count}
+
+
+def _failure(raw: object) -> Failure | None:
+    fields = as_mapping(raw) or {}
+    failure = Failure(_text(fields.get("reason")), _text(fields.get("message")))
+    return failure if failure.reason or failure.message else None
+
+
+def _failure_to_wire(failure: Failure | None) -> dict[str, str]:
+    wire = {"reason": failure.reason, "message": failure.message} if failure else {}
+    return {name: text for name, text in wire.items() if text}
 
 
 def _items(raw: object) -> list[object]:

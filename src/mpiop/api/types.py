@@ -82,6 +82,14 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """How a pod of the launcher failed: a reason in one word, and which pod, container, exit code and message."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class MPIJobStatus:
     """Status of the job as stored; conditions keep their order."""
 
@@ -89,7 +97,7 @@ class MPIJobStatus:
     replica_statuses: Mapping[str, ReplicaStatus] = field(default_factory=dict[str, ReplicaStatus])
     start_time: datetime | None = None
     completion_time: datetime | None = None
-    observed_generation: int = 0
+    last_failure: Failure | None = None
     summary: Summary = Summary()
 
     def condition(self, type_: str) -> Condition | None:
@@ -105,6 +113,11 @@ class MPIJobStatus:
     def is_finished(self) -> bool:
         """Tell whether the job has Succeeded or Failed."""
         return self.is_true(c.CONDITION_SUCCEEDED) or self.is_true(c.CONDITION_FAILED)
+
+    @property
+    def is_finished_by_predecessor(self) -> bool:
+        """Tell whether the Go operator had finished the job before we saw it: nobody knows how many workers ran, and we write none then."""
+        return self.is_finished and not self.summary.workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from mpiop.cli.goflags import BOOLEAN, DURATION, INTEGER, NUMBER, Flag, Kind, at
 from mpiop.options import Options
 
 NAMESPACE_VARIABLE: Final = "KUBEFLOW_NAMESPACE"
-SSH_KEY_TYPES: Final = ("ed25519", "ecdsa-p256", "ecdsa-p384", "ecdsa-p521", "rsa-3072")
+SSH_KEY_TYPES: Final = ("ecdsa-p521", "ecdsa-p256", "ecdsa-p384", "ed25519", "rsa-3072")
 _KLOG_DEBUG: Final = 4
 
 

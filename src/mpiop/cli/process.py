@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import structlog
 
-from mpiop.cli.gathering import gathering_loop
 from mpiop.cli.watchdog import Watchdog
 from mpiop.kube.errors import KubeError
 from mpiop.leaderelection import LeaseLostError
@@ -36,7 +35,7 @@ def run_until_stopped(work: Work) -> int:
     When it fails, this process ends at once with code 1 and one line in the log: nothing that still hangs (a name look-up in a thread, a
     clean-up that waits) may keep a process alive that has lost its lease or is half dead. A second signal ends it at once too.
     """
-    with asyncio.Runner(loop_factory=gathering_loop) as runner:
+    with asyncio.Runner() as runner:
         failure = runner.run(_supervise(work))
         if failure is not None:
             _log_failure(failure)

@@ -3,27 +3,25 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from mpiop.api import constants as c
+from mpiop.controller import names
 from mpiop.controller.consistency import Consistency
-from mpiop.controller.diff import Action, Check, Create, Delete, Patch
+from mpiop.controller.diff import Action, Create, Delete, Patch
 from mpiop.controller.merge import merge_patch
 from mpiop.controller.stalled import FailedWrite, ResourceExistsError
 from mpiop.kube.errors import KubeError, StatusError
-from mpiop.kube.objects import Key, Object, controller_of, is_controlled_by, is_terminating, resource_version_of, uid_of
+from mpiop.kube.objects import ControllerId, Key, Object, controller_id, controller_of, is_terminating, resource_version_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
-
-MOST_AT_FIRST: Final = 8
-"""Creations in the first batch at most, where all went well lately: so many are made in vain when a quota is used up."""
 
 
 class Writer(Protocol):
     """The part of the client that writes, and reads live where a cache will not do."""
 
-    async def get(self, resource: Resource, key: Key) -> Object:
-        """Return the object as the API server has it now."""
+    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
+        """Return the object, or its kind and metadata alone, as the API server has it now."""
         ...
 
     async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False, metadata_only: bool = False) -> Object:
@@ -54,6 +52,11 @@ class Owner:
     key: Key
     uid: str
 
+    @property
+    def id(self) -> ControllerId:
+        """Return how its children name it."""
+        return names.controller_id(self.key.namespace, self.uid)
+
 
 @dataclass(frozen=True, slots=True)
 class Applier:
@@ -61,35 +64,33 @@ class Applier:
 
     Attributes:
         client: Calls off what is to be written when we may no longer lead, since a lease is not a lock.
-        batch_sizes: How many creations go out at first, by the namespaces and resources of which none was refused lately: so are quotas.
     """
 
     client: Writer
     consistency: Consistency
-    batch_sizes: dict[tuple[str, Resource], int] = field(default_factory=dict[tuple[str, Resource], int])
 
     async def apply(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
         """Carry out `actions` and return those that failed.
 
-        Creates, and checks of names, go out in growing batches (1, 2, 4, …; where they went well before, the first one is larger). The
-        batch with the first refused one is the last: a quota is not asked a thousand times. Other writes always go out, so that one
-        refused write does not stop the others. Source: kubernetes job controller (slow start), invariant E56.
-        """
-        creates = [action for action in actions if isinstance(action, Create | Check)]
-        others = [action for action in actions if not isinstance(action, Create | Check)]
-        failed = await self._all(owner, others)
-        return [*failed, *await self._create_slowly(owner, creates)] if creates else failed
+        Creates go out in growing batches (1, 2, 4, …). The batch with the first refused one is the last: a quota is not asked a thousand
+        times. Other writes always go out, so that one refused write does not stop the others. Source: kubernetes job controller (slow
+        start), invariant E56.
 
-    async def _create_slowly(self, owner: Owner, creates: Sequence[Create | Check]) -> list[FailedWrite]:
-        quota = owner.key.namespace, creates[0].resource
-        size = self.batch_sizes.get(quota, 1)
+        Raises:
+            ExceptionGroup: What is no failed write, such as a defect of ours; the writes beside it were cancelled, and none is under way.
+        """
+        creates = [action for action in actions if isinstance(action, Create)]
+        others = [action for action in actions if not isinstance(action, Create)]
+        failed = await self._all(owner, others)
+        return [*failed, *await self._create_slowly(owner, creates)]
+
+    async def _create_slowly(self, owner: Owner, creates: Sequence[Create]) -> list[FailedWrite]:
+        size = 1
         while creates:
             batch, creates = creates[:size], creates[size:]
             if refused := await self._all(owner, batch):
-                self.batch_sizes.pop(quota, None)
                 return refused
             size *= 2
-        self.batch_sizes[quota] = min(size, MOST_AT_FIRST)
         return []
 
     async def perform(self, owner: Owner, action: Action) -> Object | None:
@@ -108,8 +109,9 @@ class Applier:
         return result
 
     async def _all(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
-        results = await asyncio.gather(*(self._try(owner, action) for action in actions))
-        return [failed for failed in results if failed is not None]
+        async with asyncio.TaskGroup() as writes:
+            tasks = [writes.create_task(self._try(owner, action)) for action in actions]
+        return [failed for task in tasks if (failed := task.result()) is not None]
 
     async def _try(self, owner: Owner, action: Action) -> FailedWrite | None:
         try:
@@ -120,14 +122,13 @@ class Applier:
 
     async def _note_change(self, owner: Owner, action: Patch) -> None:
         with contextlib.suppress(KubeError):  # the conflict is what there is to tell; without this answer only the watch says what changed
-            self.consistency.wrote(owner.key, owner.uid, action.resource, await self.client.get(action.resource, action.key))
+            live = await self.client.get(action.resource, action.key, metadata_only=True)
+            self.consistency.wrote(owner.key, owner.uid, action.resource, live)
 
     async def _write(self, owner: Owner, action: Action) -> Object | None:
         match action:
             case Create():
                 return await self._create(owner, action)
-            case Check():
-                return await self._check(owner, action)
             case Patch():
                 return await self.client.patch(action.resource, action.key, _guarded(action), subresource=action.subresource)
             case Delete():
@@ -141,32 +142,32 @@ class Applier:
                 raise
         return await self.find_ours(owner, action.resource, action.key)
 
-    async def _check(self, owner: Owner, action: Check) -> Object | None:
-        try:
-            return await self.find_ours(owner, action.resource, action.key)
-        except StatusError as error:
-            if error.is_not_found:
-                return None
-            raise
-
     async def find_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
-        """Return the object as the API server has it now, if it is the job's; one that the Go operator made has to get our label.
+        """Return what `read_ours` does; what the Go operator made gets our label, so that our watches show it.
+
+        Raises:
+            KubeError, PredecessorError, ResourceExistsError: See `read_ours`.
+        """
+        have = await self.read_ours(owner, resource, key)
+        if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have)):
+            return await self.client.patch(resource, key, _guarded(Patch(resource, have, body)))
+        return have
+
+    async def read_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
+        """Return the object as the API server has it now, if it is the job's.
+
+        Of a launcher Job that is all; of the others, whose keys and data are nobody's business, kind and metadata.
 
         Raises:
             StatusError: There is none (404), or the server does not answer well.
             PredecessorError: It belongs to a former job of the same name, or is on its way out.
             ResourceExistsError: It is not the job's.
         """
-        have = await self.client.get(resource, key)
-        if not is_controlled_by(have, owner.uid):
-            controller = controller_of(have)
-            if controller is not None and (controller["kind"], controller["name"]) == (c.KIND, owner.key.name):
-                raise PredecessorError(resource, key)
-            raise ResourceExistsError(resource.kind, key.name)
+        have = await self.client.get(resource, key, metadata_only=resource is not JOBS)
+        if controller_id(have) != owner.id:
+            raise PredecessorError(resource, key) if _is_predecessors(have, owner) else ResourceExistsError(resource.kind, key.name)
         if is_terminating(have):
             raise PredecessorError(resource, key)
-        if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have)):
-            return await self.client.patch(resource, key, _guarded(Patch(resource, have, body)))
         return have
 
     async def check_namespace(self, namespace: str) -> None:
@@ -191,7 +192,31 @@ class Applier:
         except StatusError as error:
             if error.is_not_found:
                 return None
+            if not error.is_conflict:
+                raise
+            return await self._successor(action, error)
+
+    async def _successor(self, action: Delete, refusal: StatusError) -> Object | None:
+        """Return what has the name of an object that could not be deleted: if it is another one, the object is gone.
+
+        Raises:
+            StatusError: The object is there and may not be deleted, or the server does not answer well.
+        """
+        try:
+            live = await self.client.get(action.resource, action.key, metadata_only=True)
+        except StatusError as error:
+            if error.is_not_found:
+                return None
             raise
+        if uid_of(live) == uid_of(action.observed):
+            raise refusal
+        return live
+
+
+def _is_predecessors(obj: Object, owner: Owner) -> bool:
+    """Tell whether `obj` belongs to another job that had the name of `owner`."""
+    reference, controller = controller_of(obj), controller_id(obj)
+    return reference is not None and reference["name"] == owner.key.name and controller == owner.id._replace(uid=reference["uid"])
 
 
 def _guarded(action: Patch) -> dict[str, Any]:

@@ -2,27 +2,28 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final, cast
 
 import structlog
 
 from mpiop.api import constants as c
-from mpiop.controller import pods
 from mpiop.controller.apply import PredecessorError
-from mpiop.controller.rest import Rest
+from mpiop.controller.batches import BATCH_SECONDS, Batches, worker_change
+from mpiop.controller.stalled import GangApiMissingError, ResourceExistsError, SecretLostError
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError
-from mpiop.kube.objects import Key, Object, controller_of, key_of, labels_of, uid_of
-from mpiop.kube.resources import JOBS
+from mpiop.kube.objects import Key, Object, annotations_of, controller_id, controller_of, key_of, labels_of, uid_of
+from mpiop.kube.resources import PODS
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
-from mpiop.workqueue import Lane, WorkQueue, work
+from mpiop.workqueue import WorkQueue, work
 
 STOP_GRACE_SECONDS: Final = 1.0
+_EXPECTED: Final = (KubeError, PredecessorError, LeaseLostError, ResourceExistsError, SecretLostError, GangApiMissingError)
 
 Sync = Callable[[Key], Awaitable[float | None]]
-"""Syncs the job of a key and returns the seconds after which to look again, or None."""
+"""Syncs the job of a key and returns the seconds after which to sync it again, or None; raises NotReady to be called later."""
 
 
 class Controller:
@@ -31,42 +32,35 @@ class Controller:
     Standing by, its handlers queue nothing: a queue that nobody empties would grow. `run` begins with all jobs that there are.
     """
 
-    def __init__(self, sync: Sync, queue: WorkQueue[Key], jobs: Callable[[], Collection[Key]], metrics: Metrics, rest: Rest) -> None:
-        """Prepare to `sync` the keys of `queue`, but none that rests; `jobs` returns those of all jobs in the cache."""
+    def __init__(self, sync: Sync, queue: WorkQueue[Key], jobs: Callable[[], Collection[Key]], metrics: Metrics, batches: Batches) -> None:
+        """Prepare to `sync` the keys of `queue`, when `batches` says; `jobs` returns those of all jobs in the cache."""
         self._sync_job = sync
+        self._batches = batches
         self._queue = queue
         self._jobs = jobs
         self._metrics = metrics
-        self._rest = rest
         self._log = structlog.get_logger(__name__)
         self._is_running = False
 
     def handle(self, notification: Notification) -> None:
-        """Queue the job that a change of itself or of one of its children concerns (a handler for every informer).
-
-        What somebody waits for goes first, what has not begun or is to be cleaned up in the usual order (`Lane`).
-        """
-        if not self._is_running or _is_nothing_new(notification):
+        """Queue the jobs that a change of themselves or of one of their children concerns (a handler for every informer)."""
+        if not self._is_running:
             return
-        is_pressing_news = self._is_pressing(notification)
-        for obj in (notification.old, notification.new):
-            if obj is not None and (key := job_of(obj)) is not None:
-                is_pressing = is_pressing_news or self._rest.was_missed(key)
-                lane = Lane.USUAL if not _is_news(obj) else Lane.PRESSING if is_pressing else Lane.NEWS
-                self._ask(key, lane, is_pressing=is_pressing)
+        keys = {key for obj in (notification.old, notification.new) if obj is not None and (key := job_of(obj)) is not None}
+        for key in keys:
+            if self._batches.is_put_off(key):
+                self._queue.add(key)
+            elif not _is_nothing_new(notification):
+                self._queue.add_after(key, self._delay_seconds(key, notification))
 
-    def _is_pressing(self, notification: Notification) -> bool:
+    def _delay_seconds(self, key: Key, notification: Notification) -> float:
+        """Return after how many seconds the job should be synced: of workers, and of what we write ourselves, changes come in numbers."""
         old, new = notification.old, notification.new
-        if _pressing_part(old) != _pressing_part(new):
-            return True
-        key = job_of(new) if new is not None and _is_ready_worker(new) and not (old is not None and _is_ready_worker(old)) else None
-        return key is not None and self._rest.note_ready(key)
-
-    def _ask(self, key: Key, lane: Lane, *, is_pressing: bool) -> None:
-        if wait_seconds := self._rest.remaining_seconds(key, is_pressing=is_pressing):
-            self._queue.add_after(key, wait_seconds, lane)
-        else:
-            self._queue.add(key, lane)
+        obj = new or old
+        if obj is not None and _is_worker(obj):
+            return self._batches.delay_seconds(key, worker_change(old, new))
+        is_status_alone = old is not None and new is not None and new.get("kind") == c.KIND and _without_status(old) == _without_status(new)
+        return BATCH_SECONDS if is_status_alone else 0.0
 
     async def run(self, workers: int) -> None:
         """Sync, `workers` jobs at a time, until cancelled.
@@ -76,7 +70,7 @@ class Controller:
         self._is_running = True
         for key in self._jobs():
             self._queue.add(key)
-        tasks = [asyncio.create_task(work(self._queue, self._sync, self._failed, self._lane), name=f"worker {n}") for n in range(workers)]
+        tasks = [asyncio.create_task(work(self._queue, self._sync, self._failed), name=f"worker {n}") for n in range(workers)]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -89,10 +83,6 @@ class Controller:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
-
-    def _lane(self, key: Key) -> Lane:
-        """Return the lane of a look that the last one asked for."""
-        return Lane.USUAL if self._rest.has_ended(key) else Lane.NEWS
 
     async def _sync(self, key: Key) -> float | None:
         if not self._is_running:
@@ -112,16 +102,6 @@ class Controller:
             self._log.error("sync failed", job=str(key), retries=retries, error=_line(error), exc_info=error)
 
 
-def _is_news(obj: Object) -> bool:
-    """Tell whether `obj` is about a job that has begun and not ended: a child, or the MPIJob whose change the next look may wait for."""
-    status: Mapping[str, Any] = obj.get("status") or {}
-    return obj.get("kind") != c.KIND or (bool(status.get("conditions")) and not _has_ended(obj))
-
-
-def _has_ended(mpijob: Object) -> bool:
-    return "completionTime" in (mpijob.get("status") or {})
-
-
 def _is_nothing_new(notification: Notification) -> bool:
     """Tell whether nothing that we read of the object changed: a Job tells how many of its pods are ready, a Pod since when it is."""
     old, new = notification.old, notification.new
@@ -132,41 +112,35 @@ def _without_version(obj: Object) -> dict[str, Any]:
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}}
 
 
-def _pressing_part(obj: Object | None) -> object:
-    """Return what of `obj` is pressing news when it changes: the user's word, how the launcher gets on, an eviction.
-
-    Of the workers, who may be thousands, and of what we made nothing else is.
-    """
-    if obj is None:
-        return None
-    if obj.get("kind") == c.KIND:
-        return uid_of(obj), obj["metadata"].get("generation"), _has_ended(obj)
-    if obj.get("kind") == JOBS.kind:
-        return pods.job_outcome(obj)
-    if labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER:
-        return pods.phase(obj), pods.has_begun(obj)
-    return pods.is_evicted(obj) or None
+def _without_status(mpijob: Object) -> tuple[object, ...]:
+    """Return what of an MPIJob says what to do next: what its users write, and whether its end is recorded."""
+    metadata, status = mpijob["metadata"], mpijob.get("status") or {}
+    return (
+        uid_of(mpijob),
+        metadata.get("generation"),
+        metadata.get("deletionTimestamp"),
+        annotations_of(mpijob),
+        "completionTime" in status,
+    )
 
 
-def _is_ready_worker(obj: Object) -> bool:
-    return labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_WORKER and pods.is_ready(obj)
+def _is_worker(obj: Object) -> bool:
+    return obj.get("kind") == PODS.kind and labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_WORKER
 
 
 def job_of(obj: Object) -> Key | None:
     """Return the key of the job that `obj` is, or that its controller (or, for the launcher's pod, its label) names."""
     if obj.get("kind") == c.KIND:
         return key_of(obj)
-    controller = controller_of(obj)
-    namespace = obj["metadata"].get("namespace", "")
-    if controller is not None and controller["kind"] == c.KIND:
-        return Key(namespace, controller["name"])
-    name = labels_of(obj).get(c.LABEL_JOB_NAME)
-    return None if name is None else Key(namespace, name)
+    reference, controller = controller_of(obj), controller_id(obj)
+    is_child = controller is not None and (controller.group, controller.kind) == (c.GROUP, c.KIND)
+    name = reference["name"] if reference is not None and is_child else labels_of(obj).get(c.LABEL_JOB_NAME)
+    return None if name is None else Key(obj["metadata"].get("namespace", ""), name)
 
 
 def is_expected(error: Exception) -> bool:
-    """Tell whether the failure is the world's (a refused or lost request, a lost lease) and not a defect of ours."""
-    return all(isinstance(cause, KubeError | PredecessorError | LeaseLostError) for cause in _causes(error))
+    """Tell whether the failure is the world's (a refused or lost request, a lost lease, an object in the way) and not a defect of ours."""
+    return all(isinstance(cause, _EXPECTED) for cause in _causes(error))
 
 
 def _causes(error: Exception) -> Sequence[Exception]:

@@ -6,10 +6,7 @@ from datetime import datetime, timedelta
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
-from mpiop.controller import names, pods
-from mpiop.controller.builders.service import publishes_unready
-from mpiop.controller.builders.wait_for_workers import wants_gate
-from mpiop.controller.implementations import implementation_of
+from mpiop.controller import pods
 from mpiop.controller.observed import Observed
 from mpiop.controller.release import is_at_rest
 from mpiop.kube.objects import Object
@@ -20,29 +17,23 @@ class Desired:
     """What should be, in terms that `diff` turns into writes.
 
     Attributes:
-        supports: Service, ConfigMap and Secret should exist; None leaves them as they are, False deletes them.
-        service: The Service should be made, if they should exist and it does not: somebody may ask for the names of pods.
+        dependencies: Service, ConfigMap and Secret should exist; None leaves them as they are, False deletes them.
         worker_count: Workers 0 … n-1 should exist; a missing one is made.
         keep_worker: Judges an existing worker pod beyond that range or after the end; False deletes it.
         launcher: The launcher Job should exist; None leaves it as it is, False deletes it.
         launcher_suspended: What its `suspend` should be.
-        gate_open: The launcher's pod may be told that no worker is to be waited for, as soon as name servers know all pods.
-        gate_overdue: It was told, and does not go on: it should be told once more.
         gang: PodGroup and the like should exist, where gang scheduling is on; None leaves them as they are, False deletes them.
     """
 
-    supports: bool | None
-    service: bool
+    dependencies: bool | None
     worker_count: int
     keep_worker: Callable[[Object], bool]
     launcher: bool | None
     launcher_suspended: bool
-    gate_open: bool
-    gate_overdue: bool
     gang: bool | None
 
 
-def desired(job: MPIJob, observed: Observed, *, is_expired: bool = False, is_gate_overdue: bool = False) -> Desired | None:
+def desired(job: MPIJob, observed: Observed, *, is_expired: bool = False) -> Desired | None:
     """Return what should exist of `job`, or None when nothing may change until the end is recorded."""
     if job.status.is_finished:
         return _NOTHING if is_expired else _after_the_end(job, observed)
@@ -51,16 +42,12 @@ def desired(job: MPIJob, observed: Observed, *, is_expired: bool = False, is_gat
     ready = observed.is_ready(job)
     is_outdated = observed.has_outdated_launcher(job)
     waits = observed.awaits_old_gang
-    gate_open = not job.is_suspended and (ready or _has_started(job, observed)) and _has_name(job, observed.launcher_pod)
     return Desired(
-        supports=True,
-        service=gate_open or not _is_nobody_asking(job, observed),
+        dependencies=True,
         worker_count=0 if job.is_suspended or waits else job.worker_replicas,
         keep_worker=_always if waits and not job.is_suspended else _never,
         launcher=_launcher_exists(job, observed, ready=ready) and not (is_outdated and is_at_rest(observed.launcher)),
         launcher_suspended=is_outdated or _launcher_waits(job, observed, ready=ready),
-        gate_open=gate_open,
-        gate_overdue=is_gate_overdue,
         gang=not job.is_suspended,
     )
 
@@ -71,26 +58,6 @@ def remaining_seconds(job: MPIJob, now: datetime) -> float | None:
     if ttl is None or ended is None or not job.status.is_finished:
         return None
     return max(0.0, (ended + timedelta(seconds=ttl) - now).total_seconds())
-
-
-def _has_started(job: MPIJob, observed: Observed) -> bool:
-    """Tell whether there is nothing to wait for: each worker is Ready, or has ended for good (mpirun says what is amiss then)."""
-    others = (observed.workers.get(name) for name in names.worker_names(job) if name not in observed.ready_workers)
-    return all(pod is not None and pods.is_finished(pod) for pod in others)
-
-
-def _has_name(job: MPIJob, launcher_pod: Object | None) -> bool:
-    """Tell whether the launcher can be found, if workers will be asked for it: its name is published with its address, when it begins."""
-    return not implementation_of(job).calls_back or (launcher_pod is not None and pods.has_begun(launcher_pod))
-
-
-def _is_nobody_asking(job: MPIJob, observed: Observed) -> bool:
-    """Tell whether nobody asks for the names of pods, because the launcher is not there yet, or waits at its gate until they can be known.
-
-    A Service that is there by then is written anew, in its EndpointSlice and its Endpoints, with each pod that becomes Ready: in a burst of
-    small jobs that is a seventh of all the work of the control plane, and of a thousand workers the Endpoints alone are 200 kB each time.
-    """
-    return wants_gate(job) and not job.is_suspended and not publishes_unready(job) and observed.is_before_gate
 
 
 def _launcher_exists(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
@@ -111,14 +78,11 @@ def _after_the_end(job: MPIJob, observed: Observed) -> Desired:
     policy = job.run_policy.clean_pod_policy
     active = observed.launcher is not None and pods.job_outcome(observed.launcher) is None
     return Desired(
-        supports=None,
-        service=False,
+        dependencies=None,
         worker_count=0,
         keep_worker={c.CLEAN_ALL: _never, c.CLEAN_RUNNING: pods.is_finished}.get(policy, _always),
         launcher=policy != c.CLEAN_ALL if active else None,
         launcher_suspended=active,
-        gate_open=False,
-        gate_overdue=False,
         gang=None if policy == c.CLEAN_NONE else False,
     )
 
@@ -132,13 +96,10 @@ def _always(_pod: Object) -> bool:
 
 
 _NOTHING = Desired(
-    supports=False,
-    service=False,
+    dependencies=False,
     worker_count=0,
     keep_worker=_never,
     launcher=False,
     launcher_suspended=True,
-    gate_open=False,
-    gate_overdue=False,
     gang=False,
 )

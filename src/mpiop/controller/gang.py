@@ -14,7 +14,7 @@ from mpiop.controller.builders.pod_group_native import (
     build_workload_1_37,
 )
 from mpiop.controller.desired import Desired
-from mpiop.controller.diff import Action, Delete, Stage, ensure
+from mpiop.controller.diff import Action, Delete, Stage, Step, ensure
 from mpiop.controller.observed import Lister, Observed
 from mpiop.controller.stalled import GangApiMissingError
 from mpiop.kube.objects import Object, is_terminating
@@ -84,12 +84,14 @@ class Gang:
     Attributes:
         scheduler: Value of `--gang-scheduling`; "" is off.
         api: The API that is served; None: none yet.
+        refusal: Why one that is served cannot be followed; "" where that is not known.
         listers: Stores of its objects.
         priority_classes: Returns the PriorityClasses.
     """
 
     scheduler: str = ""
     api: GangApi | None = None
+    refusal: str = ""
     listers: dict[Resource, Lister] = field(default_factory=dict[Resource, Lister])
     priority_classes: Callable[[], Sequence[Object]] = tuple
 
@@ -98,7 +100,7 @@ class Gang:
         """Return what to do about an API that is wanted and not served."""
         if not self.scheduler or self.api is not None:
             return None
-        return _missing(self.scheduler)
+        return _missing(self.scheduler, self.refusal)
 
     def stages(self, job: MPIJob, wanted: Desired, observed: Observed) -> tuple[Stage, ...]:
         """Return the writes that bring the gang to what is `wanted`, each kind after the one that it refers to."""
@@ -106,10 +108,10 @@ class Gang:
             return ()
         if not wanted.gang:
             deletes = tuple(Delete(resource, obj) for resource, obj in observed.gang.items() if not is_terminating(obj))
-            return (deletes,) if deletes else ()
+            return (Stage(Step.GANG, deletes),) if deletes else ()
         values = {obj["metadata"].get("name", ""): _value(obj) for obj in self.priority_classes()}
         actions = (_ensure(part, part.build(job, values), observed.gang.get(part.resource)) for part in self.api)
-        return tuple((action,) for action in actions if action is not None)
+        return tuple(Stage(Step.GANG, (action,)) for action in actions if action is not None)
 
 
 def _value(priority_class: Mapping[str, Any]) -> int:
@@ -126,13 +128,15 @@ def _ensure(part: Part, wanted: Object, have: Object | None) -> Action | None:
     return ensure(part.resource, {"metadata": wanted["metadata"], "spec": followed}, have)
 
 
-def _missing(scheduler: str) -> GangApiMissingError:
+def _missing(scheduler: str, refusal: str) -> GangApiMissingError:
     resource = candidates(scheduler)[-1][-1].resource
+    begin, end = f"gang scheduling by {scheduler!r} is on, but", "or start the operator without --gang-scheduling"
+    if refusal:
+        return GangApiMissingError(resource.kind, f"{begin} its API cannot be used: {refusal}: give the operator the right to, {end}")
     advice = {
         VOLCANO: "install Volcano",
         NATIVE_GANG: "Kubernetes 1.36 needs the feature gates GenericWorkload and GangScheduling and --runtime-config=scheduling.k8s.io/"
         "v1alpha2=true, 1.37 the gates and scheduling.k8s.io/v1beta1=true",
     }.get(scheduler, f"install the coscheduling plugin of scheduler-plugins under the name {scheduler!r}")
     served = f"the API server does not serve {resource.plural} of {resource.group}"
-    message = f"gang scheduling by {scheduler!r} is on, but {served}: {advice}, or start the operator without --gang-scheduling"
-    return GangApiMissingError(resource.kind, message)
+    return GangApiMissingError(resource.kind, f"{begin} {served}: {advice}, {end}")

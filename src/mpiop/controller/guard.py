@@ -8,6 +8,7 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller import conditions as cond
 from mpiop.controller import names, pods
+from mpiop.controller.builders.ssh_agent import leaves_mark
 from mpiop.controller.observed import Observed
 from mpiop.kube.objects import Object, annotations_of
 
@@ -35,7 +36,7 @@ def judged(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime)
 
 def _ended_alone(job: MPIJob, pod: Object) -> bool:
     """Tell whether the launcher's container ended well and left no word: neither our mark nor one of the program's own in its place."""
-    if names.ANNOTATION_SSH_AGENT not in annotations_of(pod):
+    if names.ANNOTATION_SSH not in annotations_of(pod) or not leaves_mark(job):
         return False
     container = job.launcher.template["spec"]["containers"][0].get("name")
     status = next((row for row in pods.container_statuses(pod) if row.get("name") == container), dict[str, Any]())

@@ -9,17 +9,12 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
-from mpiop.kube.objects import ObjectMeta, OwnerReference
+from mpiop.kube.objects import ControllerId, Key, ObjectMeta, OwnerReference
 
 ANNOTATION_PREFIX: Final = "mpiop.kubeflow.org/"
 """What the names of all annotations of our own begin with."""
-ANNOTATION_WAIT_FOR_WORKERS: Final = "mpiop.kubeflow.org/wait-for-workers"
-"""On an MPIJob: "false" leaves out the launcher's gate."""
-ANNOTATION_WORKERS_READY: Final = "mpiop.kubeflow.org/workers-ready"
-"""On a launcher pod with a gate: `GATE_CLOSED` until the operator writes how many workers it saw Ready."""
-GATE_CLOSED: Final = "0"
-ANNOTATION_LAST_FAILURE: Final = "mpiop.kubeflow.org/last-failure"
-"""On a launcher Job: `reason: message` of its last failed pod, which may be gone when the Job says that it has failed."""
+ANNOTATION_ADDRESSES: Final = "mpiop.kubeflow.org/addresses"
+"""On a launcher pod: "" until all workers are Ready, then the addresses of the workers (`controller/addresses.py`)."""
 ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105 - the name of an annotation
 """On the ConfigMap: UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets."""
 ANNOTATION_LAUNCHER_REVISION: Final = "mpiop.kubeflow.org/launcher-revision"
@@ -29,9 +24,11 @@ ANNOTATION_START_REVISION: Final = "mpiop.kubeflow.org/start-revision"
 ANNOTATION_TTL_DELETES_JOB: Final = "mpiop.kubeflow.org/ttl-deletes-job"
 """On an MPIJob: "true" lets `ttlSecondsAfterFinished` delete the MPIJob too, and its status with it."""
 ANNOTATION_SSH_AGENT: Final = "mpiop.kubeflow.org/ssh-agent"
+"""On an MPIJob: "false" lets `mpirun` call the image's ssh itself."""
+ANNOTATION_SSH: Final = "mpiop.kubeflow.org/ssh"
 """On a pod: the script that `mpirun` calls in the place of ssh."""
 ANNOTATION_SSH_CONFIG: Final = "mpiop.kubeflow.org/ssh-config"
-"""On a pod: the text of its `/etc/mpi/ssh_config`."""
+"""On a pod: the text of the ssh_config beside that script."""
 
 
 def service_name(job: MPIJob) -> str:
@@ -51,7 +48,12 @@ def secret_name(job: MPIJob) -> str:
 
 def launcher_name(job: MPIJob) -> str:
     """Return the name of the launcher Job, which is the host name of its pods, too."""
-    return f"{job.name}-launcher"
+    return launcher_key(job.key).name
+
+
+def launcher_key(job: Key) -> Key:
+    """Return the key of the launcher Job of the MPIJob with that key."""
+    return Key(job.namespace, f"{job.name}-launcher")
 
 
 def worker_name(job: MPIJob, index: int) -> str:
@@ -71,6 +73,13 @@ def _worker_names(job_name: str, count: int) -> Sequence[str]:
 
 def _worker_name(job_name: str, index: int) -> str:
     return f"{job_name}-worker-{index}"
+
+
+def is_worker_name(job: MPIJob, name: str) -> bool:
+    """Tell whether some worker of the job, wanted or not, is called so."""
+    prefix = f"{job.name}-worker-"
+    index = name.removeprefix(prefix)
+    return name.startswith(prefix) and index.isdecimal() and (index == "0" or not index.startswith("0"))
 
 
 def pod_group_name(job: MPIJob) -> str:
@@ -131,6 +140,11 @@ def owner_reference(job: MPIJob) -> OwnerReference:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def controller_id(namespace: str, uid: str) -> ControllerId:
+    """Return how the job with that UID is known as a controller."""
+    return ControllerId(namespace, c.GROUP, c.KIND, uid)
 
 
 def child_metadata(job: MPIJob, name: str, labels: Mapping[str, str] | None = None) -> ObjectMeta:

@@ -1,4 +1,4 @@
-"""One look at the stores: the children of a job that are ours, by UID."""
+"""One look at the stores: the children of a job that are ours, by namespace, group, kind and UID of their controller."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names, pods
 from mpiop.controller.revision import launcher_revision, start_revision
-from mpiop.kube.objects import Key, Object, annotations_of, controller_of, is_controlled_by, is_terminating, uid_of
-from mpiop.kube.resources import Resource
+from mpiop.kube.objects import ControllerId, Key, Object, annotations_of, controller_id, is_terminating, uid_of
+from mpiop.kube.resources import JOBS, Resource
 
-BY_CONTROLLER = "controller-uid"
+BY_CONTROLLER = "controller"
 
 
 class Lister(Protocol):
@@ -130,46 +130,39 @@ class Observed:
         return is_leaving and all(is_terminating(pod) or pods.is_finished(pod) for pod in (*self.workers.values(), *self.launcher_pods))
 
     @property
-    def is_before_gate(self) -> bool:
-        """Tell whether the launcher has no pod, or one with a gate that was not told yet that its workers are Ready."""
-        pod = self.launcher_pod
-        return pod is None or (
-            pods.phase(pod) == "Pending" and annotations_of(pod).get(names.ANNOTATION_WORKERS_READY) == names.GATE_CLOSED
-        )
-
-    def is_late_at_gate(self, job: MPIJob) -> bool:
-        """Tell whether the launcher's pod was told once that its workers are Ready, and has not gone on yet."""
-        pod = self.launcher_pod
-        return (
-            pod is not None
-            and pods.phase(pod) == "Pending"
-            and annotations_of(pod).get(names.ANNOTATION_WORKERS_READY) == str(job.worker_replicas)
-        )
-
-    @property
     def launcher_pod(self) -> Object | None:
         """Return the newest launcher pod that is not on its way out."""
         return next((pod for pod in reversed(self.launcher_pods) if not is_terminating(pod)), None)
+
+    @property
+    def told_addresses(self) -> str | None:
+        """Return what the launcher's pod was told of its workers' addresses; None when there is no pod that could be told."""
+        return None if self.launcher_pod is None else annotations_of(self.launcher_pod).get(names.ANNOTATION_ADDRESSES)
 
 
 def observe(job: MPIJob, listers: Listers) -> Observed:
     """Return what exists of `job` now."""
     launcher = _ours(job, listers.jobs.get(Key(job.namespace, names.launcher_name(job))))
-    launcher_pods = listers.pods.by_index(BY_CONTROLLER, uid_of(launcher)) if launcher else ()
+    launcher_pods = _controlled(listers.pods, ControllerId(job.namespace, JOBS.group, JOBS.kind, uid_of(launcher))) if launcher else ()
+    named = ((pod["metadata"].get("name", ""), pod) for pod in _controlled(listers.pods, names.controller_id(job.namespace, job.uid)))
     return Observed(
         service=_ours(job, listers.services.get(Key(job.namespace, names.service_name(job)))),
         config_map=_ours(job, listers.config_maps.get(Key(job.namespace, names.config_map_name(job)))),
         launcher=launcher,
         launcher_pods=tuple(sorted(launcher_pods, key=_age)),
-        workers={pod["metadata"].get("name", ""): pod for pod in listers.pods.by_index(BY_CONTROLLER, job.uid)},
+        workers={name: pod for name, pod in named if names.is_worker_name(job, name)},
         gang=_gang(job, listers),
     )
 
 
 def index_by_controller(obj: Object) -> Sequence[str]:
-    """File an object under its controller's UID (an `Indexer`)."""
-    reference = controller_of(obj)
-    return () if reference is None else (reference["uid"],)
+    """File an object under its controller (an `Indexer`)."""
+    controller = controller_id(obj)
+    return () if controller is None else (str(controller),)
+
+
+def _controlled(lister: Lister, controller: ControllerId) -> Sequence[Object]:
+    return lister.by_index(BY_CONTROLLER, str(controller))
 
 
 def _gang(job: MPIJob, listers: Listers) -> dict[Resource, Object]:
@@ -179,7 +172,7 @@ def _gang(job: MPIJob, listers: Listers) -> dict[Resource, Object]:
 
 
 def _ours(job: MPIJob, obj: Object | None) -> Object | None:
-    return obj if obj is not None and is_controlled_by(obj, job.uid) else None
+    return obj if obj is not None and controller_id(obj) == names.controller_id(job.namespace, job.uid) else None
 
 
 def _age(pod: Object) -> tuple[str, str]:

@@ -14,6 +14,11 @@ def phase(pod: Object) -> str:
     return pod.get("status", {}).get("phase") or "Pending"
 
 
+def address(pod: Object) -> str:
+    """Return `status.podIP`, or "" before the pod has one."""
+    return pod.get("status", {}).get("podIP") or ""
+
+
 def is_running(pod: Object) -> bool:
     """Tell whether the pod is in phase Running and not on its way out."""
     return phase(pod) == "Running" and not is_terminating(pod)

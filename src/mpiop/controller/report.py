@@ -1,9 +1,9 @@
 """Telling the world how a job is: the status first, then the events and counters that follow from it, each once."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
-from typing import Protocol
+from typing import Final, Protocol
 
 from mpiop.api import constants as c
 from mpiop.api.fields import as_mapping
@@ -14,15 +14,13 @@ from mpiop.controller.apply import Applier, Owner
 from mpiop.controller.diff import Patch
 from mpiop.controller.merge import merge_patch
 from mpiop.controller.observed import Observed
-from mpiop.controller.pace import Pace
 from mpiop.controller.status import News, invalid_status, transitions
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, key_of, uid_of
 from mpiop.kube.resources import MPIJOBS
 from mpiop.metrics import Metrics
 
-PROGRESS = "progress"
-"""What follows a starting job: counts in its status, and the list of hosts. Both are told by the same look, for each look has its price."""
+_WHOLE: Final = frozenset({"replicaStatuses", "lastFailure", "summary"})
 
 
 class Recorder(Protocol):
@@ -54,34 +52,23 @@ class Reporter:
     recorder: Recorder
     metrics: Metrics
     clock: Clock
-    pace: Pace
     untold: dict[Key, tuple[Untold, ...]] = field(default_factory=dict[Key, tuple[Untold, ...]])
 
     def now(self) -> datetime:
         """Return the time for a status, in whole seconds as it is stored."""
         return self.clock.now().replace(microsecond=0)
 
-    async def report(self, job: MPIJob, new: MPIJobStatus, progress_wait: float) -> float | None:
-        """Store `new` if it differs and tell its news; what may wait has to, and then the wait, in seconds, is returned.
-
-        That is a mere change of counts, and in a crowd that a job was created: mostly it runs soon, and a status costs the API server as
-        much as the deletion of a Pod.
-        """
+    async def report(self, job: MPIJob, new: MPIJobStatus) -> None:
+        """Store `new` if it differs, then tell its news."""
         self._tell_unanswered(job.raw, job.status)
-        if new == job.status:
-            return None
-        if progress_wait and _is_same_but_counts(job.status, new):
-            return progress_wait
-        if _is_created_alone(job.status, new) and (company_wait := self.pace.company_seconds(job.key)):
-            return company_wait
-        await self._store(job.raw, job.status, new)
-        return None
+        if new != job.status:
+            await self._store(job.raw, job.status, new)
 
     async def refuse(self, raw: Object, message: str) -> None:
         """Store and tell that the job of `raw` cannot be run as it is written."""
         stored = parse_status(raw.get("status"))
         self._tell_unanswered(raw, stored)
-        new = invalid_status(stored, message, self.now(), raw["metadata"].get("generation", 0))
+        new = invalid_status(stored, message, self.now())
         if new != stored:
             await self._store(raw, stored, new)
 
@@ -94,12 +81,12 @@ class Reporter:
     def forget(self, key: Key) -> None:
         """Drop what is known of a job that is gone."""
         self.metrics.hide_job(key)
-        self.pace.forget(key)
         self.untold.pop(key, None)
 
     async def _store(self, raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
         key, attempt = key_of(raw), Untold(uid_of(raw), old, new)
-        body = merge_patch(status_to_wire(new), raw.get("status") or {}, whole=frozenset({"replicaStatuses", "summary"}))
+        before, wire = status_to_wire(old), status_to_wire(new)
+        body = dict.fromkeys(before.keys() - wire.keys()) | merge_patch(wire, raw.get("status") or {}, whole=_WHOLE)
         try:
             await self.applier.perform(Owner(key, attempt.uid), Patch(MPIJOBS, raw, {"status": body}, subresource="status"))
         except KubeError as error:
@@ -107,9 +94,6 @@ class Reporter:
                 self.untold[key] = (*self.untold.get(key, ()), attempt)
             raise
         self.untold.pop(key, None)
-        self.pace.wrote(key, PROGRESS)
-        if new.conditions != old.conditions:
-            self.pace.stirs(key)
         self._tell(raw, old, new)
 
     def _tell_unanswered(self, raw: Object, stored: MPIJobStatus) -> None:
@@ -154,14 +138,6 @@ def _at(value: object, *path: str) -> object:
     for name in path:
         value = (as_mapping(value) or {}).get(name)
     return value
-
-
-def _is_same_but_counts(old: MPIJobStatus, new: MPIJobStatus) -> bool:
-    return replace(new, replica_statuses=old.replica_statuses, summary=old.summary) == old
-
-
-def _is_created_alone(old: MPIJobStatus, new: MPIJobStatus) -> bool:
-    return not old.conditions and [row.type for row in new.conditions] == [c.CONDITION_CREATED]
 
 
 def has_unknown_outcome(error: KubeError) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller.builders.pod_template import section
-from mpiop.controller.builders.wait_for_workers import wants_gate
+from mpiop.controller.builders.ssh_agent import wants_agent
 
 DIRECTIVES: Final = ("nodeSelector", "tolerations", "schedulingGates")
 """Fields of a pod template that may change in a suspended Job; nodeAffinity, labels and annotations are the others (KEP-2926)."""
@@ -41,7 +41,7 @@ def start_revision(job: MPIJob) -> str:
 
 
 def _settings(job: MPIJob) -> tuple[Any, ...]:
-    return job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_gate(job)
+    return job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_agent(job)
 
 
 def _role(spec: ReplicaSpec | None) -> tuple[Mapping[str, Any], str] | None:

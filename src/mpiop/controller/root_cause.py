@@ -1,57 +1,53 @@
-"""Why a launcher failed, told from what its pods left behind, and kept on the launcher Job before the evidence is deleted.
+"""Why a launcher failed, told from what its pods left behind.
 
 When a launcher that restarts in place has used up its `backoffLimit`, the Job controller deletes its pod before it says that the Job has
-failed. So what a failing pod says is written down as soon as it is seen, in an annotation of the Job.
+failed. So what a failing pod says is written down as soon as it is seen: `lastFailure` of the MPIJob's status.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mpiop.controller import names, pods
+from mpiop.api.types import Failure
+from mpiop.controller import pods
 from mpiop.controller.builders.ssh_agent import MARK
-from mpiop.controller.builders.wait_for_workers import last_words
 from mpiop.controller.observed import Observed
-from mpiop.kube.objects import Object, annotations_of, is_terminating
+from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.text import truncated
 
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
-_SEPARATOR = ": "
 
 
-def failure(outcome: Mapping[str, Any], observed: Observed, default_message: str) -> tuple[str, str]:
-    """Return reason and message of the job's end from the launcher Job's Failed condition and its last failed pod.
+def failure(outcome: Mapping[str, Any], last: Failure | None, default_message: str) -> tuple[str, str]:
+    """Return reason and message of the job's end from the launcher Job's Failed condition and the `last` failure of its pods.
 
     `BackoffLimitExceeded` says nothing of the cause, so the pod's own words are added; the message has at most 1024 bytes.
     """
     reason: str = outcome.get("reason") or "MPIJobFailed"
     message: str = outcome.get("message") or default_message
-    if reason == BACKOFF_LIMIT_EXCEEDED and (words := last_failure(observed)):
-        pod_reason, _, pod_message = words.partition(_SEPARATOR)
-        reason, message = f"{reason}/{pod_reason}", f"{message}: {pod_message}"
+    if reason == BACKOFF_LIMIT_EXCEEDED and last is not None:
+        reason, message = f"{reason}/{last.reason}", f"{message}: {last.message}"
     return reason, truncated(message)
 
 
-def last_failure(observed: Observed) -> str:
-    """Return `reason: message` of the newest launcher pod that failed, else what was noted of one that is gone; "" when none did."""
-    fresh = next((words for pod in reversed(observed.launcher_pods) if (words := _words(pod))), "")
-    noted = annotations_of(observed.launcher).get(names.ANNOTATION_LAST_FAILURE, "") if observed.launcher else ""
-    return fresh or noted
+def last_failure(observed: Observed) -> Failure | None:
+    """Return how the newest launcher pod failed of those that did and are still there."""
+    return next((found for pod in reversed(observed.launcher_pods) if (found := _failure_of(pod))), None)
 
 
-def _words(pod: Object) -> str:
-    """Return `reason: message` of a pod that failed or has a container that did, else ""."""
+def _failure_of(pod: Object) -> Failure | None:
+    """Return how a pod failed, or a container of one that did not."""
     status = pod.get("status", {})
     ends = sorted(_ends(pod), key=lambda end: (end[0], end[2].get("finishedAt", "")))
     if not ends and (pods.phase(pod) != "Failed" or is_terminating(pod)):
-        return ""
+        return None
     _, name, ended = ends[0] if ends else (False, "", dict[str, Any]())
     words = [f"pod {pod['metadata'].get('name', '')}"]
     if node := pod.get("spec", {}).get("nodeName"):
         words.append(f"on node {node}")
     words.append(f"container {name} exit code {ended.get('exitCode')}" if ends else "failed")
-    details = [detail for detail in (_own_message(ended), status.get("message"), last_words(pod)) if detail]
+    details = [detail for detail in (_own_message(ended), status.get("message")) if detail]
     reason = status.get("reason") or ended.get("reason") or "Error"
-    return truncated(_SEPARATOR.join([reason, " ".join(words), *details]))
+    return Failure(reason, truncated(": ".join([" ".join(words), *details])))
 
 
 def _own_message(ended: Mapping[str, Any]) -> str:

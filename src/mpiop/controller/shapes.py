@@ -1,7 +1,6 @@
 """What we read of Pods and Jobs, and so what is decoded and stored of them, and what of a change is news.
 
-Every question about a whole object has the same answer about what is kept. Times and addresses are not in it, which no two pods have in
-common: what is left of their status is the same for most, and kept in memory once.
+Every question about a whole object has the same answer about what is kept. Times are not in it, which no two pods have in common.
 """
 
 from collections.abc import Mapping
@@ -37,6 +36,7 @@ class _ContainerStatus(TypedDict, total=False):
 
 class _PodStatus(TypedDict, total=False):
     phase: str | None
+    podIP: str | None
     reason: str | None
     message: str | None
     conditions: list[_Condition] | None

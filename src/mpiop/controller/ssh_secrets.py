@@ -7,17 +7,17 @@ be let in.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from mpiop.api.types import MPIJob
+from mpiop.clock import Clock
 from mpiop.controller import names, pods
 from mpiop.controller.apply import Applier, Owner, PredecessorError
 from mpiop.controller.builders.ssh_secret import KeyPair, build_ssh_secret
 from mpiop.controller.diff import Create
 from mpiop.controller.observed import Observed
-from mpiop.controller.pace import Pace
 from mpiop.controller.stalled import ResourceExistsError, SecretLostError
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, creation_time, key_of, uid_of
@@ -26,8 +26,6 @@ from mpiop.kube.resources import SECRETS
 DOUBT_SECONDS: Final = 30.0
 """How long a pod may be in creation before its Secret is looked at, and how long until the next look."""
 
-_TOPIC: Final = "secret"
-
 
 @dataclass(frozen=True, slots=True)
 class SshSecrets:
@@ -35,12 +33,13 @@ class SshSecrets:
 
     Attributes:
         new_key_pair: Makes an SSH key pair; asked only when a Secret has to be made.
-        pace: Remembers when a Secret was last seen.
+        found: When the Secret of a job was last seen, on the monotonic clock.
     """
 
     applier: Applier
     new_key_pair: Callable[[], Awaitable[KeyPair]]
-    pace: Pace
+    clock: Clock
+    found: dict[Key, float] = field(default_factory=dict[Key, float])
 
     async def uid(self, job: MPIJob, observed: Observed, now: datetime) -> str:
         """Return the UID of the job's Secret, made if there should be none yet, or may be another.
@@ -83,7 +82,7 @@ class SshSecrets:
         ages = [_age_seconds(pod, now) for pod in observed.pods_being_created]
         if job.is_suspended or job.status.is_finished or not ages:
             return None
-        return max(DOUBT_SECONDS - max(ages), self.pace.remaining_seconds(job.key, _TOPIC, DOUBT_SECONDS), 1.0)
+        return max(DOUBT_SECONDS - max(ages), self._trust_seconds(job), 1.0)
 
     async def _find(self, job: MPIJob) -> Object | None:
         try:
@@ -92,12 +91,21 @@ class SshSecrets:
             if error.is_not_found:
                 return None
             raise
-        self.pace.wrote(job.key, _TOPIC)
+        self.found[job.key] = self.clock.monotonic()
         return live
 
     def _is_in_doubt(self, job: MPIJob, observed: Observed, now: datetime) -> bool:
         late = any(_age_seconds(pod, now) >= DOUBT_SECONDS for pod in observed.pods_being_created)
-        return late and not self.pace.remaining_seconds(job.key, _TOPIC, DOUBT_SECONDS)
+        return late and not self._trust_seconds(job)
+
+    def _trust_seconds(self, job: MPIJob) -> float:
+        """Return for how many seconds the Secret counts as there, because it was seen lately."""
+        now = self.clock.monotonic()
+        return max(0.0, self.found.get(job.key, now - DOUBT_SECONDS) + DOUBT_SECONDS - now)
+
+    def forget(self, key: Key) -> None:
+        """Drop what is known of a job that is gone."""
+        self.found.pop(key, None)
 
 
 def noted_uid(observed: Observed) -> str:

@@ -1,16 +1,16 @@
 """Why a job does not get on: refused writes and what its pods say, as one reason and one sentence."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names, pods
-from mpiop.controller.builders.wait_for_workers import last_words
 from mpiop.controller.observed import Observed
-from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Object, is_terminating
+from mpiop.kube.errors import KubeError, StatusError
+from mpiop.kube.objects import Key, Object, is_terminating
 
 VALIDATION_ERROR = "ValidationError"
 RESOURCE_EXISTS = "ResourceExists"
@@ -22,7 +22,10 @@ NO_SSHD = "NoSshd"
 SECRET_LOST = "SecretLost"  # noqa: S105 - the reason of a condition
 WORKER_ENDED = "WorkerEnded"
 GANG_API_MISSING = "GangApiMissing"
+WRITE_FAILED = "WriteFailed"
 
+_LASTING_SYNCS = 3
+_LASTING_SECONDS = 10.0
 _NAMED = 3
 _IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _NOT_FOUND_EXIT_CODE = 127
@@ -120,15 +123,66 @@ def refusal(failed: FailedWrite) -> Problem | None:
     return Problem(VALIDATION_ERROR, message) if error.code in _INVALID_CODES else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """Syncs in a row in which the same write failed alike: what, how many, and since when."""
+
+    what: tuple[str, object]
+    syncs: int
+    since: float
+
+
+class LastingFailures:
+    """Knows for how long writes have failed that should succeed when tried again: a webhook may be down for days."""
+
+    def __init__(self) -> None:
+        """Know of none."""
+        self._series: dict[Key, _Series] = {}
+
+    def problem(self, job: Key, failed: Sequence[FailedWrite], now_seconds: float) -> Problem | None:
+        """Take note of what failed in a sync, and return what has failed alike for some syncs and seconds.
+
+        Args:
+            job: Whose sync it was.
+            failed: Its failed writes.
+            now_seconds: The time, on a clock that never goes back.
+        """
+        write = next((write for write in failed if _should_pass(write)), None)
+        if write is None:
+            self.forget(job)
+            return None
+        what = write.kind, write.error.code if isinstance(write.error, StatusError) else type(write.error)
+        series = self._series.get(job)
+        if series is None or series.what != what:
+            series = _Series(what, 0, now_seconds)
+        series = self._series[job] = replace(series, syncs=series.syncs + 1)
+        if series.syncs < _LASTING_SYNCS or now_seconds - series.since < _LASTING_SECONDS:
+            return None
+        words = write.error.status_message if isinstance(write.error, StatusError) else ""
+        prefix = _CREATE_FAILED.get(write.kind) if write.is_create else None
+        return Problem(WRITE_FAILED, f"{prefix or f'{write.kind}: '}{words or write.error}")
+
+    def forget(self, job: Key) -> None:
+        """Drop what is known of a job."""
+        self._series.pop(job, None)
+
+
+def _should_pass(failed: FailedWrite) -> bool:
+    """Tell whether the write may succeed when tried again, and the server or the way to it is to blame that it did not."""
+    error = failed.error
+    if refusal(failed) is not None or not isinstance(error, KubeError):
+        return False
+    return not isinstance(error, StatusError) or not (error.code == HTTPStatus.CONFLICT or error.is_terminating_namespace)
+
+
 def _pod_problems(observed: Observed) -> Iterator[Problem | None]:
     workers = [pod for name, pod in observed.workers.items() if name not in observed.ready_workers]
     for pod in (*workers, *observed.launcher_pods):
         yield _unschedulable(pod)
         yield from (_image_pull(pod, status) for status in pods.container_statuses(pod))
-    is_awaited = any(pods.phase(pod) == "Pending" for pod in observed.launcher_pods)
+    is_awaited = observed.told_addresses == ""
     for pod in workers:
         yield from (_no_sshd(pod, status, is_awaited=is_awaited) for status in pod.get("status", {}).get("containerStatuses") or ())
-    yield from map(_unanswered, observed.launcher_pods)
 
 
 def _unschedulable(pod: Object) -> Problem | None:
@@ -155,15 +209,6 @@ def _no_sshd(pod: Object, status: Mapping[str, Any], *, is_awaited: bool) -> Pro
         what = f"container {status.get('name', '')} of worker {_name(pod)} ended (exit code {code}) before mpirun could reach it"
         return Problem(NO_SSHD, f"{what}: its log says why; sshd needs a host key and may need another port")
     return None
-
-
-def _unanswered(pod: Object) -> Problem | None:
-    """Tell what the launcher's gate gave up on, unless mpirun then does better (a port may stand on its command line)."""
-    words = last_words(pod)
-    is_well = pods.is_running(pod) and not any(map(pods.last_terminated, pods.container_statuses(pod)))
-    if not words or is_well or pods.phase(pod) == "Succeeded":
-        return None
-    return Problem(NO_SSHD, words)
 
 
 def _name(pod: Object) -> str:

@@ -12,9 +12,9 @@ from mpiop.controller import conditions as cond
 from mpiop.controller import names, pods
 from mpiop.controller.guard import judged
 from mpiop.controller.observed import Observed
-from mpiop.controller.root_cause import BACKOFF_LIMIT_EXCEEDED, failure
+from mpiop.controller.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, last_failure
 from mpiop.controller.stalled import RESOURCE_EXISTS, VALIDATION_ERROR, Problem
-from mpiop.kube.objects import Key, Object, creation_time
+from mpiop.kube.objects import Key, Object
 
 LAUNCHER_LOST = "LauncherJobNotFound"
 _EDIT_MESSAGE = (
@@ -28,22 +28,22 @@ _LAUNCHER_LOST_MESSAGE = (
 
 def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime) -> MPIJobStatus:
     """Return the status of a valid job; equal to the stored one when there is nothing to tell."""
-    status = replace(job.status, observed_generation=job.generation)
-    status = _explained(observed, status, now) if status.is_finished else _alive(job, observed, problem, status, now=now)
+    status = replace(job.status, last_failure=last_failure(observed) or job.status.last_failure)
+    status = _completed(_explained(observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
     status = judged(job, observed, status, now)
     status = replace(status, replica_statuses=_replica_statuses(status, observed))
     return replace(status, summary=_summary(job, observed, status))
 
 
-def invalid_status(stored: MPIJobStatus, message: str, now: datetime, generation: int) -> MPIJobStatus:
+def invalid_status(stored: MPIJobStatus, message: str, now: datetime) -> MPIJobStatus:
     """Return the status of a job that cannot be run as it is written; what it was before stays, and the end of a finished one."""
     if stored.is_finished:
         return stored
     stalled = cond.make(c.CONDITION_STALLED, "True", VALIDATION_ERROR, message, now)
-    conditions = cond.set_condition(stored.conditions, stalled)
-    if generation != stored.observed_generation:  # an edit that was not enough: the message is about what is wrong now
-        conditions = tuple(replace(row, message=message) if row.type == stalled.type else row for row in conditions)
-    return replace(stored, conditions=conditions, observed_generation=generation, summary=replace(stored.summary, state=VALIDATION_ERROR))
+    # After an edit that was not enough, the message is about what is wrong now.
+    rows = cond.set_condition(stored.conditions, stalled)
+    conditions = tuple(replace(row, message=message) if row.type == stalled.type else row for row in rows)
+    return replace(stored, conditions=conditions, summary=replace(stored.summary, state=VALIDATION_ERROR))
 
 
 def standing_problem(status: MPIJobStatus) -> Problem | None:
@@ -78,13 +78,8 @@ def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datet
         if observed.has_outdated_launcher(job):
             return status
         resumed = cond.make(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "MPIJob resumed", now)
-        return replace(_with(status, resumed), start_time=now)
-    return status if status.start_time else replace(status, start_time=_begun(observed) or now)
-
-
-def _begun(observed: Observed) -> datetime | None:
-    """Return since when there is something of the job, whose first status may be stored seconds later (`Pace.company_seconds`)."""
-    return creation_time(observed.config_map) if observed.config_map else None
+        return replace(_with(status, resumed), start_time=now, last_failure=None)
+    return status if status.start_time else replace(status, start_time=now)
 
 
 def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
@@ -102,7 +97,7 @@ def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Ma
         success = cond.make(c.CONDITION_SUCCEEDED, "True", "MPIJobSucceeded", f"MPIJob {job.key} successfully completed.", now)
         status = replace(status, conditions=cond.turn_false(status.conditions, c.CONDITION_FAILED))
         return _ended(job, status, success, parse_time(completed) if completed else now)
-    reason, message = failure(outcome, observed, f"MPIJob {job.key} has failed")
+    reason, message = failure(outcome, status.last_failure, f"MPIJob {job.key} has failed")
     return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
 
 
@@ -111,8 +106,18 @@ def _explained(observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJo
     failed, outcome = status.condition(c.CONDITION_FAILED), pods.job_outcome(observed.launcher)
     if failed is None or failed.reason != BACKOFF_LIMIT_EXCEEDED or outcome is None or not status.is_true(c.CONDITION_FAILED):
         return status
-    reason, message = failure(outcome, observed, failed.message)
+    reason, message = failure(outcome, status.last_failure, failed.message)
     return _with(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
+
+
+def _completed(status: MPIJobStatus) -> MPIJobStatus:
+    """Give a job that the Go operator left without one (a worker was evicted) a completionTime: its time to live counts from it.
+
+    It is when the job was said to have ended, and not now: so it is the same whoever looks, and the duration is right.
+    """
+    ends = (status.condition(type_) for type_ in (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED))
+    times = [end.last_transition_time for end in ends if end is not None and end.status == "True"]
+    return status if status.completion_time or not times else replace(status, completion_time=times[0])
 
 
 def _ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:
@@ -165,7 +170,7 @@ def _count(workers: Collection[Object]) -> ReplicaStatus:
 
 def _summary(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
     if status.is_finished:
-        workers = status.summary.workers or f"0/{job.worker_replicas}"
+        workers = status.summary.workers or ("" if job.status.is_finished else f"0/{job.worker_replicas}")
         return Summary(_state(status), workers, _duration(status))
     running = observed.running_workers.intersection(names.worker_names(job))
     return Summary(_state(status), f"{len(running)}/{job.worker_replicas}", "")

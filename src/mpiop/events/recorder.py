@@ -55,21 +55,18 @@ class EventRecorder:
         self,
         client: EventClient,
         clock: Clock,
-        host: str,
         *,
         count: Callable[[str], None] | None = None,
     ) -> None:
-        """Prepare to write Events as seen from `host`.
+        """Prepare to write Events.
 
         Args:
             client: Where to write to; what it calls off is dropped, for whoever lost its lease must not write any more.
             clock: For time stamps and limits.
-            host: What Events show as their reporting instance.
             count: Told `WRITTEN`, `DROPPED` or `LIMITED` for each occurrence or write, for metrics.
         """
         self._client = client
         self._clock = clock
-        self._host = host
         self._count = count or _ignore
         self._correlator = Correlator(clock)
         self._waiting: OrderedDict[Occurrence, Series] = OrderedDict()
@@ -205,9 +202,9 @@ class EventRecorder:
             "count": series.count,
             "firstTimestamp": format_time(series.first),
             "lastTimestamp": format_time(series.last),
-            "source": {"component": EVENT_COMPONENT, "host": self._host},
+            # Neither source.host nor reportingInstance, as the reference has it: programs compare them, and a replica is no news to users.
+            "source": {"component": EVENT_COMPONENT},
             "reportingComponent": EVENT_COMPONENT,
-            "reportingInstance": self._host,
         }
         return cast("Object", event)
 

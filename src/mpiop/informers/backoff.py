@@ -28,6 +28,10 @@ class Backoff:
         self._healthy_at = now + seconds + HEALTHY_SECONDS
         return seconds
 
+    def shortest_delay(self) -> float:
+        """Return the seconds to wait where each try gets on a little, so that the delay need not grow: 0.8 s to 1.6 s."""
+        return INITIAL_SECONDS * (1.0 + self._chance.random())
+
     def forgive(self, now: float) -> None:
         """Begin anew at `now`, since the server answers again; at most once in two minutes, for it may be about to go again."""
         if now >= self._forgivable_at:

@@ -65,11 +65,6 @@ class InformerFactory:
             if not informer.has_synced or not all(registration.has_synced for registration in informer.registrations)
         ]
 
-    async def wait_for_sync(self) -> None:
-        """Wait until every informer there is, with its handlers, has its whole first list."""
-        for informer in self:
-            await informer.wait_for_sync()
-
     def verify_unchanged(self) -> None:
         """Check that nobody changed a stored object; does nothing unless mutations are to be detected.
 

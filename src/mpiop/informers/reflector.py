@@ -9,7 +9,7 @@ The version to go on from only ever moves forward, except when the server says t
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 import structlog
@@ -48,7 +48,7 @@ class ReflectorSettings:
         page_limit: Objects a page of a list.
         min_watch_seconds: The server is asked to end a watch after once to twice as long, so that watches spread over servers.
         watch_grace_seconds: How much longer than that we wait for it to do so.
-        short_watch_seconds: A watch that ends sooner, with nothing gained, counts as failed.
+        short_watch_seconds: After a watch that ends sooner there is a pause; with nothing gained it counts as failed.
         stream_patience_seconds: How long the initial events of a watch-list may take; then the server is taken not to know them.
         internal_error_seconds: For how long, after the first, internal errors in a watch are taken for ones that pass.
         streams: Whether to try watch-lists at all.
@@ -117,7 +117,10 @@ class Reflector:
         while True:
             if step is Step.START:
                 step = Step.STREAM if self._can_stream else Step.LIST
+            begun = asyncio.get_running_loop().time()
             result = await (self._list() if step is Step.LIST else self._watch(step))
+            if result.step is Step.WATCH and result.ending is Ending.DONE and self._is_short(begun):
+                result = replace(result, ending=Ending.SHORT)
             move = TRANSITIONS[result.step, result.ending]
             if result.error is not None:
                 self._report(result, result.error, move.step)
@@ -126,7 +129,7 @@ class Reflector:
                 # What a server says that was restarted: its cache begins now. The time it was away should not delay us any longer.
                 self._backoff.forgive(asyncio.get_running_loop().time())
             if move.pause:
-                await self._pause(result.error)
+                await self._pause(result)
             step = move.step
 
     async def _list(self) -> _Result:
@@ -142,13 +145,12 @@ class Reflector:
         return _Result(Step.LIST, Ending.DONE)
 
     async def _watch(self, step: Step) -> _Result:
-        now = asyncio.get_running_loop().time
         version = "" if self._wants_newest and step is Step.STREAM else self._resource_version
         watching = Watching(self._selection, self._prepare, version, is_stream=step is Step.STREAM)
         seconds = int(self._settings.min_watch_seconds * (1.0 + self._settings.chance.random()))
         longest = seconds + self._settings.watch_grace_seconds
         deadline = asyncio.timeout(self._settings.stream_patience_seconds if watching.is_stream else longest)
-        begun = now()
+        begun = asyncio.get_running_loop().time()
         try:
             async with (
                 deadline,
@@ -169,8 +171,11 @@ class Reflector:
                         await asyncio.sleep(0)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is reported, and followed by the next step
             return self._overdue(watching) if deadline.expired() else self._failed(watching, error)
-        is_short = watching.gained == 0 and now() - begun < self._settings.short_watch_seconds
-        return self._fruitless_or(Ending.INTERRUPTED if is_short else Ending.DONE, watching)
+        has_failed = watching.gained == 0 and self._is_short(begun)
+        return self._fruitless_or(Ending.INTERRUPTED if has_failed else Ending.DONE, watching)
+
+    def _is_short(self, begun: float) -> bool:
+        return asyncio.get_running_loop().time() - begun < self._settings.short_watch_seconds
 
     def _overdue(self, watching: Watching) -> _Result:
         if not watching.is_stream:
@@ -224,15 +229,16 @@ class Reflector:
         self._resource_version = output.resource_version or self._resource_version
         self._metrics.event_received(self._selection)
 
-    async def _pause(self, error: Exception | None) -> None:
-        seconds = self._backoff.delay(asyncio.get_running_loop().time())
-        if isinstance(error, StatusError):
-            seconds = max(seconds, error.retry_after_seconds or 0.0)
+    async def _pause(self, result: _Result) -> None:
+        is_getting_on = result.ending is Ending.SHORT
+        seconds = self._backoff.shortest_delay() if is_getting_on else self._backoff.delay(asyncio.get_running_loop().time())
+        if isinstance(result.error, StatusError):
+            seconds = max(seconds, result.error.retry_after_seconds or 0.0)
         await asyncio.sleep(seconds)
 
     def _report(self, result: _Result, error: Exception, following: Step) -> None:
         self._metrics.failed(self._selection, error)
-        write = self._log.info if result.ending is Ending.DONE else self._log.warning
+        write = self._log.info if result.ending in {Ending.DONE, Ending.SHORT} else self._log.warning
         write(
             "list or watch broke off",
             step=result.step.name,

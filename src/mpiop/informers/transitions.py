@@ -42,6 +42,8 @@ class Ending(Enum):
 
     DONE = auto()
     """As it should, or with something gained."""
+    SHORT = auto()
+    """As before, but soon after it began: a proxy may end each watch after its first event."""
     INTERRUPTED = auto()
     """By something that passes; what we know is still good to go on from."""
     FRUITLESS = auto()
@@ -72,6 +74,7 @@ TRANSITIONS: Mapping[tuple[Step, Ending], Move] = MappingProxyType({
     (Step.STREAM, Ending.EXPIRED): Move(Step.STREAM),  # now at ""; a second time it is FAILED
     (Step.STREAM, Ending.FAILED): Move(Step.LIST),
     (Step.WATCH, Ending.DONE): Move(Step.WATCH),
+    (Step.WATCH, Ending.SHORT): Move(Step.WATCH, pause=True),
     (Step.WATCH, Ending.INTERRUPTED): Move(Step.WATCH, pause=True),
     (Step.WATCH, Ending.FRUITLESS): _AGAIN,
     (Step.WATCH, Ending.EXPIRED): _AGAIN,

@@ -26,9 +26,10 @@ class Client:
         self._transport = transport
         self._guard = guard
 
-    async def get(self, resource: Resource, key: Key) -> Object:
-        """Return the object `key`, read from a quorum of the server's store."""
-        return _object(await self._transport.call(Request("get", resource, _named(key))))
+    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
+        """Return the object `key`, or its kind and metadata alone, read from a quorum of the server's store."""
+        shape = Remains if metadata_only else None
+        return _object(await self._transport.call(Request("get", resource, _named(key), metadata_only=metadata_only, shape=shape)))
 
     async def list_page(
         self,

@@ -21,6 +21,19 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+class ControllerId(NamedTuple):
+    """Who controls an object. An owner is in the namespace of what it owns: named from another one, the same UID is nobody's."""
+
+    namespace: str
+    group: str
+    kind: str
+    uid: str
+
+    def __str__(self) -> str:
+        """Render for an index; no two are rendered alike, for a UID that the server gives out has no slash."""
+        return "/".join(self)
+
+
 class OwnerReference(TypedDict):
     """`metav1.OwnerReference`."""
 
@@ -116,10 +129,13 @@ def controller_of(obj: Object) -> OwnerReference | None:
     return None
 
 
-def is_controlled_by(obj: Object, uid: str) -> bool:
-    """Tell whether the object with `uid` is the controller of `obj`: by UID, never by name."""
+def controller_id(obj: Object) -> ControllerId | None:
+    """Return who the controller of `obj` is, in whatever version of its API it is named."""
     reference = controller_of(obj)
-    return reference is not None and reference["uid"] == uid
+    if reference is None:
+        return None
+    group, _, _ = reference["apiVersion"].rpartition("/")
+    return ControllerId(obj["metadata"].get("namespace", ""), group, reference["kind"], reference["uid"])
 
 
 def creation_time(obj: Object) -> datetime | None:

@@ -23,8 +23,9 @@ from mpiop.kube.lines import LineSplitter
 from mpiop.kube.messages import Messages
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
-from mpiop.kube.retry import Throttle, retry_delay_seconds
+from mpiop.kube.retry import retry_delay_seconds
 from mpiop.kube.silence import Silence
+from mpiop.kube.throttle import Throttle
 from mpiop.kube.tokens import Credential
 
 Observer = Callable[[str, str, int, float], None]
@@ -43,7 +44,7 @@ class TransportOptions:
         deadline_seconds: From sending to the end of the answer, retries included; also the longest silence in a list.
         list_deadline_seconds: The same for lists, which may be long.
         silence_seconds: A watch without a byte for so long is dead: the server sends a bookmark each minute.
-        most_in_flight: Calls at a time.
+        most_in_flight: Calls at a time; those that wait take turns by `FLOW`.
         qps: Calls a second; 0 is no bound.
         burst: Calls at once before `qps` counts.
         observer: Told of each attempt, for metrics.

@@ -5,13 +5,16 @@
 
 import asyncio
 import errno
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NoReturn, cast
 
 import structlog
 from aiohttp import web
 
 from mpiop.metrics import Metrics
+from mpiop.server.listener import Listener, close_after_answer
 
 Check = Callable[[], Sequence[str]]
 """Returns what is wrong, one sentence each; empty is well."""
@@ -75,6 +78,8 @@ class Server:
         self._routes = routes
         self._tls = tls
         self._runner: web.AppRunner | None = None
+        self._listener: Listener | None = None
+        self._accepting: asyncio.Task[NoReturn] | None = None
 
     async def run(self) -> None:
         """Listen and answer until cancelled.
@@ -84,7 +89,8 @@ class Server:
         """
         await self.listen()
         try:
-            await asyncio.Event().wait()  # which nobody sets
+            if self._accepting:
+                await self._accepting
         finally:
             await self.close()
 
@@ -94,23 +100,38 @@ class Server:
         Raises:
             ServerError: The port is taken, or we may not listen on it.
         """
+        listening = self._listening_socket()
+        port: int = listening.getsockname()[1]
         app = web.Application()
         app.add_routes([web.get(path, handler) for path, handler in self._routes.items()])
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        app.on_response_prepare.append(close_after_answer)
+        self._runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_SECONDS)
         await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, self._host or None, self._port, ssl_context=self._tls).start()
-        except OSError as error:
-            await self.close()
-            paths = ", ".join(sorted(self._routes))
-            why = "another process listens there" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
-            raise ServerError(f"cannot serve {paths} on port {self._port}: {why}; choose another port by its flag") from error
-        port: int = self._runner.addresses[0][1]
+        self._listener = Listener(cast("web.Server", self._runner.server), listening, self._tls)
+        self._accepting = asyncio.create_task(self._listener.accept(), name=f"port {port}")
+        self._accepting.add_done_callback(lambda _: listening.close())
         _log.info("listening", port=port, paths=sorted(self._routes), scheme="https" if self._tls else "http")
         return port
 
     async def close(self) -> None:
         """Stop answering; once is enough, twice does no harm."""
+        if self._accepting:
+            self._accepting.cancel()
+            await asyncio.wait([self._accepting])
         runner, self._runner = self._runner, None
         if runner:
             await runner.cleanup()
+        if self._listener:
+            await self._listener.close()
+
+    def _listening_socket(self) -> socket.socket:
+        is_dual = not self._host and socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if is_dual or ":" in self._host else socket.AF_INET
+        try:
+            listening = socket.create_server((self._host, self._port), family=family, dualstack_ipv6=is_dual)
+        except OSError as error:
+            paths = ", ".join(sorted(self._routes))
+            why = "another process listens there" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
+            raise ServerError(f"cannot serve {paths} on port {self._port}: {why}; choose another port by its flag") from error
+        listening.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        return listening

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from mpiop.workqueue.lanes import Lane, Lanes
 from mpiop.workqueue.measures import NoQueueMetrics, QueueMetrics
 from mpiop.workqueue.rate_limiters import RateLimiter, retry_limiter
 
@@ -24,20 +23,18 @@ class ShutDown(Exception):  # noqa: N818 - no error: the order to a worker to go
 
 
 class WorkQueue(Generic[KeyT]):
-    """A queue of distinct keys with delays and back-off; first in, first out, in each of its lanes."""
+    """A queue of distinct keys, first in, first out, with delays and back-off."""
 
-    def __init__(self, limiter: RateLimiter[KeyT] | None = None, metrics: QueueMetrics | None = None, workers: int = 1) -> None:
+    def __init__(self, limiter: RateLimiter[KeyT] | None = None, metrics: QueueMetrics | None = None) -> None:
         """Make an empty queue.
 
         Args:
             limiter: Delays of `add_rate_limited`; by default `retry_limiter()`.
             metrics: Where measurements go; by default nowhere.
-            workers: How many will share it.
         """
         self._limiter: RateLimiter[KeyT] = limiter or retry_limiter()
         self._metrics: QueueMetrics = metrics or NoQueueMetrics()
-        self._queued = Lanes[KeyT](most_busy=(workers + 1) // 2)
-        self._lanes: dict[KeyT, Lane] = {}
+        self._queued: deque[KeyT] = deque()
         self._dirty_since: dict[KeyT, float] = {}
         self._processing_since: dict[KeyT, float] = {}
         self._timers: dict[KeyT, asyncio.TimerHandle] = {}
@@ -54,28 +51,23 @@ class WorkQueue(Generic[KeyT]):
         """Tell whether new keys are refused."""
         return self._is_shut_down
 
-    def add(self, key: KeyT, lane: Lane = Lane.USUAL) -> None:
-        """Ask for a run of `key`, unless one is already asked for or the queue is shut down; of two lanes the earlier one counts."""
-        if self._is_shut_down:
-            return
-        self._note(key, lane)
-        self._queued.hurry(key, lane)
-        if key in self._dirty_since:
+    def add(self, key: KeyT) -> None:
+        """Ask for a run of `key`, unless one is already asked for or the queue is shut down."""
+        if self._is_shut_down or key in self._dirty_since:
             return
         self._metrics.added()
         self._dirty_since[key] = self._now()
         if key not in self._processing_since:
             self._enqueue(key)
 
-    def add_after(self, key: KeyT, delay_seconds: float, lane: Lane = Lane.USUAL) -> None:
+    def add_after(self, key: KeyT, delay_seconds: float) -> None:
         """Ask for a run of `key` in `delay_seconds`, or at once when that is not above 0; of two delays the earlier one counts."""
         if self._is_shut_down:
             return
         self._metrics.retried()
         if delay_seconds <= 0:
-            self.add(key, lane)
+            self.add(key)
             return
-        self._note(key, lane)  # whoever set the timer that it may have
         loop = asyncio.get_running_loop()
         due = loop.time() + delay_seconds
         pending = self._timers.get(key)
@@ -106,19 +98,17 @@ class WorkQueue(Generic[KeyT]):
         Raises:
             ShutDown: There is none and there will be none.
         """
-        while not self._queued.has_next(len(self._processing_since)):
+        while not self._queued:
             if self._is_shut_down:
                 raise ShutDown
             await self._wait_for_key()
-        key = self._queued.popleft(len(self._processing_since))
-        self._lanes.pop(key, None)
+        key = self._queued.popleft()
         if (timer := self._timers.pop(key, None)) is not None:
             timer.cancel()
         now = self._now()
         self._processing_since[key] = now
         self._metrics.depth(len(self._queued))
         self._metrics.waited(now - self._dirty_since.pop(key))
-        self._wake_one()
         return key
 
     def done(self, key: KeyT) -> None:
@@ -133,7 +123,6 @@ class WorkQueue(Generic[KeyT]):
         self._metrics.worked(self._now() - begun)
         if key in self._dirty_since:
             self._enqueue(key)
-        self._wake_one()
         self._settle_drain()
 
     def shut_down(self) -> None:
@@ -162,17 +151,14 @@ class WorkQueue(Generic[KeyT]):
         """Return how long the key longest in work has been so; 0 when none is."""
         return self._now() - min(self._processing_since.values()) if self._processing_since else 0.0
 
-    def _note(self, key: KeyT, lane: Lane) -> None:
-        self._lanes[key] = min(lane, self._lanes.get(key, lane))
-
     def _enqueue(self, key: KeyT) -> None:
-        self._queued.append(key, self._lanes[key])
+        self._queued.append(key)
         self._metrics.depth(len(self._queued))
         self._wake_one()
 
     def _fire(self, key: KeyT) -> None:
         del self._timers[key]
-        self.add(key, self._lanes[key])
+        self.add(key)
 
     def _close(self) -> None:
         self._is_shut_down = True
@@ -189,8 +175,7 @@ class WorkQueue(Generic[KeyT]):
             self._drained.set_result(None)
 
     def _wake_one(self) -> None:
-        """Wake a worker if there is a key for it, for whatever may have let one go: a key that came or went, or one that was given back."""
-        while self._waiters and self._queued.has_next(len(self._processing_since)):
+        while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)

@@ -9,7 +9,7 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 KeyT_contra = TypeVar("KeyT_contra", bound=Hashable, contravariant=True)
 
 BASE_DELAY_SECONDS = 0.005
-MAX_DELAY_SECONDS = 1000.0
+MAX_DELAY_SECONDS = 60.0
 _MAX_DOUBLINGS = 64
 """Beyond it every delay is at its cap, and a float would overflow some time later."""
 
@@ -99,5 +99,5 @@ class MaxOf(RateLimiter[KeyT]):
 
 
 def retry_limiter(rate: float = 10.0, burst: int = 100) -> MaxOf[KeyT]:
-    """Return the usual limiter: per key 5 ms doubling up to 1000 s, and `rate` retries a second with `burst` for all keys together."""
+    """Return the usual limiter: per key 5 ms doubling up to 60 s, and `rate` retries a second with `burst` for all keys together."""
     return MaxOf(ExponentialBackoff[KeyT](), BucketLimiter[KeyT](TokenBucket(rate, burst)))

@@ -3,18 +3,21 @@
 from collections.abc import Awaitable, Callable, Hashable
 from typing import TypeVar
 
-from mpiop.workqueue.lanes import Lane
 from mpiop.workqueue.queue import ShutDown, WorkQueue
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
-async def work(
-    queue: WorkQueue[KeyT],
-    sync: Callable[[KeyT], Awaitable[float | None]],
-    failed: Callable[[KeyT, Exception], None],
-    lane: Callable[[KeyT], Lane] = lambda _: Lane.USUAL,
-) -> None:
+class NotReady(Exception):  # noqa: N818 - no error: a sync that cannot be made yet
+    """A key cannot be synced yet; what comes of it is no success, so its failures are not forgotten."""
+
+    def __init__(self, seconds: float) -> None:
+        """Say after how many seconds the key comes again, if nothing queues it before."""
+        super().__init__(f"not ready, to be tried again in {seconds:.1f} s")
+        self.seconds = seconds
+
+
+async def work(queue: WorkQueue[KeyT], sync: Callable[[KeyT], Awaitable[float | None]], failed: Callable[[KeyT, Exception], None]) -> None:
     """Take keys from `queue` and `sync` them, one at a time, until the queue is shut down and empty.
 
     A sync that succeeds makes the queue forget the key's failures; if it returns a number, the key comes again in so many seconds.
@@ -22,9 +25,8 @@ async def work(
 
     Args:
         queue: Where keys come from. Several workers may share it.
-        sync: Does the work for a key and returns the seconds until it wants to be called again, or None.
+        sync: Does the work for a key and returns the seconds until it wants to be called again, or None; raises `NotReady` to be put off.
         failed: Told about each exception, to log it: it is raised no further. Must not raise.
-        lane: Says how soon a key that is to come again is handed out then.
     """
     while True:
         try:
@@ -33,12 +35,14 @@ async def work(
             return
         try:
             again_in_seconds = await sync(key)
+        except NotReady as wait:
+            queue.add_after(key, wait.seconds)
         except Exception as error:  # noqa: BLE001 - the one place where any failure of a sync becomes a retry
             failed(key, error)
             queue.add_rate_limited(key)
         else:
             queue.forget(key)
             if again_in_seconds is not None:
-                queue.add_after(key, again_in_seconds, lane(key))
+                queue.add_after(key, again_in_seconds)
         finally:
             queue.done(key)

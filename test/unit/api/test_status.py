@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiop.api.status import parse_status, status_to_wire, timestamp
-from mpiop.api.types import Condition, MPIJobStatus, ReplicaStatus, Summary
+from mpiop.api.types import Condition, Failure, MPIJobStatus, ReplicaStatus, Summary
 
 MORNING = datetime(2019, 7, 9, 22, 15, 51, tzinfo=UTC)
 NOON = datetime(2019, 7, 9, 22, 17, 6, tzinfo=UTC)
@@ -21,7 +21,7 @@ STATUS = MPIJobStatus(
     replica_statuses={"Launcher": ReplicaStatus(succeeded=1), "Worker": ReplicaStatus()},
     start_time=MORNING,
     completion_time=NOON,
-    observed_generation=4,
+    last_failure=Failure("Error", "pod pi-launcher-x container launcher exit code 3"),
     summary=Summary(state="Succeeded", workers="2/2", duration="75s"),
 )
 WIRE = {
@@ -39,7 +39,7 @@ WIRE = {
     "replicaStatuses": {"Launcher": {"succeeded": 1}, "Worker": {}},
     "startTime": "2019-07-09T22:15:51Z",
     "completionTime": "2019-07-09T22:17:06Z",
-    "observedGeneration": 4,
+    "lastFailure": {"reason": "Error", "message": "pod pi-launcher-x container launcher exit code 3"},
     "summary": {"state": "Succeeded", "workers": "2/2", "duration": "75s"},
 }
 
@@ -65,7 +65,7 @@ STATUSES = st.builds(
     st.dictionaries(st.sampled_from(["Launcher", "Worker"]), st.builds(ReplicaStatus, COUNTS, COUNTS, COUNTS)),
     st.none() | TIMES,
     st.none() | TIMES,
-    COUNTS,
+    st.none() | st.builds(Failure, st.text(min_size=1), st.text()),
     st.builds(Summary, st.text(), st.text(), st.text()),
 )
 

@@ -1,5 +1,6 @@
 """Carrying writes out against a server that refuses, loses answers and has other people's objects."""
 
+import asyncio
 import contextlib
 from typing import Any
 
@@ -7,16 +8,15 @@ import pytest
 
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from mpiop.api import constants as c
-from mpiop.controller.apply import MOST_AT_FIRST, Applier, Owner, PredecessorError
+from mpiop.controller.apply import Applier, Owner, PredecessorError
 from mpiop.controller.consistency import Consistency
-from mpiop.controller.diff import Check, Create, Delete, Patch
+from mpiop.controller.diff import Create, Delete, Patch
 from mpiop.controller.stalled import ResourceExistsError
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, resource_version_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS
-from virtual_time import VirtualClock
+from virtual_time import VirtualClock, settle
 
 OWNER = Owner(PI.key, PI.uid)
 
@@ -34,59 +34,12 @@ def applier(client: FakeClient) -> Applier:
     return Applier(client, Consistency({}, VirtualClock()))
 
 
-async def test_a_name_that_is_free_or_ours_may_be_wanted_later() -> None:
-    client = FakeClient()
-    check = Check(PODS, Key("default", "p"))
-    assert await applier(client).apply(OWNER, [check]) == []
-    await client.create(PODS, pod("p"))
-    assert await applier(client).apply(OWNER, [check]) == []
-    assert client.server.objects(PODS)[0]["metadata"].get("labels") == {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}
-
-
-@pytest.mark.parametrize(
-    ("uid", "owner", "error"),
-    [("other", "other", ResourceExistsError), ("former", "pi", PredecessorError)],
-    ids=["somebody else's", "of a former job"],
-)
-async def test_E57_E58_a_name_that_is_taken_is_told_before_it_is_wanted(uid: str, owner: str, error: type[Exception]) -> None:
-    client = FakeClient()
-    await client.create(PODS, pod("p", owner_uid=uid, owner_name=owner))
-    (failed,) = await applier(client).apply(OWNER, [Check(PODS, Key("default", "p"))])
-    assert isinstance(failed.error, error)
-
-
-async def test_a_check_without_an_answer_has_failed() -> None:
-    client = FakeClient()
-    client.refuse("get", PODS, "p", StatusError("get", {"code": 500}))
-    (failed,) = await applier(client).apply(OWNER, [Check(PODS, Key("default", "p"))])
-    assert isinstance(failed.error, StatusError)
-
-
 async def test_E56_creates_start_slowly_and_stop_after_the_first_batch_with_an_error() -> None:
     client = FakeClient()
     client.refuse("create", PODS, "p-4", StatusError("create", {"code": 403, "message": "exceeded quota"}))
     failed = await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)])
     assert len(failed) == 1
     assert [action.key.name for action in client.actions] == [f"p-{index}" for index in range(7)], "batches of 1, 2 and 4"
-
-
-async def test_E56_where_creates_went_well_the_next_ones_begin_with_more_but_a_refusal_is_remembered() -> None:
-    client = FakeClient()
-    apply = applier(client).apply
-    assert await apply(OWNER, [create(f"p-{index}") for index in range(20)]) == []
-    client.refuse("create", PODS, "", StatusError("create", {"code": 403, "message": "exceeded quota"}))
-    for begin, tried in ((20, MOST_AT_FIRST), (40, 1)):
-        client.actions.clear()
-        failed = await apply(OWNER, [create(f"p-{index}") for index in range(begin, begin + 20)])
-        assert len(failed) == len(client.actions) == tried
-
-
-async def test_E56_each_namespace_has_quotas_of_its_own() -> None:
-    client = FakeClient()
-    apply = applier(client).apply
-    assert await apply(OWNER, [create(f"p-{index}") for index in range(20)]) == []
-    client.refuse("create", PODS, "", StatusError("create", {"code": 403, "message": "exceeded quota"}))
-    assert len(await apply(Owner(Key("other", "pi"), PI.uid), [create(f"q-{index}") for index in range(20)])) == 1
 
 
 async def test_E56_all_are_made_when_none_is_refused() -> None:
@@ -102,6 +55,24 @@ async def test_one_refused_write_does_not_stop_the_others() -> None:
     failed = await applier(client).apply(OWNER, [Delete(PODS, first), create("c"), Delete(PODS, second)])
     assert [str(write.error) for write in failed] == ["lost"]
     assert sorted(obj["metadata"]["name"] for obj in client.server.objects(PODS)) == ["a", "c"]
+
+
+async def test_no_write_goes_on_after_a_defect_in_one_beside_it() -> None:
+    answer = asyncio.Event()
+
+    class Slow(FakeClient):
+        async def delete(self, *what: Any, **how: Any) -> Object | None:
+            await answer.wait()
+            return await super().delete(*what, **how)
+
+    client = Slow()
+    stored = client.server.put(PODS, pod("a"))
+    deletion, defect = Delete(PODS, stored), Patch(PODS, stored, {"metadata": None})
+    with pytest.raises(ExceptionGroup, match="TaskGroup"):
+        await applier(client).apply(OWNER, [deletion, defect])
+    answer.set()
+    await settle()
+    assert client.actions == []
 
 
 async def test_E58_a_create_that_meets_our_own_object_is_done() -> None:
@@ -187,9 +158,17 @@ async def test_E57_a_successor_of_the_same_name_is_not_deleted() -> None:
     stored = client.server.put(PODS, pod("a"))
     client.server.remove(PODS, Key("default", "a"))
     successor = client.server.put(PODS, pod("a"))
-    failed = await applier(client).apply(OWNER, [Delete(PODS, stored)])
-    assert [isinstance(write.error, StatusError) and write.error.is_conflict for write in failed] == [True]
+    assert await applier(client).apply(OWNER, [Delete(PODS, stored)]) == [], "what was to go is gone"
     assert client.server.objects(PODS) == [successor]
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_a_deletion_that_is_refused_for_another_reason_has_failed_unless_the_object_is_gone(*, is_gone: bool) -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    refusal = StatusError("delete", {"code": 409, "reason": "Conflict", "message": "a webhook"})
+    client.refuse("delete", PODS, "a", refusal, takes_effect=is_gone)
+    assert len(await applier(client).apply(OWNER, [Delete(PODS, stored)])) == (0 if is_gone else 1)
 
 
 async def test_a_patch_of_what_has_changed_meanwhile_fails() -> None:

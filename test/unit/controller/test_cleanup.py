@@ -10,8 +10,6 @@ from fakes.world import KEY, World
 from mpiop.api import constants as c
 from mpiop.controller import pods
 from mpiop.controller.names import ANNOTATION_TTL_DELETES_JOB
-from mpiop.controller.pace import CALM_SECONDS
-from mpiop.controller.sync import CLEAN_UP_SECONDS, REFUSED_RETRY_SECONDS
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, annotations_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
@@ -22,7 +20,6 @@ PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 KEPT = {"None": set(PHASES), "Running": {"Succeeded", "Failed"}, "All": set[str]()}
 CHILDREN = (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS)
 TTL = 100
-NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}
 
 
 async def running(**spec: Any) -> World:
@@ -82,90 +79,6 @@ async def test_no_launcher_runs_on_and_one_that_ended_stays_for_its_log(policy: 
     else:
         assert pods.job_outcome(launchers[0]) is not None
         assert "deletionTimestamp" not in launchers[0]["metadata"]
-
-
-async def test_workers_of_a_job_that_ended_stay_while_others_get_on() -> None:
-    world = await running(runPolicy={"cleanPodPolicy": "All"})
-    end(world, "Succeeded")
-    world.pace.stirs(Key("default", "other"))
-    assert await world.sync() is None
-    assert world.status.is_finished, "which users wait for"
-    wait = await world.sync()
-    assert wait == pytest.approx(CALM_SECONDS)
-    assert len(workers(world)) == 2
-    await asyncio.sleep(wait)
-    await world.settle()
-    assert workers(world) == set()
-
-
-async def test_a_job_gets_on_while_it_is_made_runs_and_ends() -> None:
-    world, other = World(), Key("default", "other")
-    await world.submit()
-
-    def run() -> None:
-        world.start_workers()
-        world.start_launcher()
-
-    for step in (lambda: None, run, lambda: end(world, "Succeeded")):
-        assert world.pace.bustle_seconds(other) == 0
-        step()
-        await world.sync()
-        assert world.pace.bustle_seconds(other) == pytest.approx(CALM_SECONDS)
-        await world.settle()
-        await asyncio.sleep(CALM_SECONDS)
-
-
-async def test_but_not_for_long() -> None:
-    world = await running(runPolicy={"cleanPodPolicy": "All"})
-    end(world, "Succeeded")
-    await world.sync()
-    began = world.clock.monotonic()
-    while workers(world):
-        world.pace.stirs(Key("default", "other"))
-        await asyncio.sleep(await world.sync() or 0.0)
-    assert CLEAN_UP_SECONDS - 1 <= world.clock.monotonic() - began <= CLEAN_UP_SECONDS + 1, "to the second, as times in a status are"
-
-
-async def test_and_not_while_pods_of_others_find_no_room() -> None:
-    world = await running(runPolicy={"cleanPodPolicy": "All"})
-    end(world, "Succeeded")
-    await world.sync()
-    world.pace.stirs(Key("default", "other"))
-    world.pace.needs_room(Key("default", "other"), is_needed=True)
-    await world.settle()
-    assert workers(world) == set()
-
-
-async def test_a_job_needs_room_while_a_pod_of_it_is_unschedulable() -> None:
-    world = await running()
-    world.pace.stirs(KEY)
-    others_wait = [world.pace.bustle_seconds(Key("default", "other"))]
-    for conditions in ([NO_ROOM], []):
-        world.pod_status("pi-worker-0", "Pending", conditions=conditions)
-        await world.sync()
-        others_wait.append(world.pace.bustle_seconds(Key("default", "other")))
-    assert others_wait == [pytest.approx(CALM_SECONDS), 0, pytest.approx(CALM_SECONDS)]
-
-
-async def test_a_job_that_has_ended_needs_no_room() -> None:
-    world = await running(runPolicy={"cleanPodPolicy": "None"})
-    world.pod_status("pi-worker-0", "Pending", conditions=[NO_ROOM])
-    await world.sync()
-    world.pace.stirs(KEY)
-    assert world.pace.bustle_seconds(Key("default", "other")) == 0
-    end(world, "Failed")
-    await world.settle()
-    assert world.pace.bustle_seconds(Key("default", "other")) == pytest.approx(CALM_SECONDS)
-
-
-async def test_a_launcher_that_runs_on_is_stopped_at_once() -> None:
-    world = await running(runPolicy={"cleanPodPolicy": "All"})
-    end(world, "Evicted")
-    world.pace.stirs(Key("default", "other"))
-    await world.sync()
-    await world.sync()
-    assert all("deletionTimestamp" in job["metadata"] for job in world.client.server.objects(JOBS))
-    assert workers(world), "they may wait"
 
 
 async def test_a_worker_that_appears_after_the_end_goes_too() -> None:
@@ -274,7 +187,7 @@ async def test_it_can_be_set_when_the_job_has_ended() -> None:
 async def test_the_config_map_which_knows_the_secret_goes_last_and_not_before_it() -> None:
     world = await expired()
     world.client.refuse("delete", SECRETS, "pi-ssh", StatusError("test", {"code": 403, "message": "no"}), times=1)
-    assert await world.sync() == REFUSED_RETRY_SECONDS
+    await world.sync_refused()
     assert world.names(CONFIG_MAPS) == ["pi-config"]
     assert world.names(SERVICES) == [], "what is not refused goes"
     await world.settle()
@@ -300,6 +213,15 @@ async def test_a_secret_of_somebody_else_stays() -> None:
     await world.settle()
     assert world.names(SECRETS) == ["pi-ssh"]
     assert world.names(CONFIG_MAPS) == []
+
+
+async def test_a_secret_that_another_took_the_name_of_holds_nothing_up() -> None:
+    world = await expired()
+    world.client.server.remove(SECRETS, Key("default", "pi-ssh"))
+    world.client.server.put(SECRETS, {"metadata": {"name": "pi-ssh", "namespace": "default"}})
+    await world.settle()
+    assert world.names(CONFIG_MAPS) == []
+    assert world.names(SECRETS) == ["pi-ssh"]
 
 
 async def test_a_secret_that_is_gone_already_holds_nothing_up() -> None:

@@ -11,8 +11,9 @@ import structlog
 from example_children import config_map, launcher, launcher_pod, worker
 from fakes.world import KEY, WATCHED, World, mpijob
 from mpiop.controller.apply import PredecessorError
+from mpiop.controller.batches import BATCH_SECONDS, Batches
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
-from mpiop.controller.rest import MOST_SECONDS, SECONDS_A_WORKER, SHARE_IF_PRESSED, USUAL_SECONDS, Rest
+from mpiop.controller.stalled import ResourceExistsError
 from mpiop.informers.shared_informer import SharedInformer
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import StatusError, TransportError
@@ -21,13 +22,12 @@ from mpiop.kube.resources import JOBS, MPIJOBS, PODS, SECRETS, Selection
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
 from mpiop.workqueue import WorkQueue
-from mpiop.workqueue.lanes import FEW
 
 
 @asynccontextmanager
 async def live(world: World) -> AsyncIterator[Controller]:
     """Let informers feed the world's stores, and a controller that is yet to run."""
-    controller = Controller(world.syncer.sync, WorkQueue[Key](), world.stores[MPIJOBS].keys, world.metrics, world.syncer.rest)
+    controller = Controller(world.syncer.sync, WorkQueue[Key](), world.stores[MPIJOBS].keys, world.metrics, world.syncer.batches)
     async with asyncio.TaskGroup() as group:
         tasks: list[asyncio.Task[None]] = []
         for resource in WATCHED:
@@ -41,29 +41,22 @@ async def live(world: World) -> AsyncIterator[Controller]:
             task.cancel()
 
 
-class Lookout:
-    """A controller whose syncs only note which jobs were looked at, and when."""
+class Noting:
+    """A controller whose syncs only note when they were."""
 
-    def __init__(self, *jobs: Key) -> None:
-        self.names, self.times, self.rest = list[str](), list[float](), Rest()
-        self.controller = Controller(self._look, WorkQueue[Key](), lambda: jobs, Metrics(version="test"), self.rest)
+    def __init__(self) -> None:
+        self.times, self.batches = list[float](), Batches()
+        self.controller = Controller(self._sync, WorkQueue[Key](), list, Metrics(version="test"), self.batches)
 
-    async def _look(self, key: Key) -> None:
-        self.names.append(key.name)
+    async def _sync(self, key: Key) -> None:
+        assert key == KEY
         self.times.append(asyncio.get_running_loop().time())
-
-    async def names_after(self, obj: Object) -> list[str]:
-        """Return which jobs the only worker looks at, in order, if there is news of `obj` before it has begun."""
-        async with running(self.controller, workers=1, head_start_seconds=0):
-            self.controller.handle(Notification(None, obj))
-            await asyncio.sleep(1)
-        return self.names
 
 
 @asynccontextmanager
-async def running(controller: Controller, workers: int = 2, head_start_seconds: float = 0.1) -> AsyncIterator[None]:
+async def running(controller: Controller, workers: int = 2) -> AsyncIterator[None]:
     task = asyncio.create_task(controller.run(workers))
-    await asyncio.sleep(head_start_seconds)
+    await asyncio.sleep(0.1)
     yield
     task.cancel()
     await asyncio.wait({task})
@@ -83,23 +76,28 @@ async def test_a_job_is_taken_from_its_creation_to_its_end_by_events_alone() -> 
         assert world.names(PODS) == ["pi-launcher-x"]
 
 
-async def test_events_of_a_large_job_are_answered_together_and_the_last_one_too() -> None:
-    rest, key, looks = Rest(), Key("default", "pi"), list[float]()
-
-    async def look(key: Key) -> None:
-        looks.append(asyncio.get_running_loop().time())
-        rest.begin(key, 1000, 0)
-
-    controller = Controller(look, WorkQueue[Key](), list, Metrics(version="test"), rest)
-    async with running(controller):
-        for number in range(400):
-            controller.handle(Notification(None, worker(number)))
+async def test_changes_of_many_workers_are_one_sync_a_period_and_the_last_one_counts() -> None:
+    noting = Noting()
+    async with running(noting.controller):
+        noting.batches.begin(KEY, 1000, are_leaving=False)
+        for number in range(100):
+            noting.controller.handle(Notification(None, worker(number)))
             await asyncio.sleep(0.01)
         last = asyncio.get_running_loop().time()
-        await asyncio.sleep(MOST_SECONDS)
-    assert key == job_of(worker(0))
-    assert 3 <= len(looks) <= 4  # about one each two seconds, in 4 seconds
-    assert looks[-1] >= last - 0.01
+        await asyncio.sleep(1)
+    assert 5 <= len(noting.times) <= 6
+    assert noting.times[-1] >= last - 0.01
+
+
+async def test_the_period_grows_with_what_planning_costs() -> None:
+    noting = Noting()
+    async with running(noting.controller):
+        noting.batches.begin(KEY, 50_000, are_leaving=False)
+        noting.batches.planned(KEY, 0.5)
+        begun = asyncio.get_running_loop().time()
+        noting.controller.handle(Notification(None, worker(0, "Pending")))
+        await asyncio.sleep(60)
+    assert [time - begun for time in noting.times] == [pytest.approx(10)]
 
 
 def edited(raw: Object, **metadata: Any) -> Object:
@@ -111,117 +109,88 @@ def with_status(**status: Any) -> Object:
 
 
 @pytest.mark.parametrize("obj", [worker(0), mpijob(), launcher()], ids=lambda obj: obj["kind"])
-async def test_a_change_of_nothing_that_is_read_is_no_reason_to_look(obj: Object) -> None:
-    lookout = Lookout()
-    async with running(lookout.controller):
-        lookout.controller.handle(Notification(obj, edited(obj, resourceVersion="7")))
-        await asyncio.sleep(MOST_SECONDS)
-        assert lookout.names == []
-        lookout.controller.handle(Notification(obj, edited(obj, labels=labels_of(obj) | {"new": "label"})))
-        await asyncio.sleep(MOST_SECONDS)
-        assert len(lookout.names) == 1
+async def test_a_change_of_nothing_that_is_read_is_no_reason_to_sync(obj: Object) -> None:
+    noting = Noting()
+    async with running(noting.controller):
+        noting.controller.handle(Notification(obj, edited(obj, resourceVersion="7")))
+        await asyncio.sleep(1)
+        assert noting.times == []
+        noting.controller.handle(Notification(obj, edited(obj, labels=labels_of(obj) | {"new": "label"})))
+        await asyncio.sleep(1)
+        assert len(noting.times) == 1
 
 
-@pytest.mark.parametrize(
-    ("notification", "is_early"),
-    [
-        pytest.param(Notification(worker(0, "Pending"), worker(0, "Running")), False, id="a worker runs, and another is missed"),
-        pytest.param(Notification(worker(0), None), False, id="a worker is gone"),
-        pytest.param(Notification(worker(0), worker(0, "Failed")), False, id="a worker has failed, which ends nothing"),
-        pytest.param(Notification(worker(0), worker(0, "Failed", reason="Evicted")), True, id="a worker is evicted, which ends the job"),
-        pytest.param(Notification(None, config_map()), False, id="what we made"),
-        pytest.param(Notification(launcher_pod(), launcher_pod("Failed")), True, id="the launcher's pod has failed"),
-        pytest.param(Notification(None, launcher_pod("Pending")), True, id="the launcher's pod is there"),
-        pytest.param(Notification(launcher_pod(), edited(launcher_pod(), annotations={"a": "b"})), False, id="the launcher's pod is told"),
-        pytest.param(Notification(None, launcher()), False, id="the launcher's Job, which we made"),
-        pytest.param(Notification(launcher(), launcher(outcome={"type": "Complete"})), True, id="the launcher's Job is done"),
-        pytest.param(Notification(mpijob(), edited(mpijob(), generation=2)), True, id="the user changes the job"),
-        pytest.param(Notification(mpijob(), with_status(startTime="2026-01-01T00:00:00Z")), False, id="we wrote its status"),
-        pytest.param(Notification(mpijob(), with_status(completionTime="2026-01-01T00:00:00Z")), True, id="it has ended"),
-        pytest.param(Notification(mpijob(), edited(mpijob(), uid="other")), True, id="it is another job of that name"),
-    ],
-)
-async def test_the_user_s_word_and_the_launcher_s_end_the_rest_of_a_large_job_early(notification: Notification, is_early: bool) -> None:  # noqa: FBT001 - a column of the table
-    lookout = Lookout()
-    async with running(lookout.controller):
-        lookout.rest.begin(KEY, 1000, 2)
+async def test_any_event_of_a_job_whose_sync_was_put_off_may_be_the_one_waited_for() -> None:
+    noting = Noting()
+    async with running(noting.controller):
+        noting.batches.begin(KEY, 1000, are_leaving=False)
+        noting.batches.put_off(KEY)
         begun = asyncio.get_running_loop().time()
-        lookout.controller.handle(notification)
-        await asyncio.sleep(MOST_SECONDS)
-    (seconds,) = (look - begun for look in lookout.times)
-    share = SHARE_IF_PRESSED if is_early else 1
-    assert seconds == pytest.approx((USUAL_SECONDS + 1000 * SECONDS_A_WORKER) * share, abs=0.01)
+        noting.controller.handle(Notification(worker(0), edited(worker(0), resourceVersion="7")))
+        await asyncio.sleep(1)
+    assert noting.times == [begun]
 
 
-async def test_the_last_worker_to_become_ready_ends_the_rest_early() -> None:
-    lookout = Lookout()
-    handle = lookout.controller.handle
-    async with running(lookout.controller):
-        lookout.rest.begin(KEY, 2, 2)
+GONE = edited(worker(0), deletionTimestamp="2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("notification", "seconds"),
+    [
+        pytest.param(Notification(None, worker(0, "Pending")), BATCH_SECONDS, id="a worker is there"),
+        pytest.param(Notification(worker(0, "Pending"), worker(0)), BATCH_SECONDS, id="a worker is Ready, and another is missed"),
+        pytest.param(Notification(worker(0), None), 0, id="a worker is gone"),
+        pytest.param(Notification(worker(0), GONE), 0, id="a worker is being deleted"),
+        pytest.param(Notification(GONE, edited(GONE, annotations={"a": "b"})), BATCH_SECONDS, id="it still is"),
+        pytest.param(Notification(worker(0), worker(0, "Failed")), 0, id="a worker has failed"),
+        pytest.param(Notification(None, config_map()), 0, id="a ConfigMap is there"),
+        pytest.param(Notification(launcher_pod(), launcher_pod("Failed")), 0, id="the launcher's pod has failed"),
+        pytest.param(Notification(None, launcher_pod("Pending")), 0, id="the launcher's pod is there"),
+        pytest.param(Notification(None, launcher()), 0, id="the launcher's Job is there"),
+        pytest.param(Notification(launcher(), launcher(outcome={"type": "Complete"})), 0, id="the launcher's Job is done"),
+        pytest.param(Notification(mpijob(), edited(mpijob(), generation=2)), 0, id="the user changes the job"),
+        pytest.param(Notification(mpijob(), edited(mpijob(), annotations={"a": "b"})), 0, id="and its annotations"),
+        pytest.param(Notification(mpijob(), with_status(startTime="2026-01-01T00:00:00Z")), BATCH_SECONDS, id="its status was written"),
+        pytest.param(Notification(mpijob(), with_status(completionTime="2026-01-01T00:00:00Z")), 0, id="its end was recorded"),
+        pytest.param(Notification(mpijob(), edited(mpijob(), uid="other")), 0, id="it is another job of that name"),
+    ],
+)
+async def test_how_soon_a_job_is_synced(notification: Notification, seconds: float) -> None:
+    noting = Noting()
+    async with running(noting.controller):
+        noting.batches.begin(KEY, 2, are_leaving=False)
         begun = asyncio.get_running_loop().time()
-        handle(Notification(worker(0, "Pending"), worker(0)))
-        handle(Notification(worker(0), edited(worker(0), annotations={"new": "annotation"})))
-        await asyncio.sleep(USUAL_SECONDS / 2)
-        assert lookout.times == [], "another is missed"
-        handle(Notification(None, worker(1)))
-        await asyncio.sleep(MOST_SECONDS)
-    assert [look - begun for look in lookout.times] == [pytest.approx(USUAL_SECONDS / 2, abs=0.01)]
-
-
-async def test_what_comes_after_a_look_that_came_too_early_is_pressing() -> None:
-    lookout = Lookout(Key("default", "a"), Key("default", "b"))
-    lookout.rest.miss(KEY)
-    assert await lookout.names_after(worker(0)) == ["pi", "a", "b"]
+        noting.controller.handle(notification)
+        await asyncio.sleep(1)
+    assert [time - begun for time in noting.times] == [pytest.approx(seconds)]
 
 
 @pytest.mark.parametrize(
-    ("obj", "others", "place"),
-    [
-        pytest.param(launcher_pod("Running"), FEW, 0, id="what the launcher does goes before jobs that have not begun"),
-        pytest.param(worker(0), 2, 2, id="what a worker does goes after a few of them"),
-        pytest.param(worker(0), FEW + 1, 0, id="what a worker does goes before many of them"),
-    ],
+    ("before", "after", "are_leaving"),
+    [pytest.param(worker(0, "Pending"), worker(0), False, id="Ready"), pytest.param(worker(0), None, True, id="gone")],
 )
-async def test_news_and_jobs_that_have_not_begun_have_an_order(obj: Object, others: int, place: int) -> None:
-    seen = await Lookout(*(Key("default", str(number)) for number in range(others))).names_after(obj)
-    assert len(seen) == others + 1
-    assert seen.index("pi") == place
+async def test_the_last_worker_that_is_awaited_does_not_wait(before: Object, after: Object | None, *, are_leaving: bool) -> None:
+    noting = Noting()
+    async with running(noting.controller):
+        noting.batches.begin(KEY, 2, are_leaving=are_leaving)
+        begun = asyncio.get_running_loop().time()
+        noting.controller.handle(Notification(before, after))
+        await asyncio.sleep(BATCH_SECONDS / 2)
+        assert noting.times == [], "another is missed"
+        noting.controller.handle(Notification(before, after))
+        await asyncio.sleep(1)
+    assert [time - begun for time in noting.times] == [pytest.approx(BATCH_SECONDS / 2)]
 
 
-@pytest.mark.parametrize(
-    ("status", "order"),
-    [
-        pytest.param({}, ["a", "b", "pi"], id="not begun"),
-        pytest.param({"conditions": [{"type": "Created", "status": "True"}]}, ["pi", "a", "b"], id="begun"),
-        pytest.param(
-            {"conditions": [{"type": "Succeeded", "status": "True"}], "completionTime": "2026-01-01T00:00:00Z"},
-            ["a", "b", "pi"],
-            id="ended",
-        ),
-    ],
-)
-async def test_an_mpijob_that_has_begun_goes_before_those_that_have_not_until_it_has_ended(
-    status: dict[str, Any], order: list[str]
-) -> None:
-    lookout = Lookout(Key("default", "a"), Key("default", "b"))
-    assert await lookout.names_after(cast("Object", mpijob() | {"status": status})) == order
-
-
-@pytest.mark.parametrize("has_ended", [False, True])
-async def test_a_look_that_a_job_asked_for_comes_before_many_others_unless_it_has_ended(*, has_ended: bool) -> None:
-    rest, seen, others = Rest(), list[str](), [Key("default", str(number)) for number in range(2 * FEW)]
-
-    async def look(key: Key) -> float | None:
-        seen.append(key.name)
-        rest.begin(key, 0, 0, has_ended=has_ended)
-        await asyncio.sleep(0.1)
-        return 1.0 if seen == ["pi"] else None
-
-    controller = Controller(look, WorkQueue[Key](), lambda: [KEY, *others], Metrics(version="test"), rest)
-    async with running(controller, workers=1):
-        await asyncio.sleep(len(others))
-    assert seen.count("pi") == 2
-    assert seen.index("pi", 1) == (len(others) + 1 if has_ended else 11)
+async def test_workers_that_leave_are_batched() -> None:
+    noting = Noting()
+    async with running(noting.controller):
+        noting.batches.begin(KEY, 1000, are_leaving=True)
+        begun = asyncio.get_running_loop().time()
+        for number in range(10):
+            noting.controller.handle(Notification(worker(number), edited(worker(number), deletionTimestamp="2026-01-01T00:00:00Z")))
+        await asyncio.sleep(1)
+    assert [time - begun for time in noting.times] == [pytest.approx(BATCH_SECONDS)]
 
 
 async def test_a_replica_that_stands_by_writes_nothing_and_queues_nothing_and_then_takes_over() -> None:
@@ -255,7 +224,7 @@ async def test_a_stop_lets_the_sync_under_way_end_and_begins_no_other() -> None:
         await asyncio.sleep(STOP_GRACE_SECONDS / 2)
         ended.append(key.name)
 
-    controller = Controller(slow, WorkQueue[Key](), lambda: [Key("default", name) for name in "abc"], Metrics(version="test"), Rest())
+    controller = Controller(slow, WorkQueue[Key](), lambda: [Key("default", name) for name in "abc"], Metrics(version="test"), Batches())
     task = asyncio.create_task(controller.run(1))
     await started.wait()
     task.cancel()
@@ -268,7 +237,7 @@ async def test_a_stop_does_not_wait_for_a_sync_that_hangs() -> None:
     async def hang(_key: Key) -> None:
         await asyncio.sleep(3600)
 
-    controller = Controller(hang, WorkQueue[Key](), lambda: [Key("default", "a")], Metrics(version="test"), Rest())
+    controller = Controller(hang, WorkQueue[Key](), lambda: [Key("default", "a")], Metrics(version="test"), Batches())
     task = asyncio.create_task(controller.run(1))
     await asyncio.sleep(1)
     task.cancel()
@@ -285,7 +254,7 @@ async def test_a_defect_in_a_sync_costs_only_that_job_and_is_logged_with_its_pla
         done.append(key.name)
 
     controller = Controller(
-        sync, WorkQueue[Key](), lambda: [Key("default", "poison"), Key("default", "pi")], Metrics(version="test"), Rest()
+        sync, WorkQueue[Key](), lambda: [Key("default", "poison"), Key("default", "pi")], Metrics(version="test"), Batches()
     )
     with structlog.testing.capture_logs() as logs:
         async with running(controller, workers=1):
@@ -313,7 +282,7 @@ async def test_a_worker_that_dies_takes_the_controller_with_it() -> None:
         raise asyncio.InvalidStateError
 
     queue = WorkQueue[Key]()
-    controller = Controller(sync, queue, lambda: [Key("default", "a")], Metrics(version="test"), Rest())
+    controller = Controller(sync, queue, lambda: [Key("default", "a")], Metrics(version="test"), Batches())
     controller._failed = _broken  # type: ignore[method-assign]  # a worker ends only by a defect of the machinery itself
     with pytest.raises(ZeroDivisionError):
         await controller.run(2)
@@ -326,6 +295,7 @@ def _broken(_key: Key, _error: Exception) -> None:
 
 def test_only_the_worlds_failures_are_expected() -> None:
     assert is_expected(PredecessorError(PODS, Key("default", "pi-worker-0")))
+    assert is_expected(ExceptionGroup("sync", [ResourceExistsError("Pod", "pi-worker-0")]))
     lost, refused = TransportError("lost"), StatusError("get", {"code": 500})
     assert is_expected(ExceptionGroup("sync", [lost, refused]))
     assert is_expected(ExceptionGroup("sync", [lost, LeaseLostError("the renew deadline has passed")]))

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from example_children import launcher, launcher_pod, observed, worker
+from example_children import launcher, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy
 from mpiop.clock import parse_time
-from mpiop.controller import names
 from mpiop.controller.desired import desired, remaining_seconds
 from mpiop.controller.observed import Observed
 
@@ -21,13 +20,6 @@ PATIENT = replace(PI, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY)
 RESUMED = replace(PI, status=MPIJobStatus(conditions=(Condition(c.CONDITION_SUSPENDED, "True", "", "", NOON, NOON),)))
 OTHER = replace(PI, slots_per_worker=2)
 READY = (worker(0), worker(1))
-UNGATED = replace(PI, raw={"metadata": {"annotations": {names.ANNOTATION_WAIT_FOR_WORKERS: "false"}}})  # type: ignore[typeddict-item]
-CALLED = replace(PI, mpi_implementation=c.MPICH)
-AT_GATE = (launcher_pod("Pending"),)
-TOLD = (launcher_pod("Pending", metadata={"annotations": {names.ANNOTATION_WORKERS_READY: "2"}}),)
-GATELESS = (launcher_pod("Pending", metadata={"annotations": {}}),)
-BEGUN = (launcher_pod("Pending", initContainerStatuses=[{"name": "wait-for-workers", "state": {"running": {}}}]),)
-RUNS = (launcher_pod("Running"),)
 EVICTED = worker(1, "Failed", reason="Evicted")
 COMPLETE = {"type": "Complete"}
 
@@ -46,36 +38,18 @@ class Case(NamedTuple):
 
 CASES = [
     Case(
-        "new: everything at once, the gate shut",
+        "new: everything at once",
         PI,
         observed(),
-        {"supports": True, "worker_count": 2, "launcher": True, "launcher_suspended": False, "gate_open": False},
+        {"dependencies": True, "worker_count": 2, "launcher": True, "launcher_suspended": False},
     ),
-    Case("workers not ready: the gate is shut", PI, observed(worker(0), worker(1, conditions=[])), {"gate_open": False}),
-    Case("workers ready: the gate opens", PI, observed(*READY), {"gate_open": True}),
     Case(
-        "a terminating worker is not ready", PI, observed(worker(0), worker(1, metadata={"deletionTimestamp": "x"})), {"gate_open": False}
+        "patient: a worker that has ended keeps the launcher from being made",
+        PATIENT,
+        observed(worker(0), worker(1, "Failed")),
+        {"launcher": False},
     ),
-    Case("a worker that has ended is not waited for", PI, observed(worker(0), worker(1, "Failed")), {"gate_open": True, "worker_count": 2}),
-    Case("a Service for a new job: nobody asks yet", PI, observed(), {"service": False}),
-    Case(
-        "nor while the launcher waits at its gate", PI, observed(worker(0), launcher=launcher(), launcher_pods=AT_GATE), {"service": False}
-    ),
-    Case("nor before a patient launcher is made", PATIENT, observed(worker(0)), {"service": False}),
-    Case("for ready workers: the launcher will ask", PI, observed(*READY, launcher=launcher(), launcher_pods=AT_GATE), {"service": True}),
-    Case("for a job without workers", with_workers(PI, 0), observed(), {"service": True}),
-    Case("for a suspended job, as ever", SUSPENDED, observed(), {"service": True}),
-    Case("for one without a gate: its launcher may ask at any time", UNGATED, observed(), {"service": True}),
-    Case("for a launcher that is to be found before it is ready", replace(PI, run_launcher_as_worker=True), observed(), {"service": True}),
-    Case("and for one that workers call back", replace(PI, mpi_implementation=c.INTEL), observed(), {"service": True}),
-    Case("for a launcher that runs, whatever its workers do", PI, observed(launcher=launcher(), launcher_pods=RUNS), {"service": True}),
-    Case("for one that was told already", PI, observed(worker(0), launcher=launcher(), launcher_pods=TOLD), {"service": True}),
-    Case("for one that has no gate, after all", PI, observed(launcher=launcher(), launcher_pods=GATELESS), {"service": True}),
-    Case("after the end: not again", finished("None"), observed(*READY), {"service": False}),
-    Case("called back: the gate opens when the launcher has begun", CALLED, observed(*READY, launcher_pods=BEGUN), {"gate_open": True}),
-    Case("called back: and not before", CALLED, observed(*READY, launcher=launcher(), launcher_pods=AT_GATE), {"gate_open": False}),
-    Case("patient: but the launcher is held", PATIENT, observed(worker(0), worker(1, "Failed")), {"launcher": False}),
-    Case("no workers wanted is ready", with_workers(PI, 0), observed(), {"worker_count": 0, "gate_open": True}),
+    Case("no workers wanted is ready", with_workers(PI, 0), observed(), {"worker_count": 0, "launcher": True}),
     Case("patient: no launcher before its workers", PATIENT, observed(worker(0)), {"launcher": False, "worker_count": 2}),
     Case("patient: the launcher when they are ready", PATIENT, observed(*READY), {"launcher": True, "launcher_suspended": False}),
     Case(
@@ -95,7 +69,7 @@ CASES = [
         "suspended: launcher suspended, no workers",
         SUSPENDED,
         observed(*READY, launcher=launcher()),
-        {"supports": True, "worker_count": 0, "launcher": True, "launcher_suspended": True, "gate_open": False},
+        {"dependencies": True, "worker_count": 0, "launcher": True, "launcher_suspended": True},
     ),
     Case(
         "suspended and patient: the launcher exists",
@@ -154,7 +128,7 @@ CASES = [
         "finished: nothing is made",
         finished(c.CLEAN_NONE, c.CONDITION_FAILED),
         observed(),
-        {"supports": None, "worker_count": 0, "launcher": None},
+        {"dependencies": None, "worker_count": 0, "launcher": None},
     ),
 ]
 
@@ -182,7 +156,7 @@ def test_an_expired_job_keeps_nothing() -> None:
     for policy in (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL):
         result = desired(finished(policy), observed(launcher=launcher(outcome=COMPLETE)), is_expired=True)
         assert result is not None
-        assert (result.supports, result.launcher, result.worker_count) == (False, False, 0)
+        assert (result.dependencies, result.launcher, result.worker_count) == (False, False, 0)
         assert not any(result.keep_worker(worker(0, phase)) for phase in ("Pending", "Running", "Succeeded", "Failed"))
 
 

@@ -80,8 +80,8 @@ async def test_the_gang_is_made_before_its_pods_and_only_once(scheduler: str, nu
     await world.submit()
     await world.settle()
     made = world.kinds()
-    assert made[: len(kinds) + 1] == ["Secret", *kinds]
-    assert sorted(made[len(kinds) + 1 :]) == ["ConfigMap", "Job", "Pod", "Pod"]
+    assert made[: len(kinds) + 3] == ["Secret", "Service", "ConfigMap", *kinds]
+    assert made[len(kinds) + 3 :] == ["Pod", "Pod", "Job"]
     assert all(f" {kind} " not in write for write in world.writes if not write.startswith("create") for kind in kinds)
     for pod in world.client.server.objects(PODS):
         assert named(scheduler, pod) == "pi"
@@ -181,8 +181,8 @@ async def test_a_group_of_somebody_elses_is_not_touched_and_no_pod_comes_before_
     world = GangWorld("volcano")
     world.client.server.put(VOLCANO_POD_GROUPS, {"metadata": {"name": "pi", "namespace": "default"}, "spec": {"minMember": 9}})
     await world.submit()
-    assert await world.sync() == 15
-    await world.sync()
+    await world.sync_refused()
+    await world.sync_refused()
     assert world.group["spec"] == {"minMember": 9}
     assert world.names(PODS) == []
     stalled = world.status.condition(c.CONDITION_STALLED)
@@ -216,8 +216,8 @@ async def test_a_group_that_the_go_operator_made_is_taken_over() -> None:
 async def test_without_the_api_a_job_says_what_to_do_and_starts_when_it_is_there(scheduler: str, advice: str) -> None:
     world = GangWorld(scheduler, None)
     await world.submit()
-    assert await world.sync() == 15
-    await world.sync()
+    await world.sync_refused()
+    await world.sync_refused()
     assert world.names(PODS) == []
     stalled = world.status.condition(c.CONDITION_STALLED)
     assert stalled is not None
@@ -247,7 +247,7 @@ async def test_an_api_that_was_removed_later_is_told_of_too() -> None:
     world = GangWorld("volcano")
     world.client.server.served.remove(VOLCANO_POD_GROUPS)
     await world.submit()
-    assert await world.sync() == 15
+    await world.sync_refused()
     stalled = world.status.condition(c.CONDITION_STALLED)
     assert stalled is not None
     assert stalled.reason == "GangApiMissing"

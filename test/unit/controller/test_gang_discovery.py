@@ -13,6 +13,7 @@ from mpiop.kube.objects import Object, uid_of
 from mpiop.kube.resources import (
     COSCHEDULING_POD_GROUPS,
     EVENTS,
+    JOBS,
     MPIJOBS,
     NATIVE_POD_GROUPS_1_36,
     NATIVE_POD_GROUPS_1_37,
@@ -93,22 +94,47 @@ async def test_an_api_that_comes_later_starts_the_jobs_that_wait_for_it() -> Non
         [told] = replica._discovery.problems()
         assert "install Volcano" in told
         client.server.served.add(VOLCANO_POD_GROUPS)
-        await asyncio.sleep(40)
+        await asyncio.sleep(80)
         assert names(client, VOLCANO_POD_GROUPS) == ["pi"]
         assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
         assert replica._discovery.problems() == []
 
 
-@pytest.mark.parametrize("error", [TransportError("connection refused"), StatusError("discover", {"code": 403})])
+FORBIDDEN = {"code": 403, "reason": "Forbidden", "message": "podgroups.scheduling.volcano.sh is forbidden: no such right"}
+
+
+@pytest.mark.parametrize("resource", [VOLCANO_POD_GROUPS, PRIORITY_CLASSES], ids=lambda resource: resource.plural)
+@pytest.mark.parametrize("verbs", [("list", "watch"), ("discover",)], ids=str)
+async def test_an_api_that_may_not_be_used_holds_up_nothing_but_what_needs_it(verbs: tuple[str, ...], resource: Resource) -> None:
+    client = FakeClient()
+    client.server.served.add(VOLCANO_POD_GROUPS)
+    for verb in verbs:
+        client.refuse(verb, None if verb == "discover" else resource, "", StatusError(verb, FORBIDDEN))
+    async with running(client, "volcano") as replica:
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(30)
+        assert reasons(client) == ["MPIJobCreated", "GangApiMissing"]
+        [job] = client.server.objects(MPIJOBS)
+        assert "no such right" in job.get("status", {})["conditions"][-1]["message"]
+        assert [str(problem) for problem in replica._discovery.problems() if "no such right" in problem]
+        assert names(client, JOBS) == names(client, PODS) == []
+        client.server.allow()
+        await asyncio.sleep(90)
+        assert names(client, VOLCANO_POD_GROUPS) == ["pi"]
+        assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
+        assert replica._discovery.problems() == []
+
+
+@pytest.mark.parametrize("error", [TransportError("connection refused"), StatusError("discover", {"code": 503})])
 async def test_without_an_answer_no_job_is_told_that_the_api_is_missing(error: StatusError | TransportError) -> None:
     client = FakeClient()
     client.server.served.add(VOLCANO_POD_GROUPS)
-    client.refuse("discover", None, "", error, times=3)
+    client.refuse("discover", None, "", error, times=3 if isinstance(error, TransportError) else 1)
     async with running(client, "volcano"):
         await client.create(MPIJOBS, mpijob())
-        await asyncio.sleep(20)
+        await asyncio.sleep(10)
         assert reasons(client) == []
-        await asyncio.sleep(60)
+        await asyncio.sleep(70)
         assert reasons(client) == ["MPIJobCreated"]
         assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from example_children import launcher, launcher_pod, observed, worker
-from example_jobs import PI
+from example_jobs import PI, container, template, with_annotations, with_launcher, with_workers
 from fakes.semantics import shaped
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller import shapes
@@ -18,7 +18,6 @@ from mpiop.kube.objects import Object
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 COMPLETE = {"type": "Complete"}
-ANNOTATION = "mpiop.kubeflow.org/ssh-agent"
 
 
 def stored(pod: Object) -> Object:
@@ -59,6 +58,11 @@ def test_it_is_one_warning() -> None:
     assert told == [("Warning", "NoWorkerReached")]
 
 
+def fields(**given: Any) -> dict[str, Any]:
+    """Return the launcher's template whose container has these fields too."""
+    return template(container(name="launcher", **given))
+
+
 @dataclass(frozen=True)
 class Case:
     """A launcher's end that is no reason for alarm."""
@@ -83,6 +87,19 @@ def test_who_is_not_told_of(case: Case) -> None:
     assert "WorkersUnused" not in types(status_of(case.pod, outcome=case.outcome))
 
 
+NOT_CALLED = [
+    ("opted out", with_annotations(PI, {"mpiop.kubeflow.org/ssh-agent": "false"})),
+    ("the end of the log is to be the message", with_launcher(PI, fields(terminationMessagePolicy="FallbackToLogsOnError"))),
+    ("a program of the user's", with_launcher(PI, fields(env=[{"name": "PRTE_MCA_plm_ssh_agent", "value": "rsh"}]))),
+    ("no workers", with_workers(PI, 0)),
+]
+
+
+@pytest.mark.parametrize("job", [row[1] for row in NOT_CALLED], ids=[row[0] for row in NOT_CALLED])
+def test_a_job_whose_launcher_leaves_no_mark_is_not_judged(job: MPIJob) -> None:
+    assert "WorkersUnused" not in types(status_of(ended(), job=job))
+
+
 def test_a_job_without_a_pod_left_is_not_judged() -> None:
     assert "WorkersUnused" not in types(status_of())
 
@@ -103,12 +120,6 @@ def test_the_mark_is_no_part_of_a_failure() -> None:
     failed = ended("Failed", exitCode=3, message=f"{MARK}\n")
     with_words = ended("Failed", exitCode=3, message=f"{MARK}\nout of luck\n")
     for pod, end in ((failed, "exit code 3"), (with_words, "exit code 3: out of luck")):
-        assert last_failure(observed(launcher=launcher(), launcher_pods=(pod,))).endswith(end)
-
-
-def test_what_the_gate_gave_up_on_is_a_part_of_a_failure() -> None:
-    gate = {"name": "wait-for-workers", "state": {"terminated": {"exitCode": 0, "message": "w1: Connection refused\n"}}}
-    failed = launcher_pod(
-        "Failed", initContainerStatuses=[gate], containerStatuses=[{"name": "launcher", "state": {"terminated": {"exitCode": 1}}}]
-    )
-    assert last_failure(observed(launcher=launcher(), launcher_pods=(failed,))).endswith("exit code 1: w1: Connection refused")
+        found = last_failure(observed(launcher=launcher(), launcher_pods=(pod,)))
+        assert found is not None
+        assert found.message.endswith(end)

@@ -45,7 +45,7 @@ def answers(one: Object) -> list[object]:
     statuses = list(pods.container_statuses(one))
     rows = [pods.condition(one, kind) or {} for kind in ("Ready", "PodScheduled")]
     return [
-        *(question(one) for question in (pods.phase, pods.is_running, pods.is_ready, pods.is_finished, pods.is_evicted)),
+        *(question(one) for question in (pods.phase, pods.address, pods.is_running, pods.is_ready, pods.is_finished, pods.is_evicted)),
         *({name: row.get(name) for name in ("status", "reason", "message")} for row in rows),
         *((row.get("name"), row.get("image"), pods.waiting(row), pods.terminated(row), pods.last_terminated(row)) for row in statuses),
         one.get("spec", {}).get("nodeName"),
@@ -64,6 +64,7 @@ def test_what_changes_from_pod_to_pod_and_nobody_reads_is_not_kept() -> None:
     assert kept.get("spec") == {"nodeName": "node-1"}
     assert kept.get("status") == {
         "phase": "Running",
+        "podIP": "10.0.0.1",
         "conditions": conditions,
         "containerStatuses": [{"name": "c", "image": "i", "state": {}}],
     }

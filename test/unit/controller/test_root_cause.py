@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from example_children import TERMINATING, launcher, launcher_pod, observed
-from mpiop.controller.names import ANNOTATION_LAST_FAILURE
+from example_children import TERMINATING, launcher_pod, observed
 from mpiop.controller.root_cause import failure, last_failure
 from mpiop.kube.objects import Object
 
@@ -21,14 +20,15 @@ def failed_pod(name: str = "pi-launcher-x", **ended: Any) -> Object:
 def test_the_containers_end_is_added_to_a_backoff_limit() -> None:
     pod = failed_pod(exitCode=137, reason="OOMKilled")
     pod["spec"] = {**pod["spec"], "nodeName": "node-1"}
-    reason, message = failure(BACKOFF, observed(launcher_pods=(pod,)), "")
+    reason, message = failure(BACKOFF, last_failure(observed(launcher_pods=(pod,))), "")
     assert reason == "BackoffLimitExceeded/OOMKilled"
     assert message == "Job has reached the specified backoff limit: pod pi-launcher-x on node node-1 container launcher exit code 137"
 
 
 def test_the_newest_failed_pod_counts() -> None:
-    _, message = failure(BACKOFF, observed(launcher_pods=(failed_pod("old"), failed_pod("new"), launcher_pod("Succeeded"))), "")
-    assert "pod new " in message
+    found = last_failure(observed(launcher_pods=(failed_pod("old"), failed_pod("new"), launcher_pod("Succeeded"))))
+    assert found is not None
+    assert "pod new " in found.message
 
 
 def test_a_container_that_was_restarted_tells_its_last_end() -> None:
@@ -37,14 +37,14 @@ def test_a_container_that_was_restarted_tells_its_last_end() -> None:
         "state": {"running": {}},
         "lastState": {"terminated": {"exitCode": 3, "reason": "Error", "message": "out of luck"}},
     }
-    reason, message = failure(BACKOFF, observed(launcher_pods=(launcher_pod(containerStatuses=[status]),)), "")
+    reason, message = failure(BACKOFF, last_failure(observed(launcher_pods=(launcher_pod(containerStatuses=[status]),))), "")
     assert reason == "BackoffLimitExceeded/Error"
     assert message.endswith("container launcher exit code 3: out of luck")
 
 
 def test_a_pods_own_words_are_kept() -> None:
     pod = launcher_pod("Failed", reason="NodeLost", message="node is gone")
-    assert failure(BACKOFF, observed(launcher_pods=(pod,)), "") == (
+    assert failure(BACKOFF, last_failure(observed(launcher_pods=(pod,))), "") == (
         "BackoffLimitExceeded/NodeLost",
         f"{BACKOFF['message']}: pod pi-launcher-x failed: node is gone",
     )
@@ -76,7 +76,9 @@ ENDS = [
 @pytest.mark.parametrize(("containers", "metadata", "want"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
 def test_which_container_is_the_cause(containers: list[dict[str, Any]], metadata: dict[str, Any], want: str) -> None:
     pod = launcher_pod("Running", containerStatuses=containers, metadata=metadata)
-    assert last_failure(observed(launcher_pods=(pod,))).endswith(want)
+    found = last_failure(observed(launcher_pods=(pod,)))
+    assert found is not None
+    assert found.message.endswith(want)
 
 
 @pytest.mark.parametrize(
@@ -89,18 +91,9 @@ def test_which_container_is_the_cause(containers: list[dict[str, Any]], metadata
     ids=["ended well at last", "suspended: told to end", "no word of its containers"],
 )
 def test_no_failure_is_no_cause(phase: str, containers: list[dict[str, Any]], metadata: dict[str, Any]) -> None:
-    assert last_failure(observed(launcher_pods=(launcher_pod(phase, containerStatuses=containers, metadata=metadata),))) == ""
-
-
-def test_what_was_noted_of_a_pod_that_is_gone_counts() -> None:
-    job = launcher(outcome=BACKOFF)
-    job["metadata"]["annotations"] = {ANNOTATION_LAST_FAILURE: "OOMKilled: pod pi-launcher-x container launcher exit code 137"}
-    assert failure(BACKOFF, observed(launcher=job), "") == (
-        "BackoffLimitExceeded/OOMKilled",
-        f"{BACKOFF['message']}: pod pi-launcher-x container launcher exit code 137",
-    )
+    assert last_failure(observed(launcher_pods=(launcher_pod(phase, containerStatuses=containers, metadata=metadata),))) is None
 
 
 def test_without_a_failed_pod_the_job_speaks() -> None:
-    assert failure(BACKOFF, observed(), "") == ("BackoffLimitExceeded", BACKOFF["message"])
-    assert failure({"type": "Failed"}, observed(), "MPIJob default/pi has failed") == ("MPIJobFailed", "MPIJob default/pi has failed")
+    assert failure(BACKOFF, None, "") == ("BackoffLimitExceeded", BACKOFF["message"])
+    assert failure({"type": "Failed"}, None, "MPIJob default/pi has failed") == ("MPIJobFailed", "MPIJob default/pi has failed")

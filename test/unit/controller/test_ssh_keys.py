@@ -7,18 +7,23 @@ from pathlib import Path
 import pytest
 
 from mpiop.controller.ssh_keys import KEY_TYPES, generate_key_pair
+from mpiop.options import Options
 
 EXPECTED = {
-    "ed25519": ("ssh-ed25519", "OPENSSH PRIVATE KEY", "256"),
+    "ecdsa-p521": ("ecdsa-sha2-nistp521", "EC PRIVATE KEY", "521"),
     "ecdsa-p256": ("ecdsa-sha2-nistp256", "EC PRIVATE KEY", "256"),
     "ecdsa-p384": ("ecdsa-sha2-nistp384", "EC PRIVATE KEY", "384"),
-    "ecdsa-p521": ("ecdsa-sha2-nistp521", "EC PRIVATE KEY", "521"),
+    "ed25519": ("ssh-ed25519", "OPENSSH PRIVATE KEY", "256"),
     "rsa-3072": ("ssh-rsa", "RSA PRIVATE KEY", "3072"),
 }
 
 
 def test_the_table_above_is_complete() -> None:
     assert tuple(EXPECTED) == KEY_TYPES
+
+
+def test_the_default_is_what_the_reference_makes() -> None:
+    assert EXPECTED[Options().ssh_key_type][:2] == ("ecdsa-sha2-nistp521", "EC PRIVATE KEY")
 
 
 @pytest.mark.parametrize("key_type", KEY_TYPES)
@@ -56,5 +61,5 @@ def test_the_private_half_does_not_show_in_logs() -> None:
 
 
 def test_an_unknown_type_is_refused_with_the_choice() -> None:
-    with pytest.raises(ValueError, match=r"unknown SSH key type 'dsa': choose one of ed25519, ecdsa-p256"):
+    with pytest.raises(ValueError, match=r"unknown SSH key type 'dsa': choose one of ecdsa-p521, ecdsa-p256"):
         generate_key_pair("dsa")

@@ -97,7 +97,7 @@ async def test_while_pods_run_with_its_key_another_is_not_made_and_the_job_says_
     assert gets(world) == 0
     await asyncio.sleep(DOUBT_SECONDS)
     for _ in range(3):
-        await world.sync()
+        await world.sync_refused()
         assert stalled(world) == "SecretLost"
     condition = world.status.condition(c.CONDITION_STALLED)
     assert condition is not None
@@ -107,7 +107,7 @@ async def test_while_pods_run_with_its_key_another_is_not_made_and_the_job_says_
     assert world.keys_made == 1
     assert [reason for reason in world.recorder.reasons if reason == "SecretLost"] == ["SecretLost"]
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.sync()
+    await world.sync_refused()
     world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
     await world.settle()
     assert stalled(world) == ""
@@ -167,7 +167,7 @@ async def test_both_secret_and_note_lost_while_pods_run_is_no_silent_change_of_t
     world = await running()
     lose(world)
     world.client.server.remove(CONFIG_MAPS, Key("default", "pi-config"))
-    await world.sync()
+    await world.sync_refused()
     assert world.keys_made == 1
     assert world.names(SECRETS) == []
     assert stalled(world) == "SecretLost"
@@ -201,7 +201,7 @@ async def test_a_secret_of_somebody_else_in_its_place_is_not_taken_for_it() -> N
     lose(world)
     world.client.server.put(SECRETS, {"metadata": {"name": "pi-ssh", "namespace": "default"}})
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.sync()
+    await world.sync_refused()
     assert stalled(world) == "ResourceExists"
 
 
@@ -216,3 +216,14 @@ async def test_a_secret_of_the_go_operator_is_not_labelled_for_there_is_no_right
     await world.settle()
     assert noted(world) == uid_of(secret)
     assert [write for write in world.writes if write.startswith("patch Secret")] == []
+
+
+async def test_whose_a_secret_is_can_be_known_without_its_keys() -> None:
+    world = await new()
+    config_map = world.one(CONFIG_MAPS, "pi-config")
+    config_map["metadata"]["annotations"] = {}
+    world.client.server.put(CONFIG_MAPS, config_map)
+    await world.settle()
+    asked = [request for request in world.client.server.requests if request.resource is SECRETS and request.verb == "get"]
+    assert asked
+    assert all(request.metadata_only for request in asked)

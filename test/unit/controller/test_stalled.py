@@ -1,6 +1,7 @@
 """Why a job does not get on."""
 
 from dataclasses import replace
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,8 +11,9 @@ from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.observed import Observed
-from mpiop.controller.stalled import FailedWrite, ResourceExistsError, find_problem, waits_in_vain
+from mpiop.controller.stalled import FailedWrite, LastingFailures, Problem, ResourceExistsError, find_problem, waits_in_vain
 from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.objects import Key
 
 
 def refused(code: int, message: str = "no", **status: Any) -> StatusError:
@@ -29,17 +31,15 @@ def waiting(reason: str) -> dict[str, Any]:
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 
 
+TOLD = launcher_pod(metadata={"annotations": {"mpiop.kubeflow.org/addresses": "0 10.0.0.1\n1 10.0.0.2\n"}})
+
+
 class Case(NamedTuple):
     id: str
     look: Observed
     failed: tuple[FailedWrite, ...]
     reason: str | None
     message: str = ""
-
-
-def gave_up(message: str) -> dict[str, Any]:
-    """Return the status of the gate that left `message`."""
-    return {"name": "wait-for-workers", "state": {"terminated": {"exitCode": 0, "message": message}}}
 
 
 CASES = [
@@ -112,7 +112,7 @@ CASES = [
         "pod pi-worker-0 cannot get image example.com/pi: ImagePullBackOff",
     ),
     Case(
-        "image of the launcher's gate",
+        "image of an init container",
         observed(launcher_pods=(launcher_pod("Pending", initContainerStatuses=[waiting("ErrImagePull")]),)),
         (),
         "ImagePull",
@@ -149,53 +149,21 @@ CASES = [
     Case("another exit code is the user's program", observed(worker(0, "Failed", containerStatuses=[terminated(1)])), (), None),
     Case(
         "an sshd that ends while the launcher waits for it",
-        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod("Pending"),)),
+        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod(),)),
         (),
         "NoSshd",
         "container worker of worker pi-worker-0 ended (exit code 1) before mpirun could reach it: its log says why; "
         "sshd needs a host key and may need another port",
     ),
     Case(
-        "a worker that fails while mpirun runs is the user's",
-        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod("Running"),)),
+        "a worker that fails once mpirun could reach it is the user's",
+        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(TOLD,)),
         (),
         None,
     ),
     Case(
         "an evicted worker has an end of its own",
-        observed(worker(0, "Failed", reason="Evicted", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod("Pending"),)),
-        (),
-        None,
-    ),
-    Case(
-        "the gate gave up, and so did mpirun",
-        observed(launcher_pods=(launcher_pod("Failed", initContainerStatuses=[gave_up("2 workers have not answered")]),)),
-        (),
-        "NoSshd",
-        "2 workers have not answered",
-    ),
-    Case(
-        "the gate gave up, and mpirun was restarted",
-        observed(
-            launcher_pods=(
-                launcher_pod(
-                    initContainerStatuses=[gave_up("w1: refused")],
-                    containerStatuses=[{"name": "launcher", "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}}],
-                ),
-            )
-        ),
-        (),
-        "NoSshd",
-    ),
-    Case(
-        "the gate gave up, and mpirun does better",
-        observed(launcher_pods=(launcher_pod(initContainerStatuses=[gave_up("w1: refused")]),)),
-        (),
-        None,
-    ),
-    Case(
-        "the gate is content",
-        observed(launcher_pods=(launcher_pod("Failed", initContainerStatuses=[gave_up("")]),)),
+        observed(worker(0, "Failed", reason="Evicted", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod(),)),
         (),
         None,
     ),
@@ -235,3 +203,68 @@ IN_VAIN = [
 def test_a_launcher_waits_in_vain_when(job: MPIJob, look: Observed, *, is_in_vain: bool) -> None:
     problem = waits_in_vain(job, look)
     assert (problem is not None and problem.reason == "WorkerEnded") == is_in_vain
+
+
+PASSING = (FailedWrite("Pod", refused(500, "failed calling webhook: deadline exceeded")),)
+
+
+class Tries(NamedTuple):
+    """Syncs at these seconds, each of which failed so; and what the last one tells."""
+
+    id: str
+    at: tuple[float, ...]
+    failed: tuple[tuple[FailedWrite, ...], ...]
+    message: str | None
+
+
+TRIES = [
+    Tries("a few tries for long enough", (0, 5, 11), (PASSING,), "worker pod created failed: failed calling webhook: deadline exceeded"),
+    Tries("many tries in a short time", (0, 1, 2, 3, 4, 5, 6), (PASSING,), None),
+    Tries("two tries", (0, 60), (PASSING,), None),
+    Tries("one that went well in between", (0, 5, 11, 12), (PASSING, PASSING, (), PASSING), None),
+    Tries("not always the same", (0, 5, 11), (PASSING, (FailedWrite("Pod", refused(429)),)), None),
+    Tries(
+        "a lost request",
+        (0, 5, 11),
+        ((FailedWrite("ConfigMap", TransportError("create configmaps: timed out"), is_create=False),),),
+        "ConfigMap: create configmaps: timed out",
+    ),
+    Tries(
+        "a busy server",
+        (0, 5, 11),
+        ((FailedWrite("Job", refused(429, "too many requests")),),),
+        "launcher pod created failed: too many requests",
+    ),
+    Tries(
+        "an answer without words",
+        (0, 5, 11),
+        ((FailedWrite("Service", refused(500, "")),),),
+        "Service: create pods default/pi-worker-0: 500: no message",
+    ),
+    Tries("conflicts", (0, 5, 11), ((FailedWrite("Job", refused(409, reason="Conflict"), is_create=False),),), None),
+    Tries(
+        "a namespace on its way out",
+        (0, 5, 11),
+        ((FailedWrite("Pod", refused(403, details={"causes": [{"reason": "NamespaceTerminating"}]})),),),
+        None,
+    ),
+    Tries("what is told anyway", (0, 5, 11), ((FailedWrite("Pod", refused(403, "exceeded quota")),),), None),
+]
+
+
+@pytest.mark.parametrize("tries", TRIES, ids=lambda tries: tries.id)
+def test_failures_that_should_pass_are_told_when_they_do_not(tries: Tries) -> None:
+    lasting, told = LastingFailures(), None
+    for seconds, failed in zip(tries.at, cycle(tries.failed), strict=False):
+        told = lasting.problem(PI.key, failed, seconds)
+    assert told == (tries.message and Problem("WriteFailed", tries.message))
+
+
+def test_another_job_has_failures_of_its_own() -> None:
+    lasting = LastingFailures()
+    for seconds in (0, 5, 11):
+        assert lasting.problem(Key("default", str(seconds)), PASSING, seconds) is None
+    for seconds in (0, 5):
+        lasting.problem(PI.key, PASSING, seconds)
+    lasting.forget(PI.key)
+    assert lasting.problem(PI.key, PASSING, 11) is None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from example_children import config_map, launcher, launcher_pod, observed, worker
+from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy, Summary
@@ -158,11 +158,6 @@ def test_times_of_a_job_that_succeeds() -> None:
     assert status.summary == Summary("Succeeded", "2/2", "30s")
 
 
-def test_a_job_that_is_told_of_late_began_with_its_config_map() -> None:
-    look = replace(observed(), config_map=config_map() | {"metadata": {"creationTimestamp": "2026-01-01T12:00:00Z"}})
-    assert next_status(PI, look, None, LATER).start_time == NOON
-
-
 def test_a_failed_job_ends_now() -> None:
     assert next_status(after(PI, RUNNING), FAILED, None, LATER).completion_time == LATER
 
@@ -277,23 +272,22 @@ def test_durations_read_as_in_kubectl(seconds: int, text: str) -> None:
 
 def test_an_invalid_job_is_stalled_and_what_it_was_stays() -> None:
     job = after(PI, RUNNING)
-    status = invalid_status(job.status, "Found validation errors: x", LATER, 1)
+    status = invalid_status(job.status, "Found validation errors: x", LATER)
     assert conditions(status) == conditions(job.status) | {"Stalled": ("True", "ValidationError")}
-    assert invalid_status(status, "Found validation errors: x", LATER + timedelta(minutes=1), 1) == status
+    assert invalid_status(status, "Found validation errors: x", LATER + timedelta(minutes=1)) == status
 
 
 def test_an_edit_that_was_not_enough_says_what_is_wrong_now() -> None:
-    first = invalid_status(MPIJobStatus(), "Found validation errors: x; y", NOON, 1)
-    second = invalid_status(first, "Found validation errors: y", LATER, 2)
+    first = invalid_status(MPIJobStatus(), "Found validation errors: x; y", NOON)
+    second = invalid_status(first, "Found validation errors: y", LATER)
     assert [condition.message for condition in second.conditions] == ["Found validation errors: y"]
     assert second.conditions[0].last_update_time == NOON
-    assert second.observed_generation == 2
     assert transitions(PI.key, first, second) == []
 
 
 def test_an_edit_cannot_take_back_an_end() -> None:
     job = after(PI, RUNNING, COMPLETE)
-    assert invalid_status(job.status, "Found validation errors: x", LATER, 2) == job.status
+    assert invalid_status(job.status, "Found validation errors: x", LATER) == job.status
 
 
 def test_a_standing_problem_is_one_that_holds() -> None:

@@ -266,6 +266,20 @@ async def test_resuming_starts_the_clock_anew_and_tells_it_once() -> None:
     assert world.recorder.reasons == ["MPIJobResumed"]
 
 
+async def test_a_resume_forgets_how_the_launcher_failed_before() -> None:
+    world = await started()
+    status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
+    world.pod_status("pi-launcher-x", "Running", containerStatuses=[status])
+    await world.settle()
+    assert world.status.last_failure is not None
+    await suspend(world)
+    await world.settle()
+    carry_out(world)
+    await resume(world)
+    await world.settle()
+    assert world.status.last_failure is None
+
+
 async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None:
     world = await started()
     await suspend(world)
@@ -274,7 +288,7 @@ async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None
     await world.settle()
     world.client.refuse("patch", JOBS, "pi-launcher", StatusError("test", {"code": 403, "message": "jobs/status is forbidden"}), times=1)
     await resume(world, **launcher_template(nodeSelector={"zone": "a"}))
-    await world.sync()
+    await world.sync_refused()
     stalled = world.status.condition(c.CONDITION_STALLED)
     assert stalled is not None
     assert (stalled.reason, stalled.message) == ("Forbidden", "jobs/status is forbidden")

@@ -1,26 +1,24 @@
 """One job's life as the API server sees it: what is written, when, and how often."""
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
 
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
-from mpiop.controller.names import ANNOTATION_SECRET_UID, ANNOTATION_WORKERS_READY
-from mpiop.controller.pace import COMPANY_SECONDS, SETTLE_SECONDS
-from mpiop.controller.report import PROGRESS
-from mpiop.controller.rest import MOST_SECONDS, USUAL_SECONDS
-from mpiop.controller.sync import REFUSED_RETRY_SECONDS
+from mpiop.api.types import Failure
+from mpiop.controller.names import ANNOTATION_ADDRESSES, ANNOTATION_SECRET_UID
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, controller_of, labels_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
+from mpiop.workqueue import NotReady
 
 STATUS = "patch MPIJob/status default/pi"
-SERVICE = "create Service default/pi"
 CHILDREN = [
     "create Secret default/pi-ssh",
+    "create Service default/pi",
     "create ConfigMap default/pi-config",
     "create Pod default/pi-worker-0",
     "create Pod default/pi-worker-1",
@@ -72,6 +70,13 @@ async def test_a_settled_job_costs_no_write() -> None:
     assert world.writes == []
 
 
+async def test_an_edit_that_changes_nothing_that_users_see_costs_no_write() -> None:
+    world = await running()
+    await world.edit({"metadata": {"generation": 2}, "spec": {"runPolicy": {"cleanPodPolicy": "All"}}})
+    await world.settle()
+    assert world.writes == []
+
+
 async def test_a_whole_life_in_the_fewest_writes() -> None:
     world = World()
     await world.submit(runPolicy={"cleanPodPolicy": "All"})
@@ -84,9 +89,9 @@ async def test_a_whole_life_in_the_fewest_writes() -> None:
     assert world.writes == [
         *CHILDREN,
         STATUS,
-        SERVICE,
-        STATUS,
         "patch ConfigMap default/pi-config",
+        "patch Pod default/pi-launcher-x",
+        STATUS,
         STATUS,
         "delete Pod default/pi-worker-0",
         "delete Pod default/pi-worker-1",
@@ -105,113 +110,56 @@ async def test_E55_nothing_is_judged_before_the_caches_show_our_own_writes() -> 
     await world.sync()
     done = list(world.writes)
     world.look(MPIJOBS)
-    wait = await world.syncer.sync(KEY)
-    assert wait is not None
-    assert wait > 0
+    with pytest.raises(NotReady):
+        await world.syncer.sync(KEY)
     assert world.writes == done
 
 
-async def at_the_gate() -> World:
-    """Return a world where the launcher's pod waits and all workers are Ready, which the operator has not seen yet."""
+async def waiting() -> World:
+    """Return a world where the launcher runs, and one of its workers is not Ready."""
     world = World()
     await world.submit()
     await world.settle()
-    world.start_launcher("Pending")
-    world.start_workers(ready=False)
-    await world.settle()
-    assert told(world) == "0"
+    world.start_launcher()
     world.start_workers()
+    world.pod_status("pi-worker-1", "Pending")
+    await world.settle()
+    assert told(world) == ""
     return world
 
 
 def told(world: World) -> str:
-    return str(world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_WORKERS_READY])
+    return str(world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_ADDRESSES])
 
 
-async def sync_when_names_are_known(world: World) -> None:
-    await asyncio.sleep(SETTLE_SECONDS)
-    await world.sync()
-
-
-async def test_the_gate_opens_when_all_workers_are_ready() -> None:
-    world = await at_the_gate()
-    assert SERVICE not in world.writes, "nobody asks for names yet"
-    await world.sync()
-    assert SERVICE in world.writes
-    assert told(world) == "0", "a name that is asked for before it is known is refused for half a minute"
-    await sync_when_names_are_known(world)
-    assert told(world) == "2"
-    world.pod_status("pi-launcher-x", "Running")
+async def test_the_launcher_is_told_all_addresses_when_all_workers_are_ready() -> None:
+    world = await waiting()
+    assert "patch Pod default/pi-launcher-x" not in world.writes
+    world.start_workers()
     await world.settle()
-    assert told(world) == "2"
+    assert told(world) == "0 10.0.0.1\n1 10.0.0.2\n"
+    await world.settle()
     assert world.writes.count("patch Pod default/pi-launcher-x") == 1
 
 
-async def test_where_workers_are_asked_for_the_launcher_the_gate_opens_when_its_pod_has_begun() -> None:
-    world = World()
-    await world.submit(mpiImplementation="MPICH")
-    await world.settle()
-    world.start_launcher("Pending")
+async def test_the_line_of_a_lost_worker_is_withdrawn_and_that_of_its_successor_told_by_itself() -> None:
+    world = await waiting()
     world.start_workers()
     await world.settle()
-    assert told(world) == "0", "a name that is asked for before it is published is refused for half a minute"
-    world.pod_status("pi-launcher-x", "Pending", initContainerStatuses=[{"name": "wait-for-workers", "state": {"running": {}}}])
-    await world.sync()
-    assert told(world) == "0", "it is published, but not known yet"
-    await sync_when_names_are_known(world)
-    assert told(world) == "2"
+    world.client.server.remove(PODS, Key("default", "pi-worker-0"))
+    await world.settle()
+    assert told(world) == "1 10.0.0.2\n"
+    world.pod_status("pi-worker-0", "Running", ready=True, podIP="10.0.0.9")
+    await world.settle()
+    assert told(world) == "0 10.0.0.9\n1 10.0.0.2\n"
 
 
-async def test_the_gate_stays_closed_while_there_is_no_service() -> None:
-    world = await at_the_gate()
-    world.client.refuse("create", SERVICES, "", refusal(500), times=3)
-    for _ in range(3):
-        with pytest.raises(ExceptionGroup):
-            await world.sync()
-        await asyncio.sleep(SETTLE_SECONDS)
-    await world.sync()
-    assert world.names(SERVICES) == ["pi"]
-    assert told(world) == "0"
-    await sync_when_names_are_known(world)
-    assert told(world) == "2"
-
-
-async def test_the_gate_opens_though_the_list_of_hosts_cannot_be_written() -> None:
-    world = await at_the_gate()
+async def test_addresses_are_told_though_other_writes_are_refused() -> None:
+    world = await waiting()
     world.client.refuse("patch", CONFIG_MAPS, "", refusal(422, "may not be more than 1048576 bytes"), times=100)
-    await world.sync()
-    await sync_when_names_are_known(world)
-    assert told(world) == "2"
-
-
-async def test_names_that_were_lost_settle_anew() -> None:
-    world = await at_the_gate()
-    await world.sync()
-    world.pod_status("pi-worker-1", "Running", ready=False)
-    await world.sync()
-    await asyncio.sleep(SETTLE_SECONDS)
     world.start_workers()
-    await world.sync()
-    assert told(world) == "0"
-    await sync_when_names_are_known(world)
-    assert told(world) == "2"
-
-
-async def test_a_launcher_that_does_not_go_on_is_told_once_more_and_no_oftener() -> None:
-    world = await at_the_gate()
-    await world.sync()
-    await sync_when_names_are_known(world)
-    wait = await world.sync()
-    assert wait is not None
-    assert 0 < wait <= 5
-    await asyncio.sleep(4.9)
-    await world.sync()
-    assert told(world) == "2"
-    await world.settle()
-    assert told(world) == "2 again"
-    await asyncio.sleep(60)
-    await world.settle()
-    assert world.writes.count("patch Pod default/pi-launcher-x") == 2
+    await world.sync_refused()
+    assert told(world) == "0 10.0.0.1\n1 10.0.0.2\n"
 
 
 async def test_a_deleted_worker_comes_back_and_a_finished_one_does_not() -> None:
@@ -219,7 +167,7 @@ async def test_a_deleted_worker_comes_back_and_a_finished_one_does_not() -> None
     world.client.server.remove(PODS, Key("default", "pi-worker-0"))
     world.pod_status("pi-worker-1", "Failed")
     await world.settle()
-    assert world.writes[0] == "create Pod default/pi-worker-0"
+    assert "create Pod default/pi-worker-0" in world.writes
     assert not any("pi-worker-1" in write for write in world.writes)
 
 
@@ -354,8 +302,7 @@ async def test_E57_E58_a_foreign_object_in_the_way_is_not_touched_and_said() -> 
     world = World()
     await world.submit()
     world.client.server.put(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "pi", "namespace": "default"}})
-    wait = await world.sync()
-    assert wait == REFUSED_RETRY_SECONDS
+    await world.sync_refused()
     assert world.recorder.told[-1] == (
         "Warning",
         "ErrResourceExists",
@@ -408,8 +355,7 @@ async def test_E56_a_quota_is_asked_few_times_and_the_job_says_why_it_waits() ->
     world = World()
     await world.submit(workers=100)
     world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"))
-    wait = await world.sync()
-    assert wait == REFUSED_RETRY_SECONDS
+    await world.sync_refused()
     assert sum("create Pod" in write for write in world.writes) <= 2
     assert world.recorder.told[-1] == ("Warning", "MPIJobFailed", "worker pod created failed: exceeded quota: pods")
     assert world.status.is_true(c.CONDITION_STALLED)
@@ -432,17 +378,13 @@ async def test_a_failed_write_is_repeated_and_nothing_is_made_twice(
     world = World()
     await world.submit()
     verb, resource = verb_and_resource
-    if resource is SERVICES:
-        await world.settle()
-        world.start_workers()  # it is made when somebody may ask for their names
     world.client.server.refuse(verb, resource, "", error, times=1, takes_effect=takes_effect)  # type: ignore[arg-type]  # both are KubeErrors
     with pytest.raises(ExceptionGroup):
         await world.sync()
     assert world.status.is_true(c.CONDITION_CREATED), "the status is written on the error path too"
     await world.settle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
-    assert len(world.names(SECRETS)) == len(world.names(JOBS)) == 1
-    assert len(world.names(SERVICES)) == (resource is SERVICES)
+    assert len(world.names(SECRETS)) == len(world.names(JOBS)) == len(world.names(SERVICES)) == 1
     assert world.recorder.reasons == ["MPIJobCreated"]
 
 
@@ -459,79 +401,17 @@ async def test_an_event_is_told_once_though_the_status_was_refused_at_first() ->
     assert world.metrics.registry.get_sample_value("mpi_operator_jobs_created_total") == 1
 
 
-async def test_counts_are_stored_at_a_bounded_rate_and_never_lost() -> None:
+async def test_counts_and_hosts_follow_every_worker() -> None:
     world = World()
     await world.submit(workers=3)
     await world.settle()
     world.client.actions.clear()
-    world.pod_status("pi-worker-0", "Running", ready=True)
-    await world.sync()
-    world.pod_status("pi-worker-1", "Running", ready=True)
-    wait = await world.sync()
-    assert wait is not None
-    assert 0 < wait <= 1
-    await asyncio.sleep(wait)
-    await world.settle()
-    assert world.status.summary.workers == "2/3"
-    assert world.writes.count(STATUS) <= 2
-    assert world.one(CONFIG_MAPS, "pi-config")["data"]["discover_hosts.sh"].count("echo") == 2
-
-
-async def test_counts_and_hosts_are_told_by_the_same_look() -> None:
-    world = World()
-    await world.submit(workers=9)
-    await world.settle()
-    await asyncio.sleep(1)
-    both, looks = ["patch ConfigMap default/pi-config", STATUS], list[list[str]]()
-    for worker in range(9):
-        world.client.actions.clear()
-        world.pod_status(f"pi-worker-{worker}", "Running", ready=True)
+    for number in range(2):
+        world.pod_status(f"pi-worker-{number}", "Running", ready=True)
         await world.sync()
-        looks.append(world.writes)
-        await asyncio.sleep(0.4)
-    assert looks == [*[both, [], []] * 2, both, [], [SERVICE]]
-
-
-async def in_a_crowd() -> World:
-    """Return a world with a new job, in which much is told of others."""
-    world = World()
-    await world.submit()
-    for number in range(20):
-        world.pace.wrote(Key("default", f"other-{number}"), PROGRESS)
-    return world
-
-
-async def test_in_a_crowd_a_job_that_soon_runs_is_told_of_once_with_the_time_since_when_it_is_there() -> None:
-    world = await in_a_crowd()
-    begun = world.clock.now().replace(microsecond=0)
-    await world.sync()
-    assert world.writes == CHILDREN
-    assert world.recorder.told == []
-    await asyncio.sleep(COMPANY_SECONDS - 1)
-    world.start_workers()
-    world.start_launcher()
-    await world.sync()
-    assert world.writes.count(STATUS) == 1
-    assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning"]
-    assert world.status.start_time == begun
-
-
-async def test_in_a_crowd_a_job_that_does_not_run_soon_is_told_of_some_seconds_later() -> None:
-    world = await in_a_crowd()
-    begun, wait = world.clock.monotonic(), await world.sync()
-    assert wait == pytest.approx(COMPANY_SECONDS)
-    await world.settle()
-    assert world.clock.monotonic() - begun == pytest.approx(COMPANY_SECONDS)
-    assert world.writes == [*CHILDREN, STATUS]
-    assert world.recorder.reasons == ["MPIJobCreated"]
-
-
-async def test_in_a_crowd_what_stands_in_a_jobs_way_is_told_at_once() -> None:
-    world = await in_a_crowd()
-    world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"))
-    await world.sync()
-    assert world.writes[-1] == STATUS
-    assert world.status.is_true(c.CONDITION_STALLED)
+    assert world.writes == ["patch ConfigMap default/pi-config", STATUS] * 2
+    assert world.status.summary.workers == "2/3"
+    assert world.one(CONFIG_MAPS, "pi-config")["data"]["discover_hosts.sh"].count("echo") == 2
 
 
 @pytest.mark.parametrize("template", [{}, {"spec": None}, "none"], ids=str)
@@ -553,14 +433,15 @@ async def test_the_cause_of_a_failure_outlives_its_pod() -> None:
     status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
     world.pod_status("pi-launcher-x", "Running", containerStatuses=[status])
     await world.settle()
-    assert world.writes == ["patch Job default/pi-launcher"]
+    assert world.writes == [STATUS], "the launcher Job is left alone: others hold its version"
+    assert world.status.last_failure == Failure("Error", "pod pi-launcher-x on node node container launcher exit code 3")
     world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
     world.end_launcher("Failed", reason="BackoffLimitExceeded", message="too often")
     await world.settle()
     assert world.recorder.told[-1] == (
         "Warning",
         "BackoffLimitExceeded/Error",
-        "too often: pod pi-launcher-x container launcher exit code 3",
+        "too often: pod pi-launcher-x on node node container launcher exit code 3",
     )
 
 
@@ -577,7 +458,7 @@ async def test_a_cause_that_is_seen_after_the_failure_is_added_and_not_told_as_a
     assert told is not None
     assert failed is not None
     assert (told.reason, failed.reason) == ("BackoffLimitExceeded", "BackoffLimitExceeded/Error")
-    assert failed.message == "too often: pod pi-launcher-x container launcher exit code 3"
+    assert failed.message == "too often: pod pi-launcher-x on node node container launcher exit code 3"
     assert failed.last_transition_time == told.last_transition_time
     assert world.recorder.reasons == ["BackoffLimitExceeded"]
     assert world.metrics.jobs_failed._value.get() == 1
@@ -640,7 +521,8 @@ async def test_a_suspend_is_carried_out_though_another_write_is_refused(refused:
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
     await asyncio.sleep(1)
     world.pod_status("pi-launcher-x", "Failed")
-    await world.sync()
+    with suppress(ExceptionGroup):
+        await world.sync()
     assert world.names(PODS) == ["pi-launcher-x"]
 
 
@@ -648,7 +530,7 @@ async def test_a_write_that_could_not_be_tried_does_not_end_a_stall() -> None:
     world = World()
     await world.submit()
     world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"), times=1)
-    await world.sync()
+    await world.sync_refused()
     world.client.refuse("create", PODS, "", TransportError("lost"), times=1)
     with pytest.raises(ExceptionGroup):
         await world.sync()
@@ -735,32 +617,55 @@ async def test_templates_with_a_restart_policy_are_warned_of(given: str | None, 
     assert world.recorder.reasons == ["MPIJobCreated", *told]
 
 
-async def test_a_job_rests_as_long_as_any_when_it_has_ended() -> None:
-    world = await running()
-    await asyncio.sleep(MOST_SECONDS)
-    await world.sync()
-    assert world.syncer.rest.remaining_seconds(KEY) == pytest.approx(USUAL_SECONDS, abs=0.01)
-    assert world.syncer.rest.remaining_seconds(KEY, is_pressing=True) < USUAL_SECONDS / 2
-    world.end_launcher()
-    await world.settle()
-    assert world.syncer.rest.remaining_seconds(KEY) == pytest.approx(MOST_SECONDS)
-
-
-async def test_a_job_rests_until_the_workers_that_it_misses_are_ready() -> None:
-    world = await running()
-    world.pod_status("pi-worker-0", "Pending")
-    await world.sync()
-    assert world.syncer.rest.note_ready(KEY)
-    await world.sync()
-    world.pod_status("pi-worker-1", "Pending")
-    await world.sync()
-    assert [world.syncer.rest.note_ready(KEY) for _ in range(2)] == [False, True]
-
-
-async def test_a_look_that_the_caches_are_too_old_for_is_noted_as_missed() -> None:
+async def test_a_sync_that_the_caches_are_too_old_for_is_put_off() -> None:
     world = await running()
     written: Any = {"metadata": {"resourceVersion": "1000000"}}
     world.syncer.applier.consistency.wrote(KEY, uid_of(world.client.server.objects(MPIJOBS)[0]), PODS, written)
-    wait = await world.syncer.sync(KEY)
-    assert wait is not None
-    assert world.syncer.rest.was_missed(KEY)
+    with pytest.raises(NotReady):
+        await world.syncer.sync(KEY)
+    assert world.syncer.batches.is_put_off(KEY)
+    world.stores[PODS].replace(world.stores[PODS].values(), "1000000")
+    await world.syncer.sync(KEY)
+    assert not world.syncer.batches.is_put_off(KEY)
+
+
+async def test_no_worker_is_deleted_while_the_suspension_of_its_launcher_is_refused() -> None:
+    world = await running()
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    world.client.refuse("patch", JOBS, "", refusal(409, reason="Conflict"), times=1)
+    await world.sync_refused()
+    assert len(world.names(PODS)) == 3, "its mpirun would fail, and the launcher be tried again"
+    await world.settle()
+    assert world.names(PODS) == ["pi-launcher-x"]
+
+
+async def test_no_launcher_is_released_while_a_worker_cannot_be_made() -> None:
+    world = await running()
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await world.settle()
+    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
+    world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"), times=1)
+    await world.sync_refused()
+    assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
+    await world.settle()
+    assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is False
+
+
+async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> None:
+    world = World()
+    await world.submit()
+    world.client.refuse("create", PODS, "", StatusError("create", {"code": 500, "message": "failed calling webhook: no endpoints"}))
+    for _ in range(3):
+        with pytest.raises(ExceptionGroup):
+            await world.sync()
+        assert world.status.condition("Stalled") is None
+        await asyncio.sleep(4)
+    with pytest.raises(ExceptionGroup):
+        await world.sync()
+    stalled = world.status.condition("Stalled")
+    assert stalled is not None
+    assert (stalled.status, stalled.reason) == ("True", "WriteFailed")
+    assert ("Warning", "MPIJobFailed", "worker pod created failed: failed calling webhook: no endpoints") in world.recorder.told
+    world.client.server.allow()
+    await world.settle()
+    assert not world.status.is_true("Stalled")

@@ -159,7 +159,8 @@ async def test_R10_a_watch_is_asked_for_from_five_to_ten_minutes(value: float, s
         pytest.param([Sleep(0.9)], 1.7, id="too short: a pause"),
         pytest.param([Sleep(1.0)], 1.0, id="just long enough"),
         pytest.param([Sleep(1.5)], 1.5, id="longer"),
-        pytest.param([bookmark(11)], 0.0, id="short, but it brought something"),
+        pytest.param([bookmark(11)], 0.8, id="too short, though it brought something: a pause"),
+        pytest.param([bookmark(11), Sleep(1.0)], 1.0, id="just long enough, and it brought something"),
         pytest.param(refusal(503), 0.8, id="refused: a pause"),
         pytest.param(TransportError("connection refused"), 0.8, id="not even an answer: a pause"),
     ],
@@ -201,6 +202,6 @@ async def test_R21_lists_watches_events_and_failures_are_measured_and_failures_l
     measured = followed.measured
     assert (measured.lists, measured.watches, measured.events, len(measured.failures)) == ([2, 0], 3, 4, 3)
     told = [(line["log_level"], line["ending"], line["error"]) for line in logs if line["event"] == "list or watch broke off"]
-    assert [line[:2] for line in told] == [("info", "DONE"), ("warning", "FAILED"), ("warning", "FAILED")]
+    assert [line[:2] for line in told] == [("info", "SHORT"), ("warning", "FAILED"), ("warning", "FAILED")]
     assert "cut" in told[0][2]
     assert told[2][2] == "ValueError()"

@@ -120,12 +120,26 @@ async def test_R05_normal_end_of_a_watch_is_followed_by_a_watch_and_no_list() ->
 
 async def test_R05_a_stream_cut_after_an_event_is_followed_by_a_watch_from_there_at_once() -> None:
     server = server_of(
-        [page(version=10)], [[modified(pod("a", 15)), TransportError("reset")], [modified(pod("a", 16)), TransportError("reset")]]
+        [page(version=10)],
+        [[Sleep(2), modified(pod("a", 15)), TransportError("reset")], [Sleep(2), modified(pod("a", 16)), TransportError("reset")]],
     )
     async with following(server) as followed:
+        await asyncio.sleep(4)
         await settle()
         assert server.log == ["LIST 0", "WATCH 10", "WATCH 15", "WATCH 16"]
     assert len(followed.measured.failures) == 2
+
+
+@pytest.mark.parametrize("end", [[], [TransportError("reset")]], ids=["ended", "cut"])
+async def test_R05_R06_watches_that_all_end_right_after_an_event_are_a_second_apart_and_need_no_list(end: list[StreamItem]) -> None:
+    server = server_of([page(version=10)], [[modified(pod("a", version)), *end] for version in range(11, 51)])
+    async with following(server) as followed:
+        await asyncio.sleep(70)
+    gaps = [later.opened_at - earlier.opened_at for earlier, later in pairwise(server.watches)]
+    assert len(gaps) == 40
+    assert all(0.8 <= gap <= 1.6 for gap in gaps)
+    assert server.log == ["LIST 0", *(f"WATCH {version}" for version in range(10, 51))]
+    assert followed.said()[-1] == "put a 50"
 
 
 async def test_R06_a_watch_that_ends_at_once_with_nothing_goes_through_the_backoff() -> None:

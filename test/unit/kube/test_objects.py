@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from mpiop.kube import objects
-from mpiop.kube.objects import Key, Object
+from mpiop.kube.objects import ControllerId, Key, Object
 
 
 def of(**metadata: Any) -> Object:
@@ -26,14 +26,14 @@ def test_labels_and_annotations() -> None:
         assert objects.annotations_of(none) == {}
 
 
-def test_E57_control_is_by_uid() -> None:
-    owner = {"apiVersion": "v1", "kind": "Thing", "name": "a", "uid": "u"}
-    controlled = of(ownerReferences=[owner | {"uid": "other"}, owner | {"controller": True}])
-    assert objects.is_controlled_by(controlled, "u")
-    assert not objects.is_controlled_by(controlled, "other")
-    assert not objects.is_controlled_by(of(ownerReferences=[owner]), "u")
-    assert not objects.is_controlled_by(of(ownerReferences=None), "u")
-    assert objects.controller_of(of()) is None
+def test_E57_a_controller_is_known_by_namespace_group_kind_and_uid_and_not_by_name_or_version() -> None:
+    owner = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "a", "uid": "u"}
+    controlled = of(namespace="n", ownerReferences=[owner | {"uid": "other"}, owner | {"controller": True}])
+    assert objects.controller_id(controlled) == ControllerId("n", "example.com", "Thing", "u")
+    core = of(namespace="n", ownerReferences=[owner | {"apiVersion": "v1", "controller": True}])
+    assert objects.controller_id(core) == ControllerId("n", "", "Thing", "u")
+    for obj in (of(ownerReferences=[owner]), of(ownerReferences=None), of()):
+        assert objects.controller_id(obj) is None
 
 
 def test_termination() -> None:

@@ -1,18 +1,20 @@
 """The Job that runs the launcher."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import implementations, names
-from mpiop.controller.builders import BuildOptions, ssh_agent, wait_for_workers
+from mpiop.controller.builders import BuildOptions, ssh_agent
 from mpiop.controller.builders import pod_template as pt
 from mpiop.controller.implementations import CONFIG_MOUNT_PATH, DISCOVER_HOSTS, HOSTFILE
 from mpiop.controller.revision import launcher_revision, start_revision
 from mpiop.kube.objects import Object
 
 CONFIG_VOLUME: Final = "mpi-job-config"
+LEAST_TTL_SECONDS: Final = 600
+"""How long a launcher Job stays at least when it has ended: no change of the leader takes so long, and so its end is recorded first."""
 
 
 def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> Object:
@@ -40,10 +42,14 @@ def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> 
 
 
 def limits(job: MPIJob) -> Mapping[str, int | None]:
-    """Return what of the run policy is passed on to the launcher Job; None leaves a field to the API server."""
+    """Return what of the run policy is passed on to the launcher Job; None leaves a field to the API server.
+
+    At the user's time to live we delete the Job ourselves; its own is for when no operator runs.
+    """
     policy = job.run_policy
+    ttl = policy.ttl_seconds_after_finished
     return {
-        "ttlSecondsAfterFinished": policy.ttl_seconds_after_finished,
+        "ttlSecondsAfterFinished": None if ttl is None else max(ttl, LEAST_TTL_SECONDS),
         "activeDeadlineSeconds": policy.active_deadline_seconds,
         "backoffLimit": policy.backoff_limit,
     }
@@ -57,6 +63,8 @@ def revisions(job: MPIJob) -> Mapping[str, str]:
 def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     """Return the pod template of the launcher Job."""
     template = pt.copied_template(job.launcher)
+    # The Job controller does not hand it on; programs that read the template find it there, as in the reference's.
+    template["metadata"]["ownerReferences"] = [names.owner_reference(job)]
     pt.apply_identity(template, job, names.launcher_name(job), names.pod_labels(job, c.ROLE_LAUNCHER))
     template["spec"]["restartPolicy"] = job.launcher.restart_policy
     container = pt.first_container(template)
@@ -67,22 +75,15 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     pt.apply_ssh_keys(template, job)
     _apply_config(template, job)
     pt.apply_gang(template, job, options)
-    wait_for_workers.apply_gate(template, job, options)
+    ssh_agent.apply_agent(template, job, is_launcher=True)
     return template
 
 
 def _apply_config(template: pt.Template, job: MPIJob) -> None:
-    """Mount hostfile, discover_hosts.sh and, where they are wanted, ssh and ssh_config at `/etc/mpi`."""
+    """Mount hostfile and discover_hosts.sh at `/etc/mpi`."""
     files = [
         {"key": HOSTFILE, "path": HOSTFILE, "mode": 0o444},
         {"key": DISCOVER_HOSTS, "path": DISCOVER_HOSTS, "mode": 0o555},
     ]
-    sources: list[dict[str, Any]] = [{"configMap": {"name": names.config_map_name(job), "items": files}}]
-    shown = ssh_agent.agent_items(template, job, is_launcher=True)
-    if text := implementations.implementation_of(job).ssh_config:
-        template["metadata"]["annotations"].setdefault(names.ANNOTATION_SSH_CONFIG, text)
-        shown.append(pt.ssh_config_item(implementations.SSH_CONFIG))
-    if shown:
-        sources.append({"downwardAPI": {"items": shown}})
-    pt.add_volume(template["spec"], {"name": CONFIG_VOLUME, "projected": {"sources": sources}})
+    pt.add_volume(template["spec"], {"name": CONFIG_VOLUME, "configMap": {"name": names.config_map_name(job), "items": files}})
     pt.add_mount(pt.first_container(template), {"name": CONFIG_VOLUME, "mountPath": CONFIG_MOUNT_PATH})

@@ -133,11 +133,6 @@ def overlaps(container: Mapping[str, Any], path: str) -> bool:
     return any(commonpath([mounted, path]) in {mounted, path} for mounted in mount_paths(container))
 
 
-def ssh_config_item(path: str) -> dict[str, Any]:
-    """Return the item of a downward API volume that turns the pod's annotation into the file `path`."""
-    return annotation_item(names.ANNOTATION_SSH_CONFIG, path) | {"mode": 0o444}
-
-
 def annotation_item(annotation: str, path: str) -> dict[str, Any]:
     """Return the item of a downward API volume that shows the annotation as a file; an empty one while there is none."""
     return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}

@@ -2,17 +2,17 @@
 
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
-from mpiop.controller.implementations import implementation_of
+from mpiop.controller.implementations import asks_for_launcher
 from mpiop.kube.objects import Object
 
 
 def publishes_unready(job: MPIJob) -> bool:
     """Tell whether the names of pods that are not Ready are wanted, too.
 
-    The launcher is unready while it waits, and for a moment after. As a worker it has to find itself in its hostfile then, and daemons of
-    Hydra ask for it as soon as they run: a name that is asked for too early is refused for up to 30 s.
+    As a worker the launcher has to find itself in its hostfile as soon as it runs, and on the nodes' network daemons of Hydra ask for it:
+    a name that is asked for too early is refused for up to 30 s.
     """
-    return job.run_launcher_as_worker or implementation_of(job).calls_back
+    return job.run_launcher_as_worker or asks_for_launcher(job)
 
 
 def build_service(job: MPIJob) -> Object:

@@ -5,13 +5,11 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, ReplicaSpec
-from mpiop.controller import implementations, names
+from mpiop.controller import names
 from mpiop.controller.builders import BuildOptions, ssh_agent
 from mpiop.controller.builders import pod_template as pt
-from mpiop.controller.implementations import CONFIG_MOUNT_PATH
 from mpiop.kube.objects import Object
 
-SSH_CONFIG_VOLUME: Final = "mpi-ssh-config"
 DEFAULT_CLUSTER_DOMAIN: Final = "cluster.local"
 
 
@@ -53,11 +51,10 @@ def _first_template(job: MPIJob, worker: ReplicaSpec, options: BuildOptions) -> 
     _apply_searches(template, job, options)
     container = pt.first_container(template)
     if not container.get("command") and not container.get("args"):
-        container["command"] = ["/usr/sbin/sshd"]
-        container["args"] = ["-De"]
+        container["command"] = ["/usr/sbin/sshd", "-De"]
     pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_WORKER})
     pt.apply_ssh_keys(template, job)
-    _apply_config(template, job)
+    ssh_agent.apply_agent(template, job, is_launcher=False)
     pt.apply_gang(template, job, options)
     return template
 
@@ -67,21 +64,3 @@ def _apply_searches(template: pt.Template, job: MPIJob, options: BuildOptions) -
     config = pt.section(template["spec"], "dnsConfig")
     domain = f"{names.service_name(job)}.{job.namespace}.svc.{options.cluster_domain or DEFAULT_CLUSTER_DOMAIN}"
     template["spec"]["dnsConfig"] = {**config, "searches": [*(config.get("searches") or ()), domain]}
-
-
-def _apply_config(template: pt.Template, job: MPIJob) -> None:
-    """Mount at `/etc/mpi` what a daemon needs to start those below it (docs/adr/0005, 0009).
-
-    Left out where it would cover, or be covered by, a mount of the user's.
-    """
-    container = pt.first_container(template)
-    if pt.overlaps(container, CONFIG_MOUNT_PATH):
-        return
-    items = ssh_agent.agent_items(template, job, is_launcher=False)
-    if text := implementations.implementation_of(job).ssh_config:
-        template["metadata"]["annotations"].setdefault(names.ANNOTATION_SSH_CONFIG, text)
-        items.append(pt.ssh_config_item(implementations.SSH_CONFIG))
-    if not items:
-        return
-    pt.add_volume(template["spec"], {"name": SSH_CONFIG_VOLUME, "downwardAPI": {"items": items}})
-    pt.add_mount(container, {"name": SSH_CONFIG_VOLUME, "mountPath": CONFIG_MOUNT_PATH})

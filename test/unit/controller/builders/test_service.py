@@ -4,22 +4,26 @@ from dataclasses import replace
 
 import pytest
 
-from example_jobs import PI
+from example_jobs import PI, template, with_launcher, with_worker
+from mpiop.api.types import MPIJob
 from mpiop.controller.builders.service import build_service
 
+ON_NODES = template(hostNetwork=True)
 
+
+@pytest.mark.parametrize("implementation", ["OpenMPI", "Intel", "MPICH"])
 @pytest.mark.parametrize(
-    ("implementation", "launcher_works", "published"),
+    ("job", "is_published"),
     [
-        ("OpenMPI", False, False),
-        ("OpenMPI", True, True),
-        ("Intel", False, True),
-        ("Intel", True, True),
-        ("MPICH", False, True),
+        (PI, ()),
+        (replace(PI, run_launcher_as_worker=True), ("OpenMPI", "Intel", "MPICH")),
+        (with_launcher(PI, ON_NODES), ("Intel", "MPICH")),
+        (with_worker(PI, ON_NODES), ("Intel", "MPICH")),
     ],
+    ids=["usual", "the launcher works", "the launcher on its node's network", "workers on their nodes' network"],
 )
 def test_a_launcher_that_must_be_found_is_published_before_it_is_ready(
-    implementation: str, *, launcher_works: bool, published: bool
+    job: MPIJob, implementation: str, is_published: tuple[str, ...]
 ) -> None:
-    service = build_service(replace(PI, mpi_implementation=implementation, run_launcher_as_worker=launcher_works))
-    assert service["spec"]["publishNotReadyAddresses"] is published
+    service = build_service(replace(job, mpi_implementation=implementation))
+    assert service["spec"]["publishNotReadyAddresses"] is (implementation in is_published)

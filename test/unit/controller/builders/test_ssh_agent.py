@@ -1,24 +1,20 @@
-"""The script that stands in for ssh: who gets it, and what it does when it is run for real."""
+"""Who gets the script that stands in for ssh; what it does is in test_ssh_script."""
 
-import contextlib
-import functools
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from example_jobs import MPIRUN, PI, SSHD, with_annotations, with_launcher, with_worker, with_workers
+from example_jobs import MPIRUN, PI, SSHD, template, with_annotations, with_launcher, with_worker, with_workers
 from mpiop.api.types import MPIJob
 from mpiop.controller.builders import BuildOptions
 from mpiop.controller.builders.launcher_job import build_launcher_template
-from mpiop.controller.builders.ssh_agent import MARK, agent_environment
 from mpiop.controller.builders.worker_pod import build_worker_pod
 
-ANNOTATION = "mpiop.kubeflow.org/ssh-agent"
-ITEM = {"path": "ssh", "fieldRef": {"fieldPath": f"metadata.annotations['{ANNOTATION}']"}, "mode": 0o555}
+MOUNT = "/etc/mpi-hosts"
+CONFIG = "mpiop.kubeflow.org/ssh-config"
+ADDRESSES = "mpiop.kubeflow.org/addresses"
 
 
 def changed(template: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
@@ -31,24 +27,42 @@ def mounting(path: str) -> dict[str, Any]:
     return {"volumeMounts": [{"name": "own", "mountPath": path}]}
 
 
+def called(job: MPIJob) -> dict[str, str]:
+    """Return the variables of the launcher that name a program among our files."""
+    [container] = build_launcher_template(job, BuildOptions())["spec"]["containers"]
+    found = {each["name"]: each.get("value", "") for each in container["env"]}
+    return {name: value for name, value in found.items() if value.startswith(f"{MOUNT}/ssh")}
+
+
+def files(pod: Any) -> dict[str, str]:
+    """Return what stands in our files in the first container of the pod, by path; none when they are not mounted."""
+    spec = pod["spec"]
+    mounted = {mount["name"] for mount in spec["containers"][0]["volumeMounts"] if mount["mountPath"] == MOUNT}
+    items = [item for volume in spec["volumes"] if volume["name"] in mounted for item in volume["downwardAPI"]["items"]]
+    shown = {f"metadata.annotations['{name}']": text for name, text in pod["metadata"]["annotations"].items()}
+    return {item["path"]: shown[item["fieldRef"]["fieldPath"]] for item in items}
+
+
 @pytest.mark.parametrize(
     ("implementation", "variables", "program"),
     [
-        ("OpenMPI", {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"}, "/etc/mpi/ssh:ssh"),
-        ("Intel", {"I_MPI_HYDRA_BOOTSTRAP_EXEC"}, "/etc/mpi/ssh"),
-        ("MPICH", {"HYDRA_LAUNCHER_EXEC"}, "/etc/mpi/ssh"),
+        ("OpenMPI", {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"}, f"{MOUNT}/ssh:ssh"),
+        ("Intel", {"I_MPI_HYDRA_BOOTSTRAP_EXEC"}, f"{MOUNT}/ssh"),
+        ("MPICH", {"HYDRA_LAUNCHER_EXEC"}, f"{MOUNT}/ssh"),
     ],
 )
-def test_every_library_is_told_to_call_it(implementation: str, variables: set[str], program: str) -> None:
+def test_every_library_is_told_to_call_it_and_finds_it(implementation: str, variables: set[str], program: str) -> None:
     job = replace(PI, mpi_implementation=implementation)
-    assert agent_environment(job) == dict.fromkeys(variables, program)
-    [container] = build_launcher_template(job, BuildOptions())["spec"]["containers"]
-    assert {each["name"] for each in container["env"] if each["value"] == program} == variables
+    assert called(job) == dict.fromkeys(variables, program)
+    launcher, worker = build_launcher_template(job, BuildOptions()), build_worker_pod(job, 0, BuildOptions())
+    assert files(launcher).keys() == {"ssh", "ssh_config", "addresses"}
+    assert files(worker).keys() == {"ssh", "ssh_config"}
+    assert files(launcher)["addresses"] == ""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A job that gets no script."""
+    """A job whose `mpirun` calls the image's ssh, or a program of the user's."""
 
     id: str
     job: MPIJob
@@ -56,108 +70,52 @@ class Case:
 
 CASES = [
     Case("no worker to reach", with_workers(PI, 0)),
-    Case("the user opted out of the gate, so maybe no shell", with_annotations(PI, {"mpiop.kubeflow.org/wait-for-workers": "false"})),
-    Case("the end of the log is to be the message", with_launcher(PI, changed(MPIRUN, terminationMessagePolicy="FallbackToLogsOnError"))),
+    Case("the user opted out, for an image without a shell", with_annotations(PI, {"mpiop.kubeflow.org/ssh-agent": "false"})),
     Case("the user names a program", with_launcher(PI, changed(MPIRUN, env=[{"name": "OMPI_MCA_plm_rsh_agent", "value": "rsh"}]))),
-    Case("the launcher's own mount covers it", with_launcher(PI, changed(MPIRUN, **mounting("/etc/mpi")))),
-    Case("the workers' own mount covers it", with_worker(PI, changed(SSHD, **mounting("/etc/mpi/")))),
+    Case("the launcher's own mount covers it", with_launcher(PI, changed(MPIRUN, **mounting(MOUNT)))),
+    Case("the workers' own mount covers it", with_worker(PI, changed(SSHD, **mounting(f"{MOUNT}/")))),
     Case("the workers' own mount above covers it", with_worker(PI, changed(SSHD, **mounting("/etc")))),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_who_gets_none(case: Case) -> None:
-    pods: list[Any] = [build_launcher_template(case.job, BuildOptions())]
-    pods += [build_worker_pod(case.job, 0, BuildOptions())] if case.job.worker else []
-    assert agent_environment(case.job) == {}
-    for pod in pods:
-        assert ANNOTATION not in pod["metadata"]["annotations"]
-        assert not [each for each in pod["spec"]["containers"][0]["env"] if each["value"].startswith("/etc/mpi/ssh:")]
+def test_who_does_not_call_it(case: Case) -> None:
+    assert called(case.job) == {}
 
 
-@pytest.mark.parametrize("implementation", ["OpenMPI", "Intel", "MPICH"])
-def test_it_is_mounted_where_it_is_called(implementation: str) -> None:
-    job = replace(PI, mpi_implementation=implementation)
-    launcher, worker = build_launcher_template(job, BuildOptions())["spec"], build_worker_pod(job, 0, BuildOptions()).get("spec", {})
-    [projected] = [volume["projected"] for volume in launcher["volumes"] if volume["name"] == "mpi-job-config"]
-    assert ITEM in projected["sources"][1]["downwardAPI"]["items"]
-    [shown] = [volume["downwardAPI"] for volume in worker["volumes"] if volume["name"] == "mpi-ssh-config"]
-    assert ITEM in shown["items"]
-    for pod in (launcher, worker):
-        assert "/etc/mpi" in {mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
+@pytest.mark.parametrize("path", [MOUNT, f"{MOUNT}/", "etc/mpi-hosts", f"{MOUNT}/tuning", "/etc", "/"])
+def test_nothing_is_mounted_over_or_below_a_mount_of_the_users(path: str) -> None:
+    for pod in (
+        build_launcher_template(with_launcher(PI, changed(MPIRUN, **mounting(path))), BuildOptions()),
+        build_worker_pod(with_worker(PI, changed(SSHD, **mounting(path))), 0, BuildOptions()),
+    ):
+        assert "mpi-hosts" not in {volume["name"] for volume in pod["spec"]["volumes"]}
+        assert "mpi-hosts" not in {mount["name"] for mount in pod["spec"]["containers"][0]["volumeMounts"]}
 
 
-@pytest.fixture
-def message(tmp_path: Path) -> Path:
-    """The container's termination message, an empty file as the kubelet makes it."""
-    path = tmp_path / "termination log"
-    path.touch()
-    return path
+@pytest.mark.parametrize("path", ["/etc/mpi-hosts-too", "/etc/mpi", "/data"])
+def test_it_lives_beside_other_mounts(path: str) -> None:
+    assert files(build_worker_pod(with_worker(PI, changed(SSHD, **mounting(path))), 0, BuildOptions())).keys() == {"ssh", "ssh_config"}
 
 
-def run(job: MPIJob, message: Path, *arguments: str, worker: bool = False) -> str:
-    """Run the script with an ssh that prints its arguments, one a line; return what it printed."""
-    pod: Any = build_worker_pod(job, 0, BuildOptions()) if worker else build_launcher_template(job, BuildOptions())
-    script, ssh = message.parent / "script", message.parent / "ssh"
-    script.write_text(pod["metadata"]["annotations"][ANNOTATION])
-    ssh.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
-    ssh.chmod(0o755)
-    environment = {"PATH": f"{message.parent}:/usr/bin:/bin"}
-    return subprocess.run(["/bin/sh", str(script), *arguments], env=environment, capture_output=True, text=True, check=True).stdout
+def test_a_launcher_alone_gets_no_files() -> None:
+    assert files(build_launcher_template(with_workers(PI, 0), BuildOptions())) == {}
 
 
-def test_it_leaves_its_mark_once_and_is_ssh(message: Path) -> None:
-    job = with_launcher(PI, changed(MPIRUN, terminationMessagePath=str(message)))
-    for _ in range(2):
-        assert run(job, message, "-x", "w 0", "a;b") == "-x\nw 0\na;b\n"
-    assert message.read_text() == f"{MARK}\n"
+def test_the_users_ssh_config_wins() -> None:
+    given = template(metadata={"annotations": {CONFIG: "Port 2222\n"}})
+    launcher = build_launcher_template(with_launcher(PI, given), BuildOptions())
+    worker = build_worker_pod(with_worker(PI, given), 0, BuildOptions())
+    assert files(launcher)["ssh_config"] == files(worker)["ssh_config"] == "Port 2222\n"
 
 
-def test_many_at_once_leave_one_mark(message: Path) -> None:
-    run(with_launcher(PI, changed(MPIRUN, terminationMessagePath=str(message))), message)  # makes the files
-    command, environment = ["/bin/sh", "-c", "read go; . ./script"], {"PATH": f"{message.parent}:/usr/bin:/bin"}
-    for _ in range(20):
-        message.write_text("")
-        with contextlib.ExitStack() as stack:
-            start = functools.partial(subprocess.Popen[bytes], command, cwd=message.parent, env=environment, stdin=subprocess.PIPE)
-            callers = [stack.enter_context(start(stdout=subprocess.DEVNULL)) for _ in range(8)]
-            for caller in callers:
-                assert caller.stdin is not None
-                caller.stdin.close()  # lets it go
-        assert [caller.returncode for caller in callers] == [0] * 8
-        assert message.read_text() == f"{MARK}\n"
+def test_addresses_of_another_job_are_not_taken_over() -> None:
+    copied = with_launcher(PI, template(metadata={"annotations": {ADDRESSES: "0 10.0.0.1\n"}}))
+    assert files(build_launcher_template(copied, BuildOptions()))["addresses"] == ""
 
 
-def test_a_message_of_the_program_stays(message: Path) -> None:
-    message.write_text("my own")
-    run(with_launcher(PI, changed(MPIRUN, terminationMessagePath=str(message))), message)
-    assert message.read_text() == "my own"
-
-
-def test_a_message_that_cannot_be_written_stops_nothing(message: Path) -> None:
-    job = with_launcher(PI, changed(MPIRUN, terminationMessagePath=str(message / "nowhere")))
-    assert run(job, message, "w0") == "w0\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "printed", "called"),
-    [
-        (("-x", "-o", "ConnectionAttempts=10", "pi-launcher.pi.default.svc", "echo", "a  b;", "echo $((1 + 1))"), "a b\n2\n", False),
-        (("pi-launcher", "echo here"), "here\n", False),
-        (("pi-worker-0", "proxy", "--upstream", "pi-launcher"), "pi-worker-0\nproxy\n--upstream\npi-launcher\n", True),
-        (("-l", "pi-launcher", "pi-worker-0"), "-l\npi-launcher\npi-worker-0\n", True),
-        (("pi-launcher-2",), "pi-launcher-2\n", True),
-    ],
-)
-def test_a_launcher_that_works_too_reaches_itself_without_ssh(
-    arguments: tuple[str, ...], printed: str, message: Path, *, called: bool
-) -> None:
-    job = replace(with_launcher(PI, changed(MPIRUN, terminationMessagePath=str(message))), run_launcher_as_worker=True)
-    assert run(job, message, *arguments) == printed
-    assert bool(message.read_text()) == called
-
-
-def test_on_a_worker_it_is_ssh_and_nothing_else(message: Path) -> None:
-    job = with_worker(PI, changed(SSHD, terminationMessagePath=str(message)))
-    assert run(job, message, "w0", worker=True) == "w0\n"
-    assert not message.read_text()
+def test_keep_alives_of_the_user_win() -> None:
+    lines = files(build_worker_pod(PI, 0, BuildOptions()))["ssh_config"].splitlines()
+    [include] = [number for number, line in enumerate(lines) if line.startswith("Include")]
+    assert [number for number, line in enumerate(lines) if line.startswith("ServerAlive")] == [include + 2, include + 3]
+    assert lines[include + 1] == "Host *", "else they belong to the last Host of the included file"

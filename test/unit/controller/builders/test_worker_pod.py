@@ -1,4 +1,4 @@
-"""Worker pods: the whole of one, then a row for each rule."""
+"""Worker pods: a row for each rule; the whole of one is in test_word_by_word, our files in test_ssh_agent."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -98,8 +98,8 @@ def test_siblings_are_found_by_their_short_names(config: object, options: BuildO
 @pytest.mark.parametrize(
     ("fields", "command", "args"),
     [
-        ({}, ["/usr/sbin/sshd"], ["-De"]),
-        ({"command": [], "args": None}, ["/usr/sbin/sshd"], ["-De"]),
+        ({}, ["/usr/sbin/sshd", "-De"], None),
+        ({"command": [], "args": None}, ["/usr/sbin/sshd", "-De"], None),
         ({"command": ["/start"]}, ["/start"], None),
         ({"args": ["-f", "/sshd_config"]}, None, ["-f", "/sshd_config"]),
     ],
@@ -139,33 +139,6 @@ def test_a_volume_of_the_users_with_the_name_of_ours_is_mounted_in_its_place() -
     pod = worker_of(template(volumes=[volume]))
     assert [found for found in pod["spec"]["volumes"] if found["name"] == "ssh-auth"] == [volume]
     assert {"name": "ssh-auth", "mountPath": "/root/.ssh"} in first(pod)["volumeMounts"]
-
-
-@pytest.mark.parametrize("path", ["/etc/mpi", "/etc/mpi/", "etc/mpi", "/etc/mpi/tuning", "/etc", "/"])
-def test_ssh_config_is_left_out_where_it_would_cover_or_be_covered(path: str) -> None:
-    pod = worker_of(template(container(volumeMounts=[{"name": "mine", "mountPath": path}]), volumes=[{"name": "mine", "emptyDir": {}}]))
-    assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["mine", "ssh-auth"]
-    assert [mount["name"] for mount in first(pod)["volumeMounts"]] == ["mine", "ssh-auth"]
-    assert pod["metadata"]["annotations"] == {}
-
-
-@pytest.mark.parametrize("path", ["/etc/mpich", "/data"])
-def test_ssh_config_lives_beside_other_mounts(path: str) -> None:
-    pod = worker_of(template(container(volumeMounts=[{"name": "mine", "mountPath": path}])))
-    assert [mount["name"] for mount in first(pod)["volumeMounts"]] == ["mine", "ssh-auth", "mpi-ssh-config"]
-
-
-def test_the_users_ssh_config_wins() -> None:
-    pod = worker_of(template(metadata={"annotations": {"mpiop.kubeflow.org/ssh-config": "Port 2222\n"}}))
-    assert pod["metadata"]["annotations"]["mpiop.kubeflow.org/ssh-config"] == "Port 2222\n"
-
-
-@pytest.mark.parametrize("implementation", ["Intel", "MPICH"])
-def test_hydra_reads_no_ssh_config(implementation: str) -> None:
-    pod = build_worker_pod(replace(PI, mpi_implementation=implementation), 0, BuildOptions())
-    [shown] = [volume["downwardAPI"]["items"] for volume in pod["spec"]["volumes"] if "downwardAPI" in volume]
-    assert [item["path"] for item in shown] == ["ssh"]
-    assert "mpiop.kubeflow.org/ssh-config" not in pod["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""Where cases are lived: a real control plane without nodes, and operators as processes."""
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.operator_process import Access, ours, start_operator
+from conformance.follower import Follower
+from demonstration.cluster import environment_of
+from faults.ground import command, prepared
+from mpiop.kube.client import Client
+from mpiop.kube.config import ClientConfig, load_config
+
+CLUSTER = "conformance"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A control plane.
+
+    Attributes:
+        client: With all rights.
+        follower: Sees what happens.
+        access: Of operators, with the rights that the manifests give.
+        folder: Where logs go.
+    """
+
+    client: Client
+    follower: Follower
+    access: Access = field(repr=False)
+    folder: Path
+
+    @contextlib.asynccontextmanager
+    async def operator(self, name: str, flags: Sequence[str] = ()) -> AsyncIterator[None]:
+        """Let the operator of this checkout lead for as long as the block runs."""
+        process = await start_operator(self.access, self.folder, name, ours(flags=flags))
+        try:
+            await process.until_ready()
+            yield
+        finally:
+            await process.stop()
+
+    async def stop_api_server(self) -> None:
+        """Stop the API server, which then writes what it has kept back of its audit log."""
+        await command("hack/cluster", "stop", "kube-apiserver", "--name", CLUSTER)
+
+
+@contextlib.asynccontextmanager
+async def place(folder: Path) -> AsyncIterator[Place]:
+    """Yield a new control plane, which logs every request; it is taken down at the end."""
+    async with prepared(CLUSTER, folder, options=("--audit",)) as ground:
+        # It would say of each Pod that no node is there for it, and so would the job, in Stalled.
+        await command("hack/cluster", "stop", "kube-scheduler", "--name", CLUSTER)
+        config = load_config(kubeconfig=environment_of(CLUSTER)["KUBECONFIG"])
+        access = Access(config.server, _authority(config), ground.token)
+        async with Follower(ground.client).running() as follower:
+            yield Place(ground.client, follower, access, folder)
+
+
+def _authority(config: ClientConfig) -> str:
+    return config.tls.ca_data or Path(config.tls.ca_file).read_text(encoding="ascii")

@@ -1,0 +1,49 @@
+"""All cases and scenarios, run once for all tests."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.gangs import GROUPS, Gangs, define_pod_groups, live_as_gangs
+from conformance.holding import Held, hold
+from conformance.life import Life, Lived, namespace_of
+from conformance.place import CLUSTER, Place, place
+from conformance.recordings import recorded_cases
+from e2e.audit import Request, requests_of_operators
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What came of everything.
+
+    Attributes:
+        lived: By name of the case.
+        writes: What the operator wrote in the namespace of each case, in order; Events are left out.
+        held: What came of the client that holds on to versions.
+        gangs: By name of the scheduler.
+    """
+
+    lived: Mapping[str, Lived]
+    writes: Mapping[str, Sequence[Request]]
+    held: Held
+    gangs: Mapping[str, Gangs]
+
+
+async def run(folder: Path) -> World:
+    """Run everything, with logs in `folder`."""
+    async with place(folder) as here:
+        async with here.operator("ours"):
+            lived, held = await _live(here)
+        await define_pod_groups(here)
+        gangs = {scheduler: await live_as_gangs(here, scheduler) for scheduler in GROUPS}
+        await here.stop_api_server()
+        writes = {name: [each for each in requests_of_operators(CLUSTER, namespace_of(name)) if each.is_work] for name in lived}
+        return World(lived, writes, held, gangs)
+
+
+async def _live(here: Place) -> tuple[dict[str, Lived], Held]:
+    turn, cases = asyncio.Lock(), recorded_cases()
+    holding = asyncio.create_task(hold(here, turn))
+    outcomes = await asyncio.gather(*(Life(case, here.client, here.follower).live(turn) for case in cases))
+    return {case.name: lived for case, lived in zip(cases, outcomes, strict=True)}, await holding
