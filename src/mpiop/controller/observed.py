@@ -93,6 +93,11 @@ class Observed:
         return self.launcher is None and was_seen and not job.is_suspended and not job.status.is_finished
 
     @property
+    def is_active(self) -> bool:
+        """Tell whether something of the job is there that a suspension would stop."""
+        return not self.is_launcher_held or any(not is_terminating(pod) for pod in self.workers.values())
+
+    @property
     def is_launcher_held(self) -> bool:
         """Tell whether the launcher has not been let go: its Job is suspended, or not there."""
         return self.launcher is None or pods.is_held(self.launcher)

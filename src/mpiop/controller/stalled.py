@@ -7,6 +7,7 @@ from typing import Any
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
+from mpiop.clock import parse_time
 from mpiop.controller import names, pods
 from mpiop.controller.observed import Observed
 from mpiop.kube.errors import KubeError, StatusError
@@ -27,6 +28,8 @@ WRITE_FAILED = "WriteFailed"
 _LASTING_SYNCS = 3
 _LASTING_SECONDS = 10.0
 _NAMED = 3
+_SERVING_SECONDS = 10.0
+"""A server that ends sooner has served nobody, though its pod was Ready for a moment."""
 _IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _NOT_FOUND_EXIT_CODE = 127
 _START_REASONS = frozenset({"StartError", "ContainerCannotRun"})
@@ -205,10 +208,16 @@ def _no_sshd(pod: Object, status: Mapping[str, Any], *, is_awaited: bool) -> Pro
         if ended.get("exitCode") == _NOT_FOUND_EXIT_CODE or ended.get("reason") in _START_REASONS:
             what = f"container {status.get('name', '')} of worker {_name(pod)} did not start"
             return Problem(NO_SSHD, f"{what} (exit code {ended.get('exitCode')}): has image {status.get('image', '')} an sshd?")
-    if is_awaited and pods.phase(pod) == "Failed" and not pods.is_evicted(pod) and (code := pods.terminated(status).get("exitCode")):
+    is_early = is_awaited or _ran_seconds(pods.terminated(status)) < _SERVING_SECONDS
+    if is_early and pods.phase(pod) == "Failed" and not pods.is_evicted(pod) and (code := pods.terminated(status).get("exitCode")):
         what = f"container {status.get('name', '')} of worker {_name(pod)} ended (exit code {code}) before mpirun could reach it"
         return Problem(NO_SSHD, f"{what}: its log says why; sshd needs a host key and may need another port")
     return None
+
+
+def _ran_seconds(ended: Mapping[str, Any]) -> float:
+    started, finished = ended.get("startedAt"), ended.get("finishedAt")
+    return (parse_time(finished) - parse_time(started)).total_seconds() if started and finished else float("inf")
 
 
 def _name(pod: Object) -> str:

@@ -11,6 +11,7 @@ from mpiop.controller import names
 from mpiop.controller.apply import Applier, Owner, PredecessorError
 from mpiop.controller.batches import Batches
 from mpiop.controller.builders import BuildOptions
+from mpiop.controller.consistency import ESCAPE_SECONDS
 from mpiop.controller.desired import Desired, desired, remaining_seconds
 from mpiop.controller.diff import Delete, Stage, Step, diff, is_held_back
 from mpiop.controller.gang import Gang
@@ -89,6 +90,8 @@ class Syncer:
         self._begin_batch(job, observed)
         if observed.has_lost_launcher(job):
             observed = replace(observed, launcher=await self._live_launcher(job))
+        if job.is_suspended and observed.is_active:
+            await self._check_current(job)
         now = self.reporter.now()
         time_left = remaining_seconds(job, now)
         if time_left == 0 and annotations_of(job.raw).get(names.ANNOTATION_TTL_DELETES_JOB) == "true":
@@ -139,6 +142,18 @@ class Syncer:
         ]
         self.batches.planned(job.key, self.clock.monotonic() - started)
         return sorted(stages, key=lambda stage: stage.step)
+
+    async def _check_current(self, job: MPIJob) -> None:
+        """Return if the job is still as the cache shows it: after a restart that may be older than a resume, and workers would be lost.
+
+        Raises:
+            NotReady: It is not.
+            KubeError: The server does not answer well.
+        """
+        live = await self.applier.client.get(MPIJOBS, job.key, metadata_only=True)
+        if (uid_of(live), live["metadata"].get("generation", 0)) != (job.uid, job.generation):
+            self.batches.put_off(job.key)
+            raise NotReady(ESCAPE_SECONDS)
 
     async def _live_launcher(self, job: MPIJob) -> Object | None:
         """Return the launcher Job that the cache does not show: neither an old cache nor the end of the namespace may make a job fail.

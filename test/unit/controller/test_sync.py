@@ -639,6 +639,18 @@ async def test_no_worker_is_deleted_while_the_suspension_of_its_launcher_is_refu
     assert world.names(PODS) == ["pi-launcher-x"]
 
 
+async def test_a_suspension_that_was_taken_back_before_a_restart_stops_nothing() -> None:
+    world = await running()
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    world.look()
+    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
+    with pytest.raises(NotReady):
+        await world.syncer.sync(KEY)  # by a cache that is behind
+    assert world.writes == []
+    await world.settle()
+    assert world.writes == []
+
+
 async def test_no_launcher_is_released_while_a_worker_cannot_be_made() -> None:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
