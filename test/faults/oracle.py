@@ -14,7 +14,8 @@ from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, is_terminating, key_of, resource_version_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, PODS, SECRETS
 
-MOST_REQUESTS_A_SECOND = 50
+# A whole life with suspend and resume takes a second here, and some 50 requests; a loop without a pause takes hundreds.
+MOST_REQUESTS_A_SECOND = 100
 LEADERSHIP_LOST = '"msg":"leadership lost"'
 _FINISHED = ("Succeeded", "Failed")
 _TRACEBACK = "Traceback (most recent call last)"
