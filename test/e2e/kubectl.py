@@ -5,6 +5,7 @@ import json
 import os
 import selectors
 import subprocess
+import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -70,14 +71,17 @@ class Kubectl:
         return ended.stdout
 
     @contextlib.contextmanager
-    def following(self, pod: str, *options: str) -> Iterator[Iterator[str]]:
-        """Yield the lines that `pod` logs; they end with its container."""
+    def following(self, pod: str, *options: str, timeout_seconds: float = 120) -> Iterator[Iterator[str]]:
+        """Yield the lines that `pod` logs; they end with its container, or after `timeout_seconds`."""
         command = self.command("logs", "--follow", pod, *options)
         with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
+            deadline = threading.Timer(timeout_seconds, process.terminate)
+            deadline.start()
             try:
                 yield iter(process.stdout)
             finally:
+                deadline.cancel()
                 process.terminate()
 
     def apply(self, *objects: Obj) -> None:

@@ -38,11 +38,9 @@ read_arguments "$@"
 _LAUNCHER_SCRIPT: Final = r"""
 IFS='
 '
-# Intel MPI gives its ssh no stderr; that of the container's first process is the Pod's log.
+# Into the Pod's log, for some launchers, that of Intel MPI for one, show nothing of what their ssh says.
 say() {
-    words="waiting for $host: $*"
-    if [ "/proc/$$/fd/2" -ef /dev/null ] && { echo "$words" >/proc/1/fd/2; } 2>/dev/null; then return; fi
-    echo "$words" >&2
+    { echo "waiting for $host: $*" >>/proc/1/fd/2; } 2>/dev/null || echo "waiting for $host: $*" >&2
 }
 
 # Sets `now` to the seconds since the machine started.
