@@ -83,7 +83,7 @@ def until_launcher_has_waited(here: Kubectl, name: str, seconds: int) -> str:
     launcher: str = pod["metadata"]["name"]
     with here.following(launcher) as lines:
         waits = re.compile(rf"waiting for {name}-worker-\d+\S*: no address for (\d+) s")
-        assert any(int(found[1]) >= seconds for line in lines if (found := waits.match(line))), f"{launcher} has not said that it waited for {seconds} s"
+        assert any(int(found[1]) >= seconds for line in lines if (found := waits.match(line))), f"{launcher} waited less than {seconds} s"
     return launcher
 
 
