@@ -80,7 +80,7 @@ class Subject:
         await self.client.create(CLUSTER_ROLE_BINDINGS, binding)
 
     async def is_gone(self, resource: Resource, name: str) -> bool:
-        """Tell whether the object does not exist."""
+        """Return whether the object does not exist."""
         try:
             await self.client.get(resource, self.key(name))
         except StatusError as error:

@@ -5,12 +5,12 @@ from typing import Any
 from example_jobs import PI
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
-from mpiop.controller.builders import BuildOptions
-from mpiop.controller.builders.config_map import build_config_map
-from mpiop.controller.builders.launcher_job import build_launcher_job
-from mpiop.controller.builders.service import build_service
-from mpiop.controller.builders.worker_pod import build_worker_pod
-from mpiop.controller.observed import Observed
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.config_map import build_config_map
+from mpiop.controller.objects.launcher_job import build_launcher_job
+from mpiop.controller.objects.service import build_service
+from mpiop.controller.objects.worker_pod import build_worker_pod
+from mpiop.controller.observe.observed import Observed
 from mpiop.kube.objects import Object
 
 OPTIONS = BuildOptions()

@@ -60,7 +60,7 @@ class Change:
 
     @property
     def is_beyond_noise(self) -> bool:
-        """Tell whether it is a change and not chance."""
+        """Return whether it is a change and not chance."""
         are_apart = max(self.base) < min(self.this) or max(self.this) < min(self.base)
         return are_apart and abs(self.share) > _LEAST_CHANGE
 

@@ -11,13 +11,13 @@ from mpiop.api.parse import parse_mpijob
 from mpiop.api.status import status_to_wire
 from mpiop.api.types import MPIJobStatus
 from mpiop.clock import format_time
-from mpiop.controller import conditions
-from mpiop.controller.builders import BuildOptions
-from mpiop.controller.builders.ssh_secret import build_ssh_secret
-from mpiop.controller.desired import desired
-from mpiop.controller.diff import Create, diff
-from mpiop.controller.observed import Observed
-from mpiop.controller.ssh_keys import KEY_TYPES, generate_key_pair
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.ssh_secret import build_ssh_secret
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.plan.desired import desired
+from mpiop.controller.plan.diff import Create, diff
+from mpiop.controller.status import conditions
+from mpiop.controller.write.ssh_keys import KEY_TYPES, generate_key_pair
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import EVENTS, MPIJOBS, SECRETS, Resource
 

@@ -9,7 +9,7 @@ from typing import Any
 from bench import fixed_work
 from bench.objects import job_of_pod
 from mpiop.api import constants as c
-from mpiop.controller import pods
+from mpiop.controller.observe import pods
 from mpiop.kube.client import Client
 from mpiop.kube.errors import TransportError
 from mpiop.kube.objects import Object
@@ -19,7 +19,7 @@ _WATCH_SECONDS = 3600
 _AGAIN_SECONDS = 0.1
 
 
-class News:
+class Transition:
     """Wakes those who wait for something to become so."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class JobTimes:
     existing: set[str] = field(default_factory=set[str], repr=False)
     started: set[str] = field(default_factory=set[str], repr=False)
     remaining: set[str] = field(default_factory=set[str], repr=False)
-    news: News = field(default_factory=News, repr=False)
+    news: Transition = field(default_factory=Transition, repr=False)
 
     async def until(self, what: str) -> None:
         """Wait until the job has come to `what`, the name of an attribute, or has failed."""
@@ -85,7 +85,7 @@ class Observer:
         self._namespace = namespace
         self._pods_each = pods_each
         self._is_of_floor = is_of_floor
-        self._news = News()
+        self._news = Transition()
         self.jobs: dict[str, JobTimes] = {}
         self.work_ms = fixed_work.work_ms()
 

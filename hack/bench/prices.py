@@ -19,7 +19,7 @@ from e2e.waiting import until
 from embedded.layout import layout_of
 from embedded.progress import Progress
 from embedded.status import report
-from mpiop.controller import pods
+from mpiop.controller.observe import pods
 from mpiop.kube.client import Client
 from mpiop.kube.objects import key_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, MPIJOBS, PODS, SECRETS, SERVICES, Selection
@@ -113,7 +113,7 @@ async def prices(here: Place, client: Client) -> Sequence[Price]:
 
 
 async def _has_running(client: Client, count: int) -> bool:
-    """Tell whether there are just so many pods, and all of them run."""
+    """Return whether there are just so many pods, and all of them run."""
     found = (await client.list_page(_PODS, resource_version="0"))["items"]
     return len(found) == count and all(map(pods.is_running, found))
 

@@ -14,14 +14,15 @@ from mpiop.api import constants as c
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.status import status_to_wire
 from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaStatus, Summary
-from mpiop.controller import conditions, names
-from mpiop.controller.builders import BuildOptions
-from mpiop.controller.builders.config_map import build_config_map
-from mpiop.controller.builders.launcher_job import build_launcher_job, build_launcher_template
-from mpiop.controller.builders.service import build_service
-from mpiop.controller.builders.ssh_secret import KeyPair, build_ssh_secret
-from mpiop.controller.builders.worker_pod import build_worker_pod
-from mpiop.controller.ssh_keys import KEY_TYPES, generate_key_pair
+from mpiop.controller import names
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.config_map import build_config_map
+from mpiop.controller.objects.launcher_job import build_launcher_job, build_launcher_template
+from mpiop.controller.objects.service import build_service
+from mpiop.controller.objects.ssh_secret import KeyPair, build_ssh_secret
+from mpiop.controller.objects.worker_pod import build_worker_pod
+from mpiop.controller.status import conditions
+from mpiop.controller.write.ssh_keys import KEY_TYPES, generate_key_pair
 
 KIB, MIB = 2**10, 2**20
 CEILING: Final = 2**17

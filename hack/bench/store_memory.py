@@ -21,10 +21,10 @@ sys.path.insert(0, str(ROOT / "src"))
 import msgspec  # noqa: E402 - needs no path, but stands with the others
 
 from mpiop.api.parse import parse_mpijob  # noqa: E402 - needs the path that was just set
-from mpiop.controller import shapes  # noqa: E402
-from mpiop.controller.builders import BuildOptions  # noqa: E402
-from mpiop.controller.builders.worker_pod import build_worker_pod  # noqa: E402
-from mpiop.controller.observed import BY_CONTROLLER, index_by_controller  # noqa: E402
+from mpiop.controller.objects import BuildOptions  # noqa: E402
+from mpiop.controller.objects.worker_pod import build_worker_pod  # noqa: E402
+from mpiop.controller.observe import projection as shapes  # noqa: E402
+from mpiop.controller.observe.observed import BY_CONTROLLER, index_by_controller  # noqa: E402
 from mpiop.informers.compaction import preparation  # noqa: E402
 from mpiop.informers.store import Store  # noqa: E402
 from mpiop.kube.answers import decode  # noqa: E402

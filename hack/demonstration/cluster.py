@@ -36,7 +36,7 @@ class Cluster:
 
 
 def is_current_wanted() -> bool:
-    """Tell whether the user asked for the current kubeconfig context.
+    """Return whether the user asked for the current kubeconfig context.
 
     Raises:
         DemoError: MPIOP_CLUSTER says something else.

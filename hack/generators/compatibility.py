@@ -50,7 +50,7 @@ def check(number: str, row: Row) -> list[str]:
 
 
 def exists(test: str) -> bool:
-    """Tell whether there is a test `<path below test/>::<name>`."""
+    """Return whether there is a test `<path below test/>::<name>`."""
     path, _, name = test.partition("::")
     return name in _functions(path)
 

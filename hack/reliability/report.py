@@ -32,7 +32,7 @@ class Result:
 
     @property
     def is_proof(self) -> bool:
-        """Tell whether it ran and never failed: a test that is always skipped shows nothing."""
+        """Return whether it ran and never failed: a test that is always skipped shows nothing."""
         return self.passed > 0 and self.failed == 0
 
     def __str__(self) -> str:

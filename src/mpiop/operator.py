@@ -14,20 +14,20 @@ import structlog
 from mpiop import __version__
 from mpiop.api import constants as c
 from mpiop.clock import Clock, SystemClock
-from mpiop.controller.apply import Applier
-from mpiop.controller.builders import BuildOptions
-from mpiop.controller.builders.ssh_secret import KeyPair
-from mpiop.controller.consistency import Consistency
 from mpiop.controller.controller import Controller
-from mpiop.controller.gang import Gang
-from mpiop.controller.gang_discovery import GangDiscovery
-from mpiop.controller.launchers import LauncherJobs
-from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
-from mpiop.controller.report import Reporter
-from mpiop.controller.shapes import SHAPES
-from mpiop.controller.ssh_keys import SLOW_KEY_TYPES, generate_key_pair
-from mpiop.controller.ssh_secrets import SshSecrets
+from mpiop.controller.gang.discovery import GangDiscovery
+from mpiop.controller.gang.gang import Gang
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.ssh_secret import KeyPair
+from mpiop.controller.observe.consistency import Consistency
+from mpiop.controller.observe.launcher_jobs import LauncherJobs
+from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
+from mpiop.controller.observe.projection import SHAPES
 from mpiop.controller.sync import Syncer
+from mpiop.controller.write.apply import Applier
+from mpiop.controller.write.report import Reporter
+from mpiop.controller.write.ssh_keys import SLOW_KEY_TYPES, generate_key_pair
+from mpiop.controller.write.ssh_secrets import SshSecrets
 from mpiop.events import EventRecorder
 from mpiop.informers.factory import InformerFactory
 from mpiop.informers.shared_informer import InformerSettings, SharedInformer

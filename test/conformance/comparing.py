@@ -65,7 +65,7 @@ class Entry:
     see: str
 
     def allows(self, found: Difference, stage: str, where: str) -> bool:
-        """Tell whether `found`, of a stage `case/stage`, is what this entry lists under the path `where`."""
+        """Return whether `found`, of a stage `case/stage`, is what this entry lists under the path `where`."""
         return (
             found.kind == self.kind
             and _matches(where, found.path)

@@ -37,12 +37,12 @@ class Request:
 
     @property
     def is_write(self) -> bool:
-        """Tell whether it asks for a change."""
+        """Return whether it asks for a change."""
         return self.verb in _WRITES
 
     @property
     def is_work(self) -> bool:
-        """Tell whether only a leader may send it: a write of a job or of what belongs to it."""
+        """Return whether only a leader may send it: a write of a job or of what belongs to it."""
         return self.is_write and self.what not in {"leases", "events"}
 
 

@@ -106,7 +106,7 @@ def condition(obj: Obj, type_: str) -> Obj:
 
 
 def is_true(obj: Obj, type_: str) -> bool:
-    """Tell whether the condition of that type is True."""
+    """Return whether the condition of that type is True."""
     return bool(condition(obj, type_).get("status") == "True")
 
 

@@ -30,12 +30,12 @@ class Scene:
     Attributes:
         team: The replicas.
         stream: The jobs.
-        untold: Most events that may be missing because a leader was ended between storing a status and telling it.
+        unanswered: Most events that may be missing because a leader was ended between storing a status and telling it.
     """
 
     team: Team
     stream: JobStream
-    untold: int = 0
+    unanswered: int = 0
 
     @property
     def namespace(self) -> str:
@@ -54,11 +54,11 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def scene_of(ground: Ground, namespace: str, *, untold: int = 0) -> AsyncIterator[Scene]:
+async def scene_of(ground: Ground, namespace: str, *, unanswered: int = 0) -> AsyncIterator[Scene]:
     """Yield a scene; when it ends, every job of the stream must have come to its end, with one of each object and each event."""
     async with team_of(ground, namespace, REPLICAS, lease_seconds=ground.lease_seconds) as team:
         async with streaming(ground.client, namespace, JOBS_A_SECOND) as stream:
-            scene = Scene(team, stream, untold)
+            scene = Scene(team, stream, unanswered)
             yield scene
         await stream.until_succeeded()
         lease: Any = await ground.client.get(LEASES, Key(namespace, LEASE_NAME))
@@ -96,9 +96,9 @@ async def wrong_events(ground: Ground, scene: Scene) -> list[str]:
             told[wire["involvedObject"]["name"], wire["reason"]] += wire.get("count", 1)
     wrong = [f"{job}: {reason} told {count} times" for (job, reason), count in sorted(told.items()) if count != 1]
     # A job that ends while nobody leads is never seen running.
-    untold = [f"{job}: {reason} not told" for job in scene.stream.created for reason in TOLD if not told[job, reason]]
-    allowed = scene.untold + sum(lost_events(member) for member in scene.team.members)
-    return wrong + (untold if len(untold) > allowed else [])
+    unanswered = [f"{job}: {reason} not told" for job in scene.stream.created for reason in TOLD if not told[job, reason]]
+    allowed = scene.unanswered + sum(lost_events(member) for member in scene.team.members)
+    return wrong + (unanswered if len(unanswered) > allowed else [])
 
 
 def lost_leases(member: Member) -> int:

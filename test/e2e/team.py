@@ -38,7 +38,7 @@ class Member:
         return samples_of((await self.replica.look("/metrics")).partition("\r\n\r\n")[2])
 
     async def is_alive(self) -> bool:
-        """Tell whether /healthz says so."""
+        """Return whether /healthz says so."""
         return (await self.replica.look("/healthz")).startswith("200 ")
 
 

@@ -137,7 +137,7 @@ def install(kubectl: Kubectl, definition: str) -> None:
 
 
 def is_established(definition: Mapping[str, Any]) -> bool:
-    """Tell whether objects of the CRD can be created."""
+    """Return whether objects of the CRD can be created."""
     conditions = definition.get("status", {}).get("conditions") or ()
     return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
 

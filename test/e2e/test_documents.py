@@ -207,7 +207,7 @@ def test_get_yaml_shows_what_the_sample_shows(benchmark: Benchmark, reader: Shel
 
 
 def is_within(wanted: object, found: object) -> bool:
-    """Tell whether `found` has all that `wanted` has, in lists item by item."""
+    """Return whether `found` has all that `wanted` has, in lists item by item."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return all(name in found and is_within(value, found[name]) for name, value in wanted.items())
     if isinstance(wanted, list) and isinstance(found, list):

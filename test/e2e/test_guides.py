@@ -143,5 +143,5 @@ def test_each_test_that_the_guide_names_is_there() -> None:
 
 
 def has_test(path: Path, name: str) -> bool:
-    """Tell whether the file has a test of that name."""
+    """Return whether the file has a test of that name."""
     return re.search(rf"^(async )?def {name}\(", path.read_text(encoding="utf-8"), re.MULTILINE) is not None

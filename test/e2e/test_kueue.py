@@ -90,7 +90,7 @@ class Queue:
 
 
 def is_of(workload: Obj, job: str) -> bool:
-    """Tell whether `workload` is that of the MPIJob `job`."""
+    """Return whether `workload` is that of the MPIJob `job`."""
     return bool(workload["metadata"]["ownerReferences"][0]["name"] == job)
 
 

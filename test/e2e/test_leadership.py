@@ -97,7 +97,7 @@ async def test_a_leader_that_is_told_to_end_is_followed_at_once(ground: Ground, 
 
 @ON_SHARED_LOOP
 async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends(ground: Ground, say: Say) -> None:
-    async with scene_of(ground, "killed", untold=UNTOLD) as scene:
+    async with scene_of(ground, "killed", unanswered=UNTOLD) as scene:
         leader = await scene.steady_leader()
         at = time.time()
         leader.replica.signal(signal.SIGKILL)
@@ -112,7 +112,7 @@ async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends(ground: G
 
 @ON_SHARED_LOOP
 async def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes(ground: Ground, say: Say) -> None:
-    async with scene_of(ground, "frozen", untold=UNTOLD) as scene:
+    async with scene_of(ground, "frozen", unanswered=UNTOLD) as scene:
         leader = await scene.steady_leader()
         at = time.time()
         leader.replica.signal(signal.SIGSTOP)
@@ -134,7 +134,7 @@ async def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes(ground: Gro
 
 @ON_SHARED_LOOP
 async def test_an_api_server_that_is_away_for_a_minute_costs_no_pod_and_leaves_one_leader(ground: Ground, say: Say) -> None:
-    async with scene_of(ground, "outage", untold=UNTOLD) as scene:
+    async with scene_of(ground, "outage", unanswered=UNTOLD) as scene:
         long = [f"long-{number}" for number in range(3)]
         for name in long:
             await ground.client.create(MPIJOBS, short_job(Key(scene.namespace, name), runs_seconds=3600))
@@ -241,7 +241,7 @@ async def test_a_client_go_elector_takes_the_lease_from_ours(ground: Ground, say
 
 
 async def has_ended(member: Member) -> bool:
-    """Tell whether a process of the replica has ended."""
+    """Return whether a process of the replica has ended."""
     return bool(member.replica.exits)
 
 
@@ -282,9 +282,9 @@ def test_a_rolling_update_of_the_deployment_loses_no_job_and_doubles_no_event(na
         if event["involvedObject"]["kind"] == MPIJOBS.kind:
             told[event["involvedObject"]["name"], event["reason"]] += event.get("count", 1)
     assert {each: count for each, count in told.items() if count != 1} == {}
-    untold = [f"{job}: {reason}" for job in jobs for reason in TOLD if not told[job, reason]]
+    unanswered = [f"{job}: {reason}" for job in jobs for reason in TOLD if not told[job, reason]]
     # A replica that ends has two seconds to write the events that wait: none is lost, but where all of that takes longer.
-    assert len(untold) <= patience() - 1, untold
+    assert len(unanswered) <= patience() - 1, unanswered
     launchers = namespace.read_all(PODS, LAUNCHER)
     assert len(launchers) == len(jobs)
     assert {status["restartCount"] for pod in launchers for status in pod["status"]["containerStatuses"]} == {0}

@@ -113,7 +113,7 @@ def job_of(run: Combination) -> Obj:
 
 
 def has_ended(job: Obj) -> bool:
-    """Tell whether the job has succeeded or failed."""
+    """Return whether the job has succeeded or failed."""
     return is_true(job, "Succeeded") or is_true(job, "Failed")
 
 

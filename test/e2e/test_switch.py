@@ -119,7 +119,7 @@ def test_a_new_job_of_an_old_name_runs(handover: Handover) -> None:
 
 
 def is_within(wanted: Any, found: Any) -> bool:
-    """Tell whether `found` has all that `wanted` has; a list may have more items, in any order, and what is empty may be left out."""
+    """Return whether `found` has all that `wanted` has; a list may have more items, in any order, and what is empty may be left out."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(is_within(value, found.get(name, type(value)())) for name, value in wanted.items())
     if isinstance(wanted, list):

@@ -11,7 +11,7 @@ from typing import Any
 from fakes.api_server import FakeApiServer, FakeClient
 from fakes.world import KEY, mpijob
 from mpiop.clock import Clock, format_time
-from mpiop.controller import pods
+from mpiop.controller.observe import pods
 from mpiop.kube.client import Client
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, controller_of, is_terminating, key_of, uid_of

@@ -39,7 +39,7 @@ class Refusal:
     takes_effect: bool = False
 
     def applies_to(self, request: Request) -> bool:
-        """Tell whether `request` is meant; `*`, None and "" mean any."""
+        """Return whether `request` is meant; `*`, None and "" mean any."""
         return (
             self.times != 0
             and self.verb in {"*", request.verb}

@@ -108,7 +108,7 @@ def field_predicate(selector: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def same_but_version(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tell whether two objects differ in nothing but their resourceVersion: then the server writes nothing."""
+    """Return whether two objects differ in nothing but their resourceVersion: then the server writes nothing."""
 
     def bare(obj: Mapping[str, Any]) -> Json:
         return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}}

@@ -14,16 +14,16 @@ from fakes.semantics import shaped
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJobStatus
-from mpiop.controller.apply import Applier
-from mpiop.controller.builders import BuildOptions
-from mpiop.controller.builders.ssh_secret import KeyPair
-from mpiop.controller.consistency import Consistency
-from mpiop.controller.launchers import LauncherJobs
-from mpiop.controller.observed import BY_CONTROLLER, Listers, index_by_controller
-from mpiop.controller.report import Reporter
-from mpiop.controller.shapes import SHAPES
-from mpiop.controller.ssh_secrets import SshSecrets
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.ssh_secret import KeyPair
+from mpiop.controller.observe.consistency import Consistency
+from mpiop.controller.observe.launcher_jobs import LauncherJobs
+from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
+from mpiop.controller.observe.projection import SHAPES
 from mpiop.controller.sync import Syncer
+from mpiop.controller.write.apply import Applier
+from mpiop.controller.write.report import Reporter
+from mpiop.controller.write.ssh_secrets import SshSecrets
 from mpiop.informers.store import Notification, Store
 from mpiop.kube.objects import Key, Object, labels_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
@@ -194,5 +194,5 @@ class World:
 
 
 def _has_our_label(obj: Object) -> bool:
-    """Tell whether the operator's watches show `obj`."""
+    """Return whether the operator's watches show `obj`."""
     return labels_of(obj).get(c.LABEL_OPERATOR_NAME) == c.OPERATOR_NAME

@@ -227,7 +227,7 @@ class Writes:
 
 
 def is_dry_run(request: Request) -> bool:
-    """Tell whether nothing is to be stored."""
+    """Return whether nothing is to be stored."""
     return request.params.get("dryRun") == "All"
 
 

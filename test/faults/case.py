@@ -66,7 +66,7 @@ class Case:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether it waits for most of its time."""
+        """Return whether it waits for most of its time."""
         return self.seconds > CASE_SECONDS
 
     @property

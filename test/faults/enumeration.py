@@ -57,22 +57,22 @@ def targets(lives: Lives, is_wanted: Wanted) -> Iterator[tuple[str, Target]]:
 
 
 def is_request(target: Target) -> bool:
-    """Tell whether it is a request, a watch's beginning included."""
+    """Return whether it is a request, a watch's beginning included."""
     return target.meaning.verb != "event"
 
 
 def is_write(target: Target) -> bool:
-    """Tell whether it is a write."""
+    """Return whether it is a write."""
     return target.meaning.is_write
 
 
 def is_write_of_jobs(target: Target) -> bool:
-    """Tell whether it is a write that a sync makes: no lease, no Event."""
+    """Return whether it is a write that a sync makes: no lease, no Event."""
     return target.meaning.is_write and target.meaning.resource not in {"leases", "events"}
 
 
 def is_event(target: Target) -> bool:
-    """Tell whether it is an event of a watch of jobs or their children."""
+    """Return whether it is an event of a watch of jobs or their children."""
     return target.meaning.verb == "event" and target.meaning.resource != "leases" and target.ordinal <= MOST_EVENTS
 
 

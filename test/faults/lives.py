@@ -9,7 +9,7 @@ import yaml
 from demonstration.cluster import ROOT
 from faults.ground import NODE
 from faults.run import Run
-from faults.state import JOB, conditions, objects, role, told_addresses
+from faults.state import JOB, conditions, objects, published_addresses, role
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS
 
@@ -73,7 +73,7 @@ async def until_addresses(run: Run, count: int) -> None:
 
     async def are_told() -> bool:
         pods = await objects(run.ground.client, PODS, run.namespace)
-        return [len(told_addresses(pod)) for pod in pods if role(pod) == "launcher"] == [count]
+        return [len(published_addresses(pod)) for pod in pods if role(pod) == "launcher"] == [count]
 
     await run.until(f"{count} addresses at the launcher", are_told)
 
@@ -125,7 +125,7 @@ async def _run_and_end(run: Run, phase: str, stage: str = "running") -> None:
 
 
 async def _is_launcher_suspended(run: Run) -> bool:
-    """Tell whether the Job controller has suspended the launcher; the condition of the MPIJob may come before that."""
+    """Return whether the Job controller has suspended the launcher; the condition of the MPIJob may come before that."""
     launchers = await objects(run.ground.client, JOBS, run.namespace)
     return [conditions(cast("dict[str, Any]", each)).get("Suspended") for each in launchers] == ["True"]
 

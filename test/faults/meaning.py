@@ -42,7 +42,7 @@ class Meaning:
 
     @property
     def is_write(self) -> bool:
-        """Tell whether the request changes something."""
+        """Return whether the request changes something."""
         return self.verb in WRITES
 
 

@@ -103,7 +103,7 @@ def unguarded(trace: Trace) -> Iterator[str]:
     """Yield writes that could hit what nobody looked at: deletions without a UID, changes without UID and version.
 
     An Event is changed by its name, which only its writer knows; a launcher's pod is told addresses by its UID alone
-    (`mpiop.controller.diff.Patch.is_for_any_version`).
+    (`mpiop.controller.plan.diff.Patch.is_for_any_version`).
     """
     needed = {"delete": {"uid"}, "update": {"resourceVersion"}, "patch": {"uid", "resourceVersion"}}
     by_uid = {"patch pods/pi-launcher-pod"}

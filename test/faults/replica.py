@@ -101,7 +101,7 @@ class Replica:
                 self.process.send_signal(number)
 
     async def is_ready(self) -> bool:
-        """Tell whether /readyz says so."""
+        """Return whether /readyz says so."""
         return (await self.look("/readyz")).startswith("200 ")
 
     async def look(self, path: str) -> str:

@@ -186,7 +186,7 @@ async def new_run(ground: Ground, namespace: str, plan: Plan, seconds: float) ->
 
 
 async def _is_usable(run: Run) -> bool:
-    """Tell whether pods can be made: their service account is made a little after the namespace."""
+    """Return whether pods can be made: their service account is made a little after the namespace."""
     accounts = Resource("", "v1", "serviceaccounts", "ServiceAccount")
     await run.ground.client.get(accounts, Key(run.namespace, "default"))
     return True

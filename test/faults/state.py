@@ -41,7 +41,7 @@ def role(pod: Object) -> str:
     return pod["metadata"].get("labels", {}).get(ROLE, "")
 
 
-def told_addresses(pod: Mapping[str, Any]) -> list[str]:
+def published_addresses(pod: Mapping[str, Any]) -> list[str]:
     """Return what a launcher's pod is told of its workers, `<index> <address>` each."""
     annotations = pod["metadata"].get("annotations") or {}
     return str(annotations.get("mpiop.kubeflow.org/addresses", "")).splitlines()
@@ -65,7 +65,7 @@ def _summary(resource: Resource, obj: Mapping[str, Any]) -> Any:
             "completed": "completionTime" in status,
         }
     if resource is PODS:
-        return common | {"phase": status.get("phase"), "addresses": told_addresses(obj)}
+        return common | {"phase": status.get("phase"), "addresses": published_addresses(obj)}
     if resource is JOBS:
         return common | {"conditions": conditions(obj), "suspend": obj["spec"].get("suspend", False)}
     if resource is CONFIG_MAPS:

@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def took_effect(self) -> bool:
-        """Tell whether it is a write that the server carried out."""
+        """Return whether it is a write that the server carried out."""
         return self.target.meaning.is_write and 200 <= self.code < 300
 
     def __str__(self) -> str:

@@ -26,7 +26,7 @@ class Message:
 
     @property
     def is_chunked(self) -> bool:
-        """Tell whether the body comes in chunks."""
+        """Return whether the body comes in chunks."""
         return self.fields.get("transfer-encoding", "") == "chunked"
 
     def head(self, framing: str) -> bytes:

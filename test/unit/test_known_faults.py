@@ -11,8 +11,8 @@ import pytest
 from fakes.api_server import FakeClient
 from fakes.world import KEY, WATCHED, World, mpijob
 from mpiop.api import constants as c
-from mpiop.controller.builders import BuildOptions
-from mpiop.controller.gang import Gang, candidates
+from mpiop.controller.gang.gang import Gang, candidates
+from mpiop.controller.objects import BuildOptions
 from mpiop.informers.store import Store
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object, controller_of, uid_of

@@ -67,7 +67,7 @@ def parse_next(job: MPIJob, raw: Object) -> MPIJob | None:
 
 
 def is_managed_by_us(raw: Object) -> bool:
-    """Tell whether the job, which need not be understandable, is ours to run: no `spec.runPolicy.managedBy`, or this operator's name."""
+    """Return whether the job, which need not be understandable, is ours to run: no `spec.runPolicy.managedBy`, or this operator's name."""
     spec = as_mapping(raw.get("spec")) or {}
     run_policy = as_mapping(spec.get("runPolicy")) or {}
     manager = run_policy.get("managedBy")

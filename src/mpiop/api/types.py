@@ -105,18 +105,18 @@ class MPIJobStatus:
         return next((condition for condition in self.conditions if condition.type == type_), None)
 
     def is_true(self, type_: str) -> bool:
-        """Tell whether the condition of that type is there and True."""
+        """Return whether the condition of that type is there and True."""
         condition = self.condition(type_)
         return condition is not None and condition.status == "True"
 
     @property
     def is_finished(self) -> bool:
-        """Tell whether the job has Succeeded or Failed."""
+        """Return whether the job has Succeeded or Failed."""
         return self.is_true(c.CONDITION_SUCCEEDED) or self.is_true(c.CONDITION_FAILED)
 
     @property
-    def is_finished_by_predecessor(self) -> bool:
-        """Tell whether the Go operator had finished the job before we saw it: nobody knows how many workers ran, and we write none then."""
+    def is_finished_by_go_operator(self) -> bool:
+        """Return whether the Go operator finished the job before we saw it: the number of workers is then unknown, and left out."""
         return self.is_finished and not self.summary.workers
 
 
@@ -151,10 +151,10 @@ class MPIJob:
 
     @property
     def is_suspended(self) -> bool:
-        """Tell whether the user (or Kueue) wants the job suspended."""
+        """Return whether the user (or Kueue) wants the job suspended."""
         return self.run_policy.suspend
 
     @property
     def is_resuming(self) -> bool:
-        """Tell whether the job is wanted again after a suspension, and nobody has been told yet."""
+        """Return whether the job is wanted again after a suspension, and nobody has been told yet."""
         return self.status.is_true(c.CONDITION_SUSPENDED) and not self.is_suspended

@@ -37,7 +37,7 @@ class Kind:
 
     @property
     def is_boolean(self) -> bool:
-        """Tell whether the flag stands for true on its own."""
+        """Return whether the flag stands for true on its own."""
         return not self.placeholder
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from mpiop.controller import pods
+from mpiop.controller.observe import pods
 from mpiop.kube.objects import Key, Object, is_terminating
 
 BATCH_SECONDS: Final = 0.2
@@ -61,12 +61,12 @@ class Batches:
         self._workers[key] = _Workers(awaited, are_leaving)
         self._put_off.discard(key)
 
-    def put_off(self, key: Key) -> None:
+    def postpone(self, key: Key) -> None:
         """Note that the job could not be synced yet, because the caches do not show our last writes."""
         self._put_off.add(key)
 
-    def is_put_off(self, key: Key) -> bool:
-        """Tell whether the last sync was put off: then any event of the job's objects may be the one that was waited for."""
+    def is_postponed(self, key: Key) -> bool:
+        """Return whether the last sync was put off: then any event of the job's objects may be the one that was waited for."""
         return key in self._put_off
 
     def planned(self, key: Key, seconds: float) -> None:

@@ -8,9 +8,9 @@ from typing import Any, Final, cast
 import structlog
 
 from mpiop.api import constants as c
-from mpiop.controller.apply import PredecessorError
 from mpiop.controller.batches import BATCH_SECONDS, Batches, worker_change
-from mpiop.controller.stalled import GangApiMissingError, ResourceExistsError, SecretLostError
+from mpiop.controller.status.stalled import GangApiMissingError, ResourceExistsError, SecretLostError
+from mpiop.controller.write.apply import PredecessorError
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, annotations_of, controller_id, controller_of, key_of, labels_of, uid_of
@@ -27,13 +27,13 @@ Sync = Callable[[Key], Awaitable[float | None]]
 
 
 class Controller:
-    """Runs syncs for as long as it leads.
+    """Runs syncs while this replica leads.
 
-    Standing by, its handlers queue nothing: a queue that nobody empties would grow. `run` begins with all jobs that there are.
+    On a standby the handlers queue nothing, because nobody would empty the queue. `run` starts by queueing every job in the cache.
     """
 
     def __init__(self, sync: Sync, queue: WorkQueue[Key], jobs: Callable[[], Collection[Key]], metrics: Metrics, batches: Batches) -> None:
-        """Prepare to `sync` the keys of `queue`, when `batches` says; `jobs` returns those of all jobs in the cache."""
+        """Sync the keys of `queue`, delayed as `batches` says; `jobs` returns the keys of all jobs in the cache."""
         self._sync_job = sync
         self._batches = batches
         self._queue = queue
@@ -43,18 +43,18 @@ class Controller:
         self._is_running = False
 
     def handle(self, notification: Notification) -> None:
-        """Queue the jobs that a change of themselves or of one of their children concerns (a handler for every informer)."""
+        """Queue the jobs affected by a change of an MPIJob or of one of its children (the handler of every informer)."""
         if not self._is_running:
             return
         keys = {key for obj in (notification.old, notification.new) if obj is not None and (key := job_of(obj)) is not None}
         for key in keys:
-            if self._batches.is_put_off(key):
+            if self._batches.is_postponed(key):
                 self._queue.add(key)
             elif not _is_nothing_new(notification):
                 self._queue.add_after(key, self._delay_seconds(key, notification))
 
     def _delay_seconds(self, key: Key, notification: Notification) -> float:
-        """Return after how many seconds the job should be synced: of workers, and of what we write ourselves, changes come in numbers."""
+        """Return the delay of the sync: changes of workers, and echoes of our own writes, come in bursts and are batched."""
         old, new = notification.old, notification.new
         obj = new or old
         if obj is not None and _is_worker(obj):
@@ -63,9 +63,9 @@ class Controller:
         return BATCH_SECONDS if is_status_alone else 0.0
 
     async def run(self, workers: int) -> None:
-        """Sync, `workers` jobs at a time, until cancelled.
+        """Sync up to `workers` jobs at a time until cancelled.
 
-        A sync that is under way then may end within the grace period, so that as few writes as possible have an unknown outcome.
+        Running syncs then get a grace period, so that few writes end with an unknown outcome.
         """
         self._is_running = True
         for key in self._jobs():
@@ -97,13 +97,13 @@ class Controller:
         self._metrics.sync_errors.inc()
         retries = self._queue.retries(key)
         if is_expected(error):
-            self._log.info("sync to be repeated", job=str(key), retries=retries, error=_line(error))
+            self._log.info("sync failed, will retry", job=str(key), retries=retries, error=_line(error))
         else:
-            self._log.error("sync failed", job=str(key), retries=retries, error=_line(error), exc_info=error)
+            self._log.error("sync failed unexpectedly", job=str(key), retries=retries, error=_line(error), exc_info=error)
 
 
 def _is_nothing_new(notification: Notification) -> bool:
-    """Tell whether nothing that we read of the object changed: a Job tells how many of its pods are ready, a Pod since when it is."""
+    """Return whether only fields changed that the projection leaves out, such as a Job's count of ready pods."""
     old, new = notification.old, notification.new
     return old is not None and new is not None and _without_version(old) == _without_version(new)
 
@@ -113,7 +113,7 @@ def _without_version(obj: Object) -> dict[str, Any]:
 
 
 def _without_status(mpijob: Object) -> tuple[object, ...]:
-    """Return what of an MPIJob says what to do next: what its users write, and whether its end is recorded."""
+    """Return the parts of an MPIJob that decide what to do next: what users write, and whether its end is recorded."""
     metadata, status = mpijob["metadata"], mpijob.get("status") or {}
     return (
         uid_of(mpijob),
@@ -129,7 +129,7 @@ def _is_worker(obj: Object) -> bool:
 
 
 def job_of(obj: Object) -> Key | None:
-    """Return the key of the job that `obj` is, or that its controller (or, for the launcher's pod, its label) names."""
+    """Return the key of the job that `obj` is or belongs to: by its controller or, for a launcher pod, by its label."""
     if obj.get("kind") == c.KIND:
         return key_of(obj)
     reference, controller = controller_of(obj), controller_id(obj)
@@ -139,7 +139,7 @@ def job_of(obj: Object) -> Key | None:
 
 
 def is_expected(error: Exception) -> bool:
-    """Tell whether the failure is the world's (a refused or lost request, a lost lease, an object in the way) and not a defect of ours."""
+    """Return whether the cause lies outside (a refused or lost request, a lost lease, a name conflict) and is not a bug of ours."""
     return all(isinstance(cause, _EXPECTED) for cause in _causes(error))
 
 

@@ -14,7 +14,7 @@ from mpiop.kube.objects import ControllerId, Key, ObjectMeta, OwnerReference
 ANNOTATION_PREFIX: Final = "mpiop.kubeflow.org/"
 """What the names of all annotations of our own begin with."""
 ANNOTATION_ADDRESSES: Final = "mpiop.kubeflow.org/addresses"
-"""On a launcher pod: "" until all workers are Ready, then the addresses of the workers (`controller/addresses.py`)."""
+"""On a launcher pod: "" until all workers are Ready, then the addresses of the workers (`controller/plan/addresses.py`)."""
 ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105 - the name of an annotation
 """On the ConfigMap: UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets."""
 ANNOTATION_LAUNCHER_REVISION: Final = "mpiop.kubeflow.org/launcher-revision"
@@ -76,7 +76,7 @@ def _worker_name(job_name: str, index: int) -> str:
 
 
 def is_worker_name(job: MPIJob, name: str) -> bool:
-    """Tell whether some worker of the job, wanted or not, is called so."""
+    """Return whether some worker of the job, wanted or not, is called so."""
     prefix = f"{job.name}-worker-"
     index = name.removeprefix(prefix)
     return name.startswith(prefix) and index.isdecimal() and (index == "0" or not index.startswith("0"))

@@ -8,27 +8,27 @@ from mpiop.api.parse import is_managed_by_us
 from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
 from mpiop.controller import names
-from mpiop.controller.apply import Applier, Owner, PredecessorError
 from mpiop.controller.batches import Batches
-from mpiop.controller.builders import BuildOptions
-from mpiop.controller.consistency import ESCAPE_SECONDS
-from mpiop.controller.desired import Desired, desired, remaining_seconds
-from mpiop.controller.diff import Delete, Stage, Step, diff, is_held_back
-from mpiop.controller.gang import Gang
-from mpiop.controller.observed import Lister, Listers, Observed, observe
-from mpiop.controller.predecessor import with_unlabelled
-from mpiop.controller.reading import InvalidJobError, Reader
-from mpiop.controller.report import Reporter
-from mpiop.controller.ssh_secrets import SshSecrets, noted_uid
-from mpiop.controller.stalled import (
+from mpiop.controller.gang.gang import Gang
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.observe.consistency import ESCAPE_SECONDS
+from mpiop.controller.observe.job_reader import InvalidJobError, Reader
+from mpiop.controller.observe.observed import Lister, Listers, Observed, observe
+from mpiop.controller.plan.desired import Desired, desired, remaining_seconds
+from mpiop.controller.plan.diff import Delete, Stage, Step, diff, is_blocked
+from mpiop.controller.status.stalled import (
     FailedWrite,
-    LastingFailures,
+    PersistentFailures,
     ResourceExistsError,
     SecretLostError,
+    ended_worker_problem,
     find_problem,
-    waits_in_vain,
 )
-from mpiop.controller.status import next_status, standing_problem
+from mpiop.controller.status.status import current_problem, next_status
+from mpiop.controller.write.apply import Applier, Owner, PredecessorError
+from mpiop.controller.write.predecessor import with_unlabelled
+from mpiop.controller.write.report import Reporter
+from mpiop.controller.write.ssh_secrets import SshSecrets, noted_uid
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
 from mpiop.kube.resources import JOBS, MPIJOBS, SECRETS
@@ -47,7 +47,7 @@ class Syncer:
         secrets: Knows and makes their Secrets.
         batches: Learns what each sync sees of the workers.
         reader: Understands jobs.
-        lasting: Knows which failures do not pass.
+        persistent: Knows which failures do not pass.
     """
 
     mpijobs: Lister
@@ -60,7 +60,7 @@ class Syncer:
     gang: Gang = field(default_factory=Gang)
     batches: Batches = field(default_factory=Batches)
     reader: Reader = field(default_factory=Reader)
-    lasting: LastingFailures = field(default_factory=LastingFailures)
+    persistent: PersistentFailures = field(default_factory=PersistentFailures)
 
     async def sync(self, key: Key) -> float | None:
         """Sync the job of that key and return the seconds after which to sync it again; None leaves it to the next event.
@@ -76,7 +76,7 @@ class Syncer:
             self._forget(key)
             return None
         if wait_seconds := self.applier.consistency.wait_seconds(key, uid_of(raw)):
-            self.batches.put_off(key)
+            self.batches.postpone(key)
             raise NotReady(wait_seconds)
         try:
             job = self.reader.read(key, raw)
@@ -100,8 +100,10 @@ class Syncer:
         if time_left == 0:
             observed = await with_unlabelled(job, observed, self.applier, self.listers.gang)
         failed = await self._apply(job, observed, desired(job, observed, is_expired=time_left == 0), now)
-        lasting = self.lasting.problem(job.key, failed, self.clock.monotonic())
-        problem = find_problem(observed, failed) or lasting or (standing_problem(job.status) if failed else waits_in_vain(job, observed))
+        persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
+        problem = (
+            find_problem(observed, failed) or persistent or (current_problem(job.status) if failed else ended_worker_problem(job, observed))
+        )
         await self.reporter.report(job, next_status(job, observed, problem, now))
         self.reporter.show(job, observed)
         if failed:
@@ -129,7 +131,7 @@ class Syncer:
         if wanted.gang and (missing := self.gang.missing):
             failed[Step.GANG] = [FailedWrite(missing.kind, missing)]
         for step, actions in self._plan(job, wanted, observed, secret_uid):
-            due = [action for action in actions if not is_held_back(step, action, failed)]
+            due = [action for action in actions if not is_blocked(step, action, failed)]
             if refused := await self.applier.apply(owner, due):
                 failed.setdefault(step, []).extend(refused)
         return [write for writes in failed.values() for write in writes]
@@ -152,7 +154,7 @@ class Syncer:
         """
         live = await self.applier.client.get(MPIJOBS, job.key, metadata_only=True)
         if (uid_of(live), live["metadata"].get("generation", 0)) != (job.uid, job.generation):
-            self.batches.put_off(job.key)
+            self.batches.postpone(job.key)
             raise NotReady(ESCAPE_SECONDS)
 
     async def _live_launcher(self, job: MPIJob) -> Object | None:
@@ -176,4 +178,4 @@ class Syncer:
         self.batches.forget(key)
         self.secrets.forget(key)
         self.reader.forget(key)
-        self.lasting.forget(key)
+        self.persistent.forget(key)

@@ -76,7 +76,7 @@ class Compactor:
 
 
 def has_name(thing: object) -> bool:
-    """Tell whether `thing`, which came over the wire, is an object with a name."""
+    """Return whether `thing`, which came over the wire, is an object with a name."""
     metadata = cast("dict[str, Any]", thing).get("metadata") if isinstance(thing, dict) else None
     return isinstance(metadata, dict) and bool(cast("dict[str, Any]", metadata).get("name"))
 

@@ -23,7 +23,7 @@ class Registration(Protocol):
 
     @property
     def has_synced(self) -> bool:
-        """Tell whether the handler has been given everything there was in the first list, or in the store when it was added."""
+        """Return whether the handler has been given everything there was in the first list, or in the store when it was added."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class Listener:
 
     @property
     def has_synced(self) -> bool:
-        """Tell whether the handler has been given everything there was at first."""
+        """Return whether the handler has been given everything there was at first."""
         return self._synced.is_set()
 
     @property

@@ -73,12 +73,12 @@ class SharedInformer:
 
     @property
     def has_synced(self) -> bool:
-        """Tell whether the store holds the whole first list; it stays so."""
+        """Return whether the store holds the whole first list; it stays so."""
         return self._synced.is_set()
 
     @property
     def is_running(self) -> bool:
-        """Tell whether the server is being followed."""
+        """Return whether the server is being followed."""
         return self._has_started and not self._has_stopped
 
     @property

@@ -38,7 +38,7 @@ class Notification:
 
     @property
     def is_replacement(self) -> bool:
-        """Tell whether `new` is another object of the same name: `old` was deleted and `new` created, unseen in between."""
+        """Return whether `new` is another object of the same name: `old` was deleted and `new` created, unseen in between."""
         return self.old is not None and self.new is not None and uid_of(self.old) != uid_of(self.new)
 
     @property

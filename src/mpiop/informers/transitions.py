@@ -83,7 +83,7 @@ TRANSITIONS: Mapping[tuple[Step, Ending], Move] = MappingProxyType({
 
 
 def is_unavailable_version(error: Exception) -> bool:
-    """Tell whether the server refused because of the resourceVersion that we asked for."""
+    """Return whether the server refused because of the resourceVersion that we asked for."""
     return isinstance(error, StatusError) and (error.is_expired or error.is_too_large_resource_version)
 
 

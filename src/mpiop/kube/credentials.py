@@ -43,7 +43,7 @@ class Authenticator:
         return self._contexts.current(credential.certificate) if self._contexts else None
 
     def is_current(self, context: ssl.SSLContext | None) -> bool:
-        """Tell whether a connection of `context` is as good as a new one."""
+        """Return whether a connection of `context` is as good as a new one."""
         return self._contexts is None or self._contexts.is_current(context)
 
 

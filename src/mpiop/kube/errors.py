@@ -57,48 +57,48 @@ class StatusError(KubeError):
 
     @property
     def is_not_found(self) -> bool:
-        """Tell whether the object does not exist."""
+        """Return whether the object does not exist."""
         return self.code == HTTPStatus.NOT_FOUND
 
     @property
     def is_already_exists(self) -> bool:
-        """Tell whether a create met an object of that name."""
+        """Return whether a create met an object of that name."""
         return self.code == HTTPStatus.CONFLICT and self.reason == "AlreadyExists"
 
     @property
     def is_conflict(self) -> bool:
-        """Tell whether a precondition (resourceVersion or uid) did not hold."""
+        """Return whether a precondition (resourceVersion or uid) did not hold."""
         return self.code == HTTPStatus.CONFLICT and self.reason != "AlreadyExists"
 
     @property
     def is_invalid(self) -> bool:
-        """Tell whether the object itself was refused: sent again unchanged, it is refused again."""
+        """Return whether the object itself was refused: sent again unchanged, it is refused again."""
         return self.code in {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY}
 
     @property
     def is_forbidden(self) -> bool:
-        """Tell whether we lack the right, or a quota or admission plug-in says no."""
+        """Return whether we lack the right, or a quota or admission plug-in says no."""
         return self.code == HTTPStatus.FORBIDDEN
 
     @property
     def is_unauthorized(self) -> bool:
-        """Tell whether the server did not accept our credentials."""
+        """Return whether the server did not accept our credentials."""
         return self.code == HTTPStatus.UNAUTHORIZED
 
     @property
     def is_expired(self) -> bool:
-        """Tell whether the resourceVersion or continue token is too old (410)."""
+        """Return whether the resourceVersion or continue token is too old (410)."""
         return self.code == HTTPStatus.GONE or self.reason in {"Expired", "Gone"}
 
     @property
     def is_too_large_resource_version(self) -> bool:
-        """Tell whether the server has not reached the resourceVersion that was asked for."""
+        """Return whether the server has not reached the resourceVersion that was asked for."""
         texts = (*self.causes, self.status_message)
         return "ResourceVersionTooLarge" in self.causes or any("Too large resource version" in text for text in texts)
 
     @property
     def is_terminating_namespace(self) -> bool:
-        """Tell whether a create was refused because its namespace is being deleted."""
+        """Return whether a create was refused because its namespace is being deleted."""
         return self.code == HTTPStatus.FORBIDDEN and "NamespaceTerminating" in self.causes
 
 

@@ -59,7 +59,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Tell whether another request may be sent: the answer was read to its end, and neither side has ended the connection."""
+        """Return whether another request may be sent: the answer was read to its end, and neither side has ended the connection."""
         return not self._is_asked and not self._parts and self._error is None
 
     def send(self, request: bytes) -> None:

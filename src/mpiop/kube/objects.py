@@ -145,7 +145,7 @@ def creation_time(obj: Object) -> datetime | None:
 
 
 def is_terminating(obj: Object) -> bool:
-    """Tell whether deletion of `obj` has begun."""
+    """Return whether deletion of `obj` has begun."""
     return "deletionTimestamp" in obj["metadata"]
 
 

@@ -26,7 +26,7 @@ def sum_quantities(addends: Iterable[tuple[str, int]]) -> str:
 
 
 def is_quantity(text: str) -> bool:
-    """Tell whether `text` is a quantity."""
+    """Return whether `text` is a quantity."""
     return _SYNTAX.fullmatch(text) is not None
 
 

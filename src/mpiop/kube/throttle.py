@@ -64,7 +64,7 @@ class Throttle:
                 self._token_at = None
 
     def _has_token(self) -> bool:
-        """Tell whether one more may begin now; if not, come back when it may."""
+        """Return whether one more may begin now; if not, come back when it may."""
         if self._bucket is None:
             return True
         loop = asyncio.get_running_loop()

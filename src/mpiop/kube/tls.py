@@ -68,7 +68,7 @@ class WatchedFiles:
         self._seen = self._used = _signature(files)
 
     def have_changed(self) -> bool:
-        """Tell whether the files differ from those in use; within `CHECK_SECONDS` they are not looked at again."""
+        """Return whether the files differ from those in use; within `CHECK_SECONDS` they are not looked at again."""
         if not self.files or self._now() - self._checked < CHECK_SECONDS:
             return False
         self._checked = self._now()
@@ -115,7 +115,7 @@ class TLSContexts:
         return self._context
 
     def is_current(self, context: ssl.SSLContext | None) -> bool:
-        """Tell whether new connections would use `context`."""
+        """Return whether new connections would use `context`."""
         self._reload_when_due()
         return context is self._context
 

@@ -48,12 +48,12 @@ class LeaderElector:
 
     @property
     def is_leader(self) -> bool:
-        """Tell whether writes are allowed at this very moment."""
+        """Return whether writes are allowed at this very moment."""
         return self._remaining_seconds() > 0
 
     @property
     def has_lost(self) -> bool:
-        """Tell whether this process led and lost the lease, noticed or not: it must not write anything any more, not even events."""
+        """Return whether this process led and lost the lease, noticed or not: it must not write anything any more, not even events."""
         return self._is_lost or (self._renewed_at is not None and not self.is_leader)
 
     def assert_leading(self) -> None:

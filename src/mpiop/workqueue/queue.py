@@ -48,7 +48,7 @@ class WorkQueue(Generic[KeyT]):
 
     @property
     def is_shut_down(self) -> bool:
-        """Tell whether new keys are refused."""
+        """Return whether new keys are refused."""
         return self._is_shut_down
 
     def add(self, key: KeyT) -> None:

@@ -9,7 +9,7 @@ import pytest
 from mpiop import __version__
 from mpiop.cli.flags import GROUPS, SSH_KEY_TYPES, Command, help_text, parse_command, spelling_of
 from mpiop.cli.goflags import FlagError
-from mpiop.controller.ssh_keys import KEY_TYPES
+from mpiop.controller.write.ssh_keys import KEY_TYPES
 from mpiop.options import Options
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from fakes.world import KEY, World
 from mpiop.api import constants as c
-from mpiop.controller import pods
 from mpiop.controller.names import ANNOTATION_TTL_DELETES_JOB
+from mpiop.controller.observe import pods
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, annotations_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES

@@ -10,10 +10,10 @@ import structlog
 
 from example_children import config_map, launcher, launcher_pod, worker
 from fakes.world import KEY, WATCHED, World, mpijob
-from mpiop.controller.apply import PredecessorError
 from mpiop.controller.batches import BATCH_SECONDS, Batches
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
-from mpiop.controller.stalled import ResourceExistsError
+from mpiop.controller.status.stalled import ResourceExistsError
+from mpiop.controller.write.apply import PredecessorError
 from mpiop.informers.shared_informer import SharedInformer
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import StatusError, TransportError
@@ -124,7 +124,7 @@ async def test_any_event_of_a_job_whose_sync_was_put_off_may_be_the_one_waited_f
     noting = Noting()
     async with running(noting.controller):
         noting.batches.begin(KEY, 1000, are_leaving=False)
-        noting.batches.put_off(KEY)
+        noting.batches.postpone(KEY)
         begun = asyncio.get_running_loop().time()
         noting.controller.handle(Notification(worker(0), edited(worker(0), resourceVersion="7")))
         await asyncio.sleep(1)
@@ -260,7 +260,7 @@ async def test_a_defect_in_a_sync_costs_only_that_job_and_is_logged_with_its_pla
         async with running(controller, workers=1):
             await asyncio.sleep(1)
     assert done == ["pi"]
-    assert {entry["event"] for entry in logs if entry["log_level"] == "error"} == {"sync failed"}
+    assert {entry["event"] for entry in logs if entry["log_level"] == "error"} == {"sync failed unexpectedly"}
 
 
 @pytest.mark.parametrize(

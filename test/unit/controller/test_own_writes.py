@@ -12,10 +12,10 @@ from example_jobs import PI
 from fakes.api_server import FakeClient
 from fakes.world import KEY, World
 from mpiop.api import constants as c
-from mpiop.controller.apply import Applier, Owner
-from mpiop.controller.consistency import ESCAPE_SECONDS, Consistency
-from mpiop.controller.diff import Create, Delete
-from mpiop.controller.observed import Listers
+from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
+from mpiop.controller.observe.observed import Listers
+from mpiop.controller.plan.diff import Create, Delete
+from mpiop.controller.write.apply import Applier, Owner
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, resource_version_of, uid_of

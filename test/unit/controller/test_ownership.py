@@ -11,12 +11,12 @@ from example_children import LAUNCHER_UID, config_map, launcher, launcher_pod, s
 from example_jobs import PI
 from fakes.api_server import FakeClient
 from fakes.world import World
-from mpiop.controller.apply import Applier, Owner, PredecessorError
-from mpiop.controller.builders.pod_group import build_volcano_pod_group
-from mpiop.controller.consistency import Consistency
 from mpiop.controller.controller import job_of
-from mpiop.controller.observed import BY_CONTROLLER, Listers, Observed, index_by_controller, observe
-from mpiop.controller.stalled import ResourceExistsError
+from mpiop.controller.gang.pod_group import build_volcano_pod_group
+from mpiop.controller.observe.consistency import Consistency
+from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, Observed, index_by_controller, observe
+from mpiop.controller.status.stalled import ResourceExistsError
+from mpiop.controller.write.apply import Applier, Owner, PredecessorError
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, VOLCANO_POD_GROUPS, Resource

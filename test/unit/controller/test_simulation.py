@@ -28,10 +28,10 @@ from mpiop.api import constants as c
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJob, MPIJobStatus
-from mpiop.controller import pods
-from mpiop.controller.apply import PredecessorError
-from mpiop.controller.stalled import ResourceExistsError, SecretLostError
-from mpiop.controller.status import transitions
+from mpiop.controller.observe import pods
+from mpiop.controller.status.stalled import ResourceExistsError, SecretLostError
+from mpiop.controller.status.status import transitions
+from mpiop.controller.write.apply import PredecessorError
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Object, controller_of, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, SECRETS, SERVICES
@@ -251,8 +251,8 @@ def check_life(life: Life, job: MPIJob) -> None:
     assert config_map["data"]["hostfile"].count("\n") == job.worker_replicas
     assert config_map["data"]["discover_hosts.sh"].count("echo") == running
     assert job.status.is_true(c.CONDITION_SUSPENDED) == job.is_suspended
-    waits_in_vain = job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and any(map(pods.is_finished, workers))
-    assert job.status.is_true(c.CONDITION_STALLED) == (waits_in_vain and bool(not launchers or launchers[0]["spec"].get("suspend")))
+    ended_worker_problem = job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and any(map(pods.is_finished, workers))
+    assert job.status.is_true(c.CONDITION_STALLED) == (ended_worker_problem and bool(not launchers or launchers[0]["spec"].get("suspend")))
     assert job.status.summary.workers == f"{running}/{job.worker_replicas}"
     if job.is_suspended:
         assert [obj["spec"]["suspend"] for obj in launchers] == [True]
@@ -309,7 +309,7 @@ async def check_memory(life: Life) -> None:
         await life.see_and_sync(operator)
         assert not operator.syncer.batches._workers
         assert not operator.syncer.applier.consistency._writes
-        assert not operator.syncer.reporter.untold
+        assert not operator.syncer.reporter.unanswered
         assert not operator.metrics._shown
 
 

@@ -623,10 +623,10 @@ async def test_a_sync_that_the_caches_are_too_old_for_is_put_off() -> None:
     world.syncer.applier.consistency.wrote(KEY, uid_of(world.client.server.objects(MPIJOBS)[0]), PODS, written)
     with pytest.raises(NotReady):
         await world.syncer.sync(KEY)
-    assert world.syncer.batches.is_put_off(KEY)
+    assert world.syncer.batches.is_postponed(KEY)
     world.stores[PODS].replace(world.stores[PODS].values(), "1000000")
     await world.syncer.sync(KEY)
-    assert not world.syncer.batches.is_put_off(KEY)
+    assert not world.syncer.batches.is_postponed(KEY)
 
 
 async def test_no_worker_is_deleted_while_the_suspension_of_its_launcher_is_refused() -> None:

@@ -1,0 +1,142 @@
+"""Gang scheduling: which objects make the pods of a job a gang, by scheduler and version of its API, and the writes that keep them so."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mpiop.api.types import MPIJob
+from mpiop.controller.gang.pod_group import Priorities, build_coscheduling_pod_group, build_volcano_pod_group
+from mpiop.controller.gang.pod_group_native import (
+    build_pod_group_1_36,
+    build_pod_group_1_37,
+    build_workload_1_36,
+    build_workload_1_37,
+)
+from mpiop.controller.objects import NATIVE_GANG, VOLCANO
+from mpiop.controller.observe.observed import Lister, Observed
+from mpiop.controller.plan.desired import Desired
+from mpiop.controller.plan.diff import Action, Delete, Stage, Step, ensure
+from mpiop.controller.status.stalled import GangApiMissingError
+from mpiop.kube.objects import Object, is_terminating
+from mpiop.kube.resources import (
+    COSCHEDULING_POD_GROUPS,
+    NATIVE_POD_GROUPS_1_36,
+    NATIVE_POD_GROUPS_1_37,
+    VOLCANO_POD_GROUPS,
+    WORKLOADS_1_36,
+    WORKLOADS_1_37,
+    Resource,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kind of object of a gang.
+
+    Attributes:
+        build: Returns it as it should be.
+        ours: Fields of its spec that follow the job: changed, and removed when the job says nothing of them.
+        shared: Fields that follow the job where it says something; else what others have put there stays.
+    """
+
+    resource: Resource
+    build: Callable[[MPIJob, Priorities], Object]
+    ours: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+
+
+GangApi = tuple[Part, ...]
+"""One version of one scheduler's API: the objects of a gang, in the order in which they are made."""
+
+_VOLCANO: Final[GangApi] = (
+    Part(VOLCANO_POD_GROUPS, build_volcano_pod_group, ("minMember", "minResources", "priorityClassName"), shared=("queue",)),
+)
+_COSCHEDULING: Final[GangApi] = (
+    Part(COSCHEDULING_POD_GROUPS, build_coscheduling_pod_group, ("minMember", "minResources", "scheduleTimeoutSeconds")),
+)
+# Neither kind may be changed in 1.36, and of the PodGroup alone minCount since: a change takes effect with the next start.
+_NATIVE_1_36: Final[GangApi] = (
+    Part(WORKLOADS_1_36, lambda job, _: build_workload_1_36(job)),
+    Part(NATIVE_POD_GROUPS_1_36, lambda job, _: build_pod_group_1_36(job)),
+)
+_NATIVE_1_37: Final[GangApi] = (
+    Part(WORKLOADS_1_37, lambda job, _: build_workload_1_37(job)),
+    Part(NATIVE_POD_GROUPS_1_37, lambda job, _: build_pod_group_1_37(job), ("schedulingPolicy",)),
+)
+
+
+def candidates(scheduler: str) -> Sequence[GangApi]:
+    """Return the APIs that serve `scheduler` (a value of `--gang-scheduling`), the best first."""
+    if scheduler == NATIVE_GANG:
+        return (_NATIVE_1_37, _NATIVE_1_36)
+    return (_VOLCANO,) if scheduler == VOLCANO else (_COSCHEDULING,)
+
+
+def needs_priorities(api: GangApi) -> bool:
+    """Return whether its objects depend on the values of PriorityClasses."""
+    return any("minResources" in part.ours for part in api)
+
+
+@dataclass(slots=True)
+class Gang:
+    """What this process knows of gang scheduling; filled in once the API server was seen to serve it.
+
+    Attributes:
+        scheduler: Value of `--gang-scheduling`; "" is off.
+        api: The API that is served; None: none yet.
+        refusal: Why one that is served cannot be followed; "" where that is not known.
+        listers: Stores of its objects.
+        priority_classes: Returns the PriorityClasses.
+    """
+
+    scheduler: str = ""
+    api: GangApi | None = None
+    refusal: str = ""
+    listers: dict[Resource, Lister] = field(default_factory=dict[Resource, Lister])
+    priority_classes: Callable[[], Sequence[Object]] = tuple
+
+    @property
+    def missing(self) -> GangApiMissingError | None:
+        """Return what to do about an API that is wanted and not served."""
+        if not self.scheduler or self.api is not None:
+            return None
+        return _missing(self.scheduler, self.refusal)
+
+    def stages(self, job: MPIJob, wanted: Desired, observed: Observed) -> tuple[Stage, ...]:
+        """Return the writes that bring the gang to what is `wanted`, each kind after the one that it refers to."""
+        if wanted.gang is None or self.api is None:
+            return ()
+        if not wanted.gang:
+            deletes = tuple(Delete(resource, obj) for resource, obj in observed.gang.items() if not is_terminating(obj))
+            return (Stage(Step.GANG, deletes),) if deletes else ()
+        values = {obj["metadata"].get("name", ""): _value(obj) for obj in self.priority_classes()}
+        actions = (_ensure(part, part.build(job, values), observed.gang.get(part.resource)) for part in self.api)
+        return tuple(Stage(Step.GANG, (action,)) for action in actions if action is not None)
+
+
+def _value(priority_class: Mapping[str, Any]) -> int:
+    value: int = priority_class.get("value") or 0
+    return value
+
+
+def _ensure(part: Part, wanted: Object, have: Object | None) -> Action | None:
+    if have is None:
+        return ensure(part.resource, wanted, None)
+    spec = wanted.get("spec", {})
+    followed: dict[str, Any] = {name: spec.get(name) for name in part.ours}
+    followed |= {name: spec[name] for name in part.shared if name in spec}
+    return ensure(part.resource, {"metadata": wanted["metadata"], "spec": followed}, have)
+
+
+def _missing(scheduler: str, refusal: str) -> GangApiMissingError:
+    resource = candidates(scheduler)[-1][-1].resource
+    begin, end = f"gang scheduling by {scheduler!r} is on, but", "or start the operator without --gang-scheduling"
+    if refusal:
+        return GangApiMissingError(resource.kind, f"{begin} its API cannot be used: {refusal}: give the operator the right to, {end}")
+    advice = {
+        VOLCANO: "install Volcano",
+        NATIVE_GANG: "Kubernetes 1.36 needs the feature gates GenericWorkload and GangScheduling and --runtime-config=scheduling.k8s.io/"
+        "v1alpha2=true, 1.37 the gates and scheduling.k8s.io/v1beta1=true",
+    }.get(scheduler, f"install the coscheduling plugin of scheduler-plugins under the name {scheduler!r}")
+    served = f"the API server does not serve {resource.plural} of {resource.group}"
+    return GangApiMissingError(resource.kind, f"{begin} {served}: {advice}, {end}")

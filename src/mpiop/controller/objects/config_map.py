@@ -1,0 +1,31 @@
+"""The ConfigMap that is mounted at `/etc/mpi` of the launcher."""
+
+from collections.abc import Iterable
+
+from mpiop.api.types import MPIJob
+from mpiop.controller import names
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.hostfile import render_discover_hosts, render_hostfile
+from mpiop.controller.objects.mpi_implementations import DISCOVER_HOSTS, HOSTFILE
+from mpiop.kube.objects import Object
+
+
+def build_config_map(job: MPIJob, running_workers: Iterable[str], options: BuildOptions) -> Object:
+    """Return the ConfigMap with the hosts of `job`.
+
+    Its data has the keys that the reference operator writes and no other, so that a job may pass from one operator to the other.
+
+    Args:
+        job: Says which workers are wanted.
+        running_workers: Names of the worker pods in phase Running, in any order.
+        options: For the cluster domain.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": names.child_metadata(job, names.config_map_name(job)),
+        "data": {
+            HOSTFILE: render_hostfile(job, options.cluster_domain),
+            DISCOVER_HOSTS: render_discover_hosts(job, running_workers, options.cluster_domain),
+        },
+    }

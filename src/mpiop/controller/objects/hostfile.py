@@ -1,0 +1,41 @@
+"""The two files that tell programs on the launcher where the workers are."""
+
+from collections.abc import Iterable
+
+from mpiop.api.types import MPIJob
+from mpiop.controller import names
+from mpiop.controller.objects import mpi_implementations as implementations
+
+
+def render_hostfile(job: MPIJob, cluster_domain: str) -> str:
+    """Render the list of hosts that `mpirun` reads.
+
+    Args:
+        job: `slots_per_worker` counts processes, not cores.
+        cluster_domain: Without outer dots; "" leaves it out.
+
+    Returns:
+        One line a host: the launcher with `run_launcher_as_worker`, then every wanted worker by index, whatever its phase. "" when
+        there is none. Open MPI: `<fqdn> slots=<n>`; Intel and MPICH: `<fqdn>:<n>`.
+    """
+    pods = list(names.worker_names(job))
+    if job.run_launcher_as_worker:
+        pods.insert(0, names.launcher_name(job))
+    return "".join(f"{implementations.host_line(job, names.host(job, pod, cluster_domain))}\n" for pod in pods)
+
+
+def render_discover_hosts(job: MPIJob, running_workers: Iterable[str], cluster_domain: str) -> str:
+    """Render the script that elastic programs (Horovod) call to learn which hosts there are now.
+
+    Args:
+        job: With `run_launcher_as_worker`, the launcher comes first, running or not: it is the one who asks.
+        running_workers: Names of the worker pods in phase Running, in any order.
+        cluster_domain: Without outer dots; "" leaves it out.
+
+    Returns:
+        A shell script that prints one host a line, workers sorted as strings: worker-10 before worker-2.
+    """
+    pods = sorted(running_workers)
+    if job.run_launcher_as_worker:
+        pods.insert(0, names.launcher_name(job))
+    return "#!/bin/sh\n" + "".join(f"echo {names.host(job, pod, cluster_domain)}\n" for pod in pods)

@@ -1,0 +1,90 @@
+"""The Job that runs the launcher."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+from mpiop.controller import names
+from mpiop.controller.objects import BuildOptions, ssh_agent
+from mpiop.controller.objects import mpi_implementations as implementations
+from mpiop.controller.objects import pod_template as pt
+from mpiop.controller.objects.mpi_implementations import CONFIG_MOUNT_PATH, DISCOVER_HOSTS, HOSTFILE
+from mpiop.controller.objects.revision import launcher_revision, start_revision
+from mpiop.kube.objects import Object
+
+CONFIG_VOLUME: Final = "mpi-job-config"
+LEAST_TTL_SECONDS: Final = 600
+"""How long a launcher Job stays at least when it has ended: no change of the leader takes so long, and so its end is recorded first."""
+
+
+def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> Object:
+    """Return the launcher Job.
+
+    Args:
+        job: Whose run policy is passed on.
+        options: For cluster domain and scheduler.
+        suspend: Whether the Job must not make its pod yet.
+    """
+    metadata = names.child_metadata(job, names.launcher_name(job))
+    metadata["annotations"] = dict(revisions(job))
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {
+            **{name: value for name, value in limits(job).items() if value is not None},
+            # One launcher at a time: another only when the one before has ended, not when it begins to.
+            "podReplacementPolicy": "Failed",
+            "suspend": suspend,
+            "template": build_launcher_template(job, options),
+        },
+    }
+
+
+def limits(job: MPIJob) -> Mapping[str, int | None]:
+    """Return what of the run policy is passed on to the launcher Job; None leaves a field to the API server.
+
+    At the user's time to live we delete the Job ourselves; its own is for when no operator runs.
+    """
+    policy = job.run_policy
+    ttl = policy.ttl_seconds_after_finished
+    return {
+        "ttlSecondsAfterFinished": None if ttl is None else max(ttl, LEAST_TTL_SECONDS),
+        "activeDeadlineSeconds": policy.active_deadline_seconds,
+        "backoffLimit": policy.backoff_limit,
+    }
+
+
+def revisions(job: MPIJob) -> Mapping[str, str]:
+    """Return the annotations of the launcher Job that say from which MPIJob it starts."""
+    return {names.ANNOTATION_LAUNCHER_REVISION: launcher_revision(job), names.ANNOTATION_START_REVISION: start_revision(job)}
+
+
+def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
+    """Return the pod template of the launcher Job."""
+    template = pt.copied_template(job.launcher)
+    # The Job controller does not hand it on; programs that read the template find it there, as in the reference's.
+    template["metadata"]["ownerReferences"] = [names.owner_reference(job)]
+    pt.apply_identity(template, job, names.launcher_name(job), names.pod_labels(job, c.ROLE_LAUNCHER))
+    template["spec"]["restartPolicy"] = job.launcher.restart_policy
+    container = pt.first_container(template)
+    variables = {**implementations.launcher_environment(job), **ssh_agent.agent_environment(job)}
+    pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **variables})
+    if not job.run_launcher_as_worker:
+        pt.override_environment(container, pt.NO_GPU)
+    pt.apply_ssh_keys(template, job)
+    _apply_config(template, job)
+    pt.apply_gang(template, job, options)
+    ssh_agent.apply_agent(template, job, is_launcher=True)
+    return template
+
+
+def _apply_config(template: pt.Template, job: MPIJob) -> None:
+    """Mount hostfile and discover_hosts.sh at `/etc/mpi`."""
+    files = [
+        {"key": HOSTFILE, "path": HOSTFILE, "mode": 0o444},
+        {"key": DISCOVER_HOSTS, "path": DISCOVER_HOSTS, "mode": 0o555},
+    ]
+    pt.add_volume(template["spec"], {"name": CONFIG_VOLUME, "configMap": {"name": names.config_map_name(job), "items": files}})
+    pt.add_mount(pt.first_container(template), {"name": CONFIG_VOLUME, "mountPath": CONFIG_MOUNT_PATH})

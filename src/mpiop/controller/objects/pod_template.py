@@ -1,0 +1,152 @@
+"""What the pods of both roles have in common, and how a user's template is added to without losing what they wrote.
+
+The functions that return None change the fresh copy that `copied_template` made, never the user's template.
+"""
+
+from collections.abc import Mapping, Sequence
+from posixpath import commonpath, normpath
+from typing import Any, Final, cast
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob, ReplicaSpec
+from mpiop.controller import names
+from mpiop.controller.objects import NATIVE_GANG, VOLCANO, BuildOptions
+
+Template = dict[str, Any]
+"""`corev1.PodTemplateSpec` with metadata.labels, metadata.annotations and spec.containers present."""
+
+SSH_VOLUME: Final = "ssh-auth"
+ROLE_VARIABLE: Final = "K_MPI_JOB_ROLE"
+
+NO_GPU: Final[Mapping[str, str]] = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
+"""Keeps the NVIDIA runtime from handing the node's devices to a container that asked for none, whatever its image says."""
+
+_ROOT_ONLY: Final = 0o600
+
+
+def copied_template(spec: ReplicaSpec) -> Template:
+    """Return a fresh copy of the template: labels and annotations of its metadata, and the whole of its spec."""
+    metadata = section(spec.template, "metadata")
+    return {
+        "metadata": {
+            "labels": dict(section(metadata, "labels")),
+            "annotations": dict(section(metadata, "annotations")),
+        },
+        "spec": copied(spec.template["spec"]),
+    }
+
+
+def apply_identity(template: Template, job: MPIJob, hostname: str, labels: Mapping[str, str]) -> None:
+    """Give the pod its host name below the Service, and the operator's labels, which win over the template's."""
+    template["metadata"]["labels"].update(labels)
+    spec = template["spec"]
+    spec["hostname"] = hostname
+    spec["subdomain"] = names.service_name(job)
+    if spec.get("hostNetwork"):
+        spec["dnsPolicy"] = "ClusterFirstWithHostNet"
+
+
+def apply_gang(template: Template, job: MPIJob, options: BuildOptions) -> None:
+    """Mark the pod as one of its PodGroup and name the scheduler, when gang scheduling is on.
+
+    Kubernetes' own gangs are placed by whichever scheduler the template names, or by the default one.
+    """
+    if not options.gang_scheduler:
+        return
+    if options.gang_scheduler == NATIVE_GANG:
+        template["spec"]["schedulingGroup"] = {"podGroupName": names.pod_group_name(job)}
+        return
+    template["spec"]["schedulerName"] = options.gang_scheduler
+    if options.gang_scheduler == VOLCANO:
+        template["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = names.pod_group_name(job)
+    else:
+        template["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = names.pod_group_name(job)
+
+
+def apply_ssh_keys(template: Template, job: MPIJob) -> None:
+    """Mount the job's key pair into the first container, where its user's ssh and sshd look for it."""
+    secret: dict[str, Any] = {
+        "secretName": names.secret_name(job),
+        "items": [
+            {"key": "ssh-privatekey", "path": "id_rsa"},
+            {"key": "ssh-publickey", "path": "id_rsa.pub"},
+            {"key": "ssh-publickey", "path": "authorized_keys"},
+        ],
+    }
+    if _absolute(job.ssh_auth_mount_path) == c.DEFAULT_SSH_AUTH_MOUNT_PATH:
+        # Another user than root could not read such files: they belong to root.
+        secret["defaultMode"] = _ROOT_ONLY
+    add_volume(template["spec"], {"name": SSH_VOLUME, "secret": secret})
+    add_mount(first_container(template), {"name": SSH_VOLUME, "mountPath": job.ssh_auth_mount_path})
+
+
+def section(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the object `parent[name]`; an absent or null one is empty."""
+    value: Mapping[str, Any] = parent.get(name) or {}
+    return value
+
+
+def first_container(template: Template) -> dict[str, Any]:
+    """Return the container that the operator sets up; the user's others are left as they are."""
+    container: dict[str, Any] = template["spec"]["containers"][0]
+    return container
+
+
+def add_environment(container: dict[str, Any], variables: Mapping[str, str]) -> None:
+    """Append the variables that the user has not set."""
+    given: list[dict[str, Any]] = container.get("env") or []
+    taken = {variable.get("name") for variable in given}
+    container["env"] = given + [{"name": name, "value": value} for name, value in variables.items() if name not in taken]
+
+
+def override_environment(container: dict[str, Any], variables: Mapping[str, str]) -> None:
+    """Set the variables, whatever the user gave them."""
+    kept = [variable for variable in container.get("env") or () if variable.get("name") not in variables]
+    container["env"] = kept + [{"name": name, "value": value} for name, value in variables.items()]
+
+
+def has_volume(spec: Mapping[str, Any], name: str) -> bool:
+    """Return whether the pod has a volume of that name."""
+    return any(volume.get("name") == name for volume in spec.get("volumes") or ())
+
+
+def add_volume(spec: dict[str, Any], volume: dict[str, Any]) -> None:
+    """Append a volume, unless the user has one of that name: theirs is mounted then."""
+    if not has_volume(spec, volume["name"]):
+        spec["volumes"] = [*(spec.get("volumes") or ()), volume]
+
+
+def add_mount(container: dict[str, Any], mount: dict[str, Any]) -> None:
+    """Append a mount, unless the user mounts something at that very path: theirs stays."""
+    path: str = mount["mountPath"]
+    if _absolute(path) not in mount_paths(container):
+        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
+
+
+def mount_paths(container: Mapping[str, Any]) -> list[str]:
+    """Return where the container mounts its volumes: absolute, normalised paths."""
+    return [_absolute(mount.get("mountPath", "")) for mount in container.get("volumeMounts") or ()]
+
+
+def overlaps(container: Mapping[str, Any], path: str) -> bool:
+    """Return whether the container mounts something at, above or below the absolute `path`."""
+    return any(commonpath([mounted, path]) in {mounted, path} for mounted in mount_paths(container))
+
+
+def annotation_item(annotation: str, path: str) -> dict[str, Any]:
+    """Return the item of a downward API volume that shows the annotation as a file; an empty one while there is none."""
+    return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}
+
+
+def _absolute(path: str) -> str:
+    """Return the path as the container runtime understands it: a relative one starts at the root."""
+    return normpath("/" + path.strip("/"))
+
+
+def copied(value: Any) -> Any:
+    """Return a deep copy of a JSON value (several times faster than `copy.deepcopy`, which has to expect cycles)."""
+    if isinstance(value, dict):
+        return {key: copied(member) for key, member in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [copied(item) for item in cast("Sequence[Any]", value)]
+    return value

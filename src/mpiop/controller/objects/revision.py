@@ -1,0 +1,68 @@
+"""Short hashes of what a start reads of an MPIJob: whether an edit came too late for it, and whether its launcher Job can follow.
+
+They are made of what the user wrote, not of what is built from it: another version of the operator sees no edit where there was none.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from mpiop.api.types import MPIJob, ReplicaSpec
+from mpiop.controller.objects.pod_template import section
+from mpiop.controller.objects.ssh_agent import wants_agent
+
+DIRECTIVES: Final = ("nodeSelector", "tolerations", "schedulingGates")
+"""Fields of a pod template that may change in a suspended Job; nodeAffinity, labels and annotations are the others (KEP-2926)."""
+
+_BYTES: Final = 8
+_EXPONENT: Final = re.compile(rb"\de\d+[,\]}]")
+"""What ends a number of 1e16 and more, as it is encoded; strings may look like it."""
+
+
+def launcher_revision(job: MPIJob) -> str:
+    """Return the hash of what makes the launcher Job what it is for good: its pod template without the directives of scheduling."""
+    spec = section(job.launcher.template, "spec")
+    affinity = {name: value for name, value in section(spec, "affinity").items() if name != "nodeAffinity"}
+    fixed = {name: value for name, value in spec.items() if name not in {*DIRECTIVES, "affinity"}}
+    return _hash([fixed, affinity, job.launcher.restart_policy, *_settings(job)])
+
+
+def start_revision(job: MPIJob) -> str:
+    """Return the hash of all that takes effect at a start and not before: the templates, and what is passed on to the launcher Job.
+
+    Not of what is followed at any time: number of workers, `suspend`, `cleanPodPolicy`, `schedulingPolicy`.
+    """
+    policy = job.run_policy
+    limits = (policy.ttl_seconds_after_finished, policy.active_deadline_seconds, policy.backoff_limit)
+    return _hash([_role(job.launcher), _role(job.worker), limits, job.launcher_creation_policy, *_settings(job)])
+
+
+def _settings(job: MPIJob) -> tuple[Any, ...]:
+    return job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_agent(job)
+
+
+def _role(spec: ReplicaSpec | None) -> tuple[Mapping[str, Any], str] | None:
+    return None if spec is None else (spec.template, spec.restart_policy)
+
+
+def _hash(value: Any) -> str:
+    text = msgspec.json.encode(value, order="sorted")
+    if _EXPONENT.search(text):
+        text = msgspec.json.encode(_with_signs(value), order="sorted")
+    return hashlib.blake2b(text, digest_size=_BYTES).hexdigest()
+
+
+def _with_signs(value: Any) -> Any:
+    """Return `value` with `1e+16` for `1e16`: so numbers were written when the first hashes were stored, and those must stay the same."""
+    match value:
+        case float() if "e+" in (text := repr(value)):
+            return msgspec.Raw(text.encode())
+        case Mapping():
+            return {name: _with_signs(item) for name, item in cast("Mapping[str, Any]", value).items()}
+        case list() | tuple():
+            return [_with_signs(item) for item in cast("Sequence[Any]", value)]
+        case _:
+            return value

@@ -1,0 +1,186 @@
+"""What `mpirun` calls in the place of ssh, and the volume that shows it: on the launcher it waits for a host, then is ssh.
+
+The launcher starts with its workers. The operator tells the addresses of the workers in an annotation of the launcher's pod, once all are
+Ready, and the script waits for that of its host (docs/adr/0016-start-in-band.md). No name server is asked, so none remembers a refusal.
+"""
+
+from collections.abc import Mapping
+from shlex import quote
+from typing import Final
+
+from mpiop.api.types import MPIJob
+from mpiop.controller import names
+from mpiop.controller.objects import pod_template as pt
+from mpiop.controller.objects.mpi_implementations import ADDRESSES, AGENT, AGENT_MOUNT_PATH, SSH_CONFIG, SSH_CONFIG_TEXT, implementation_of
+from mpiop.kube.objects import annotations_of
+
+MARK: Final = "mpirun calls ssh"
+"""First line of the launcher's termination message, once `mpirun` has reached out for another host (docs/adr/0009-launcher-alone.md)."""
+VOLUME: Final = "mpi-hosts"
+
+_DEFAULT_MESSAGE_PATH: Final = "/dev/termination-log"
+_FALLBACK: Final = "FallbackToLogsOnError"
+
+# For dash, busybox and bash, without a writable file. The options are those of ssh(1).
+_READ_ARGUMENTS: Final = r"""
+read_arguments() {
+    while getopts :46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w: option; do
+        [ "$option" != F ] || config=''
+    done
+    shift $((OPTIND - 1))
+    host=${1-}
+    host=${host##*@}
+    [ $# = 0 ] || shift
+    command=$*
+}
+read_arguments "$@"
+"""
+_LAUNCHER_SCRIPT: Final = r"""
+IFS='
+'
+# Into the Pod's log, for some launchers, that of Intel MPI for one, show nothing of what their ssh says.
+say() {
+    { echo "waiting for $host: $*" >>/proc/1/fd/2; } 2>/dev/null || echo "waiting for $host: $*" >&2
+}
+
+# Sets `now` to the seconds since the machine started.
+read_clock() {
+    now=0
+    [ ! -r /proc/uptime ] || read -r now </proc/uptime
+    now=${now%%.*}
+}
+
+name=${host%%.*} index=''
+case ${host#"$name"} in
+'' | ".$job" | ".$job.$namespace" | ".$job.$namespace.svc" | ".$job.$namespace.svc".*)
+    case $name in
+    "$job-launcher") exec /bin/sh -c "$command" ;;
+    "$job-worker-"*) index=${name#"$job-worker-"} ;;
+    esac
+    ;;
+esac
+case $index in 0?* | *[!0-9]*) index='' ;; esac
+
+# Not appended: several may find the file empty at the same time, and then all write the same to the same place.
+[ -z "$message" ] || { [ -s "$message" ] || echo "$mark" 1<>"$message"; } 2>/dev/null
+
+# Lines of "<index> <address>"; "by-name" stands for all where they are too many.
+find_address() {
+    [ -s "$addresses" ] || return 1
+    for line in $(cat "$addresses"); do
+        case $line in
+        by-name) [ -n "$by_name" ] || by_name=1 next_look=0 ;;
+        "$index "*) address=${line#* } ;;
+        esac
+    done
+    [ -n "$address" ]
+}
+
+if [ -n "$index" ]; then
+    read_clock
+    started=$now by_name='' pause=0.2
+    next_words=$((started + 10)) next_look=$((started + 60))
+    until find_address; do
+        read_clock
+        # The operator may be down. A name server remembers for up to 30 s that it knew no such name.
+        if [ "$now" -ge "$next_look" ]; then
+            next_look=$((now + 35))
+            if ! command -v getent >/dev/null || getent hosts "$host" >/dev/null 2>&1; then break; fi
+        fi
+        if [ "$now" -ge "$next_words" ]; then
+            next_words=$((now + 10))
+            say "no address for $((now - started)) s; the operator tells it once all workers are Ready"
+        fi
+        [ $((now - started)) -lt 5 ] || pause=1
+        sleep "$pause" 2>/dev/null || sleep 1
+    done
+    if [ "$address" = ended ]; then
+        say 'its Pod has ended and is not made again; delete the Pod to have another'
+        exit 255
+    fi
+fi
+
+[ -z "$config" ] || set -- -F "$config" "$@"
+[ -z "$address" ] || set -- -o "HostName=$address" -o "HostKeyAlias=$host" "$@"
+exec ssh "$@"
+"""
+# Daemons start those below them in their tree by it. All workers are Ready then, but name servers learn of them a moment later.
+_WORKER_SCRIPT: Final = r"""
+# Not for addresses, of which getent wants to know the name, nor for what only ssh's configuration knows.
+case ${host%%.*} in *-worker-*[0-9]) tries=30 ;; *) tries=0 ;; esac
+while [ "$tries" -gt 0 ] && command -v getent >/dev/null && ! getent hosts "$host" >/dev/null 2>&1; do
+    tries=$((tries - 1))
+    sleep 2
+done
+[ -z "$config" ] || set -- -F "$config" "$@"
+exec ssh "$@"
+"""
+
+
+def wants_agent(job: MPIJob) -> bool:
+    """Return whether `mpirun` of `job` is to call the script.
+
+    Not where there is nobody to reach; nor where the user opted out, for images without a shell, or has named a program; nor where a mount
+    of theirs would cover it on either side, for daemons start others by the same name.
+    """
+    choice = annotations_of(job.raw).get(names.ANNOTATION_SSH_AGENT, "true")
+    if job.worker is None or choice.strip().lower() == "false":
+        return False
+    launcher, worker = (spec.template["spec"]["containers"][0] for spec in (job.launcher, job.worker))
+    is_covered = any(pt.overlaps(container, AGENT_MOUNT_PATH) for container in (launcher, worker))
+    is_named = any(variable.get("name") in implementation_of(job).agents for variable in launcher.get("env") or ())
+    return not is_covered and not is_named
+
+
+def leaves_mark(job: MPIJob) -> bool:
+    """Return whether the script leaves a mark: not where the end of a failed launcher's log is to be the message, if that is empty."""
+    launcher = job.launcher.template["spec"]["containers"][0]
+    return wants_agent(job) and launcher.get("terminationMessagePolicy") != _FALLBACK
+
+
+def agent_environment(job: MPIJob) -> Mapping[str, str]:
+    """Return the variables by which `mpirun` calls the script."""
+    implementation = implementation_of(job)
+    program = f"{AGENT_MOUNT_PATH}/{AGENT}{implementation.agent_fallback}"
+    return dict.fromkeys(implementation.agents, program) if wants_agent(job) else {}
+
+
+def apply_agent(template: pt.Template, job: MPIJob, *, is_launcher: bool) -> None:
+    """Mount the script, ssh's configuration and, on the launcher, the addresses; each is shown from an annotation of the pod.
+
+    Left out without workers, and where something of the user's would cover it, or be covered.
+    """
+    container = pt.first_container(template)
+    if job.worker is None or pt.overlaps(container, AGENT_MOUNT_PATH):
+        return
+    annotations = template["metadata"]["annotations"]
+    annotations[names.ANNOTATION_SSH] = _launcher_script(job) if is_launcher else _script({}, _WORKER_SCRIPT)
+    annotations.setdefault(names.ANNOTATION_SSH_CONFIG, SSH_CONFIG_TEXT)
+    items = [
+        pt.annotation_item(names.ANNOTATION_SSH, AGENT) | {"mode": 0o555},
+        pt.annotation_item(names.ANNOTATION_SSH_CONFIG, SSH_CONFIG) | {"mode": 0o444},
+    ]
+    if is_launcher:
+        # Set, not defaulted: a template that was copied from a pod must not tell addresses of another job.
+        annotations[names.ANNOTATION_ADDRESSES] = ""
+        items.append(pt.annotation_item(names.ANNOTATION_ADDRESSES, ADDRESSES))
+    pt.add_volume(template["spec"], {"name": VOLUME, "downwardAPI": {"items": items}})
+    pt.add_mount(container, {"name": VOLUME, "mountPath": AGENT_MOUNT_PATH})
+
+
+def _launcher_script(job: MPIJob) -> str:
+    message_path = job.launcher.template["spec"]["containers"][0].get("terminationMessagePath") or _DEFAULT_MESSAGE_PATH
+    values = {
+        "job": job.name,
+        "namespace": job.namespace,
+        "addresses": f"{AGENT_MOUNT_PATH}/{ADDRESSES}",
+        "message": message_path if leaves_mark(job) else "",
+        "mark": MARK,
+    }
+    return _script(values, _LAUNCHER_SCRIPT)
+
+
+def _script(values: Mapping[str, str], body: str) -> str:
+    settings = {**values, "config": f"{AGENT_MOUNT_PATH}/{SSH_CONFIG}", "address": ""}
+    lines = "".join(f"{name}={quote(value)}\n" for name, value in settings.items())
+    return f"#!/bin/sh\n# mpirun and its daemons call this in the place of ssh.\nset -fu\n{lines}{_READ_ARGUMENTS}{body}"

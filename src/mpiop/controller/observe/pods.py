@@ -1,0 +1,105 @@
+"""Questions about the status of a Pod or a Job."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from mpiop.kube.objects import Object, is_terminating
+
+_CREATION_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
+_CONTAINER_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+
+
+def phase(pod: Object) -> str:
+    """Return `status.phase`; a pod without one is Pending."""
+    return pod.get("status", {}).get("phase") or "Pending"
+
+
+def address(pod: Object) -> str:
+    """Return `status.podIP`, or "" before the pod has one."""
+    return pod.get("status", {}).get("podIP") or ""
+
+
+def is_running(pod: Object) -> bool:
+    """Return whether the pod is in phase Running and not terminating."""
+    return phase(pod) == "Running" and not is_terminating(pod)
+
+
+def is_ready(pod: Object) -> bool:
+    """Return whether the pod is Ready and not terminating."""
+    return condition_status(pod, "Ready") == "True" and not is_terminating(pod)
+
+
+def is_finished(pod: Object) -> bool:
+    """Return whether the pod has succeeded or failed."""
+    return phase(pod) in {"Succeeded", "Failed"}
+
+
+def is_evicted(pod: Object) -> bool:
+    """Return whether the kubelet or the API evicted the pod."""
+    return phase(pod) == "Failed" and pod.get("status", {}).get("reason") == "Evicted"
+
+
+def is_suspended(launcher: Object) -> bool:
+    """Return whether a launcher Job is suspended by its spec."""
+    return bool(launcher.get("spec", {}).get("suspend"))
+
+
+def has_begun(pod: Object) -> bool:
+    """Return whether a container of the pod has started, which means that its volumes are mounted."""
+    return phase(pod) != "Pending" or any(waiting(status).get("reason") not in _CREATION_REASONS for status in container_statuses(pod))
+
+
+def is_being_created(pod: Object) -> bool:
+    """Return whether the pod has a node but no started container: volumes are being mounted, or the first image is being pulled."""
+    is_bound = bool(pod.get("spec", {}).get("nodeName")) and any(container_statuses(pod))
+    return is_bound and not has_begun(pod) and not is_terminating(pod)
+
+
+def condition(obj: Object, type_: str) -> Mapping[str, Any] | None:
+    """Return the condition of that type of a Pod or a Job."""
+    conditions = obj.get("status", {}).get("conditions") or ()
+    return next((row for row in conditions if row.get("type") == type_), None)
+
+
+def condition_status(obj: Object, type_: str) -> str:
+    """Return the status of that condition, or "" when there is none."""
+    row = condition(obj, type_)
+    return "" if row is None else row.get("status", "")
+
+
+def container_statuses(pod: Object) -> Iterator[Mapping[str, Any]]:
+    """Yield the statuses of the pod's init containers, then of its containers."""
+    status = pod.get("status", {})
+    for name in _CONTAINER_STATUSES:
+        yield from status.get(name) or ()
+
+
+def waiting(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `state.waiting` of a container status; empty when it does not wait."""
+    return _state(status, "state", "waiting")
+
+
+def terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `state.terminated` of a container status; empty when it has not ended."""
+    return _state(status, "state", "terminated")
+
+
+def last_terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `lastState.terminated` of a container status: how it ended before it was restarted; empty when it was not."""
+    return _state(status, "lastState", "terminated")
+
+
+def _state(status: Mapping[str, Any], when: str, kind: str) -> Mapping[str, Any]:
+    state: Mapping[str, Any] = status.get(when) or {}
+    return state.get(kind) or {}
+
+
+def job_outcome(job: Object | None) -> Mapping[str, Any] | None:
+    """Return the Job's condition Complete or Failed that is True; None while it has not ended."""
+    if job is None:
+        return None
+    for type_ in ("Complete", "Failed"):
+        row = condition(job, type_)
+        if row is not None and row.get("status") == "True":
+            return row
+    return None

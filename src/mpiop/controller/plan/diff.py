@@ -1,0 +1,183 @@
+"""The writes that turn the current children into the desired ones, ordered by step."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from mpiop.api.types import MPIJob
+from mpiop.controller import names
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.config_map import build_config_map
+from mpiop.controller.objects.launcher_job import build_launcher_job
+from mpiop.controller.objects.service import build_service
+from mpiop.controller.objects.worker_pod import worker_builder
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.plan.addresses import addresses_to_publish
+from mpiop.controller.plan.desired import Desired
+from mpiop.controller.plan.merge_patch import merge_patch
+from mpiop.controller.plan.unsuspend import is_suspension_complete, unsuspend_patch
+from mpiop.kube.objects import Key, Object, is_terminating, key_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
+
+# An extra key would select other pods (selector) or request more (minResources), so these are replaced, not merged.
+_WHOLE: Final = frozenset({"selector", "minResources"})
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create an object, which is built only when its turn comes."""
+
+    resource: Resource
+    key: Key
+    build: Callable[[], Object]
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Merge `body` into the object as `observed`.
+
+    Attributes:
+        is_for_any_version: The patch is right whatever else has changed, so its only precondition is the UID.
+    """
+
+    resource: Resource
+    observed: Object
+    body: Mapping[str, Any]
+    subresource: str = ""
+    is_for_any_version: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Return the key of the object."""
+        return key_of(self.observed)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete exactly the object that was observed."""
+
+    resource: Resource
+    observed: Object
+
+    @property
+    def key(self) -> Key:
+        """Return the key of the object."""
+        return key_of(self.observed)
+
+
+Action = Create | Patch | Delete
+
+
+class Step(IntEnum):
+    """The steps of a sync, in order."""
+
+    DEPENDENCIES = auto()
+    """Secret, Service and ConfigMap: a kubelet backs off on a missing volume."""
+    SUSPEND = auto()
+    GANG = auto()
+    WORKERS = auto()
+    LAUNCHER = auto()
+    UNSUSPEND = auto()
+    ADDRESSES = auto()
+    LEFTOVERS = auto()
+    CONFIG_MAP = auto()
+    """Deleted last: it holds the UID of the Secret."""
+
+
+class Stage(NamedTuple):
+    """Writes of one step; their order does not matter."""
+
+    step: Step
+    actions: tuple[Action, ...]
+
+
+def is_blocked(step: Step, action: Action, failed: Collection[Step]) -> bool:
+    """Return whether `action` depends on a failed step: a start needs all earlier steps, a stop only the suspension."""
+    if isinstance(action, Create) or step in {Step.UNSUSPEND, Step.CONFIG_MAP}:
+        return bool(failed)
+    return isinstance(action, Delete) and step in {Step.GANG, Step.WORKERS} and Step.SUSPEND in failed
+
+
+def diff(job: MPIJob, wanted: Desired, observed: Observed, *, secret_uid: str, options: BuildOptions) -> list[Stage]:
+    """Return the writes of all steps except those of the gang, in no particular order."""
+    stages = [
+        *_dependencies(job, wanted, observed, secret_uid, options),
+        *_launcher(job, wanted, observed, options),
+        Stage(Step.WORKERS, _workers(job, wanted, observed, options)),
+        Stage(Step.ADDRESSES, _addresses(job, observed)),
+    ]
+    return [stage for stage in stages if stage.actions]
+
+
+def _dependencies(job: MPIJob, wanted: Desired, observed: Observed, secret_uid: str, options: BuildOptions) -> Iterator[Stage]:
+    if wanted.dependencies:
+        running = [name for name in names.worker_names(job) if name in observed.running_workers]
+        config_map = build_config_map(job, running, options)
+        config_map["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: secret_uid}
+        actions = (ensure(SERVICES, build_service(job), observed.service), ensure(CONFIG_MAPS, config_map, observed.config_map))
+        yield Stage(Step.DEPENDENCIES, tuple(action for action in actions if action is not None))
+    elif wanted.dependencies is False:
+        secret: Object = {"metadata": {"name": names.secret_name(job), "namespace": job.namespace, "uid": secret_uid}}
+        yield Stage(Step.LEFTOVERS, (*_remove(SERVICES, observed.service), *(_remove(SECRETS, secret) if secret_uid else ())))
+        yield Stage(Step.CONFIG_MAP, _remove(CONFIG_MAPS, observed.config_map))
+
+
+def _remove(resource: Resource, have: Object | None) -> tuple[Action, ...]:
+    return () if have is None or is_terminating(have) else (Delete(resource, have),)
+
+
+def ensure(resource: Resource, wanted: Object, have: Object | None) -> Action | None:
+    """Return the write that gives `have` the fields of `wanted`; None if it has them or is terminating."""
+    if have is None:
+        return Create(resource, key_of(wanted), lambda: wanted)
+    # Others may add owners; ours is there, otherwise the object would not be a child of the job.
+    metadata = {name: value for name, value in wanted["metadata"].items() if name != "ownerReferences"}
+    if is_terminating(have) or not (body := merge_patch({**wanted, "metadata": metadata}, have, whole=_WHOLE)):
+        return None
+    return Patch(resource, have, body)
+
+
+def _launcher(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOptions) -> Iterator[Stage]:
+    have = observed.launcher
+    if have is None:
+        if wanted.launcher:
+            build = partial(build_launcher_job, job, options, suspend=wanted.launcher_suspended)
+            yield Stage(Step.LAUNCHER, (Create(JOBS, Key(job.namespace, names.launcher_name(job)), build),))
+    elif wanted.launcher is None or is_terminating(have):
+        return
+    elif not wanted.launcher:
+        yield Stage(Step.LAUNCHER, (Delete(JOBS, have),))
+    elif pods.is_suspended(have) and not wanted.launcher_suspended and is_suspension_complete(have):
+        unsuspended, subresource = unsuspend_patch(job, have, options)
+        yield Stage(Step.UNSUSPEND, (Patch(JOBS, have, unsuspended, subresource=subresource),))
+    else:
+        suspend = pods.is_suspended(have) or wanted.launcher_suspended
+        body = merge_patch({"metadata": {"labels": names.child_labels(job)}, "spec": {"suspend": suspend}}, have)
+        yield Stage(Step.SUSPEND, (Patch(JOBS, have, body),) if body else ())
+
+
+def _addresses(job: MPIJob, observed: Observed) -> tuple[Action, ...]:
+    pod, addresses = observed.launcher_pod, addresses_to_publish(job, observed)
+    if pod is None or addresses is None or addresses == observed.published_addresses:
+        return ()
+    # The kubelet updates this pod at the same time: with a resourceVersion, many patches would be refused.
+    return (Patch(PODS, pod, {"metadata": {"annotations": {names.ANNOTATION_ADDRESSES: addresses}}}, is_for_any_version=True),)
+
+
+def _workers(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOptions) -> tuple[Action, ...]:
+    wanted_names = {name: index for index, name in enumerate(names.worker_names(job)[: wanted.worker_count])}
+    deletes = [
+        Delete(PODS, pod)
+        for name, pod in observed.workers.items()
+        if name not in wanted_names and not is_terminating(pod) and not wanted.keep_worker(pod)
+    ]
+    missing = {name: index for name, index in wanted_names.items() if name not in observed.workers}
+    return (*deletes, *(_creations(job, missing, options) if missing else ()))
+
+
+def _creations(job: MPIJob, indices: Mapping[str, int], options: BuildOptions) -> tuple[Action, ...]:
+    build = worker_builder(job, options)
+    return tuple(Create(PODS, Key(job.namespace, name), partial(build, index)) for name, index in indices.items())

@@ -1,0 +1,70 @@
+"""How a suspended launcher Job is resumed: when, and which of its fields follow the MPIJob first.
+
+The pod template of a Job is immutable but for the directives of scheduling (nodeSelector, tolerations, schedulingGates, nodeAffinity,
+labels, annotations), and those may change only while the Job is suspended, has no active pod and has no startTime. From Kubernetes 1.36 the
+Job controller clears startTime when it suspends; up to 1.35 others have to, through `jobs/status`. Source: KEP-2926,
+kubernetes pkg/registry/batch/job/strategy.go.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mpiop.api.types import MPIJob
+from mpiop.controller import names
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.launcher_job import build_launcher_template, limits, revisions
+from mpiop.controller.objects.pod_template import section
+from mpiop.controller.objects.revision import DIRECTIVES
+from mpiop.controller.observe import pods
+from mpiop.controller.plan.merge_patch import merge_patch
+from mpiop.kube.objects import Object, annotations_of
+
+_NODE_AFFINITY: Final = "nodeAffinity"
+_WHOLE: Final = frozenset({"nodeSelector", _NODE_AFFINITY})
+
+
+def is_suspension_complete(launcher: Object | None) -> bool:
+    """Return whether the Job controller has carried out the suspension, or there was nothing to suspend.
+
+    Resumed earlier, the old launcher pod would run on while its workers are replaced.
+    """
+    if launcher is None:
+        return True
+    status = launcher.get("status", {})
+    return not status.get("active") and (not status.get("startTime") or pods.condition_status(launcher, "Suspended") == "True")
+
+
+def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tuple[dict[str, Any], str]:
+    """Return the next patch on the way to resuming a suspended launcher Job, and the subresource that it is for.
+
+    If the template has to change and a startTime locks it, the first patch clears the startTime in the status.
+    """
+    have: Mapping[str, Any] = launcher.get("spec", {})
+    template = template_patch(build_launcher_template(job, options), section(have, "template"))
+    if template and launcher.get("status", {}).get("startTime"):
+        return {"status": {"startTime": None}}, "status"
+    spec: dict[str, Any] = {name: value for name, value in limits(job).items() if value != have.get(name)}
+    if template:
+        spec["template"] = template
+    metadata: dict[str, Any] = {"labels": names.child_labels(job)}
+    noted, wanted = annotations_of(launcher), revisions(job)
+    if noted.get(names.ANNOTATION_LAUNCHER_REVISION) == wanted[names.ANNOTATION_LAUNCHER_REVISION]:
+        metadata["annotations"] = wanted
+    return {"metadata": metadata, "spec": {**spec, "suspend": False}}, ""
+
+
+def template_patch(wanted: Mapping[str, Any], have: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the merge patch of the scheduling directives, {} if none differs: labels and annotations are merged, the others replaced.
+
+    Our own annotations describe what the containers were given. They are only updated, never added: a launcher that the Go operator made
+    was not given these things.
+    """
+    spec, noted = section(wanted, "spec"), section(section(have, "metadata"), "annotations")
+    annotations = section(wanted["metadata"], "annotations")
+    described = {name: text for name, text in annotations.items() if name in noted or not name.startswith(names.ANNOTATION_PREFIX)}
+    metadata = {"labels": section(wanted["metadata"], "labels"), "annotations": described}
+    replaced: dict[str, Any] = {name: spec.get(name) or ({} if name in _WHOLE else []) for name in DIRECTIVES}
+    affinity = section(section(spec, "affinity"), _NODE_AFFINITY)
+    if affinity or section(section(section(have, "spec"), "affinity"), _NODE_AFFINITY):
+        replaced["affinity"] = {_NODE_AFFINITY: affinity}
+    return merge_patch({"metadata": metadata, "spec": replaced}, have, whole=_WHOLE)

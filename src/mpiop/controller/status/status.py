@@ -1,0 +1,258 @@
+"""The status that a job should have, and the transitions between two statuses."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from mpiop.api import constants as c
+from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, Summary
+from mpiop.clock import parse_time
+from mpiop.controller import names
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status import conditions as cond
+from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, last_failure
+from mpiop.controller.status.stalled import RESOURCE_EXISTS, VALIDATION_ERROR, Problem
+from mpiop.controller.status.workers_unused import with_workers_unused
+from mpiop.kube.objects import Key, Object
+
+LAUNCHER_LOST = "LauncherJobNotFound"
+_EDIT_MESSAGE = (
+    "The spec was changed after the launcher had started. What cannot follow at once takes effect at the next start: "
+    "suspend and resume the job."
+)
+_LAUNCHER_LOST_MESSAGE = (
+    "the launcher Job is gone, and how it ended was not seen: it was deleted, or its ttlSecondsAfterFinished passed while no operator ran"
+)
+
+
+def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime) -> MPIJobStatus:
+    """Return the status of a valid job; equal to the stored one if nothing has changed."""
+    status = replace(job.status, last_failure=last_failure(observed) or job.status.last_failure)
+    status = _completed(_explained(observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
+    status = with_workers_unused(job, observed, status, now)
+    status = replace(status, replica_statuses=_replica_statuses(status, observed))
+    return replace(status, summary=_summary(job, observed, status))
+
+
+def invalid_status(stored: MPIJobStatus, message: str, now: datetime) -> MPIJobStatus:
+    """Return the status of an invalid job: the stored one, with Stalled added unless the job has finished."""
+    if stored.is_finished:
+        return stored
+    stalled = cond.make(c.CONDITION_STALLED, "True", VALIDATION_ERROR, message, now)
+    # The reason stays the same after another invalid edit, but the message must be about the current spec.
+    rows = cond.set_condition(stored.conditions, stalled)
+    conditions = tuple(replace(row, message=message) if row.type == stalled.type else row for row in rows)
+    return replace(stored, conditions=conditions, summary=replace(stored.summary, state=VALIDATION_ERROR))
+
+
+def current_problem(status: MPIJobStatus) -> Problem | None:
+    """Return the problem that the stored status names; it is kept while failed writes hide whether it is solved."""
+    stalled = status.condition(c.CONDITION_STALLED)
+    return Problem(stalled.reason, stalled.message) if stalled is not None and stalled.status == "True" else None
+
+
+def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPIJobStatus, *, now: datetime) -> MPIJobStatus:
+    created = cond.make(c.CONDITION_CREATED, "True", "MPIJobCreated", f"MPIJob {job.key} is created.", now)
+    if status.condition(c.CONDITION_CREATED) is None:
+        status = _with(status, created)
+    status = _suspended(job, observed, status, now)
+    if (outcome := pods.job_outcome(observed.launcher)) is not None:
+        return _finished(job, observed, status, outcome, now=now)
+    if observed.has_lost_launcher(job):
+        return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", LAUNCHER_LOST, _LAUNCHER_LOST_MESSAGE, now), now)
+    if evicted := observed.evicted_workers(job):
+        message = f"{evicted}/{job.worker_replicas} workers are evicted"
+        return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
+    if is_running(job, observed):
+        status = _with(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
+    return _stalled(_update_pending(job, observed, status, now), problem, now)
+
+
+def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    """Set Suspended as soon as it is requested, as the reference does; `active` of the replica statuses shows when no pod is left."""
+    if job.is_suspended:
+        status = _with(status, cond.make(c.CONDITION_SUSPENDED, "True", "MPIJobSuspended", "MPIJob suspended", now))
+        return _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobSuspended", f"MPIJob {job.key} is suspended.", now))
+    if status.is_true(c.CONDITION_SUSPENDED):
+        if observed.has_outdated_launcher(job):
+            return status
+        resumed = cond.make(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "MPIJob resumed", now)
+        return replace(_with(status, resumed), start_time=now, last_failure=None)
+    return status if status.start_time else replace(status, start_time=now)
+
+
+def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    if observed.has_pending_edit(job):
+        return _with(status, cond.make(c.CONDITION_UPDATE_PENDING, "True", "EditedAfterStart", _EDIT_MESSAGE, now))
+    if not observed.is_launcher_suspended and status.is_true(c.CONDITION_UPDATE_PENDING):
+        message = "The launcher was started from the spec as it is."
+        return _with(status, cond.make(c.CONDITION_UPDATE_PENDING, "False", "UpToDate", message, now))
+    return status
+
+
+def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Mapping[str, Any], *, now: datetime) -> MPIJobStatus:
+    if outcome["type"] == "Complete":
+        completed = observed.launcher.get("status", {}).get("completionTime") if observed.launcher else None
+        success = cond.make(c.CONDITION_SUCCEEDED, "True", "MPIJobSucceeded", f"MPIJob {job.key} successfully completed.", now)
+        status = replace(status, conditions=cond.turn_false(status.conditions, c.CONDITION_FAILED))
+        return _ended(job, status, success, parse_time(completed) if completed else now)
+    reason, message = failure(outcome, status.last_failure, f"MPIJob {job.key} has failed")
+    return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
+
+
+def _explained(observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    """Add the cause to a failure recorded without one: the end of the pod may be seen after that of the Job."""
+    failed, outcome = status.condition(c.CONDITION_FAILED), pods.job_outcome(observed.launcher)
+    if failed is None or failed.reason != BACKOFF_LIMIT_EXCEEDED or outcome is None or not status.is_true(c.CONDITION_FAILED):
+        return status
+    reason, message = failure(outcome, status.last_failure, failed.message)
+    return _with(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
+
+
+def _completed(status: MPIJobStatus) -> MPIJobStatus:
+    """Add the completionTime that the Go operator leaves out after an eviction, since the TTL counts from it.
+
+    It is the transition time of the final condition, so every replica computes the same, and the duration is right.
+    """
+    ends = (status.condition(type_) for type_ in (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED))
+    times = [end.last_transition_time for end in ends if end is not None and end.status == "True"]
+    return status if status.completion_time or not times else replace(status, completion_time=times[0])
+
+
+def _ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:
+    status = _stalled(status, None, end.last_update_time)
+    if status.condition(c.CONDITION_RUNNING) is None:
+        message = f"MPIJob {job.key} is finished but Running condition was never set."
+        status = _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
+    conditions = cond.turn_false(cond.turn_false(status.conditions, c.CONDITION_UPDATE_PENDING), c.CONDITION_RUNNING)
+    ended = cond.set_condition(conditions, end)
+    return replace(status, conditions=ended, completion_time=completed)
+
+
+def _stalled(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MPIJobStatus:
+    if problem is not None:
+        return _with(status, cond.make(c.CONDITION_STALLED, "True", problem.reason, problem.message, now))
+    if not status.is_true(c.CONDITION_STALLED):
+        return status
+    return _with(status, cond.make(c.CONDITION_STALLED, "False", "Resolved", "Nothing is in the way any more.", now))
+
+
+def is_running(job: MPIJob, observed: Observed) -> bool:
+    """Return whether the launcher and every wanted worker are running."""
+    is_launched = not job.is_suspended and any(map(pods.is_running, observed.launcher_pods))
+    return is_launched and observed.running_workers.issuperset(names.worker_names(job))
+
+
+def _replica_statuses(status: MPIJobStatus, observed: Observed) -> Mapping[str, ReplicaStatus]:
+    launcher = observed.launcher
+    workers = _count(observed.workers.values())
+    if launcher is None and status.is_finished:
+        active = {c.WORKER: workers.active}
+        return {role: replace(counts, active=min(counts.active, active.get(role, 0))) for role, counts in status.replica_statuses.items()}
+    if launcher is None:
+        return {c.WORKER: workers}
+    ended = launcher.get("status", {})
+    return {
+        c.LAUNCHER: ReplicaStatus(
+            active=sum(pods.phase(pod) == "Running" for pod in observed.launcher_pods),
+            succeeded=ended.get("succeeded", 0),
+            failed=ended.get("failed", 0),
+        ),
+        c.WORKER: ReplicaStatus() if pods.job_outcome(launcher) else workers,
+    }
+
+
+def _count(workers: Collection[Object]) -> ReplicaStatus:
+    phases = [pods.phase(pod) for pod in workers]
+    return ReplicaStatus(active=phases.count("Running"), succeeded=phases.count("Succeeded"), failed=phases.count("Failed"))
+
+
+def _summary(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
+    if status.is_finished:
+        workers = status.summary.workers or ("" if job.status.is_finished else f"0/{job.worker_replicas}")
+        return Summary(_state(status), workers, _duration(status))
+    running = observed.running_workers.intersection(names.worker_names(job))
+    return Summary(_state(status), f"{len(running)}/{job.worker_replicas}", "")
+
+
+def _state(status: MPIJobStatus) -> str:
+    """Return the state of the job in one word; for a stalled one it is the reason, as kubectl shows it for Pods."""
+    stalled = status.condition(c.CONDITION_STALLED)
+    if stalled is not None and stalled.status == "True":
+        return stalled.reason
+    ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RUNNING)
+    return next((type_ for type_ in ranked if status.is_true(type_)), "Starting")
+
+
+def _duration(status: MPIJobStatus) -> str:
+    if status.start_time is None or status.completion_time is None:
+        return ""
+    return format_duration(status.completion_time - status.start_time)
+
+
+def format_duration(duration: timedelta) -> str:
+    """Render `duration` as kubectl does: the two largest units that matter, for example `35s`, `5m3s`, `2h5m`, `3d4h`."""
+    seconds = max(0, round(duration.total_seconds()))
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    pairs = ((days, "d", hours % 24, "h"), (hours, "h", minutes % 60, "m"), (minutes, "m", seconds % 60, "s"))
+    for large, unit, small, smaller_unit in pairs:
+        if large:
+            return f"{large}{unit}" + (f"{small}{smaller_unit}" if small else "")
+    return f"{seconds}s"
+
+
+def _with(status: MPIJobStatus, condition: Condition) -> MPIJobStatus:
+    return replace(status, conditions=cond.set_condition(status.conditions, condition))
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A change of a condition, as the event that is recorded once the status is stored.
+
+    Attributes:
+        condition: Type of the condition that changed.
+        type: `Normal` or `Warning`.
+    """
+
+    condition: str
+    type: str
+    reason: str
+    message: str
+
+
+def transitions(key: Key, old: MPIJobStatus, new: MPIJobStatus) -> list[Transition]:
+    """Return the transitions between two statuses, in the order of their events."""
+    found = (_event(key, condition) for condition in new.conditions if _is_new(old.condition(condition.type), condition))
+    return [transition for transition in found if transition is not None]
+
+
+def _is_new(before: Condition | None, condition: Condition) -> bool:
+    if before is None or before.status != condition.status:
+        return True
+    # A failure has one event; a later change of its reason adds the cause.
+    return before.reason != condition.reason and condition.type != c.CONDITION_FAILED
+
+
+def _event(key: Key, condition: Condition) -> Transition | None:
+    """Return the transition with the event reason that users of the reference know; mostly that of the condition."""
+    if condition.type == c.CONDITION_SUSPENDED:
+        return Transition(condition.type, "Normal", condition.reason, condition.message)
+    if condition.status != "True":
+        return None
+    match condition.type:
+        case c.CONDITION_RUNNING:
+            return Transition(condition.type, "Normal", condition.reason, f"MPIJob {key} is running")
+        case c.CONDITION_CREATED | c.CONDITION_SUCCEEDED | c.CONDITION_UPDATE_PENDING:
+            return Transition(condition.type, "Normal", condition.reason, condition.message)
+        case c.CONDITION_STALLED:
+            return Transition(condition.type, "Warning", _stalled_event(condition), condition.message)
+        case _:
+            return Transition(condition.type, "Warning", condition.reason, condition.message)
+
+
+def _stalled_event(condition: Condition) -> str:
+    if "pod created failed: " in condition.message:
+        return "MPIJobFailed"
+    return "ErrResourceExists" if condition.reason == RESOURCE_EXISTS else condition.reason

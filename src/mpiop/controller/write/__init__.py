@@ -1,0 +1,1 @@
+"""Everything that a sync sends to the API server: children, status, events."""

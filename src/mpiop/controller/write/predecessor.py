@@ -1,0 +1,51 @@
+"""What the Go operator made for a job that it finished: without our label no watch shows it, so it is read live when it has to go."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mpiop.api.types import MPIJob
+from mpiop.controller import names
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status.stalled import ResourceExistsError
+from mpiop.controller.write.apply import Applier, Owner, PredecessorError
+from mpiop.kube.errors import StatusError
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, SERVICES, Resource
+
+
+async def with_unlabelled(job: MPIJob, observed: Observed, applier: Applier, gang: Iterable[Resource]) -> Observed:
+    """Return `observed` with the children of a job that the Go operator had finished; of any other job it has them already.
+
+    Args:
+        job: The job, which has ended.
+        observed: What the stores show of it.
+        applier: Reads.
+        gang: The resources of gang scheduling.
+
+    Raises:
+        KubeError: The server does not answer well.
+    """
+    if not job.status.is_finished_by_go_operator:
+        return observed
+
+    async def found(have: Object | None, resource: Resource, name: str) -> Object | None:
+        return have or await _found(job, resource, name, applier)
+
+    return replace(
+        observed,
+        service=await found(observed.service, SERVICES, names.service_name(job)),
+        config_map=await found(observed.config_map, CONFIG_MAPS, names.config_map_name(job)),
+        gang={resource: obj for resource in gang if (obj := await found(observed.gang.get(resource), resource, names.pod_group_name(job)))},
+        launcher=await found(observed.launcher, JOBS, names.launcher_name(job)),
+    )
+
+
+async def _found(job: MPIJob, resource: Resource, name: str, applier: Applier) -> Object | None:
+    try:
+        return await applier.read_ours(Owner(job.key, job.uid), resource, Key(job.namespace, name))
+    except (ResourceExistsError, PredecessorError):
+        return None
+    except StatusError as error:
+        if error.is_not_found:
+            return None
+        raise

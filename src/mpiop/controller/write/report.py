@@ -1,0 +1,145 @@
+"""Telling the world how a job is: the status first, then the events and counters that follow from it, each once."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from http import HTTPStatus
+from typing import Final, Protocol
+
+from mpiop.api import constants as c
+from mpiop.api.fields import as_mapping
+from mpiop.api.status import parse_status, status_to_wire
+from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.clock import Clock
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.plan.diff import Patch
+from mpiop.controller.plan.merge_patch import merge_patch
+from mpiop.controller.status.status import Transition, invalid_status, transitions
+from mpiop.controller.write.apply import Applier, Owner
+from mpiop.kube.errors import KubeError, StatusError
+from mpiop.kube.objects import Key, Object, key_of, uid_of
+from mpiop.kube.resources import MPIJOBS
+from mpiop.metrics import Metrics
+
+_WHOLE: Final = frozenset({"replicaStatuses", "lastFailure", "summary"})
+
+
+class Recorder(Protocol):
+    """The part of the event recorder that a report needs."""
+
+    def record(self, obj: Object, type_: str, reason: str, message: str) -> None:
+        """Tell an event of `obj`; never blocks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnansweredUpdate:
+    """An attempt to store a status of which nobody knows whether it succeeded: its news is told when the status is seen."""
+
+    uid: str
+    old: MPIJobStatus
+    new: MPIJobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Stores statuses and tells what is new in them.
+
+    Attributes:
+        unanswered: By job, the attempts to store a status that got no answer since the status was last seen to change.
+    """
+
+    applier: Applier
+    recorder: Recorder
+    metrics: Metrics
+    clock: Clock
+    unanswered: dict[Key, tuple[UnansweredUpdate, ...]] = field(default_factory=dict[Key, tuple[UnansweredUpdate, ...]])
+
+    def now(self) -> datetime:
+        """Return the time for a status, in whole seconds as it is stored."""
+        return self.clock.now().replace(microsecond=0)
+
+    async def report(self, job: MPIJob, new: MPIJobStatus) -> None:
+        """Store `new` if it differs, then tell its transition."""
+        self._record_unanswered(job.raw, job.status)
+        if new != job.status:
+            await self._store(job.raw, job.status, new)
+
+    async def refuse(self, raw: Object, message: str) -> None:
+        """Store and tell that the job of `raw` cannot be run as it is written."""
+        stored = parse_status(raw.get("status"))
+        self._record_unanswered(raw, stored)
+        new = invalid_status(stored, message, self.now())
+        if new != stored:
+            await self._store(raw, stored, new)
+
+    def show(self, job: MPIJob, observed: Observed) -> None:
+        """Show the job's launcher in the metrics, for joins with those of its pods."""
+        if observed.launcher is not None:
+            launcher_pods = (key_of(pod).name for pod in observed.launcher_pods)
+            self.metrics.show_job(job.key, key_of(observed.launcher).name, launcher_pods)
+
+    def forget(self, key: Key) -> None:
+        """Drop what is known of a job that is gone."""
+        self.metrics.hide_job(key)
+        self.unanswered.pop(key, None)
+
+    async def _store(self, raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
+        key, attempt = key_of(raw), UnansweredUpdate(uid_of(raw), old, new)
+        before, wire = status_to_wire(old), status_to_wire(new)
+        body = dict.fromkeys(before.keys() - wire.keys()) | merge_patch(wire, raw.get("status") or {}, whole=_WHOLE)
+        try:
+            await self.applier.perform(Owner(key, attempt.uid), Patch(MPIJOBS, raw, {"status": body}, subresource="status"))
+        except KubeError as error:
+            if has_unknown_outcome(error):
+                self.unanswered[key] = (*self.unanswered.get(key, ()), attempt)
+            raise
+        self.unanswered.pop(key, None)
+        self._record(raw, old, new)
+
+    def _record_unanswered(self, raw: Object, stored: MPIJobStatus) -> None:
+        """Tell the news of an attempt that got no answer, if it is what is stored now."""
+        attempts = self.unanswered.get(key_of(raw), ())
+        if not attempts or (attempts[0].uid, attempts[0].old) == (uid_of(raw), stored):
+            return
+        del self.unanswered[key_of(raw)]
+        if UnansweredUpdate(uid_of(raw), attempts[0].old, stored) in attempts:
+            self._record(raw, attempts[0].old, stored)
+
+    def _record(self, raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
+        for transition in transitions(key_of(raw), old, new):
+            self.recorder.record(raw, transition.type, transition.reason, transition.message)
+            self._count(new, transition)
+            if transition.condition == c.CONDITION_CREATED:
+                self._warn_of_restart_policies(raw)
+
+    def _count(self, new: MPIJobStatus, transition: Transition) -> None:
+        match transition.condition:
+            case c.CONDITION_CREATED:
+                self.metrics.jobs_created.inc()
+            case c.CONDITION_SUCCEEDED:
+                self.metrics.jobs_successful.inc()
+            case c.CONDITION_FAILED:
+                self.metrics.jobs_failed.inc()
+                self.metrics.count_failure(transition.reason)
+            case c.CONDITION_RUNNING if new.start_time is not None:
+                self.metrics.time_to_running_seconds.observe((self.now() - new.start_time).total_seconds())
+            case _:
+                return
+
+    def _warn_of_restart_policies(self, raw: Object) -> None:
+        for role in (c.LAUNCHER, c.WORKER):
+            if _at(raw, "spec", "mpiReplicaSpecs", role, "template", "spec", "restartPolicy"):
+                message = f"restartPolicy of the {role}'s pod template is not used: set spec.mpiReplicaSpecs.{role}.restartPolicy instead"
+                self.recorder.record(raw, "Warning", "SetPodTemplateRestartPolicy", message)
+
+
+def _at(value: object, *path: str) -> object:
+    """Return what stands at `path` of a job, which by now may be one that cannot be understood; None when there is nothing."""
+    for name in path:
+        value = (as_mapping(value) or {}).get(name)
+    return value
+
+
+def has_unknown_outcome(error: KubeError) -> bool:
+    """Return whether the write that failed so may have taken effect all the same."""
+    return not isinstance(error, StatusError) or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR

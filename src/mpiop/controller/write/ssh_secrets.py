@@ -1,0 +1,123 @@
+"""Whether the SSH Secret of a job is there, without a right to list or watch Secrets.
+
+It is made once. That it exists is noted, by its UID, in an annotation of the ConfigMap; it is looked at again, with one GET, only when
+there is reason to doubt: at a resume, when the note is gone, and when a pod is being created for suspiciously long, since without its
+Secret it stays so for ever. One that got lost is made again unless pods run that hold the old key: they would not let the new ones in, nor
+be let in.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from mpiop.api.types import MPIJob
+from mpiop.clock import Clock
+from mpiop.controller import names
+from mpiop.controller.objects.ssh_secret import KeyPair, build_ssh_secret
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.plan.diff import Create
+from mpiop.controller.status.stalled import ResourceExistsError, SecretLostError
+from mpiop.controller.write.apply import Applier, Owner, PredecessorError
+from mpiop.kube.errors import StatusError
+from mpiop.kube.objects import Key, Object, annotations_of, creation_time, key_of, uid_of
+from mpiop.kube.resources import SECRETS
+
+RECHECK_SECONDS: Final = 30.0
+"""How long a pod may be in creation before its Secret is looked at, and how long until the next look."""
+
+
+@dataclass(frozen=True, slots=True)
+class SshSecrets:
+    """Finds, makes and finds out about the Secrets of jobs.
+
+    Attributes:
+        new_key_pair: Makes an SSH key pair; asked only when a Secret has to be made.
+        found: When the Secret of a job was last seen, on the monotonic clock.
+    """
+
+    applier: Applier
+    new_key_pair: Callable[[], Awaitable[KeyPair]]
+    clock: Clock
+    found: dict[Key, float] = field(default_factory=dict[Key, float])
+
+    async def uid(self, job: MPIJob, observed: Observed, now: datetime) -> str:
+        """Return the UID of the job's Secret, made if there should be none yet, or may be another.
+
+        Raises:
+            KubeError: It could not be asked for or made.
+            PredecessorError: A former one is on its way out.
+            ResourceExistsError: An object that is not the job's has its name.
+            SecretLostError: It is gone, and pods run that hold its key.
+        """
+        noted = noted_uid(observed)
+        if noted and not job.is_resuming and not self._needs_recheck(job, observed, now):
+            return noted
+        holders = [pod for pod in observed.all_pods if pods.has_begun(pod) and not pods.is_finished(pod)]
+        if (noted or holders) and (live := await self._find(job)) is not None:
+            return uid_of(live)
+        if holders:
+            raise SecretLostError(names.secret_name(job), [key_of(pod).name for pod in holders])
+        secret = build_ssh_secret(job, await self.new_key_pair())
+        made = await self.applier.perform(_owner(job), Create(SECRETS, key_of(secret), lambda: secret))
+        return "" if made is None else uid_of(made)
+
+    async def uid_to_delete(self, job: MPIJob, observed: Observed) -> str:
+        """Return the UID of the Secret that goes with the ConfigMap; "" when there is none, or nobody knows any more.
+
+        Raises:
+            KubeError: It could not be asked for.
+        """
+        noted = noted_uid(observed)
+        if noted or observed.config_map is None:
+            return noted
+        try:
+            live = await self._find(job)
+        except (ResourceExistsError, PredecessorError):
+            return ""
+        return "" if live is None else uid_of(live)
+
+    def wait_seconds(self, job: MPIJob, observed: Observed, now: datetime) -> float | None:
+        """Return after how many seconds the Secret should be doubted if nothing happens; None when no pod is being created."""
+        ages = [_age_seconds(pod, now) for pod in observed.pods_being_created]
+        if job.is_suspended or job.status.is_finished or not ages:
+            return None
+        return max(RECHECK_SECONDS - max(ages), self._trust_seconds(job), 1.0)
+
+    async def _find(self, job: MPIJob) -> Object | None:
+        try:
+            live = await self.applier.find_ours(_owner(job), SECRETS, Key(job.namespace, names.secret_name(job)))
+        except StatusError as error:
+            if error.is_not_found:
+                return None
+            raise
+        self.found[job.key] = self.clock.monotonic()
+        return live
+
+    def _needs_recheck(self, job: MPIJob, observed: Observed, now: datetime) -> bool:
+        late = any(_age_seconds(pod, now) >= RECHECK_SECONDS for pod in observed.pods_being_created)
+        return late and not self._trust_seconds(job)
+
+    def _trust_seconds(self, job: MPIJob) -> float:
+        """Return for how many seconds the Secret counts as there, because it was seen lately."""
+        now = self.clock.monotonic()
+        return max(0.0, self.found.get(job.key, now - RECHECK_SECONDS) + RECHECK_SECONDS - now)
+
+    def forget(self, key: Key) -> None:
+        """Drop what is known of a job that is gone."""
+        self.found.pop(key, None)
+
+
+def noted_uid(observed: Observed) -> str:
+    """Return the UID of the Secret as the ConfigMap notes it, or ""."""
+    return annotations_of(observed.config_map).get(names.ANNOTATION_SECRET_UID, "") if observed.config_map else ""
+
+
+def _owner(job: MPIJob) -> Owner:
+    return Owner(job.key, job.uid)
+
+
+def _age_seconds(pod: Object, now: datetime) -> float:
+    created = creation_time(pod)
+    return (now - created).total_seconds() if created else 0.0

@@ -1,0 +1,74 @@
+"""hostfile and discover_hosts.sh."""
+
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from example_jobs import PI, with_workers
+from mpiop.controller import names
+from mpiop.controller.objects.hostfile import render_discover_hosts, render_hostfile
+
+CASES = {
+    "Open MPI": ({}, "", "pi-worker-0.pi.default.svc slots=1\npi-worker-1.pi.default.svc slots=1\n"),
+    "slots": ({"slots_per_worker": 8}, "", "pi-worker-0.pi.default.svc slots=8\npi-worker-1.pi.default.svc slots=8\n"),
+    "Intel": ({"mpi_implementation": "Intel"}, "", "pi-worker-0.pi.default.svc:1\npi-worker-1.pi.default.svc:1\n"),
+    "MPICH": ({"mpi_implementation": "MPICH"}, "", "pi-worker-0.pi.default.svc:1\npi-worker-1.pi.default.svc:1\n"),
+    "a cluster domain": (
+        {"mpi_implementation": "MPICH"},
+        "example.com",
+        "pi-worker-0.pi.default.svc.example.com:1\npi-worker-1.pi.default.svc.example.com:1\n",
+    ),
+    "the launcher works, too": (
+        {"run_launcher_as_worker": True, "slots_per_worker": 2},
+        "",
+        "pi-launcher.pi.default.svc slots=2\npi-worker-0.pi.default.svc slots=2\npi-worker-1.pi.default.svc slots=2\n",
+    ),
+    "no workers": ({"worker": None}, "", ""),
+    "no workers but a launcher that works": (
+        {"worker": None, "run_launcher_as_worker": True},
+        "",
+        "pi-launcher.pi.default.svc slots=1\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "domain", "text"), CASES.values(), ids=CASES)
+def test_hostfile(changes: dict[str, object], domain: str, text: str) -> None:
+    assert render_hostfile(replace(PI, **changes), domain) == text  # type: ignore[arg-type]  # a column of a table
+
+
+@given(workers=st.integers(0, 300), slots=st.integers(0, 10**6), launcher_works=st.booleans())
+def test_every_host_stands_there_once_in_order_of_index(workers: int, slots: int, launcher_works: bool) -> None:  # noqa: FBT001 - hypothesis
+    job = replace(with_workers(PI, workers), slots_per_worker=slots, run_launcher_as_worker=launcher_works)
+    lines = render_hostfile(job, "").splitlines()
+    pods = ["pi-launcher"] * launcher_works + [names.worker_name(job, index) for index in range(workers)]
+    assert [line.split(".")[0] for line in lines] == pods
+    assert all(line.endswith(f".pi.default.svc slots={slots}") for line in lines)
+
+
+def test_discover_hosts_without_a_running_worker_prints_nothing() -> None:
+    assert render_discover_hosts(PI, (), "") == "#!/bin/sh\n"
+
+
+def test_discover_hosts_sorts_as_strings() -> None:
+    running = ["pi-worker-2", "pi-worker-10", "pi-worker-0"]
+    assert render_discover_hosts(PI, running, "") == (
+        "#!/bin/sh\necho pi-worker-0.pi.default.svc\necho pi-worker-10.pi.default.svc\necho pi-worker-2.pi.default.svc\n"
+    )
+
+
+def test_discover_hosts_begins_with_a_launcher_that_works() -> None:
+    job = replace(PI, run_launcher_as_worker=True)
+    assert render_discover_hosts(job, ["pi-worker-0"], "example.com") == (
+        "#!/bin/sh\necho pi-launcher.pi.default.svc.example.com\necho pi-worker-0.pi.default.svc.example.com\n"
+    )
+
+
+def test_discover_hosts_runs() -> None:
+    script = render_discover_hosts(PI, ["pi-worker-1", "pi-worker-0"], "")
+    output = subprocess.run([shutil.which("sh") or "", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert output.split() == ["pi-worker-0.pi.default.svc", "pi-worker-1.pi.default.svc"]

@@ -1,0 +1,93 @@
+"""The launcher Job: a row for each rule; the whole of one is in test_word_by_word, our files in test_ssh_agent."""
+
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from example_jobs import PI, container, template, with_launcher
+from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.launcher_job import build_launcher_job, build_launcher_template
+
+
+def pod_of(job: MPIJob, options: BuildOptions = BuildOptions()) -> dict[str, Any]:  # noqa: B008 - frozen
+    return build_launcher_template(job, options)
+
+
+def environment(job: MPIJob) -> list[tuple[str, Any]]:
+    return [(variable["name"], variable.get("value")) for variable in pod_of(job)["spec"]["containers"][0]["env"]]
+
+
+def test_a_suspended_launcher() -> None:
+    assert build_launcher_job(PI, BuildOptions(), suspend=True)["spec"]["suspend"] is True
+
+
+@pytest.mark.parametrize(("ttl", "passed_on"), [(None, None), (0, 600), (599, 600), (601, 601)])
+def test_limits_are_passed_on_but_a_time_to_live_that_could_end_before_the_end_is_recorded(ttl: int | None, passed_on: int | None) -> None:
+    policy = RunPolicy(ttl_seconds_after_finished=ttl, active_deadline_seconds=0, backoff_limit=3)
+    spec = build_launcher_job(replace(PI, run_policy=policy), BuildOptions(), suspend=False)["spec"]
+    limits = {name: spec.get(name) for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")}
+    assert limits == {"ttlSecondsAfterFinished": passed_on, "activeDeadlineSeconds": 0, "backoffLimit": 3}
+
+
+def test_the_users_template_stays_as_it_was_and_no_part_of_it_is_shared() -> None:
+    text = template(
+        container(env=[{"name": "A", "value": "1"}], securityContext={"runAsUser": 1}),
+        metadata={"labels": {"a": "b"}},
+        initContainers=[{"name": "mine", "image": "example.com/mine"}],
+    )
+    before = deepcopy(text)
+    pod = pod_of(with_launcher(PI, text))
+    pod["metadata"]["labels"]["a"] = "changed"
+    pod["spec"]["containers"][0]["securityContext"]["runAsUser"] = 2
+    pod["spec"]["initContainers"][0]["name"] = "changed"
+    assert text == before
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_the_replica_specs_restart_policy_overrides_the_templates(policy: str) -> None:
+    job = replace(PI, launcher=ReplicaSpec(1, template(restartPolicy="Always"), policy))
+    assert pod_of(job)["spec"]["restartPolicy"] == policy
+
+
+def test_dns_policy_follows_the_host_network_and_searches_stay() -> None:
+    spec = pod_of(with_launcher(PI, template(hostNetwork=True, dnsConfig={"searches": ["corp.example.com"]})))["spec"]
+    assert spec["dnsPolicy"] == "ClusterFirstWithHostNet"
+    assert spec["dnsConfig"] == {"searches": ["corp.example.com"]}
+
+
+def test_a_launcher_that_works_keeps_its_gpus_and_is_replica_0() -> None:
+    job = replace(PI, run_launcher_as_worker=True)
+    assert not [name for name, _ in environment(job) if name.startswith("NVIDIA_")]
+    assert pod_of(job)["metadata"]["labels"]["training.kubeflow.org/replica-index"] == "0"
+
+
+def test_variables_of_the_user_win_except_for_the_gpus() -> None:
+    given = [
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+        {"name": "OMPI_MCA_plm_rsh_args", "value": "-p 2222"},
+        {"name": "A", "value": "1"},
+    ]
+    found = environment(with_launcher(PI, template(container(env=given))))
+    assert found[:3] == [("OMPI_MCA_plm_rsh_args", "-p 2222"), ("A", "1"), ("K_MPI_JOB_ROLE", "launcher")]
+    assert found[-2:] == [("NVIDIA_VISIBLE_DEVICES", ""), ("NVIDIA_DRIVER_CAPABILITIES", "")]
+    assert len({name for name, _ in found}) == len(found)
+
+
+@pytest.mark.parametrize("implementation", ["Intel", "MPICH"])
+def test_hydra_gets_variables_of_its_own(implementation: str) -> None:
+    assert not [name for name, _ in environment(replace(PI, mpi_implementation=implementation)) if "_MCA_" in name]
+
+
+def test_what_the_user_mounts_at_etc_mpi_stays() -> None:
+    mounts = [{"name": "mine", "mountPath": "/etc/mpi"}]
+    found = pod_of(with_launcher(PI, template(container(volumeMounts=mounts))))["spec"]["containers"][0]["volumeMounts"]
+    assert [mount for mount in found if mount["mountPath"] == "/etc/mpi"] == mounts
+
+
+def test_gang_scheduling() -> None:
+    pod = pod_of(PI, BuildOptions(gang_scheduler="volcano"))
+    assert pod["spec"]["schedulerName"] == "volcano"
+    assert pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "pi"

@@ -1,0 +1,89 @@
+"""Read your own writes (E55): no sync before every cache shows what was last written for the owner."""
+
+import asyncio
+
+from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
+from mpiop.informers.store import Store
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import JOBS, PODS, SECRETS
+from virtual_time import VirtualClock
+
+OWNER = Key("default", "pi")
+
+
+def written(version: str) -> Object:
+    return {"metadata": {"resourceVersion": version}}
+
+
+def consistency() -> tuple[Consistency, Store, Store]:
+    pods, jobs = Store(), Store()
+    return Consistency({PODS: pods, JOBS: jobs}, VirtualClock()), pods, jobs
+
+
+async def test_E55_an_owner_without_writes_waits_for_nothing() -> None:
+    assert consistency()[0].wait_seconds(OWNER, "1") == 0
+
+
+async def test_E55_every_touched_cache_has_to_come_to_the_last_write() -> None:
+    tracked, pods, jobs = consistency()
+    pods.advance("1")
+    jobs.advance("1")
+    tracked.wrote(OWNER, "1", PODS, written("9"))
+    tracked.wrote(OWNER, "1", JOBS, written("10"))
+    assert tracked.wait_seconds(OWNER, "1") > 0
+    jobs.advance("10")
+    assert tracked.wait_seconds(OWNER, "1") > 0
+    pods.advance("11")
+    assert tracked.wait_seconds(OWNER, "1") == 0
+
+
+async def test_E55_of_simultaneous_writes_the_newest_counts_in_whatever_order_they_are_answered() -> None:
+    tracked, pods, _ = consistency()
+    tracked.wrote(OWNER, "1", PODS, written("10"))
+    tracked.wrote(OWNER, "1", PODS, written("9"))
+    pods.advance("9")
+    assert tracked.wait_seconds(OWNER, "1") > 0
+
+
+async def test_E55_another_owner_is_not_held_up() -> None:
+    tracked, pods, _ = consistency()
+    pods.advance("1")
+    tracked.wrote(OWNER, "1", PODS, written("9"))
+    assert tracked.wait_seconds(Key("default", "other"), "2") == 0
+
+
+async def test_E53_a_successor_of_the_same_name_inherits_nothing() -> None:
+    tracked, pods, _ = consistency()
+    pods.advance("1")
+    tracked.wrote(OWNER, "old", PODS, written("9"))
+    assert tracked.wait_seconds(OWNER, "new") == 0
+    tracked.wrote(OWNER, "old", PODS, written("9"))
+    tracked.wrote(OWNER, "new", PODS, written("8"))
+    assert tracked.wait_seconds(OWNER, "new") > 0, "its own write is waited for"
+    pods.advance("8")
+    assert tracked.wait_seconds(OWNER, "new") == 0
+
+
+async def test_E53_what_is_known_of_an_owner_dies_with_it() -> None:
+    tracked, pods, _ = consistency()
+    pods.advance("1")
+    tracked.wrote(OWNER, "1", PODS, written("9"))
+    tracked.forget(OWNER)
+    assert tracked.wait_seconds(OWNER, "1") == 0
+
+
+async def test_E51_a_cache_that_never_comes_there_does_not_stop_the_job_for_good() -> None:
+    tracked, pods, _ = consistency()
+    pods.advance("1")
+    tracked.wrote(OWNER, "1", PODS, written("9"))
+    await asyncio.sleep(ESCAPE_SECONDS + 1)
+    assert tracked.wait_seconds(OWNER, "1") == 0
+
+
+async def test_E55_versions_that_cannot_be_compared_and_kinds_without_a_cache_are_not_waited_for() -> None:
+    tracked, pods, _ = consistency()
+    pods.advance("abc")
+    tracked.wrote(OWNER, "1", PODS, written("9"))
+    tracked.wrote(OWNER, "1", SECRETS, written("9"))
+    tracked.wrote(OWNER, "1", JOBS, None)
+    assert tracked.wait_seconds(OWNER, "1") == 0

@@ -1,0 +1,177 @@
+"""Which children should exist, situation by situation."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pytest
+
+from example_children import launcher, observed, worker
+from example_jobs import PI, with_workers
+from mpiop.api import constants as c
+from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy
+from mpiop.clock import parse_time
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.plan.desired import desired, remaining_seconds
+
+NOON = parse_time("2026-01-01T12:00:00Z")
+SUSPENDED = replace(PI, run_policy=RunPolicy(suspend=True))
+PATIENT = replace(PI, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY)
+RESUMED = replace(PI, status=MPIJobStatus(conditions=(Condition(c.CONDITION_SUSPENDED, "True", "", "", NOON, NOON),)))
+OTHER = replace(PI, slots_per_worker=2)
+READY = (worker(0), worker(1))
+EVICTED = worker(1, "Failed", reason="Evicted")
+COMPLETE = {"type": "Complete"}
+
+
+def finished(policy: str, condition: str = c.CONDITION_SUCCEEDED) -> MPIJob:
+    end = Condition(condition, "True", "", "", NOON, NOON)
+    return replace(PI, run_policy=RunPolicy(clean_pod_policy=policy), status=MPIJobStatus(conditions=(end,), completion_time=NOON))
+
+
+class Case(NamedTuple):
+    id: str
+    job: MPIJob
+    observed: Observed
+    want: dict[str, Any] | None
+
+
+CASES = [
+    Case(
+        "new: everything at once",
+        PI,
+        observed(),
+        {"dependencies": True, "worker_count": 2, "launcher": True, "launcher_suspended": False},
+    ),
+    Case(
+        "patient: a worker that has ended keeps the launcher from being made",
+        PATIENT,
+        observed(worker(0), worker(1, "Failed")),
+        {"launcher": False},
+    ),
+    Case("no workers wanted is ready", with_workers(PI, 0), observed(), {"worker_count": 0, "launcher": True}),
+    Case("patient: no launcher before its workers", PATIENT, observed(worker(0)), {"launcher": False, "worker_count": 2}),
+    Case("patient: the launcher when they are ready", PATIENT, observed(*READY), {"launcher": True, "launcher_suspended": False}),
+    Case(
+        "patient: a launcher that never ran is held",
+        PATIENT,
+        observed(launcher=launcher(suspend=True)),
+        {"launcher": True, "launcher_suspended": True},
+    ),
+    Case("patient: let go when they are ready", PATIENT, observed(*READY, launcher=launcher(suspend=True)), {"launcher_suspended": False}),
+    Case(
+        "patient: not held again for a worker that comes back",
+        PATIENT,
+        observed(worker(0), launcher=launcher()),
+        {"launcher_suspended": False},
+    ),
+    Case(
+        "suspended: launcher suspended, no workers",
+        SUSPENDED,
+        observed(*READY, launcher=launcher()),
+        {"dependencies": True, "worker_count": 0, "launcher": True, "launcher_suspended": True},
+    ),
+    Case(
+        "suspended and patient: the launcher exists",
+        replace(SUSPENDED, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY),
+        observed(),
+        {"launcher": True, "launcher_suspended": True},
+    ),
+    Case("launcher done, end not recorded: hands off", PI, observed(*READY, launcher=launcher(outcome=COMPLETE)), None),
+    Case(
+        "launcher gone that was there, end not recorded: hands off, it must not run twice",
+        replace(PI, status=MPIJobStatus(replica_statuses={c.LAUNCHER: ReplicaStatus(active=1)})),
+        observed(*READY),
+        None,
+    ),
+    Case(
+        "launcher gone while suspended: made again",
+        replace(SUSPENDED, status=MPIJobStatus(replica_statuses={c.LAUNCHER: ReplicaStatus()})),
+        observed(),
+        {"launcher": True, "launcher_suspended": True},
+    ),
+    Case("resumed: let go", RESUMED, observed(launcher=launcher(suspend=True)), {"launcher": True, "launcher_suspended": False}),
+    Case(
+        "resumed with what a Job cannot follow: made anew",
+        RESUMED,
+        observed(launcher=launcher(job=OTHER, suspend=True)),
+        {"launcher": False},
+    ),
+    Case(
+        "but not before the old one has come to rest",
+        RESUMED,
+        observed(launcher=launcher(job=OTHER, suspend=True, active=1)),
+        {"launcher": True, "launcher_suspended": True},
+    ),
+    Case("suspended: an evicted worker goes like the others", SUSPENDED, observed(worker(0), EVICTED), {"worker_count": 0}),
+    Case(
+        "a worker evicted before the resume and still terminating ends nothing",
+        PI,
+        observed(worker(0), worker(1, "Failed", reason="Evicted", metadata={"deletionTimestamp": "x"})),
+        {"worker_count": 2},
+    ),
+    Case("worker evicted, end not recorded: hands off", PI, observed(worker(0), EVICTED, launcher=launcher()), None),
+    Case(
+        "finished: a launcher that is still active stops",
+        finished(c.CLEAN_NONE),
+        observed(launcher=launcher()),
+        {"launcher": True, "launcher_suspended": True},
+    ),
+    Case("finished, All: an active launcher goes", finished(c.CLEAN_ALL), observed(launcher=launcher()), {"launcher": False}),
+    Case(
+        "finished, All: a finished launcher stays for its log",
+        finished(c.CLEAN_ALL),
+        observed(launcher=launcher(outcome=COMPLETE)),
+        {"launcher": None, "launcher_suspended": False},
+    ),
+    Case(
+        "finished: nothing is made",
+        finished(c.CLEAN_NONE, c.CONDITION_FAILED),
+        observed(),
+        {"dependencies": None, "worker_count": 0, "launcher": None},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_desired(case: Case) -> None:
+    result = desired(case.job, case.observed)
+    if case.want is None or result is None:
+        assert (result, case.want) == (None, None)
+        return
+    assert {name: getattr(result, name) for name in case.want} == case.want
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [(c.CLEAN_NONE, {"Pending", "Running", "Succeeded", "Failed"}), (c.CLEAN_RUNNING, {"Succeeded", "Failed"}), (c.CLEAN_ALL, set[str]())],
+)
+def test_clean_up_keeps_by_policy(policy: str, kept: set[str]) -> None:
+    result = desired(finished(policy), observed(launcher=launcher(outcome=COMPLETE)))
+    assert result is not None
+    assert {phase for phase in ("Pending", "Running", "Succeeded", "Failed") if result.keep_worker(worker(0, phase))} == kept
+
+
+def test_an_expired_job_keeps_nothing() -> None:
+    for policy in (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL):
+        result = desired(finished(policy), observed(launcher=launcher(outcome=COMPLETE)), is_expired=True)
+        assert result is not None
+        assert (result.dependencies, result.launcher, result.worker_count) == (False, False, 0)
+        assert not any(result.keep_worker(worker(0, phase)) for phase in ("Pending", "Running", "Succeeded", "Failed"))
+
+
+@pytest.mark.parametrize(
+    ("ttl", "seconds_later", "left"), [(None, 0, None), (60, 0, 60), (60, 45, 15), (60, 60, 0), (60, 100, 0), (0, 0, 0)], ids=str
+)
+def test_the_time_to_live_counts_from_the_end(ttl: int | None, seconds_later: int, left: float | None) -> None:
+    job = finished(c.CLEAN_NONE)
+    job = replace(job, run_policy=replace(job.run_policy, ttl_seconds_after_finished=ttl))
+    assert remaining_seconds(job, NOON + timedelta(seconds=seconds_later)) == left
+    assert remaining_seconds(replace(job, status=MPIJobStatus()), NOON) is None
+
+
+@pytest.mark.parametrize("job", [PI, SUSPENDED], ids=["scaled down", "suspended"])
+def test_before_the_end_no_surplus_worker_is_kept_not_even_a_finished_one(job: MPIJob) -> None:
+    result = desired(job, observed())
+    assert result is not None
+    assert not any(result.keep_worker(worker(0, phase)) for phase in ("Pending", "Running", "Succeeded", "Failed"))

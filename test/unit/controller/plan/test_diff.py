@@ -1,0 +1,138 @@
+"""The writes that close a gap, and those that are not made."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from example_children import OPTIONS, config_map, launcher, launcher_pod, observed, service, worker
+from example_jobs import PI
+from mpiop.api.types import MPIJob, RunPolicy
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.plan.desired import desired
+from mpiop.controller.plan.diff import Action, Create, Delete, Patch, diff
+
+RUNNING = observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod(),))
+TERMINATING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def writes(job: MPIJob, look: Observed) -> list[str]:
+    """Return the writes as `verb name body`, a bar between stages."""
+    wanted = desired(job, look)
+    assert wanted is not None
+    lines: list[str] = []
+    for stage in sorted(diff(job, wanted, look, secret_uid="secret", options=OPTIONS), key=lambda stage: stage.step):
+        lines += [*(["|"] if lines else []), *map(line, stage.actions)]
+    return lines
+
+
+def line(action: Action) -> str:
+    match action:
+        case Create():
+            assert action.build()["metadata"]["name"] == action.key.name
+            return f"create {action.key.name}"
+        case Patch():
+            return f"patch {action.key.name} {action.body}"
+        case Delete():
+            return f"delete {action.key.name}"
+
+
+def without(look: Observed, **parts: Any) -> Observed:
+    return replace(look, **parts)
+
+
+class Case(NamedTuple):
+    id: str
+    job: MPIJob
+    look: Observed
+    want: list[str]
+
+
+ALL_HOSTS = (
+    "patch pi-config {'data': {'discover_hosts.sh': '#!/bin/sh\\necho pi-worker-0.pi.default.svc\\necho pi-worker-1.pi.default.svc\\n'}}"
+)
+CASES = [
+    Case("all as it should be", PI, RUNNING, []),
+    Case(
+        "new", PI, Observed(), ["create pi", "create pi-config", "|", "create pi-worker-0", "create pi-worker-1", "|", "create pi-launcher"]
+    ),
+    Case(
+        "a worker is missing",
+        PI,
+        observed(worker(1), launcher=launcher()),
+        [
+            "patch pi-config {'data': {'discover_hosts.sh': '#!/bin/sh\\necho pi-worker-1.pi.default.svc\\n'}}",
+            "|",
+            "create pi-worker-0",
+        ],
+    ),
+    Case(
+        "a worker on its way out still has its name",
+        PI,
+        observed(worker(0, metadata=TERMINATING), worker(1), launcher=launcher()),
+        ["patch pi-config {'data': {'discover_hosts.sh': '#!/bin/sh\\necho pi-worker-1.pi.default.svc\\n'}}"],
+    ),
+    Case("surplus workers go", PI, observed(worker(0), worker(1), worker(2), launcher=launcher()), ["delete pi-worker-2"]),
+    Case("but not twice", PI, observed(worker(0), worker(1), worker(2, metadata=TERMINATING), launcher=launcher()), []),
+    Case(
+        "the list of hosts follows",
+        PI,
+        without(RUNNING, config_map=config_map("pi-worker-0")),
+        [ALL_HOSTS],
+    ),
+    Case(
+        "a dependency on its way out is waited for",
+        PI,
+        without(RUNNING, service=service() | {"metadata": service()["metadata"] | {"labels": {}, **TERMINATING}}),
+        [],
+    ),
+    Case(
+        "suspended",
+        replace(PI, run_policy=RunPolicy(suspend=True)),
+        without(RUNNING, launcher_pods=()),
+        ["patch pi-launcher {'spec': {'suspend': True}}", "|", "delete pi-worker-0", "delete pi-worker-1"],
+    ),
+    Case(
+        "a launcher without our label is labelled",
+        PI,
+        without(RUNNING, launcher=launcher() | {"metadata": launcher()["metadata"] | {"labels": {"app": "pi"}}}),
+        [
+            (
+                "patch pi-launcher {'metadata': {'labels': {"
+                "'training.kubeflow.org/operator-name': 'mpi-operator', 'training.kubeflow.org/job-name': 'pi'}}}"
+            )
+        ],
+    ),
+    Case(
+        "a launcher on its way out is waited for",
+        PI,
+        without(RUNNING, launcher=launcher() | {"metadata": launcher()["metadata"] | {"labels": {}, **TERMINATING}}),
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_writes(case: Case) -> None:
+    assert writes(case.job, case.look) == case.want
+
+
+def test_a_launcher_that_is_let_go_now_finds_all_hosts() -> None:
+    hosts, bar, release = writes(
+        PI, without(RUNNING, config_map=config_map("pi-worker-0"), launcher=launcher(suspend=True), launcher_pods=())
+    )
+    assert (hosts, bar) == (ALL_HOSTS, "|")
+    assert "'suspend': False" in release
+
+
+def test_a_foreign_key_in_the_selector_is_removed() -> None:
+    tampered = service()
+    tampered["spec"] = {**tampered["spec"], "selector": {**tampered["spec"]["selector"], "extra": "1"}}
+    assert writes(PI, without(RUNNING, service=tampered)) == ["patch pi {'spec': {'selector': {'extra': None}}}"]
+
+
+def test_what_the_server_adds_is_left_alone() -> None:
+    defaulted = service()
+    defaulted["spec"] = {**defaulted["spec"], "clusterIPs": ["None"], "type": "ClusterIP", "ipFamilies": ["IPv4"]}
+    del defaulted["spec"]["publishNotReadyAddresses"]
+    assert writes(PI, without(RUNNING, service=defaulted)) == []

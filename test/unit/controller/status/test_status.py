@@ -1,0 +1,341 @@
+"""The status of a job, situation by situation, and the news in it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import pytest
+
+from example_children import launcher, launcher_pod, observed, worker
+from example_jobs import PI, with_workers
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy, Summary
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status.stalled import Problem
+from mpiop.controller.status.status import current_problem, format_duration, invalid_status, next_status, transitions
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(seconds=35)
+RUNNING = observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod(),))
+COMPLETE = observed(launcher=launcher(outcome={"type": "Complete"}, succeeded=1, completionTime="2026-01-01T12:00:30Z"))
+FAILED = observed(launcher=launcher(outcome={"type": "Failed", "reason": "DeadlineExceeded", "message": "too late"}, failed=1))
+QUOTA = Problem("QuotaExceeded", "worker pod created failed: exceeded quota")
+
+
+def after(job: MPIJob, *looks: Observed, at: datetime = NOON, problem: Problem | None = None) -> MPIJob:
+    """Return the job with the status that it has after each look was reported, a second apart."""
+    for number, look in enumerate(looks):
+        job = replace(job, status=next_status(job, look, problem, at + timedelta(seconds=number)))
+    return job
+
+
+def conditions(status: MPIJobStatus) -> dict[str, tuple[str, str]]:
+    return {condition.type: (condition.status, condition.reason) for condition in status.conditions}
+
+
+SUSPENDED = replace(PI, run_policy=RunPolicy(suspend=True))
+CREATED = {"Created": ("True", "MPIJobCreated")}
+
+
+class Case(NamedTuple):
+    id: str
+    job: MPIJob
+    look: Observed
+    want: Mapping[str, tuple[str, str]]
+    problem: Problem | None = None
+
+
+CASES = [
+    Case("new", PI, observed(), CREATED),
+    Case("all pods run", PI, RUNNING, CREATED | {"Running": ("True", "MPIJobRunning")}),
+    Case(
+        "a worker does not run yet",
+        PI,
+        observed(worker(0), worker(1, "Pending"), launcher=launcher(), launcher_pods=(launcher_pod(),)),
+        CREATED,
+    ),
+    Case(
+        "the launcher waits in its gate",
+        PI,
+        observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod("Pending"),)),
+        CREATED,
+    ),
+    Case(
+        "a launcher on its own",
+        with_workers(PI, 0),
+        observed(launcher=launcher(job=with_workers(PI, 0)), launcher_pods=(launcher_pod(),)),
+        CREATED | {"Running": ("True", "MPIJobRunning")},
+    ),
+    Case(
+        "once running, a lost worker changes nothing",
+        after(PI, RUNNING),
+        observed(worker(0), launcher=launcher()),
+        CREATED | {"Running": ("True", "MPIJobRunning")},
+    ),
+    Case(
+        "created suspended",
+        SUSPENDED,
+        observed(launcher=launcher(suspend=True)),
+        CREATED | {"Suspended": ("True", "MPIJobSuspended"), "Running": ("False", "MPIJobSuspended")},
+    ),
+    Case(
+        "suspended while running",
+        replace(after(PI, RUNNING), run_policy=RunPolicy(suspend=True)),
+        RUNNING,
+        CREATED | {"Suspended": ("True", "MPIJobSuspended"), "Running": ("False", "MPIJobSuspended")},
+    ),
+    Case(
+        "resumed",
+        replace(after(SUSPENDED, observed()), run_policy=RunPolicy()),
+        observed(),
+        CREATED | {"Suspended": ("False", "MPIJobResumed"), "Running": ("False", "MPIJobSuspended")},
+    ),
+    Case(
+        "succeeded",
+        after(PI, RUNNING),
+        COMPLETE,
+        CREATED | {"Running": ("False", "MPIJobRunning"), "Succeeded": ("True", "MPIJobSucceeded")},
+    ),
+    Case(
+        "succeeded before it was seen running",
+        PI,
+        COMPLETE,
+        CREATED | {"Running": ("False", "MPIJobRunning"), "Succeeded": ("True", "MPIJobSucceeded")},
+    ),
+    Case(
+        "failed for the launcher Job's own reason",
+        after(PI, RUNNING),
+        FAILED,
+        CREATED | {"Running": ("False", "MPIJobRunning"), "Failed": ("True", "DeadlineExceeded")},
+    ),
+    Case(
+        "failed without a reason",
+        PI,
+        observed(launcher=launcher(outcome={"type": "Failed"})),
+        CREATED | {"Running": ("False", "MPIJobRunning"), "Failed": ("True", "MPIJobFailed")},
+    ),
+    Case(
+        "a worker was evicted",
+        after(PI, RUNNING),
+        observed(worker(0), worker(1, "Failed", reason="Evicted"), launcher=launcher()),
+        CREATED | {"Running": ("False", "MPIJobRunning"), "Failed": ("True", "MPIJobEvicted")},
+    ),
+    Case(
+        "the launcher Job is gone unseen",
+        after(PI, RUNNING),
+        observed(worker(0), worker(1)),
+        CREATED | {"Running": ("False", "MPIJobRunning"), "Failed": ("True", "LauncherJobNotFound")},
+    ),
+    Case("stalled", PI, observed(), CREATED | {"Stalled": ("True", "QuotaExceeded")}, QUOTA),
+    Case("no longer stalled", after(PI, observed(), problem=QUOTA), observed(), CREATED | {"Stalled": ("False", "Resolved")}),
+    Case(
+        "stalled until its end",
+        after(PI, observed(), problem=QUOTA),
+        FAILED,
+        CREATED | {"Stalled": ("False", "Resolved"), "Running": ("False", "MPIJobRunning"), "Failed": ("True", "DeadlineExceeded")},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_conditions(case: Case) -> None:
+    status = next_status(case.job, case.look, case.problem, LATER)
+    assert conditions(status) == case.want
+    assert next_status(replace(case.job, status=status), case.look, case.problem, LATER + timedelta(minutes=1)) == status, (
+        "a second look changes nothing"
+    )
+
+
+def test_times_of_a_job_that_succeeds() -> None:
+    job = after(PI, Observed(), RUNNING)
+    status = next_status(job, COMPLETE, None, LATER)
+    assert status.start_time == NOON
+    assert status.completion_time == NOON + timedelta(seconds=30), "the launcher Job's own"
+    running = status.condition(c.CONDITION_RUNNING)
+    assert running is not None
+    assert running.last_transition_time == NOON + timedelta(seconds=1), "dashboards compute durations from it"
+    assert status.summary == Summary("Succeeded", "2/2", "30s")
+
+
+def test_a_failed_job_ends_now() -> None:
+    assert next_status(after(PI, RUNNING), FAILED, None, LATER).completion_time == LATER
+
+
+def test_a_job_that_ended_without_a_start_has_no_duration() -> None:
+    assert next_status(SUSPENDED, FAILED, None, LATER).summary == Summary("Failed", "0/2", "")
+
+
+def test_never_seen_running_is_said_with_the_time_of_completion() -> None:
+    running = next_status(PI, COMPLETE, None, LATER).condition(c.CONDITION_RUNNING)
+    assert running is not None
+    assert running.message == "MPIJob default/pi is finished but Running condition was never set."
+    assert running.last_transition_time == NOON + timedelta(seconds=30)
+
+
+def test_messages_are_those_of_the_contract() -> None:
+    messages = {condition.type: condition.message for condition in after(PI, RUNNING, COMPLETE).status.conditions}
+    assert messages == {
+        "Created": "MPIJob default/pi is created.",
+        "Running": "MPIJob default/pi is running.",
+        "Succeeded": "MPIJob default/pi successfully completed.",
+    }
+
+
+def test_resuming_sets_the_start_anew_and_suspending_keeps_it() -> None:
+    suspended = replace(after(PI, Observed(), RUNNING), run_policy=RunPolicy(suspend=True))
+    assert next_status(suspended, observed(), None, LATER).start_time == NOON
+    resumed = replace(after(suspended, observed()), run_policy=RunPolicy())
+    assert next_status(resumed, observed(), None, LATER).start_time == LATER
+
+
+def test_a_job_created_suspended_has_no_start() -> None:
+    assert next_status(SUSPENDED, observed(), None, NOON).start_time is None
+
+
+REPLICAS = [
+    ("before the launcher Job exists", observed(worker(0)), {"Worker": ReplicaStatus(active=1)}),
+    (
+        "by phase",
+        observed(worker(0), worker(1, "Failed"), launcher=launcher(), launcher_pods=(launcher_pod(),)),
+        {"Launcher": ReplicaStatus(active=1), "Worker": ReplicaStatus(active=1, failed=1)},
+    ),
+    (
+        "terminating pods count until they are gone",
+        observed(worker(0, metadata={"deletionTimestamp": "x"}), launcher=launcher()),
+        {"Launcher": ReplicaStatus(), "Worker": ReplicaStatus(active=1)},
+    ),
+    (
+        "workers are not counted once the launcher is done",
+        observed(worker(0), launcher=launcher(outcome={"type": "Complete"}, succeeded=1)),
+        {"Launcher": ReplicaStatus(succeeded=1), "Worker": ReplicaStatus()},
+    ),
+]
+
+
+@pytest.mark.parametrize(("look", "want"), [row[1:] for row in REPLICAS], ids=[row[0] for row in REPLICAS])
+def test_replica_statuses(look: Observed, want: dict[str, ReplicaStatus]) -> None:
+    assert next_status(PI, look, None, NOON).replica_statuses == want
+
+
+def test_a_finished_job_keeps_its_counts_when_the_launcher_job_is_gone() -> None:
+    job = after(PI, RUNNING, COMPLETE)
+    assert next_status(job, observed(), None, LATER) == job.status
+
+
+def test_the_counts_of_a_finished_job_without_launcher_job_reach_0_and_not_before_its_workers_are_gone() -> None:
+    evicted = worker(1, "Failed", reason="Evicted")
+    job = after(PI, RUNNING, observed(worker(0), evicted, launcher=launcher(), launcher_pods=(launcher_pod(),)))
+    job = after(job, observed(worker(0, metadata={"deletionTimestamp": "x"})))
+    assert job.status.replica_statuses == {"Launcher": ReplicaStatus(), "Worker": ReplicaStatus(active=1, failed=1)}
+    job = after(job, observed())
+    assert job.status.replica_statuses == {"Launcher": ReplicaStatus(), "Worker": ReplicaStatus(failed=1)}
+
+
+def test_the_end_is_the_last_condition_also_of_a_job_that_was_stalled() -> None:
+    job = after(after(PI, observed(), problem=QUOTA), COMPLETE)
+    assert job.status.conditions[-1].type == "Succeeded", "others show the last condition as the state"
+
+
+def test_a_success_after_a_failure_turns_failed_to_false() -> None:
+    failed = after(PI, RUNNING, FAILED)
+    reopened = replace(
+        failed,
+        status=replace(
+            failed.status, conditions=tuple(replace(x, status="Unknown") if x.type == "Failed" else x for x in failed.status.conditions)
+        ),
+    )
+    assert conditions(next_status(reopened, COMPLETE, None, LATER))["Failed"] == ("False", "DeadlineExceeded")
+
+
+def test_summary_counts_running_workers_of_those_wanted() -> None:
+    assert next_status(PI, observed(worker(0), worker(1, "Pending")), None, NOON).summary == Summary("Starting", "1/2", "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (35, "35s"),
+        (60, "1m"),
+        (303, "5m3s"),
+        (3600, "1h"),
+        (7500, "2h5m"),
+        (86400, "1d"),
+        (3 * 86400 + 4 * 3600 + 59, "3d4h"),
+        (-5, "0s"),
+    ],
+)
+def test_durations_read_as_in_kubectl(seconds: int, text: str) -> None:
+    assert format_duration(timedelta(seconds=seconds)) == text
+
+
+def test_an_invalid_job_is_stalled_and_what_it_was_stays() -> None:
+    job = after(PI, RUNNING)
+    status = invalid_status(job.status, "Found validation errors: x", LATER)
+    assert conditions(status) == conditions(job.status) | {"Stalled": ("True", "ValidationError")}
+    assert invalid_status(status, "Found validation errors: x", LATER + timedelta(minutes=1)) == status
+
+
+def test_an_edit_that_was_not_enough_says_what_is_wrong_now() -> None:
+    first = invalid_status(MPIJobStatus(), "Found validation errors: x; y", NOON)
+    second = invalid_status(first, "Found validation errors: y", LATER)
+    assert [condition.message for condition in second.conditions] == ["Found validation errors: y"]
+    assert second.conditions[0].last_update_time == NOON
+    assert transitions(PI.key, first, second) == []
+
+
+def test_an_edit_cannot_take_back_an_end() -> None:
+    job = after(PI, RUNNING, COMPLETE)
+    assert invalid_status(job.status, "Found validation errors: x", LATER) == job.status
+
+
+def test_a_standing_problem_is_one_that_holds() -> None:
+    job = after(PI, observed(), problem=QUOTA)
+    assert current_problem(job.status) == QUOTA
+    assert current_problem(after(job, observed()).status) is None
+    assert current_problem(MPIJobStatus()) is None
+
+
+NEWS = [
+    ("new", PI, PI, observed(), [("Normal", "MPIJobCreated", "MPIJob default/pi is created.")]),
+    ("running", after(PI, observed()), PI, RUNNING, [("Normal", "MPIJobRunning", "MPIJob default/pi is running")]),
+    ("nothing new", after(PI, RUNNING), PI, RUNNING, []),
+    ("suspended", after(PI, RUNNING), SUSPENDED, RUNNING, [("Normal", "MPIJobSuspended", "MPIJob suspended")]),
+    ("resumed", after(SUSPENDED, observed()), PI, observed(), [("Normal", "MPIJobResumed", "MPIJob resumed")]),
+    ("succeeded", after(PI, RUNNING), PI, COMPLETE, [("Normal", "MPIJobSucceeded", "MPIJob default/pi successfully completed.")]),
+    (
+        "it never started",
+        PI,
+        PI,
+        observed(launcher=launcher(outcome={"type": "Failed"})),
+        [
+            ("Normal", "MPIJobCreated", "MPIJob default/pi is created."),
+            ("Warning", "MPIJobFailed", "MPIJob default/pi has failed"),
+        ],
+    ),
+    ("failed", after(PI, RUNNING), PI, FAILED, [("Warning", "DeadlineExceeded", "too late")]),
+]
+
+
+@pytest.mark.parametrize(("before", "spec", "look", "want"), [row[1:] for row in NEWS], ids=[row[0] for row in NEWS])
+def test_news(before: MPIJob, spec: MPIJob, look: Observed, want: list[tuple[str, str, str]]) -> None:
+    job = replace(spec, status=before.status)
+    news = transitions(job.key, job.status, next_status(job, look, None, LATER))
+    assert [(told.type, told.reason, told.message) for told in news] == want
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        (QUOTA, "MPIJobFailed"),
+        (Problem("ResourceExists", "is there"), "ErrResourceExists"),
+        (Problem("ImagePull", "cannot pull"), "ImagePull"),
+    ],
+)
+def test_a_stall_is_told_once_by_the_name_that_users_know(problem: Problem, reason: str) -> None:
+    job = after(PI, observed())
+    status = next_status(job, observed(), problem, LATER)
+    assert [(told.type, told.reason) for told in transitions(job.key, job.status, status)] == [("Warning", reason)]
+    resolved = next_status(replace(job, status=status), observed(), None, LATER)
+    assert transitions(job.key, status, resolved) == []

@@ -1,0 +1,125 @@
+"""A job that succeeded without its workers says so, once, and no other does."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+
+from example_children import launcher, launcher_pod, observed, worker
+from example_jobs import PI, container, template, with_annotations, with_launcher, with_workers
+from fakes.semantics import shaped
+from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.controller.objects.ssh_agent import MARK
+from mpiop.controller.observe import projection as shapes
+from mpiop.controller.status.root_cause import last_failure
+from mpiop.controller.status.status import next_status, transitions
+from mpiop.kube.objects import Object
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+COMPLETE = {"type": "Complete"}
+
+
+def stored(pod: Object) -> Object:
+    """Return the pod as the store keeps it."""
+    return cast("Object", shaped(pod, shapes.Pod))
+
+
+def ended(phase: str = "Succeeded", *, container: str = "launcher", metadata: dict[str, Any] | None = None, **terminated: Any) -> Object:
+    """Return the launcher's pod whose container ended so, as the store keeps it."""
+    state = {"terminated": {"exitCode": 0, **terminated}}
+    return stored(launcher_pod(phase, metadata=metadata, containerStatuses=[{"name": container, "state": state}]))
+
+
+def status_of(*launcher_pods: Object, job: MPIJob = PI, outcome: dict[str, str] = COMPLETE) -> MPIJobStatus:
+    """Return the job's status when its launcher Job has ended."""
+    seen = observed(worker(0), worker(1), launcher=launcher(outcome=outcome), launcher_pods=launcher_pods)
+    return next_status(job, seen, None, NOW)
+
+
+def types(status: MPIJobStatus) -> list[str]:
+    return [condition.type for condition in status.conditions]
+
+
+def test_a_launcher_that_called_nobody_is_told_of_before_its_success() -> None:
+    status = status_of(ended())
+    assert types(status)[-2:] == ["WorkersUnused", "Succeeded"]
+    unused = status.condition("WorkersUnused")
+    assert unused is not None
+    assert (unused.status, unused.reason) == ("True", "NoWorkerReached")
+    assert "any of the 2 workers: all ranks ran in pod pi-launcher-x" in unused.message
+    assert "spec.mpiImplementation says, OpenMPI?" in unused.message
+    assert status.summary.state == "Succeeded"
+
+
+def test_it_is_one_warning() -> None:
+    status = status_of(ended())
+    told = [(news.type, news.reason) for news in transitions(PI.key, PI.status, status) if news.condition == "WorkersUnused"]
+    assert told == [("Warning", "NoWorkerReached")]
+
+
+def fields(**given: Any) -> dict[str, Any]:
+    """Return the launcher's template whose container has these fields too."""
+    return template(container(name="launcher", **given))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A launcher's end that is no reason for alarm."""
+
+    id: str
+    pod: Object
+    outcome: dict[str, str]
+
+
+FINE = [
+    Case("ssh was called", ended(message=f"{MARK}\n"), COMPLETE),
+    Case("the program wrote a message of its own over the mark", ended(message="loss 0.1"), COMPLETE),
+    Case("the launcher failed", ended("Failed", exitCode=1), {"type": "Failed", "reason": "BackoffLimitExceeded"}),
+    Case("the pod's end is not seen yet", stored(launcher_pod("Running")), COMPLETE),
+    Case("another container than the launcher's ended", ended(container="sidecar"), COMPLETE),
+    Case("the pod was made without the script", ended(metadata={"annotations": {}}), COMPLETE),
+]
+
+
+@pytest.mark.parametrize("case", FINE, ids=lambda case: case.id)
+def test_who_is_not_told_of(case: Case) -> None:
+    assert "WorkersUnused" not in types(status_of(case.pod, outcome=case.outcome))
+
+
+NOT_CALLED = [
+    ("opted out", with_annotations(PI, {"mpiop.kubeflow.org/ssh-agent": "false"})),
+    ("the end of the log is to be the message", with_launcher(PI, fields(terminationMessagePolicy="FallbackToLogsOnError"))),
+    ("a program of the user's", with_launcher(PI, fields(env=[{"name": "PRTE_MCA_plm_ssh_agent", "value": "rsh"}]))),
+    ("no workers", with_workers(PI, 0)),
+]
+
+
+@pytest.mark.parametrize("job", [row[1] for row in NOT_CALLED], ids=[row[0] for row in NOT_CALLED])
+def test_a_job_whose_launcher_leaves_no_mark_is_not_judged(job: MPIJob) -> None:
+    assert "WorkersUnused" not in types(status_of(ended(), job=job))
+
+
+def test_a_job_without_a_pod_left_is_not_judged() -> None:
+    assert "WorkersUnused" not in types(status_of())
+
+
+def test_a_pod_whose_end_is_seen_after_the_jobs_is_judged_then() -> None:
+    before = status_of(stored(launcher_pod("Running")))
+    after = status_of(ended(), job=replace(PI, status=before))
+    assert types(before)[-1] == types(after)[-1] == "Succeeded"
+    assert types(after)[-2] == "WorkersUnused"
+
+
+def test_once_told_it_stays_as_it_is() -> None:
+    status = status_of(ended())
+    assert status_of(ended(), job=replace(PI, status=status)) == status
+
+
+def test_the_mark_is_no_part_of_a_failure() -> None:
+    failed = ended("Failed", exitCode=3, message=f"{MARK}\n")
+    with_words = ended("Failed", exitCode=3, message=f"{MARK}\nout of luck\n")
+    for pod, end in ((failed, "exit code 3"), (with_words, "exit code 3: out of luck")):
+        found = last_failure(observed(launcher=launcher(), launcher_pods=(pod,)))
+        assert found is not None
+        assert found.message.endswith(end)

@@ -1,0 +1,209 @@
+"""Carrying writes out against a server that refuses, loses answers and has other people's objects."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+
+from example_jobs import PI
+from fakes.api_server import FakeClient
+from mpiop.controller.observe.consistency import Consistency
+from mpiop.controller.plan.diff import Create, Delete, Patch
+from mpiop.controller.status.stalled import ResourceExistsError
+from mpiop.controller.write.apply import Applier, Owner, PredecessorError
+from mpiop.informers.store import Store
+from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.objects import Key, Object, resource_version_of, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS
+from virtual_time import VirtualClock, settle
+
+OWNER = Owner(PI.key, PI.uid)
+
+
+def pod(name: str, *, owner_uid: str = PI.uid, owner_name: str = "pi", **metadata: Any) -> Object:
+    owner: Any = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": owner_name, "uid": owner_uid, "controller": True}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "ownerReferences": [owner], **metadata}}
+
+
+def create(name: str) -> Create:
+    return Create(PODS, Key("default", name), lambda: pod(name))
+
+
+def applier(client: FakeClient) -> Applier:
+    return Applier(client, Consistency({}, VirtualClock()))
+
+
+async def test_E56_creates_start_slowly_and_stop_after_the_first_batch_with_an_error() -> None:
+    client = FakeClient()
+    client.refuse("create", PODS, "p-4", StatusError("create", {"code": 403, "message": "exceeded quota"}))
+    failed = await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)])
+    assert len(failed) == 1
+    assert [action.key.name for action in client.actions] == [f"p-{index}" for index in range(7)], "batches of 1, 2 and 4"
+
+
+async def test_E56_all_are_made_when_none_is_refused() -> None:
+    client = FakeClient()
+    assert await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)]) == []
+    assert len(client.server.objects(PODS)) == 20
+
+
+async def test_one_refused_write_does_not_stop_the_others() -> None:
+    client = FakeClient()
+    first, second = [client.server.put(PODS, pod(name)) for name in ("a", "b")]
+    client.refuse("delete", PODS, "a", TransportError("lost"))
+    failed = await applier(client).apply(OWNER, [Delete(PODS, first), create("c"), Delete(PODS, second)])
+    assert [str(write.error) for write in failed] == ["lost"]
+    assert sorted(obj["metadata"]["name"] for obj in client.server.objects(PODS)) == ["a", "c"]
+
+
+async def test_no_write_goes_on_after_a_defect_in_one_beside_it() -> None:
+    answer = asyncio.Event()
+
+    class Slow(FakeClient):
+        async def delete(self, *what: Any, **how: Any) -> Object | None:
+            await answer.wait()
+            return await super().delete(*what, **how)
+
+    client = Slow()
+    stored = client.server.put(PODS, pod("a"))
+    deletion, defect = Delete(PODS, stored), Patch(PODS, stored, {"metadata": None})
+    with pytest.raises(ExceptionGroup, match="TaskGroup"):
+        await applier(client).apply(OWNER, [deletion, defect])
+    answer.set()
+    await settle()
+    assert client.actions == []
+
+
+async def test_E58_a_create_that_meets_our_own_object_is_done() -> None:
+    client = FakeClient()
+    client.server.put(PODS, pod("a"))
+    result = await applier(client).perform(OWNER, create("a"))
+    assert result is not None
+    assert uid_of(result) == uid_of(client.server.objects(PODS)[0])
+
+
+@pytest.mark.parametrize(
+    ("existing", "error"),
+    [
+        (pod("a", owner_uid="former"), PredecessorError),
+        (pod("a", finalizers=["example.com/x"]), PredecessorError),
+        (pod("a", owner_uid="else", owner_name="other"), ResourceExistsError),
+        ({**pod("a"), "metadata": {"name": "a", "namespace": "default"}}, ResourceExistsError),
+    ],
+    ids=["child of a former job of that name", "ours, on its way out", "another job's", "nobody's"],
+)
+async def test_E58_a_create_that_meets_another_object_says_whose(existing: Object, error: type[Exception]) -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, existing)
+    if "finalizers" in existing["metadata"]:
+        await client.delete(PODS, Key("default", "a"), uid=uid_of(stored))
+    before = client.server.objects(PODS)
+    with pytest.raises(error):
+        await applier(client).perform(OWNER, create("a"))
+    assert client.server.objects(PODS) == before, "it is not touched"
+
+
+async def test_E59_deleting_what_is_gone_is_a_success() -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    client.server.remove(PODS, Key("default", "a"))
+    assert await applier(client).perform(OWNER, Delete(PODS, stored)) is None
+
+
+async def test_a_launcher_job_is_deleted_after_its_pods() -> None:
+    client = FakeClient()
+    stored = client.server.put(JOBS, {**pod("pi-launcher"), "apiVersion": "batch/v1", "kind": "Job"})
+    left = await applier(client).perform(OWNER, Delete(JOBS, stored))
+    assert left is not None
+    assert left["metadata"]["finalizers"] == ["foregroundDeletion"]
+
+
+async def test_what_failed_says_whether_it_was_to_be_made() -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    client.refuse("*", PODS, "", TransportError("lost"))
+    failed = await applier(client).apply(OWNER, [Delete(PODS, stored), create("b")])
+    assert [write.is_create for write in failed] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "is_told"),
+    [
+        pytest.param(403, {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}, True, id="is being deleted"),
+        pytest.param(403, {"message": "a policy says no"}, False, id="a policy"),
+        pytest.param(422, {"message": "a label is missing"}, False, id="a validating policy"),
+        pytest.param(409, {"reason": "AlreadyExists"}, False, id="such a name exists"),
+        pytest.param(503, {"message": "busy"}, True, id="nobody knows"),
+    ],
+)
+async def test_E59_a_namespace_stays_unless_the_server_says_that_it_is_being_deleted(
+    code: int, body: dict[str, Any], *, is_told: bool
+) -> None:
+    client = FakeClient()
+    client.refuse("create", CONFIG_MAPS, "", StatusError("create", {"code": code, **body}))
+    with pytest.raises(StatusError) if is_told else contextlib.nullcontext():
+        await applier(client).check_namespace("default")
+    assert client.server.objects(CONFIG_MAPS) == []
+
+
+async def test_E59_a_namespace_that_stays_is_left_as_it_is() -> None:
+    client = FakeClient()
+    await applier(client).check_namespace("default")
+    assert client.server.objects(CONFIG_MAPS) == []
+
+
+async def test_E57_a_successor_of_the_same_name_is_not_deleted() -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    client.server.remove(PODS, Key("default", "a"))
+    successor = client.server.put(PODS, pod("a"))
+    assert await applier(client).apply(OWNER, [Delete(PODS, stored)]) == [], "what was to go is gone"
+    assert client.server.objects(PODS) == [successor]
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_a_deletion_that_is_refused_for_another_reason_has_failed_unless_the_object_is_gone(*, is_gone: bool) -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    refusal = StatusError("delete", {"code": 409, "reason": "Conflict", "message": "a webhook"})
+    client.refuse("delete", PODS, "a", refusal, takes_effect=is_gone)
+    assert len(await applier(client).apply(OWNER, [Delete(PODS, stored)])) == (0 if is_gone else 1)
+
+
+async def test_a_patch_of_what_has_changed_meanwhile_fails() -> None:
+    client = FakeClient()
+    stored = client.server.put(PODS, pod("a"))
+    client.server.put_status(PODS, Key("default", "a"), {"phase": "Running"})
+    with pytest.raises(KubeError):
+        await applier(client).perform(OWNER, Patch(PODS, stored, {"metadata": {"labels": {"x": "y"}}}))
+    assert "labels" not in client.server.objects(PODS)[0]["metadata"]
+
+
+async def test_a_patch_that_is_right_for_any_version_needs_the_same_object_only() -> None:
+    client = FakeClient()
+    old = client.server.put(PODS, pod("a"))
+    client.server.put(PODS, pod("a", labels={"changed": "meanwhile"}))
+    action = Patch(PODS, old, {"metadata": {"annotations": {"told": "2"}}}, is_for_any_version=True)
+    assert await applier(client).apply(OWNER, [action]) == []
+    assert client.server.objects(PODS)[0]["metadata"].get("annotations") == {"told": "2"}
+    successor: Object = {**old, "metadata": {**old["metadata"], "uid": "another"}}
+    failed = await applier(client).apply(OWNER, [Patch(PODS, successor, action.body, is_for_any_version=True)])
+    assert [write.kind for write in failed] == ["Pod"]
+
+
+@pytest.mark.parametrize("is_read_in_vain", [False, True])
+async def test_T4_after_a_conflict_the_change_is_read_live_and_waited_for(*, is_read_in_vain: bool) -> None:
+    client, store = FakeClient(), Store()
+    carrying_out = Applier(client, Consistency({PODS: store}, VirtualClock()))
+    stored = client.server.put(PODS, pod("a"))
+    store.replace([stored], resource_version_of(stored))
+    changed = client.server.put_status(PODS, Key("default", "a"), {"phase": "Running"})
+    if is_read_in_vain:
+        client.refuse("get", PODS, "a", TransportError("lost"))
+    with pytest.raises(StatusError) as caught:
+        await carrying_out.perform(OWNER, Patch(PODS, stored, {"metadata": {"labels": {"x": "y"}}}))
+    assert caught.value.is_conflict
+    assert bool(carrying_out.consistency.wait_seconds(PI.key, PI.uid)) is not is_read_in_vain
+    store.put(changed, resource_version_of(changed))
+    assert carrying_out.consistency.wait_seconds(PI.key, PI.uid) == 0

@@ -1,0 +1,229 @@
+"""The SSH Secret when somebody deletes it, in each phase of the job: when another is made, and when the job says what to do instead."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fakes.world import World
+from mpiop.api import constants as c
+from mpiop.controller import names
+from mpiop.controller.write.ssh_secrets import RECHECK_SECONDS
+from mpiop.kube.errors import StatusError
+from mpiop.kube.objects import Key, annotations_of, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, PODS, SECRETS
+
+SECRET = Key("default", "pi-ssh")
+CREATING = {"name": "worker", "state": {"waiting": {"reason": "ContainerCreating"}}}
+RUNS = {"name": "worker", "state": {"running": {}}}
+
+
+async def new() -> World:
+    world = World()
+    await world.submit()
+    await world.settle()
+    return world
+
+
+async def running() -> World:
+    world = await new()
+    await world.run_job()
+    return world
+
+
+def lose(world: World) -> None:
+    world.client.server.remove(SECRETS, SECRET)
+
+
+def in_creation(world: World, name: str, **status: Any) -> None:
+    """Let a pod be bound, and wait for its volumes."""
+    pod = world.one(PODS, name)
+    pod["spec"] = {**pod["spec"], "nodeName": "node"}
+    world.client.server.put(PODS, pod)
+    world.pod_status(name, "Pending", containerStatuses=[CREATING], **status)
+
+
+def gets(world: World) -> int:
+    return sum(request.verb == "get" and request.resource is SECRETS for request in world.client.server.requests)
+
+
+def stalled(world: World) -> str:
+    condition = world.status.condition(c.CONDITION_STALLED)
+    return condition.reason if condition is not None and condition.status == "True" else ""
+
+
+def noted(world: World) -> str:
+    return annotations_of(world.one(CONFIG_MAPS, "pi-config"))[names.ANNOTATION_SECRET_UID]
+
+
+async def test_a_job_that_runs_does_not_ask_for_its_secret() -> None:
+    world = await running()
+    lose(world)
+    await world.settle()
+    assert gets(world) == 0
+    assert world.keys_made == 1
+
+
+async def test_a_lost_secret_is_made_anew_at_the_resume() -> None:
+    world = await running()
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await world.settle()
+    world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
+    lose(world)
+    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await world.settle()
+    assert world.keys_made == 2
+    assert noted(world) == uid_of(world.one(SECRETS, "pi-ssh"))
+    assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
+
+
+async def test_a_secret_that_is_there_at_the_resume_stays() -> None:
+    world = await running()
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await world.settle()
+    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await world.settle()
+    assert (world.keys_made, gets(world)) == (1, 1)
+
+
+async def test_while_pods_run_with_its_key_another_is_not_made_and_the_job_says_what_to_do() -> None:
+    world = await running()
+    lose(world)
+    world.client.server.remove(PODS, Key("default", "pi-worker-1"))
+    await world.sync()
+    in_creation(world, "pi-worker-1")
+    await world.sync()
+    assert stalled(world) == "", "not at once: it may be an image that is pulled"
+    assert gets(world) == 0
+    await asyncio.sleep(RECHECK_SECONDS)
+    for _ in range(3):
+        await world.sync_refused()
+        assert stalled(world) == "SecretLost"
+    condition = world.status.condition(c.CONDITION_STALLED)
+    assert condition is not None
+    assert "Secret pi-ssh is gone" in condition.message
+    assert "pi-worker-0, pi-launcher-x still run" in condition.message
+    assert "suspend and resume" in condition.message
+    assert world.keys_made == 1
+    assert [reason for reason in world.recorder.reasons if reason == "SecretLost"] == ["SecretLost"]
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await world.sync_refused()
+    world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
+    await world.settle()
+    assert stalled(world) == ""
+    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await world.settle()
+    assert world.keys_made == 2
+
+
+async def test_a_secret_lost_before_any_pod_began_is_made_anew() -> None:
+    world = await new()
+    lose(world)
+    in_creation(world, "pi-worker-0")
+    in_creation(world, "pi-worker-1")
+    await world.sync()
+    assert world.keys_made == 1
+    await asyncio.sleep(RECHECK_SECONDS)
+    await world.sync()
+    assert world.keys_made == 2
+    assert noted(world) == uid_of(world.one(SECRETS, "pi-ssh"))
+    assert stalled(world) == ""
+
+
+async def test_a_pod_that_is_long_in_creation_costs_one_question_in_a_while() -> None:
+    world = await new()
+    in_creation(world, "pi-worker-0")
+    await asyncio.sleep(RECHECK_SECONDS)
+    waits = [await world.sync() for _ in range(5)]
+    assert gets(world) == 1
+    assert waits[-1] == pytest.approx(RECHECK_SECONDS, abs=1)
+    await asyncio.sleep(RECHECK_SECONDS)
+    await world.sync()
+    assert gets(world) == 2
+    assert world.keys_made == 1
+
+
+async def test_a_pod_without_a_node_is_no_reason_for_doubt() -> None:
+    world = await new()
+    world.pod_status("pi-worker-0", "Pending", containerStatuses=[CREATING])
+    await asyncio.sleep(RECHECK_SECONDS)
+    assert await world.sync() is None
+    assert gets(world) == 0
+
+
+@pytest.mark.parametrize(
+    "status", [{"containerStatuses": [RUNS, CREATING]}, {"initContainerStatuses": [RUNS], "containerStatuses": [CREATING]}]
+)
+async def test_a_pod_of_which_something_runs_has_its_volumes(status: dict[str, Any]) -> None:
+    world = await new()
+    in_creation(world, "pi-worker-0")
+    world.pod_status("pi-worker-0", "Pending", **status)
+    await asyncio.sleep(RECHECK_SECONDS)
+    assert await world.sync() is None
+    assert gets(world) == 0
+
+
+async def test_both_secret_and_note_lost_while_pods_run_is_no_silent_change_of_the_key() -> None:
+    world = await running()
+    lose(world)
+    world.client.server.remove(CONFIG_MAPS, Key("default", "pi-config"))
+    await world.sync_refused()
+    assert world.keys_made == 1
+    assert world.names(SECRETS) == []
+    assert stalled(world) == "SecretLost"
+
+
+async def test_a_lost_note_is_written_again() -> None:
+    world = await running()
+    world.client.server.remove(CONFIG_MAPS, Key("default", "pi-config"))
+    await world.settle()
+    assert noted(world) == uid_of(world.one(SECRETS, "pi-ssh"))
+    assert world.keys_made == 1
+
+
+async def test_a_question_without_answer_leaves_the_note_as_it_is() -> None:
+    world = await new()
+    in_creation(world, "pi-worker-0")
+    await asyncio.sleep(RECHECK_SECONDS)
+    world.client.refuse("get", SECRETS, "pi-ssh", StatusError("test", {"code": 500}), times=1)
+    before = noted(world)
+    with pytest.raises(ExceptionGroup):
+        await world.sync()
+    assert noted(world) == before
+    await world.sync()
+    assert stalled(world) == ""
+
+
+async def test_a_secret_of_somebody_else_in_its_place_is_not_taken_for_it() -> None:
+    world = await running()
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await world.settle()
+    lose(world)
+    world.client.server.put(SECRETS, {"metadata": {"name": "pi-ssh", "namespace": "default"}})
+    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await world.sync_refused()
+    assert stalled(world) == "ResourceExists"
+
+
+async def test_a_secret_of_the_go_operator_is_not_labelled_for_there_is_no_right_to_change_one() -> None:
+    world = await new()
+    secret, config_map = world.one(SECRETS, "pi-ssh"), world.one(CONFIG_MAPS, "pi-config")
+    secret["metadata"]["labels"] = {"app": "pi"}
+    config_map["metadata"]["annotations"] = {}
+    world.client.server.put(SECRETS, secret)
+    world.client.server.put(CONFIG_MAPS, config_map)
+    world.client.actions.clear()
+    await world.settle()
+    assert noted(world) == uid_of(secret)
+    assert [write for write in world.writes if write.startswith("patch Secret")] == []
+
+
+async def test_whose_a_secret_is_can_be_known_without_its_keys() -> None:
+    world = await new()
+    config_map = world.one(CONFIG_MAPS, "pi-config")
+    config_map["metadata"]["annotations"] = {}
+    world.client.server.put(CONFIG_MAPS, config_map)
+    await world.settle()
+    asked = [request for request in world.client.server.requests if request.resource is SECRETS and request.verb == "get"]
+    assert asked
+    assert all(request.metadata_only for request in asked)
