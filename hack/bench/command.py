@@ -21,6 +21,7 @@ def run(name: str, work: Callable[[], int]) -> int:
     SIGTERM does what Ctrl-C does: clusters and processes are ended.
     """
     log.configure("auto", "error", fd=sys.stderr.fileno())
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts it in the background has it ignored
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         return work()

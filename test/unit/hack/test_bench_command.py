@@ -1,5 +1,7 @@
 """How the commands of the bench end."""
 
+import asyncio
+import os
 import signal
 from collections.abc import Callable, Iterator
 
@@ -10,11 +12,12 @@ from mpiop.kube.errors import TransportError
 
 
 @pytest.fixture(autouse=True)
-def handler() -> Iterator[None]:
-    """Give SIGTERM back."""
-    before = signal.getsignal(signal.SIGTERM)
+def handlers() -> Iterator[None]:
+    """Give the signals back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def raising(error: BaseException) -> Callable[[], int]:
@@ -47,3 +50,14 @@ def test_a_defect_is_not_hidden(capfd: pytest.CaptureFixture[str]) -> None:
         command.run("bench", raising(KeyError("oops")))
 
     assert not capfd.readouterr().err
+
+
+def test_sigterm_interrupts_even_in_the_background_of_a_shell() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    async def work() -> int:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(60)
+        return 0
+
+    assert command.run("bench", lambda: asyncio.run(work())) == 130
