@@ -24,15 +24,9 @@ KEEP ?=
 # invariants, mutants: which numbers ("" is all).
 NUMBERS ?=
 
-# bench: SCENARIOS names some (all by default), REPORTS=1 measures a second floor too, REFERENCE=1 the operator in Go;
-# bench-compare: BASE is the commit to compare with, ROUNDS how often each version runs.
+# bench: SCENARIOS names some (all by default), ROUNDS how often each operator is measured, WRITE=1 puts the table into docs/performance.md.
 SCENARIOS ?=
-REPORTS ?=
-REFERENCE ?=
-BASE ?= HEAD
-ROUNDS ?= 3
-
-# bench-scaling: WRITE=1 puts what it prints into docs/scaling.md.
+ROUNDS ?=
 WRITE ?=
 
 # Clusters of `make cluster-up`.
@@ -113,20 +107,12 @@ mutants-generic: $(STAMP) ## Change every line of informers, queue and election 
 faults: $(STAMP) ## Every fault at every request of a job's life; FAULTS=F13 picks rows, CASE= repeats one
 	@PYTHONPATH=src:test:hack $(BIN)/python -m faults --rows "$(FAULTS)" --case "$(CASE)" --parallel $(PARALLEL) --lease $(LEASE)
 
-.PHONY: bench bench-compare bench-prices bench-check bench-plot bench-scaling
-bench: $(STAMP) ## Measure speed and cost beside what the API server can do; SCENARIOS=burst-50x8,one-1000
-	@PYTHONPATH=src:test:hack $(BIN)/python -m bench --scenarios "$(SCENARIOS)" $(if $(REPORTS),--reports) $(if $(REFERENCE),--reference)
-bench-compare: $(STAMP) ## The same for two versions by turns: what differs beyond noise; BASE=commit SCENARIOS=burst-50x8 ROUNDS=3
-	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.compare --base "$(BASE)" --scenarios "$(or $(SCENARIOS),burst-50x8)" --rounds $(ROUNDS)
-bench-prices: $(STAMP) ## What the control plane pays for each write of a job, in processor time
-	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.prices
+.PHONY: bench bench-check
+bench: $(STAMP) ## Measure mpiop and Kubeflow's operator side by side; SCENARIOS=one-job,failover ROUNDS=5 WRITE=1
+	@PYTHONPATH=src:test:hack $(BIN)/python -m bench --scenarios "$(SCENARIOS)" --rounds $(or $(ROUNDS),0) $(if $(WRITE),--write)
 bench-check: $(STAMP) ## Requests, syncs and memory of a small run, and memory of a store of 10,000 Pods: fails above their bounds
 	@$(BIN)/python hack/bench/store_memory.py
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.check
-bench-plot: $(STAMP) ## Draw the newest results of `make bench` into docs/performance.svg
-	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.plot
-bench-scaling: $(STAMP) ## What more jobs and workers would take, by the newest results of `make bench`, and the first limit; WRITE=1 for docs/scaling.md
-	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.scaling $(if $(WRITE),--write)
 
 .PHONY: soak
 soak: $(STAMP) ## Thousands of short jobs: memory, descriptors and tasks stay where they were; MINUTES= JOBS=

@@ -1,64 +1,54 @@
-"""`make bench`: how fast the operator is, what it costs, and how near that is to what the API server can do."""
+"""`make bench`: mpiop and the reference, Kubeflow's MPI Operator, side by side: how long jobs take, and what the operators use."""
 
 import argparse
 import asyncio
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
-from bench import command, report
-from bench.measure import Bench
-from bench.results import Outcome
-from bench.scenarios import LEVELS, Kind, Scenario, find
-from demonstration.cluster import ROOT, is_current_wanted
+from bench import command, failover, loads, memory, real_jobs, results, table
+from bench.scenarios import Kind, Scenario, find
+from bench.session import Setting, Turns, measure
+from demonstration.cluster import ROOT
 from embedded.progress import Progress
 
-FOLDER = ROOT / "build" / "bench"
+FOLDER: Final = ROOT / "build" / "bench"
+PAGE: Final = ROOT / "docs" / "performance.md"
+TURNS: Final[Mapping[Kind, Turns]] = {
+    Kind.REAL_JOB: real_jobs.turns,
+    Kind.LOAD: loads.turns,
+    Kind.MEMORY: memory.turns,
+    Kind.FAILOVER: failover.turns,
+}
 
 
-async def measure(bench: Bench, scenarios: Sequence[Scenario], results: Path) -> list[Outcome]:
-    """Measure the scenarios one after the other; what is there is stored after each."""
-    outcomes: list[Outcome] = []
-    bench.progress.expect(sum(steps(scenario, bench) for scenario in scenarios))
+async def bench(scenarios: Sequence[Scenario], rounds: int, cluster: str, folder: Path) -> None:
+    """Measure the scenarios one after the other."""
+    progress = Progress()
+    progress.expect(sum((rounds or each.rounds) * (3 if each.kind is Kind.LOAD else 2) for each in scenarios))
     for scenario in scenarios:
-        outcomes.append(await bench.run(scenario))
-        report.write(results, outcomes)
-        print(report.details(outcomes[-1]), flush=True)
-    return outcomes
-
-
-def steps(scenario: Scenario, bench: Bench) -> int:
-    """Return how many steps of the progress the scenario has."""
-    if scenario.kind is not Kind.LOAD:
-        return 1
-    return scenario.rounds * (1 + len(bench.levels) * (1 + bench.has_reports) + bench.has_reference)
+        await measure(Setting(scenario, cluster, folder), TURNS[scenario.kind], rounds or scenario.rounds, progress)
 
 
 def main() -> int:
-    """Read the command line, measure, and show what was reached."""
+    """Read the command line, measure, and show the newest result of each scenario."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--scenarios", default="", metavar="NAMES", help="with commas between; default: all")
-    parser.add_argument("--levels", default=",".join(map(str, LEVELS)), help="requests of the floor at a time; '' leaves the floor out")
-    parser.add_argument("--reports", action="store_true", help="measure also a floor that follows all objects and reports")
-    parser.add_argument("--reference", action="store_true", help="measure also Kubeflow's operator in Go, without its throttles")
+    parser.add_argument("--rounds", type=int, default=0, help="of each scenario; default: 20 of one-job, 5 of the others")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)} too")
     parser.add_argument("--name", default="bench", help="of the embedded cluster (default: %(default)s)")
     given = parser.parse_args()
-    levels = tuple(int(level) for level in given.levels.split(",") if level)
-    if given.reference and is_current_wanted():
-        parser.error("--reference needs a cluster of its own: on yours it would let the operator's service account do anything")
-    if given.reports and not levels:
-        parser.error("--reports needs a level: --levels=32")
-    results = FOLDER / "results.json"
-    shutil.rmtree(FOLDER / "logs", ignore_errors=True)
+    if given.rounds < 0:
+        parser.error(f"--rounds {given.rounds}: make it 1 or more")
     scenarios = find(given.scenarios.replace(",", " ").split())
-    bench = Bench(Progress(), FOLDER / "logs", levels, given.name, has_reports=given.reports, has_reference=given.reference)
-    outcomes = asyncio.run(measure(bench, scenarios, results))
-    print(f"\n{report.verdicts(outcomes)}\n\nall of it: {results.relative_to(ROOT)}")
-    if any(outcome.floors for outcome in outcomes):
-        from bench import plot  # noqa: PLC0415 - a second that only those pay who have something to draw
-
-        plot.draw(outcomes, plot.title(report.machine()), results.with_suffix(".svg"))
+    shutil.rmtree(FOLDER / "logs", ignore_errors=True)
+    asyncio.run(bench(scenarios, given.rounds, given.name, FOLDER))
+    newest = results.read(FOLDER)
+    print(f"\n{table.rendered(newest)}\n\nall samples: {FOLDER.relative_to(ROOT)}/*.json")
+    if given.write:
+        table.write(PAGE, newest)
     return 0
 
 

@@ -4,14 +4,16 @@ import argparse
 import asyncio
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bench import command, report
-from bench.measure import Bench
-from bench.results import Outcome, Run
-from bench.scenarios import find
+from bench import command
+from bench.loads import Load, loaded, make_foreign_pods
+from bench.operator_process import ours
+from bench.place import place
+from bench.scenarios import Scenario, find
+from bench.session import leading
 from demonstration.cluster import ROOT
 from embedded.progress import Progress
 
@@ -26,26 +28,27 @@ class Bound:
     """What a figure must not be above.
 
     Attributes:
+        figure: Computed of what was measured and the number of jobs.
         why: Where the bound comes from.
     """
 
     title: str
     scenario: str
     most: float
-    figure: Callable[[Outcome, Run], float]
+    figure: Callable[[Load, int], float]
     why: str
 
 
-def _refused(_: Outcome, run: Run) -> int:
-    return sum(count for name, count in run.requests.items() if ":" in name and not name.startswith("get "))
+def _refused(load: Load, _jobs: int) -> int:
+    return sum(count for name, count in load.requests.items() if ":" in name and not name.startswith("get "))
 
 
-def _reads(outcome: Outcome, run: Run) -> float:
-    return sum(count for name, count in run.requests.items() if name.startswith("get ")) / outcome.jobs
+def _reads(load: Load, jobs: int) -> float:
+    return sum(count for name, count in load.requests.items() if name.startswith("get ")) / jobs
 
 
-def _requests(*names: str) -> Callable[[Outcome, Run], float]:
-    return lambda outcome, run: sum(run.requests.get(name, 0) for name in names) / outcome.jobs
+def _requests(*names: str) -> Callable[[Load, int], float]:
+    return lambda load, jobs: sum(load.requests.get(name, 0) for name in names) / jobs
 
 
 BOUNDS: Final = (
@@ -68,20 +71,24 @@ BOUNDS: Final = (
     ),
     Bound("reads a job", JOBS, 0, _reads, "the caches show all"),
     Bound("requests refused", JOBS, 0, _refused, "no conflict, nothing made twice"),
-    Bound("syncs a job", JOBS, 40, lambda outcome, run: run.cost.syncs / outcome.jobs, "at most one for each of some 60 changes"),
-    Bound("memory idle, MiB", JOBS, 64, lambda _, run: run.cost.rss_mib["idle"], "goal"),
-    Bound("memory peak, MiB", JOBS, 80, lambda _, run: run.cost.rss_mib["peak"], "idle, 32 connections and 10 jobs"),
-    Bound("memory idle beside 1,000 foreign Pods, MiB", FOREIGN, 66, lambda _, run: run.cost.rss_mib["idle"], "goal"),
+    Bound("syncs a job", JOBS, 40, lambda load, jobs: load.syncs / jobs, "at most one for each of some 60 changes"),
+    Bound("memory idle, MiB", JOBS, 64, lambda load, _: load.idle_mib, "goal"),
+    Bound("memory peak, MiB", JOBS, 80, lambda load, _: load.peak_mib, "idle, 32 connections and 10 jobs"),
+    Bound("memory idle beside 1,000 foreign Pods, MiB", FOREIGN, 66, lambda load, _: load.idle_mib, "goal"),
 )
 
 
-async def measured(cluster: str) -> Mapping[str, Outcome]:
-    """Return what the small scenarios took, without a floor and without an audit log."""
-    progress = Progress()
-    bench = Bench(progress, FOLDER, levels=(), cluster=cluster, has_audit=False, flags=PATIENT)
-    scenarios = find((JOBS, FOREIGN))
+async def measured(cluster: str, scenarios: Sequence[Scenario]) -> Mapping[str, Load]:
+    """Return what the operator takes for each scenario, without an audit log."""
+    progress, found = Progress(), dict[str, Load]()
     progress.expect(len(scenarios))
-    return {scenario.name: await bench.run(scenario) for scenario in scenarios}
+    for scenario in scenarios:
+        with progress.step(scenario.title) as step:
+            async with place(cluster, FOLDER / scenario.name) as here:
+                await make_foreign_pods(here, scenario)
+                async with leading(here, ours(flags=PATIENT)) as operator, operator.alive():
+                    found[scenario.name] = await loaded(here, scenario, operator, step)
+    return found
 
 
 def main() -> int:
@@ -90,15 +97,12 @@ def main() -> int:
     parser.add_argument("--name", default="bench-check", help="of the embedded cluster (default: %(default)s)")
     given = parser.parse_args()
     shutil.rmtree(FOLDER, ignore_errors=True)
-    outcomes = asyncio.run(measured(given.name))
-    report.write(FOLDER / "results.json", list(outcomes.values()))
-    print(report.details(outcomes[JOBS]))
+    scenarios = find((JOBS, FOREIGN))
+    loads, jobs = asyncio.run(measured(given.name, scenarios)), {scenario.name: scenario.jobs for scenario in scenarios}
+    print(f"requests of {jobs[JOBS]} jobs: {', '.join(f'{name} {count}' for name, count in loads[JOBS].requests.items())}")
     failures = 0
     for bound in BOUNDS:
-        outcome = outcomes[bound.scenario]
-        if outcome.ours is None:
-            raise ValueError(f"{bound.scenario} is no scenario in which jobs come")
-        figure = bound.figure(outcome, outcome.ours)
+        figure = bound.figure(loads[bound.scenario], jobs[bound.scenario])
         failures += figure > bound.most
         print(f"{'ok    ' if figure <= bound.most else 'FAILED'} {bound.title:44} {figure:7.1f}  at most {bound.most:g} ({bound.why})")
     return 1 if failures else 0

@@ -2,13 +2,16 @@
 
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 
+from demonstration.screen import DemoError
 from mpiop import log
 from mpiop.kube.errors import KubeError
 
+FAILED = 2
 INTERRUPTED = 130
 
 
@@ -18,14 +21,23 @@ def run(name: str, work: Callable[[], int]) -> int:
     SIGTERM does what Ctrl-C does: clusters and processes are ended.
     """
     log.configure("auto", "error", fd=sys.stderr.fileno())
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts it in the background has it ignored
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         return work()
-    except (ValueError, RuntimeError, KubeError) as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except* KeyboardInterrupt:
+        code = INTERRUPTED
+    except* (ValueError, RuntimeError, TimeoutError, KubeError, DemoError, subprocess.CalledProcessError) as errors:
+        code = FAILED
+        for error in _single(errors):
+            print(f"{name}: {error}", file=sys.stderr)
+    return code
+
+
+def _single(errors: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """Yield the exceptions of a group and of the groups in it."""
+    for error in errors.exceptions:
+        yield from _single(error) if isinstance(error, BaseExceptionGroup) else (error,)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -1,25 +1,20 @@
-"""The jobs that are measured, and what the operator makes of each, built by the operator's own builders."""
+"""The jobs that are measured, which run for a second on simulated nodes, and what the operator makes of each, built by its own builders."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from bench.scenarios import Scenario
 from mpiop.api import constants as c
 from mpiop.api.parse import parse_mpijob
-from mpiop.api.status import status_to_wire
-from mpiop.api.types import MPIJobStatus
-from mpiop.clock import format_time
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.ssh_secret import build_ssh_secret
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.desired import desired
 from mpiop.controller.plan.diff import Create, diff
-from mpiop.controller.status import conditions
 from mpiop.controller.write.ssh_keys import KEY_TYPES, generate_key_pair
-from mpiop.kube.objects import Key, Object
-from mpiop.kube.resources import EVENTS, MPIJOBS, SECRETS, Resource
+from mpiop.kube.objects import Object
+from mpiop.kube.resources import MPIJOBS, SECRETS, Resource
 
 _SOME_UID: Final = "00000000-40d5-491e-99b0-da01ff1f3341"
 _VARIABLES: Final = [{"name": f"VARIABLE_{number}", "value": "value" * 4} for number in range(5)]
@@ -32,18 +27,6 @@ class Child:
 
     resource: Resource
     body: Object
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """One thing that is told of a job.
-
-    Attributes:
-        status: As a patch, with all that was told before.
-    """
-
-    status: Mapping[str, Any]
-    event: Object
 
 
 def job_name(number: int) -> str:
@@ -77,8 +60,7 @@ def _template(name: str, scenario: Scenario) -> dict[str, Any]:
     container: dict[str, Any] = {"name": name, "image": "example.com/mpi-pi:1", "env": _VARIABLES, "resources": _RESOURCES}
     if name == "launcher":
         container |= {"command": ["mpirun", "-n", str(scenario.workers), "/home/mpiuser/pi"]}
-    annotations = {"mpiop.test/complete-after": f"{scenario.launcher_seconds:g}s"}
-    return {"metadata": {"annotations": annotations}, "spec": {"containers": [container]}}
+    return {"spec": {"containers": [container]}}
 
 
 def children(stored: Object) -> Sequence[Child]:
@@ -93,29 +75,6 @@ def children(stored: Object) -> Sequence[Child]:
     return [Child(SECRETS, secret), *(Child(action.resource, action.build()) for action in actions if isinstance(action, Create))]
 
 
-def reports(stored: Object) -> Sequence[Report]:
-    """Return what an operator tells of the job `stored` until it has Succeeded."""
-    job, now, rows = parse_mpijob(stored), datetime.now(UTC), list[Report]()
-    told, time = MPIJobStatus(start_time=now), format_time(now)
-    for type_ in (c.CONDITION_CREATED, c.CONDITION_RUNNING, c.CONDITION_SUCCEEDED):
-        reason, message = f"MPIJob{type_}", f"MPIJob {job.key} is {type_}."
-        told = replace(told, conditions=(*told.conditions, conditions.make(type_, "True", reason, message, now)))
-        event: Any = {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
-            "metadata": {"namespace": job.namespace, "name": f"{job.name}.{type_.lower()}"},
-            "involvedObject": {"apiVersion": MPIJOBS.api_version, "kind": MPIJOBS.kind, "namespace": job.namespace, "name": job.name},
-            "type": "Normal",
-            "reason": reason,
-            "message": message,
-            "count": 1,
-            "firstTimestamp": time,
-            "lastTimestamp": time,
-        }
-        rows.append(Report({"status": status_to_wire(told)}, cast("Object", event)))
-    return rows
-
-
 def foreign_pod(namespace: str, number: int) -> Object:
     """Return a pod of somebody else, which no scheduler takes, so that it stays as it is."""
     made: Any = {
@@ -125,8 +84,3 @@ def foreign_pod(namespace: str, number: int) -> Object:
         "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "example.com/foreign:1", "env": _VARIABLES}]},
     }
     return cast("Object", made)
-
-
-def key(namespace: str, number: int) -> Key:
-    """Return the key of the job with that number."""
-    return Key(namespace, job_name(number))

@@ -6,35 +6,13 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench import fixed_work
 from bench.objects import job_of_pod
+from bench.watching import News, watching
 from mpiop.api import constants as c
 from mpiop.controller.observe import pods
 from mpiop.kube.client import Client
-from mpiop.kube.errors import TransportError
 from mpiop.kube.objects import Object
-from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Resource, Selection
-
-_WATCH_SECONDS = 3600
-_AGAIN_SECONDS = 0.1
-
-
-class Transition:
-    """Wakes those who wait for something to become so."""
-
-    def __init__(self) -> None:
-        """Tell of nothing yet."""
-        self._told = asyncio.Event()
-
-    def tell(self) -> None:
-        """Let all who wait ask once more."""
-        self._told.set()
-
-    async def until(self, is_reached: Callable[[], bool]) -> None:
-        """Wait until `is_reached`, which is asked after each piece of news."""
-        while not is_reached():
-            self._told.clear()
-            await self._told.wait()
+from mpiop.kube.resources import JOBS, MPIJOBS, PODS
 
 
 @dataclass
@@ -44,31 +22,18 @@ class JobTimes:
     Attributes:
         submitted: Its MPIJob was sent to the API server.
         accepted: The operator has written its condition Created.
-        created: All of its pods exist.
-        pods_running: All of its pods have been seen running.
-        running: Its condition Running was True.
-        ended: Its launcher Job was complete (in a floor).
-        succeeded: Its condition Succeeded was True; in a floor that does not report, the same as `ended`.
+        succeeded: Its condition Succeeded was True; in a floor, its launcher Job was complete.
         failed: What went wrong with it; "" is nothing.
-        news: Of this job alone.
+        existing: Names of all Pods that it has had.
+        remaining: Names of its worker Pods that exist now.
     """
 
     submitted: float
     accepted: float | None = None
-    created: float | None = None
-    pods_running: float | None = None
-    running: float | None = None
-    ended: float | None = None
     succeeded: float | None = None
     failed: str = ""
     existing: set[str] = field(default_factory=set[str], repr=False)
-    started: set[str] = field(default_factory=set[str], repr=False)
     remaining: set[str] = field(default_factory=set[str], repr=False)
-    news: Transition = field(default_factory=Transition, repr=False)
-
-    async def until(self, what: str) -> None:
-        """Wait until the job has come to `what`, the name of an attribute, or has failed."""
-        await self.news.until(lambda: getattr(self, what) is not None or bool(self.failed))
 
 
 class Observer:
@@ -76,18 +41,15 @@ class Observer:
 
     Attributes:
         jobs: What was seen, by the name of the MPIJob.
-        work_ms: What the machine took for a fixed piece of work when it was made (`fixed_work`).
     """
 
-    def __init__(self, client: Client, namespace: str, pods_each: int, *, is_of_floor: bool = False) -> None:
-        """Watch with `client`; a job has `pods_each` pods, and in a floor its launcher Job tells of its end."""
+    def __init__(self, client: Client, namespace: str, *, is_of_floor: bool = False) -> None:
+        """Watch with `client`; in a floor the launcher Job tells of the end of a job."""
         self._client = client
         self._namespace = namespace
-        self._pods_each = pods_each
         self._is_of_floor = is_of_floor
-        self._news = Transition()
+        self._news = News()
         self.jobs: dict[str, JobTimes] = {}
-        self.work_ms = fixed_work.work_ms()
 
     def submit(self, name: str) -> None:
         """Note that the job `name` is sent now."""
@@ -103,6 +65,12 @@ class Observer:
         return [f"{name}: {job.failed}" for name, job in self.jobs.items() if job.failed]
 
     @property
+    def makespan_seconds(self) -> float:
+        """Return how long it took from the first job sent until the last one Succeeded."""
+        ends = [job.succeeded for job in self.jobs.values() if job.succeeded is not None]
+        return max(ends) - min(job.submitted for job in self.jobs.values())
+
+    @property
     def remaining_workers(self) -> int:
         """Return how many worker pods exist now."""
         return sum(len(job.remaining) for job in self.jobs.values())
@@ -114,42 +82,15 @@ class Observer:
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Watch for as long as the block runs; a watch that cannot be kept up ends it."""
-        judge = (JOBS, self._see_launcher) if self._is_of_floor else (MPIJOBS, self._see_mpijob)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._follow(*each)) for each in ((PODS, self._see_pod), judge)]
+        judge = {JOBS: self._see_launcher} if self._is_of_floor else {MPIJOBS: self._see_mpijob}
+        async with watching(self._client, self._namespace, {PODS: self._see_pod, **judge}, self._news):
             yield
-            for task in tasks:
-                task.cancel()
-
-    async def _follow(self, resource: Resource, see: Callable[[str, Object], None]) -> None:
-        """Tell `see` of each event; what a broken watch missed comes with the next one."""
-        selection, version = Selection(resource, self._namespace), ""
-        while True:
-            watch = self._client.watch(selection, resource_version=version, timeout_seconds=_WATCH_SECONDS)
-            with contextlib.suppress(TransportError):
-                async with watch as events:
-                    async for event in events:
-                        if event["type"] == "ERROR":
-                            raise RuntimeError(f"the watch of {selection} ended with {event['object']}")
-                        version = event["object"]["metadata"]["resourceVersion"]
-                        if event["type"] != "BOOKMARK":
-                            see(event["type"], event["object"])
-                            self._news.tell()
-            await asyncio.sleep(_AGAIN_SECONDS)  # a server that is gone is not asked at full speed
 
     def _see_pod(self, type_: str, pod: Object) -> None:
         name = pod["metadata"].get("name", "")
-        job, now = self.jobs.get(job_of_pod(name)), asyncio.get_running_loop().time()
-        if job is None:
+        if (job := self.jobs.get(job_of_pod(name))) is None:
             return
         job.existing.add(name)
-        if pods.phase(pod) != "Pending":
-            job.started.add(name)
-        if len(job.existing) >= self._pods_each and job.created is None:
-            job.created = now
-        if len(job.started) >= self._pods_each and job.pods_running is None:
-            job.pods_running = now
-        job.news.tell()
         if "-worker-" in name:
             (job.remaining.discard if type_ == "DELETED" else job.remaining.add)(name)
 
@@ -162,8 +103,6 @@ class Observer:
         true = {row["type"]: row for row in conditions if row["status"] == "True"}
         if true and job.accepted is None:
             job.accepted = now
-        if c.CONDITION_RUNNING in true and job.running is None:
-            job.running = now
         if c.CONDITION_SUCCEEDED in true and job.succeeded is None:
             job.succeeded = now
         if c.CONDITION_FAILED in true:
@@ -173,8 +112,7 @@ class Observer:
         job, outcome = self.jobs.get(job_of_pod(raw["metadata"].get("name", ""))), pods.job_outcome(raw)
         if job is None or outcome is None:
             return
-        if outcome["type"] == "Complete" and job.ended is None:
-            job.ended = asyncio.get_running_loop().time()
+        if outcome["type"] == "Complete" and job.succeeded is None:
+            job.succeeded = asyncio.get_running_loop().time()
         if outcome["type"] == "Failed":
             job.failed = str(outcome.get("message"))
-        job.news.tell()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -19,8 +20,10 @@ from faults.replica import free_port
 
 STOP_SECONDS = 10.0
 READY_SECONDS = 60.0
+LEAD_SECONDS = 60.0
 LOOK_SECONDS = 0.02
 QUIET_SECONDS = 1.0
+PATIENCE_SECONDS = 300.0
 QUIET_CPU_SECONDS = 0.02
 """What the lease and bookmarks of watches may take in `QUIET_SECONDS`; one sync with a write takes more in any second with many."""
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -48,16 +51,14 @@ class Program:
     Attributes:
         name: What its log is called.
         command: Without what says where the API server is and where to serve metrics.
-        ready_url: Which answers when it is ready.
+        ready_url: Which answers when it is ready; its metrics are served at the same host.
         environment: Besides PATH.
-        clean_up_seconds: How long to wait at most for the end of its jobs' workers; None is until they are gone.
     """
 
     name: str
     command: Sequence[str]
     ready_url: str
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    clean_up_seconds: float | None = None
 
 
 def ours(source: Path = ROOT, flags: Sequence[str] = ()) -> Program:
@@ -67,40 +68,37 @@ def ours(source: Path = ROOT, flags: Sequence[str] = ()) -> Program:
     return Program("ours", command, f"http://127.0.0.1:{port}/readyz", {"PYTHONPATH": str(source / "src")})
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process has used, all threads together, to 10 ms (proc_pid_stat(5))."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
 class OperatorProcess:
-    """One process.
-
-    Attributes:
-        started: Loop time at which it was started.
-    """
+    """One process."""
 
     def __init__(self, process: asyncio.subprocess.Process, ready_url: str, metrics_port: int) -> None:
-        """Hold on to `process`, which serves metrics at this port of loopback."""
+        """Hold on to `process`, which says at `ready_url` that it is ready, and serves metrics at another port of that host."""
         self._process = process
         self._ready_url = ready_url
-        self._metrics_port = metrics_port
-        self.started = asyncio.get_running_loop().time()
+        self._metrics_url = f"http://{urlsplit(ready_url).hostname}:{metrics_port}/metrics"
 
     @property
     def pid(self) -> int:
         """Return its id."""
         return self._process.pid
 
-    async def until_ready(self) -> float:
-        """Wait until /readyz says so and return how many seconds after its start that was.
+    async def until_ready(self) -> None:
+        """Wait until it says that it is ready.
 
         Raises:
             RuntimeError: It ended instead.
             TimeoutError: It did not become ready.
         """
         await until("a ready operator", self._is_ready, timeout_seconds=READY_SECONDS, look_seconds=LOOK_SECONDS)
-        return asyncio.get_running_loop().time() - self.started
+
+    async def until_leading(self) -> None:
+        """Wait until it leads."""
+
+        async def is_leading() -> bool:
+            return (await self.metrics()).get("mpi_operator_is_leader") == 1
+
+        await self.until_ready()  # before that there may be nobody who answers
+        await until("a leader", is_leading, timeout_seconds=LEAD_SECONDS)
 
     @contextlib.asynccontextmanager
     async def alive(self) -> AsyncIterator[None]:
@@ -123,13 +121,19 @@ class OperatorProcess:
         finally:
             ended.cancel()
 
-    async def until_quiet(self, patience_seconds: float) -> None:
+    async def until_quiet(self) -> None:
         """Wait until it has nothing more to do: it uses no processor time but that of its lease.
 
         Raises:
-            TimeoutError: It went on for longer than `patience_seconds`.
+            RuntimeError: It went on for minutes.
         """
-        async with asyncio.timeout(patience_seconds):
+        try:
+            await self._until_quiet()
+        except TimeoutError as error:
+            raise RuntimeError(f"the operator is still busy after {PATIENCE_SECONDS:.0f} s without a job") from error
+
+    async def _until_quiet(self) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 before = self.cpu_seconds()
                 await asyncio.sleep(QUIET_SECONDS)
@@ -137,8 +141,9 @@ class OperatorProcess:
                     return
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that it has used, all threads together, to 10 ms."""
-        return cpu_seconds(self.pid)
+        """Return the processor time that it has used, all threads together, to 10 ms (proc_pid_stat(5))."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def rss_mib(self) -> float:
         """Return its resident memory."""
@@ -150,7 +155,7 @@ class OperatorProcess:
 
     async def metrics(self) -> dict[str, float]:
         """Return each sample that it serves at /metrics, by series."""
-        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{self._metrics_port}/metrics") as answer:
+        async with aiohttp.ClientSession() as session, session.get(self._metrics_url) as answer:
             return samples_of(await answer.text())
 
     async def stop(self) -> None:

@@ -1,6 +1,8 @@
 """Kubeflow's MPI Operator, which is written in Go, built from its released module to be measured beside ours."""
 
 import asyncio
+import functools
+from pathlib import Path
 from typing import Any, Final, cast
 
 from bench.operator_process import Program
@@ -13,18 +15,19 @@ from mpiop.kube.resources import Resource
 _UNBOUNDED: Final = 1_000_000
 _THROTTLES: Final = ("kube-api-qps", "kube-api-burst", "controller-queue-rate-limit", "controller-queue-burst")
 _BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
-_CLEAN_UP_SECONDS: Final = 60.0
 _READY_URL: Final = "http://127.0.0.1:8080/healthz"  # it knows no flag for that port
 
 
 async def reference() -> Program:
-    """Return it with its default two threads, and without its own throttles.
-
-    Now and then it forgets the worker Pods of a job for minutes: that is not to count as work.
-    """
-    path = await asyncio.to_thread(build_program, "kubeflow-mpi-operator")
+    """Return it with its default two threads, and without its own throttles."""
+    path = await asyncio.to_thread(_build)
     flags = (f"--{name}={_UNBOUNDED}" for name in _THROTTLES)
-    return Program("in-go", (str(path), *flags), _READY_URL, clean_up_seconds=_CLEAN_UP_SECONDS)
+    return Program("reference", (str(path), *flags), _READY_URL)
+
+
+@functools.cache
+def _build() -> Path:
+    return build_program("kubeflow-mpi-operator")
 
 
 async def give_rights(here: Place) -> None:

@@ -91,11 +91,14 @@ async def command(*arguments: str, stdin: str = "", environment: dict[str, str] 
 
 @contextlib.asynccontextmanager
 async def prepared(
-    cluster: str, folder: Path, *, lease_seconds: int = 2, keep: bool = False, options: Sequence[str] = ()
+    cluster: str, folder: Path, *, lease_seconds: int = 2, keep: bool = False, has_node: bool = False, options: Sequence[str] = ()
 ) -> AsyncIterator[Ground]:
-    """Yield the ground on an embedded control plane of that name, brought up with more `options`, taken down at the end unless `keep`."""
-    await command("hack/cluster", "up", "--name", cluster, "--control-plane-only", *options)
+    """Yield the ground on an embedded cluster of that name, brought up with more `options`, taken down at the end unless `keep`.
+
+    It is a control plane alone, unless it `has_node`: a real one.
+    """
     try:
+        await command("hack/cluster", "up", "--name", cluster, *(() if has_node else ("--control-plane-only",)), *options)
         environment = environment_of(cluster)
         client = await connect(load_config(kubeconfig=environment["KUBECONFIG"]), PATIENT)
         try:

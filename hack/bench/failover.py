@@ -1,0 +1,84 @@
+"""A planned failover: from the SIGTERM to the leader of two replicas to the first write of the other."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+from bench import reference
+from bench.objects import job_name, mpijob
+from bench.observer import Observer
+from bench.operator_process import OperatorProcess, Program, start_operator
+from bench.place import LEASE, Place
+from bench.results import REFERENCE, Sample
+from bench.session import NAMESPACE, OPERATORS, Setting, Turn, leading, program_of
+from bench.watching import News, watching
+from demonstration.cluster import ROOT
+from embedded.progress import Step
+from mpiop.kube.objects import Object
+from mpiop.kube.resources import LEASES, MPIJOBS
+from mpiop.leaderelection.record import holder_of
+
+PATIENCE_SECONDS: Final = 60.0
+
+
+@contextlib.asynccontextmanager
+async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
+    """Yield the turns of each operator."""
+    yield {who: partial(_turn, setting, who) for who in OPERATORS}
+
+
+async def _turn(setting: Setting, who: str, step: Step) -> Sample:
+    step.now_left("a cluster")
+    async with setting.place() as here:
+        await here.make_namespace(NAMESPACE)
+        if who == REFERENCE:
+            await reference.give_rights(here)
+        program = await program_of(who)
+        try:
+            async with leading(here, program) as leader, _standby(here, program) as standby:
+                step.now_left("a write of the next leader")
+                async with standby.alive(), asyncio.timeout(PATIENCE_SECONDS):
+                    return {"failover": await _hand_over(here, setting, leader)}
+        except TimeoutError as error:
+            raise RuntimeError(f"{who}: no write of the next leader within {PATIENCE_SECONDS:.0f} s") from error
+
+
+@contextlib.asynccontextmanager
+async def _standby(here: Place, program: Program) -> AsyncIterator[OperatorProcess]:
+    """Let a second replica stand by: in the network of the cluster, for the reference's port of health is always the same."""
+    # The reference prefers KUBECONFIG to its flag.
+    prefix = (str(ROOT / "hack/cluster"), "exec", "--network-only", "--name", here.cluster, "--", "env", "--unset=KUBECONFIG")
+    host = urlsplit(here.access.server).hostname or ""
+    command = (*prefix, *program.command)
+    inside = replace(program, command=command, ready_url=program.ready_url.replace("127.0.0.1", host))
+    operator = await start_operator(here.access, here.folder, f"{program.name}-standby", inside)
+    try:
+        await operator.until_ready()
+        await operator.until_quiet()
+        yield operator
+    finally:
+        await operator.stop()
+
+
+async def _hand_over(here: Place, setting: Setting, leader: OperatorProcess) -> float:
+    """Tell `leader` to stop, and return the seconds until another has written: the first condition of a job that comes when it leads."""
+    news, holders, observer = News(), list[str](), Observer(here.client, NAMESPACE)
+
+    def see(_type: str, lease: Object) -> None:
+        if lease["metadata"].get("name") == LEASE.name and holder_of(lease):
+            holders.append(holder_of(lease))
+
+    async with watching(here.client, LEASE.namespace, {LEASES: see}, news), observer.watching():
+        await news.until(lambda: bool(holders))
+        first = holders[-1]
+        leader.tell_to_stop()
+        begun = asyncio.get_running_loop().time()
+        await news.until(lambda: holders[-1] != first)
+        observer.submit(job_name(0))
+        await here.client.create(MPIJOBS, mpijob(setting.scenario, NAMESPACE, 0))
+        await observer.until(lambda: observer.count("accepted") == 1)
+        return asyncio.get_running_loop().time() - begun

@@ -1,0 +1,26 @@
+"""Resident memory of an operator that has no job: alone in a cluster, and beside Pods of others."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+
+from bench.loads import make_foreign_pods
+from bench.results import Sample
+from bench.session import OPERATORS, Setting, Turn, operator_at
+from embedded.progress import Step
+
+
+@contextlib.asynccontextmanager
+async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
+    """Yield the turns of each operator."""
+    yield {who: partial(_turn, setting, who) for who in OPERATORS}
+
+
+async def _turn(setting: Setting, who: str, step: Step) -> Sample:
+    step.now_left("a cluster")
+    async with setting.place() as here, operator_at(here, who) as operator:
+        idle_mib = operator.rss_mib()
+        step.now_left(f"{setting.scenario.foreign_pods} Pods of others")
+        await make_foreign_pods(here, setting.scenario)
+        await operator.until_quiet()
+        return {"idle": idle_mib, "beside": operator.rss_mib()}

@@ -1,0 +1,84 @@
+"""Measures by turns: each round runs the reference and mpiop, in changing order."""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from bench import reference, results
+from bench.operator_process import OperatorProcess, Program, ours, start_operator
+from bench.place import Place, place
+from bench.results import OURS, REFERENCE, Result, Round, Sample
+from bench.scenarios import Scenario
+from embedded.progress import Progress, Step
+
+NAMESPACE: Final = "bench"
+"""Of the jobs."""
+OPERATORS: Final = (REFERENCE, OURS)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is measured where.
+
+    Attributes:
+        cluster: Name of the embedded cluster.
+        folder: Where results and logs go.
+    """
+
+    scenario: Scenario
+    cluster: str
+    folder: Path
+
+    def place(self, *, has_audit: bool = False) -> AbstractAsyncContextManager[Place]:
+        """Return a new cluster with simulated nodes, which ends with the block."""
+        return place(self.cluster, self.folder / "logs" / self.scenario.name, has_audit=has_audit)
+
+
+Turn: TypeAlias = Callable[[Step], Awaitable[Sample]]
+"""One run; returns its figures, and tells the step what it waits for."""
+Turns: TypeAlias = Callable[[Setting], AbstractAsyncContextManager[Mapping[str, Turn]]]
+"""Yields whose turns there are, by name; what the rounds share lives as long as the block."""
+
+
+async def measure(setting: Setting, turns: Turns, rounds: int, progress: Progress) -> None:
+    """Measure a scenario; what is known is kept after each round."""
+    scenario, known, conditions = setting.scenario, list[Round](), results.conditions()
+    async with turns(setting) as who:
+        for number in range(rounds):
+            found = dict[str, Sample]()
+            # Nobody has the better minutes of a machine that gets faster or slower.
+            for name in list(who)[:: 1 if number % 2 == 0 else -1]:
+                with progress.step(f"{scenario.name}, round {number + 1} of {rounds}: {name}") as step:
+                    found[name] = await who[name](step)
+            known.append(found)
+            results.write(setting.folder, Result(scenario.name, conditions, tuple(known)))
+
+
+async def program_of(who: str) -> Program:
+    """Return the program of an operator: the reference, or mpiop with its default flags."""
+    return await reference.reference() if who == REFERENCE else ours()
+
+
+@contextlib.asynccontextmanager
+async def operator_at(here: Place, who: str) -> AsyncIterator[OperatorProcess]:
+    """Let an operator lead at a new cluster for as long as the block runs."""
+    if who == REFERENCE:
+        await reference.give_rights(here)
+    async with leading(here, await program_of(who)) as operator, operator.alive():
+        yield operator
+
+
+@contextlib.asynccontextmanager
+async def leading(here: Place, program: Program) -> AsyncIterator[OperatorProcess]:
+    """Start a program, yield it when it leads and has nothing left to do, and end it with the block."""
+    await here.free_lease()
+    operator = await start_operator(here.access, here.folder, program.name, program)
+    try:
+        await operator.until_leading()
+        await operator.until_quiet()
+        yield operator
+    finally:
+        await operator.stop()

@@ -1,0 +1,171 @@
+"""The table: each figure of both operators side by side, what is to be reached, and whether it was."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from bench.results import FLOOR, OURS, REFERENCE, Result
+from bench.samples import Ratio, ratio_of_medians
+from bench.scenarios import find
+
+BEGIN, END = "<!-- bench -->", "<!-- end of bench -->"
+HEAD: Final = ("", "reference", "mpiop", "ratio", "goal", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A figure.
+
+    Attributes:
+        form: How it is shown.
+        most: The goal: it is not above that.
+        most_ratio: The goal: by the reference it is not above that.
+        base: Figure of the same operator that it is divided by, instead of the reference's; `ratio` and `most_ratio` count so.
+        is_sum: Whether the sum of the rounds counts, out of the sum of `runs`, and not the median.
+    """
+
+    title: str
+    scenario: str
+    figure: str
+    form: str
+    most: float | None = None
+    most_ratio: float | None = None
+    base: str = ""
+    is_sum: bool = False
+
+    def values(self, result: Result, who: str) -> Sequence[float]:
+        """Return what it was of `who`, in each round."""
+        return result.values(who, self.figure)
+
+    def ratio(self, result: Result) -> Ratio | None:
+        """Return what the goal is about; None where there is nothing to divide by."""
+        base = result.values(OURS, self.base) if self.base else self.values(result, REFERENCE)
+        ours = self.values(result, OURS)
+        return ratio_of_medians(ours, base) if base and ours and not self.is_sum else None
+
+    def line(self, result: Result) -> Sequence[str]:
+        """Return its cells."""
+        ratio = self.ratio(result)
+        span = f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})" if ratio else ""
+        return (self.title, self._shown(result, REFERENCE), self._shown(result, OURS), span, self.goal(), self.verdict(result))
+
+    def goal(self) -> str:
+        """Render what is to be reached."""
+        if self.is_sum:
+            return f"{self.most:g} in {LEAST_RUNS} runs"
+        if self.most is not None:
+            return f"≤ {self.form.format(self.most)}"
+        return f"ratio{' to idle' if self.base else ''} ≤ {self.most_ratio:g}" if self.most_ratio else ""
+
+    def verdict(self, result: Result) -> str:
+        """Tell whether that was reached; "" where there is no goal."""
+        if self.most is None and self.most_ratio is None:
+            return ""
+        ratio = self.ratio(result)
+        if self.most is not None:
+            is_reached = self._total(result) <= self.most
+        elif ratio is None:
+            return "not measured"
+        else:
+            is_reached = ratio.value <= (self.most_ratio or 0)
+        if is_reached and (short := self._what_is_short(result)):
+            return f"too few {short}"
+        is_sure = ratio is None or self.most_ratio is None or not ratio.low <= self.most_ratio < ratio.high
+        return ("reached" if is_reached else "**not reached**") + ("" if is_sure else ", within the noise")
+
+    def _what_is_short(self, result: Result) -> str:
+        if self.is_sum:
+            runs = sum(result.values(OURS, "runs"))
+            return "" if runs >= LEAST_RUNS else f"runs: {runs:g}"
+        (scenario,) = find([self.scenario])
+        return "" if len(result.rounds) >= scenario.rounds else f"rounds: {len(result.rounds)} of {scenario.rounds}"
+
+    def _total(self, result: Result) -> float:
+        values = self.values(result, OURS)
+        return sum(values) if self.is_sum else median(values)
+
+    def _shown(self, result: Result, who: str) -> str:
+        values = self.values(result, who)
+        if not values:
+            return "-"
+        if self.is_sum:
+            return f"{sum(values):g} in {sum(result.values(who, 'runs')):g} runs"
+        return self.form.format(median(values))
+
+
+@dataclass(frozen=True, slots=True)
+class FloorRow(Row):
+    """A makespan by that of the floor in the same round."""
+
+    def values(self, result: Result, who: str) -> Sequence[float]:
+        """Return what it was of `who`, in each round."""
+        pairs = zip(result.values(who, self.figure), result.values(FLOOR, self.figure), strict=True)
+        return [makespan / floor for makespan, floor in pairs]
+
+
+LEAST_RUNS: Final = 50
+
+
+def _loads() -> Sequence[Row]:
+    loads = (
+        ("burst-50x8", "50 jobs with 8 workers"),
+        ("burst-100x4", "100 jobs with 4 workers"),
+        ("one-1000", "one job with 1,000 workers"),
+    )
+    makespans = [Row(f"{title}: all Succeeded", name, "makespan", "{:.1f} s", most_ratio=0.8) for name, title in loads]
+    floors = [FloorRow(f"{title}: that by the API server's own time", name, "makespan", "{:.2f}") for name, title in loads]
+    costs = [Row(f"{title}: processor time a job", name, "CPU a job", "{:.1f} ms", most_ratio=0.6) for name, title in loads[:2]]
+    return (
+        *(row for pair in zip(makespans, floors, strict=True) for row in pair),
+        *costs,
+        Row(f"{loads[2][1]}: processor time a worker", "one-1000", "CPU a worker", "{:.2f} ms", most_ratio=0.6),
+        *(Row(f"{title}: requests a job", name, "requests a job", "{:.1f}") for name, title in loads[:2]),
+    )
+
+
+ROWS: Final[Sequence[Row]] = (
+    Row("one job: apply → launcher runs", "one-job", "launcher runs", "{:.2f} s", most_ratio=1.1),
+    Row("one job: apply → Succeeded", "one-job", "Succeeded", "{:.2f} s", most_ratio=1.1),
+    Row("one job: tries of the launcher that failed", "one-job", "failed tries", "{:g}", most=0, is_sum=True),
+    Row("one job: suspend → `active: 0`", "one-job", "suspended", "{:.2f} s", most_ratio=1.0),
+    Row("one job: resume → Running", "one-job", "resumed", "{:.2f} s", most_ratio=1.0),
+    *_loads(),
+    Row("memory without a job", "memory", "idle", "{:.0f} MiB", most_ratio=1.1),
+    Row("memory beside 5,000 Pods of others", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
+    Row("leader told to stop → first write of the next", "failover", "failover", "{:.2f} s", most=1.0),
+)
+
+
+def rendered(results: Mapping[str, Result]) -> str:
+    """Render as Markdown the conditions of the results, and a table of the rows whose scenario was measured."""
+    rows = [HEAD, *(row.line(results[row.scenario]) for row in ROWS if row.scenario in results)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+    lines = [f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))} |" for row in rows]
+    lines.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
+    of = {each.conditions: [other for other in results.values() if other.conditions == each.conditions] for each in results.values()}
+    notes = [f"- {', '.join(_with_rounds(each) for each in measured)}: {text}." for text, measured in of.items()]
+    return "\n".join((*notes, "", *lines))
+
+
+def _with_rounds(result: Result) -> str:
+    rounds = len(result.rounds)
+    return f"{result.scenario} ({rounds} round{'s' if rounds > 1 else ''})"
+
+
+def write(page: Path, results: Mapping[str, Result]) -> None:
+    """Put the rendered results between the marks of a page.
+
+    Raises:
+        ValueError: The page has no such marks.
+    """
+    text, count = re.subn(
+        rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}",
+        lambda _: f"{BEGIN}\n\n{rendered(results)}\n\n{END}",
+        page.read_text(encoding="utf-8"),
+    )
+    if not count:
+        raise ValueError(f"{page} has no line {BEGIN} and {END}")
+    page.write_text(text, encoding="utf-8")

@@ -1,0 +1,52 @@
+"""Medians that were measured by turns, and their ratio."""
+
+import pytest
+
+from bench.samples import ratio_of_medians
+
+
+def test_the_ratio_is_that_of_the_medians() -> None:
+    ratio = ratio_of_medians([1.0, 9.0, 2.0], [4.0, 3.0, 100.0])
+
+    assert ratio is not None
+    assert ratio.value == 0.5
+
+
+def test_the_interval_holds_the_ratio_and_is_narrow_when_samples_are_alike() -> None:
+    noise = [0.01 * (number % 5) for number in range(20)]
+    ratio = ratio_of_medians([1.0 + each for each in noise], [2.0 + each for each in noise])
+
+    assert ratio is not None
+    assert 0.5 <= ratio.low <= ratio.value <= ratio.high <= 0.52
+
+
+def test_the_interval_is_wide_when_samples_differ() -> None:
+    ratio = ratio_of_medians([1.0, 1.0, 1.0, 3.0, 3.0], [1.0, 1.0, 1.0, 1.0, 1.0])
+
+    assert ratio is not None
+    assert (ratio.low, ratio.value, ratio.high) == (1.0, 1.0, 3.0)
+
+
+def test_a_machine_that_gets_slow_hurts_both_of_a_round() -> None:
+    slow = [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]
+    ratio = ratio_of_medians([0.8 * each for each in slow], slow)
+
+    assert ratio is not None
+    assert [ratio.low, ratio.high] == pytest.approx([0.8, 0.8])
+
+
+def test_the_same_samples_have_the_same_interval() -> None:
+    samples, base = [1.0, 2.0, 3.0, 4.0], [2.0, 1.0, 2.0, 1.0]
+
+    assert ratio_of_medians(samples, base) == ratio_of_medians(samples, base)
+
+
+def test_a_single_round_has_no_interval() -> None:
+    ratio = ratio_of_medians([3.0], [2.0])
+
+    assert ratio is not None
+    assert (ratio.low, ratio.value, ratio.high) == (1.5, 1.5, 1.5)
+
+
+def test_nothing_is_divided_by_nothing() -> None:
+    assert ratio_of_medians([1.0, 1.0, 1.0], [0.0, 0.0, 5.0]) is None
