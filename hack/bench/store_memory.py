@@ -27,8 +27,7 @@ from mpiop.controller.builders.worker_pod import build_worker_pod  # noqa: E402
 from mpiop.controller.observed import BY_CONTROLLER, index_by_controller  # noqa: E402
 from mpiop.informers.compaction import preparation  # noqa: E402
 from mpiop.informers.store import Store  # noqa: E402
-from mpiop.kube.answers import decode  # noqa: E402
-from mpiop.kube.http1 import Head  # noqa: E402
+from mpiop.kube.answers import Head, decode  # noqa: E402
 from mpiop.kube.request import Request  # noqa: E402
 from mpiop.kube.resources import PODS  # noqa: E402
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypedDict, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, cast
 
 import msgspec
 
 from mpiop.kube.errors import StatusError, TransportError
-from mpiop.kube.http1 import Head
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
 
@@ -17,6 +16,13 @@ NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises: for what is no JSON or of another shape, no UTF-8, nested too deeply."""
 
 _Shape = TypeVar("_Shape")
+
+
+class Head(NamedTuple):
+    """Status and headers of an answer; the names of headers in lower case, or in a mapping that ignores case."""
+
+    status: int
+    headers: Mapping[str, str]
 
 
 class _Event(TypedDict, Generic[_Shape]):

@@ -88,7 +88,7 @@ class Transport(Protocol):
 
         Raises:
             StatusError: The server refused the watch.
-            TransportError: No connection, silence or a cut stream.
+            TransportError: No connection, a stream that says nothing, or a cut one.
         """
         ...
 

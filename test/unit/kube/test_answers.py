@@ -4,9 +4,8 @@ from typing import Any, NotRequired, TypedDict
 
 import pytest
 
-from mpiop.kube.answers import decode, decode_event
+from mpiop.kube.answers import Head, decode, decode_event
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.http1 import Head
 from mpiop.kube.objects import Key, ObjectMeta
 from mpiop.kube.request import Request
 from mpiop.kube.resources import PODS
