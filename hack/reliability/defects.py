@@ -196,7 +196,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("T5", "events/correlator.py", "        if not subject.bucket.take(self._clock.monotonic()):\n            return None\n", "", "chatter is not limited"),
     Defect("T5", "events/recorder.py", "if attempt >= tries or not _is_temporary(error):", "if not _is_temporary(error):", "an event that nobody takes holds up the others"),
     Defect("T5", "events/correlator.py", "if len(similar.messages) >= MAX_SIMILAR:", "if False:", "similar events are not combined"),
-    Defect("T6", "kube/exec_plugin.py", "            if self._credential == failed:\n                await self._run()\n", "            await self._run()\n", "each request that met a 401 runs the plug-in"),
-    Defect("T6", "kube/exec_plugin.py", "            if self._credential == failed:\n                await self._run()\n", "            pass\n", "a 401 does not run the plug-in"),
+    Defect("T6", "kube/exec_credential.py", "            if self._credential == failed:\n                await self._run()\n", "            await self._run()\n", "each request that met a 401 runs the plug-in"),
+    Defect("T6", "kube/exec_credential.py", "            if self._credential == failed:\n                await self._run()\n", "            pass\n", "a 401 does not run the plug-in"),
 )
 # fmt: on

@@ -12,7 +12,6 @@ from fakes.http_server import Exchange, http_server
 from mpiop.kube import session
 from mpiop.kube.config import ClientConfig
 from mpiop.kube.errors import ConfigError, StatusError, TransportError
-from mpiop.kube.exec_plugin import ExecConfig
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import PODS, Selection
 from mpiop.kube.tls import CHECK_SECONDS, TLSConfig
@@ -95,20 +94,17 @@ async def test_a_token_that_cannot_change_is_not_tried_twice(bench: Any) -> None
 
 
 async def test_T6_a_401_runs_the_plugin_once_more(bench: Any) -> None:
-    script = bench.directory / "plugin"
-    script.write_text(
-        f"""#!/bin/sh
-echo run >> {bench.directory}/runs
-number=$(wc -l < {bench.directory}/runs)
-echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"'$number'"}}}}'
-"""
-    )
-    script.chmod(0o755)
+    runs: list[str] = []
+
+    def plugin() -> dict[str, str]:
+        runs.append("run")
+        return {"token": str(len(runs))}
+
     server = await bench.serve(accepting("2"))
-    client = await bench.client(server, config={"exec_plugin": ExecConfig(str(script))})
+    client = await bench.client(server, config={"exec_plugin": plugin})
     await asyncio.gather(*(client.get(PODS, POD) for _ in range(5)))
     await client.get(PODS, POD)
-    assert (bench.directory / "runs").read_text().count("run") == 2
+    assert len(runs) == 2
 
 
 async def test_a_client_certificate_is_shown(bench: Any) -> None:
@@ -217,10 +213,14 @@ async def test_plain_http_needs_no_certificates() -> None:
         await client.close()
 
 
+def failing() -> Any:
+    raise ConfigError("plug-in failed")
+
+
 async def test_connecting_fails_at_once_where_no_credential_can_be_had(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="token file"):
         await connect(ClientConfig("https://192.0.2.1", token_file=str(tmp_path / "none")))
-    with pytest.raises(ConfigError, match="credential plug-in"):
-        await connect(ClientConfig("https://192.0.2.1", exec_plugin=ExecConfig(str(tmp_path / "none"))))
+    with pytest.raises(ConfigError, match="plug-in failed"):
+        await connect(ClientConfig("https://192.0.2.1", exec_plugin=failing))
     with pytest.raises(ConfigError, match="cannot be read"):
         await connect(ClientConfig("https://192.0.2.1", TLSConfig(ca_file=str(tmp_path / "none"))))
