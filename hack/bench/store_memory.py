@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "src"))
 import msgspec  # noqa: E402 - needs no path, but stands with the others
 
 from mpiop.api.parse import parse_mpijob  # noqa: E402 - needs the path that was just set
-from mpiop.controller import shapes  # noqa: E402
+from mpiop.controller import projections  # noqa: E402
 from mpiop.controller.builders import BuildOptions  # noqa: E402
 from mpiop.controller.builders.worker_pod import build_worker_pod  # noqa: E402
 from mpiop.controller.observed import BY_CONTROLLER, index_by_controller  # noqa: E402
@@ -57,7 +57,7 @@ def measure(pages: list[Path], limit_mib: float) -> int:
     gc.collect()
     before, begun = resident_mib(), time.perf_counter()
     kept: list[Any] = []
-    request, head = Request("list", PODS, shape=shapes.Pod), Head(200, {})
+    request, head = Request("list", PODS, projection=projections.Pod), Head(200, {})
     for page in pages:
         kept += [prepared for item in decode(request, head, page.read_bytes())["items"] if (prepared := prepare(item)) is not None]
     store.replace(kept, "1")

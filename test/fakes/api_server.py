@@ -61,7 +61,7 @@ class FakeApiServer:
 
     async def call(self, request: Request) -> dict[str, Any]:
         """Answer `request`, or fail as `refuse` asked for."""
-        request.guard()
+        request.fencing()
         self.requests.append(request)
         try:
             answer = self._answer(request)

@@ -182,7 +182,7 @@ class HttpTransport:
         if self._session.closed:
             raise TransportError(f"{request}: the client was closed")
         try:
-            request.guard()
+            request.fencing()
             response = await self._session.request(
                 request.method,
                 url_of(self._config.server, request),

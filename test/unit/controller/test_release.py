@@ -8,9 +8,9 @@ import pytest
 import example_children
 from example_children import OPTIONS
 from example_jobs import MPIRUN, PI, with_launcher
-from fakes.semantics import shaped
+from fakes.semantics import projected
 from mpiop.api.types import MPIJob, RunPolicy
-from mpiop.controller import names, shapes
+from mpiop.controller import names, projections
 from mpiop.controller.release import is_at_rest, release_patch
 
 STARTED = "2026-01-01T00:00:00Z"
@@ -23,7 +23,7 @@ GATES = [{"name": "example.com/topology"}]
 
 def launcher(*, job: MPIJob = PI, suspend: bool, **status: Any) -> Any:
     """Return the launcher Job as it is kept."""
-    return shaped(example_children.launcher(job=job, suspend=suspend, **status), shapes.Job)
+    return projected(example_children.launcher(job=job, suspend=suspend, **status), projections.Job)
 
 
 def with_directives(metadata: dict[str, Any] | None = None, **spec: Any) -> MPIJob:

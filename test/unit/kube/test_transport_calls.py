@@ -165,7 +165,7 @@ def allowing(times: int) -> Callable[[], None]:
 
 async def test_L64_F42_a_write_is_called_off_before_it_is_sent(bench: Any) -> None:
     server = await bench.serve(answer)
-    client = (await bench.client(server)).guarded(allowing(0))
+    client = (await bench.client(server)).fenced(allowing(0))
     for write in (
         client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}}),
         client.patch(PODS, POD, {}),
@@ -180,7 +180,7 @@ async def test_L64_F42_a_write_is_called_off_before_it_is_sent(bench: Any) -> No
 
 async def test_L64_T3_a_write_that_is_to_be_sent_again_is_called_off_meanwhile(bench: Any) -> None:
     server = await bench.serve(Script(refuse(429, Retry_After="0"), answer))
-    client = (await bench.client(server)).guarded(allowing(1))
+    client = (await bench.client(server)).fenced(allowing(1))
     with pytest.raises(CalledOffError):
         await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}})
     assert len(server.exchanges) == 1
