@@ -24,10 +24,10 @@ from e2e.team import Member, Team, team_of
 from e2e.waiting import until
 from faults.ground import prepared
 from mpiop import log
-from mpiop.kube.connections import IDLE_SECONDS
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, uid_of
 from mpiop.kube.resources import MPIJOBS
+from mpiop.kube.session import IDLE_SECONDS
 
 CLUSTER = "soak"
 LEASE_SECONDS = 60

@@ -23,12 +23,11 @@ import msgspec  # noqa: E402 - needs no path, but stands with the others
 from mpiop.api.parse import parse_mpijob  # noqa: E402 - needs the path that was just set
 from mpiop.controller.objects import BuildOptions  # noqa: E402
 from mpiop.controller.objects.worker_pod import build_worker_pod  # noqa: E402
-from mpiop.controller.observe import projection as shapes  # noqa: E402
+from mpiop.controller.observe import projections  # noqa: E402
 from mpiop.controller.observe.observed import BY_CONTROLLER, index_by_controller  # noqa: E402
 from mpiop.informers.compaction import preparation  # noqa: E402
 from mpiop.informers.store import Store  # noqa: E402
-from mpiop.kube.answers import decode  # noqa: E402
-from mpiop.kube.http1 import Head  # noqa: E402
+from mpiop.kube.answers import Head, decode  # noqa: E402
 from mpiop.kube.request import Request  # noqa: E402
 from mpiop.kube.resources import PODS  # noqa: E402
 
@@ -58,7 +57,7 @@ def measure(pages: list[Path], limit_mib: float) -> int:
     gc.collect()
     before, begun = resident_mib(), time.perf_counter()
     kept: list[Any] = []
-    request, head = Request("list", PODS, shape=shapes.Pod), Head(200, {})
+    request, head = Request("list", PODS, projection=projections.Pod), Head(200, {})
     for page in pages:
         kept += [prepared for item in decode(request, head, page.read_bytes())["items"] if (prepared := prepare(item)) is not None]
     store.replace(kept, "1")

@@ -76,7 +76,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("R20", "informers/reflector.py", "        except Exception as error:  # noqa: BLE001 - whatever it is, it is reported, and followed", "        except BaseException as error:  # noqa: BLE001 - whatever it is, it is reported, and followed", "a cancellation is taken for a failure"),
     Defect("R21", "informers/reflector.py", "        except Exception as error:  # noqa: BLE001 - whatever it is, it is reported, and the list tried again", "        except StatusError as error:", "an unexpected failure of a list ends the loop"),
     Defect("R21", "informers/reflector.py", "        self._metrics.failed(self._selection, error)\n", "", "failures are not reported"),
-    Defect("R22", "kube/silence.py", "if self._connection.bytes_received != self._bytes_read:", "if False:", "what came while the process was frozen counts as silence"),
+    Defect("R22", "kube/transport.py", "sock_read=options.idle_timeout_seconds", "sock_read=None", "a stream that says nothing is never left"),
     Defect("R22", "informers/reflector.py", "if self._fruitless >= FRUITLESS_WATCHES:", "if False:", "streams that say nothing are trusted for ever"),
     # Store and informer
     Defect("I23", "informers/store.py", "self._remove(key) for key in [key for key in self._objects if key not in fresh]", "self._remove(key) for key in [key for key in self._objects if False]", "what vanished in a gap stays"),
@@ -179,14 +179,15 @@ DEFECTS: tuple[Defect, ...] = (
     # Transport
     Defect("T1", "kube/tokens.py", 'path.read_text(encoding="ascii").strip()', 'path.read_text(encoding="ascii")', "the line end of a token file is sent along"),
     Defect("T1", "kube/tokens.py", ">= REREAD_SECONDS:", ">= 10 * REREAD_SECONDS:", "a token is read again every ten minutes"),
-    Defect("T1", "kube/transport.py", "            except StatusError as error:\n                if not error.is_unauthorized or not await self._authenticator.refresh(credential):\n                    raise\n            return await", "            except StatusError as error:\n                if True:\n                    raise\n            return await", "a 401 is final"),
+    Defect("T1", "kube/transport.py", "            if not error.is_unauthorized or not await", "            if True or not await", "a 401 is final"),
     Defect("T2", "kube/tls.py", "        return self._seen != self._used\n", "        return False\n", "changed certificates are not noticed"),
     Defect("T2", "kube/tls.py", '            self._log.warning("changed certificates cannot be used; the ones before stay in use", error=str(error))\n            return\n', "            raise\n", "a half-written certificate ends requests"),
-    Defect("T2", "kube/connections.py", "if self._is_closed or context is not self._context or not", "if self._is_closed or not", "connections of old certificates stay open"),
+    Defect("T2", "kube/session.py", "keepalive_timeout=IDLE_SECONDS", "keepalive_timeout=None", "connections of old certificates stay open"),
     Defect("T3", "kube/retry.py", 'if request.method == "GET" else None', "", "a write is sent again though it may have taken effect"),
     Defect("T3", "kube/retry.py", "MOST_RETRIES = 10", "MOST_RETRIES = 11", "eleven retries"),
-    Defect("T3", "kube/http1.py", "self._error = cut if self._head else broken", "self._error = cut", "a read does not survive a broken connection"),
-    Defect("L64", "kube/transport.py", "            request.guard()\n", "", "what was decided before a freeze is written after it"),
+    Defect("T3", "kube/session.py", "raise ResetError(", "raise TransportError(", "a read does not survive a broken connection"),
+    Defect("T3", "kube/session.py", "        middlewares=(_send_once,),\n", "", "a request on a kept connection that is dead is sent twice"),
+    Defect("L64", "kube/transport.py", "            request.fencing()\n", "", "what was decided before a freeze is written after it"),
     Defect("T3", "kube/retry.py", "error.retry_after_seconds\n    return None", "error.retry_after_seconds or 1.0\n    return None", "a refusal without Retry-After is retried"),
     Defect("T4", "leaderelection/lock.py", "_RELEASE_TRIES = 2", "_RELEASE_TRIES = 20", "a release that meets conflicts goes on and on"),
     Defect("T4", "leaderelection/lock.py", "        self.written = None\n        self.written = await", "        self.written = await", "a version that was refused is sent again"),
@@ -195,7 +196,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("T5", "events/correlator.py", "        if not subject.bucket.take(self._clock.monotonic()):\n            return None\n", "", "chatter is not limited"),
     Defect("T5", "events/recorder.py", "if attempt >= tries or not _is_temporary(error):", "if not _is_temporary(error):", "an event that nobody takes holds up the others"),
     Defect("T5", "events/correlator.py", "if len(similar.messages) >= MAX_SIMILAR:", "if False:", "similar events are not combined"),
-    Defect("T6", "kube/exec_plugin.py", "            if self._credential == failed:\n                await self._run()\n", "            await self._run()\n", "each request that met a 401 runs the plug-in"),
-    Defect("T6", "kube/exec_plugin.py", "            if self._credential == failed:\n                await self._run()\n", "            pass\n", "a 401 does not run the plug-in"),
+    Defect("T6", "kube/exec_credential.py", "            if self._credential == failed:\n                await self._run()\n", "            await self._run()\n", "each request that met a 401 runs the plug-in"),
+    Defect("T6", "kube/exec_credential.py", "            if self._credential == failed:\n                await self._run()\n", "            pass\n", "a 401 does not run the plug-in"),
 )
 # fmt: on

@@ -22,7 +22,7 @@ from mpiop.controller.objects.ssh_secret import KeyPair
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
-from mpiop.controller.observe.projection import SHAPES
+from mpiop.controller.observe.projections import PROJECTIONS
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.report import Reporter
@@ -133,7 +133,7 @@ class Operator:
         metrics.is_leader.set_function(lambda: float(elector.is_leader))
         metrics.asyncio_tasks.set_function(lambda: float(len(asyncio.all_tasks())))
         count = metrics.events.labels
-        telling = client.guarded(elector.assert_not_lost)
+        telling = client.fenced(elector.assert_not_lost)
         self._recorder = EventRecorder(telling, clock, count=lambda outcome: count(outcome).inc())
         self._queue = WorkQueue[Key](retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME))
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
@@ -164,7 +164,7 @@ class Operator:
         informers[MPIJOBS] = self._informer(MPIJOBS, "")
         stores = self._stores
         stores.update({resource: informer.store for resource, informer in informers.items()})
-        applier = Applier(client.guarded(self._elector.assert_leading), Consistency(stores, clock))
+        applier = Applier(client.fenced(self._elector.assert_leading), Consistency(stores, clock))
         launchers = LauncherJobs(stores[JOBS], stores[MPIJOBS])
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],
@@ -196,7 +196,7 @@ class Operator:
 
     def _informer(self, resource: Resource, label_selector: str) -> SharedInformer:
         namespace = self._options.namespace if resource.namespaced else ""
-        selection = Selection(resource, namespace, label_selector, shape=SHAPES.get(resource))
+        selection = Selection(resource, namespace, label_selector, projection=PROJECTIONS.get(resource))
         informer = self._factory.informer(selection, indexers={BY_CONTROLLER: index_by_controller})
         self._metrics.watch_informer(resource.plural, lambda: _age_seconds(informer.last_activity), lambda: float(informer.backlog))
         return informer
@@ -215,7 +215,7 @@ class Operator:
         secure: dict[int, ssl.SSLContext] = {}
         metrics, port = scrape(self._metrics), self._options.monitoring_port
         if self._options.metrics_secure:
-            # Standing by, too, a replica is scraped: no guard of the leader.
+            # Standing by, too, a replica is scraped: no fencing by the leader.
             metrics = authorized(Access(self._client.separate(REVIEW_DEADLINE_SECONDS), METRICS_PATH), metrics)
             secure[port] = serving_context(self._options.metrics_cert_dir, self._host, self._clock)
         routes.setdefault(port, {})[METRICS_PATH] = metrics

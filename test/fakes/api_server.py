@@ -18,10 +18,9 @@ from fakes.storage import Storage
 from fakes.stream import open_stream
 from fakes.writes import Writes, is_dry_run
 from mpiop.clock import Clock
-from mpiop.kube.answers import decode
+from mpiop.kube.answers import Head, decode
 from mpiop.kube.client import Client
 from mpiop.kube.errors import KubeError
-from mpiop.kube.http1 import Head
 from mpiop.kube.objects import Key, Object, WatchEvent
 from mpiop.kube.request import Request
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, LEASES, MPIJOBS, PODS, SECRETS, SERVICES, Resource
@@ -62,7 +61,7 @@ class FakeApiServer:
 
     async def call(self, request: Request) -> dict[str, Any]:
         """Answer `request`, or fail as `refuse` asked for."""
-        request.guard()
+        request.fencing()
         self.requests.append(request)
         try:
             answer = self._answer(request)

@@ -24,9 +24,9 @@ def copied(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def shaped(obj: Any, shape: type[Any] | None) -> Any:
-    """Return what of `obj` a client decodes that asks for `shape`; None is all."""
-    return obj if shape is None else msgspec.json.decode(msgspec.json.encode(obj), type=shape)
+def projected(obj: Any, projection: type[Any] | None) -> Any:
+    """Return what of `obj` a client decodes that asks for `projection`; None is all."""
+    return obj if projection is None else msgspec.json.decode(msgspec.json.encode(obj), type=projection)
 
 
 def merged(target: Any, patch: Any) -> Any:

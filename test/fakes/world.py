@@ -10,7 +10,7 @@ import pytest
 from example_children import launcher_pod
 from example_jobs import MPIRUN, SSHD
 from fakes.api_server import FakeClient
-from fakes.semantics import shaped
+from fakes.semantics import projected
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJobStatus
@@ -19,7 +19,7 @@ from mpiop.controller.objects.ssh_secret import KeyPair
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
-from mpiop.controller.observe.projection import SHAPES
+from mpiop.controller.observe.projections import PROJECTIONS
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.report import Reporter
@@ -76,7 +76,7 @@ class World:
         self.leads = True
         self.stores = {resource: Store({BY_CONTROLLER: index_by_controller}) for resource in WATCHED}
         consistency = Consistency(self.stores, self.clock)
-        applier = Applier(self.client.guarded(self._fence), consistency)
+        applier = Applier(self.client.fenced(self._fence), consistency)
         self.launchers = LauncherJobs(self.stores[JOBS], self.stores[MPIJOBS])
         self.syncer = Syncer(
             mpijobs=self.stores[MPIJOBS],
@@ -124,7 +124,7 @@ class World:
         """Let the stores of `resources` (all by default) show the server as it is now."""
         for resource in resources or WATCHED:
             objects = [obj for obj in self.client.server.objects(resource) if resource is MPIJOBS or _has_our_label(obj)]
-            kept = [shaped(obj, SHAPES.get(resource)) for obj in objects]  # as the operator asks for them
+            kept = [projected(obj, PROJECTIONS.get(resource)) for obj in objects]  # as the operator asks for them
             for change in self.stores[resource].replace(kept, str(self.client.server.storage.version)):
                 self.heard(resource, change)
 

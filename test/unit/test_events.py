@@ -37,7 +37,7 @@ class Scene:
         self.client = FakeClient(VirtualClock())
         self.outcomes: list[str] = []
         self.has_lost_lease = False
-        client = self.client.guarded(self.guard)
+        client = self.client.fenced(self.guard)
         self.recorder = EventRecorder(client, VirtualClock(), count=self.outcomes.append)
         self.task = asyncio.create_task(self.recorder.run())
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypedDict, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, cast
 
 import msgspec
 
 from mpiop.kube.errors import StatusError, TransportError
-from mpiop.kube.http1 import Head
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
 
@@ -16,12 +15,19 @@ EXCERPT_CHARACTERS = 200
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises: for what is no JSON or of another shape, no UTF-8, nested too deeply."""
 
-_Shape = TypeVar("_Shape")
+_Projection = TypeVar("_Projection")
 
 
-class _Event(TypedDict, Generic[_Shape]):
+class Head(NamedTuple):
+    """Status and headers of an answer; the names of headers in lower case, or in a mapping that ignores case."""
+
+    status: int
+    headers: Mapping[str, str]
+
+
+class _Event(TypedDict, Generic[_Projection]):
     type: str
-    object: _Shape
+    object: _Projection
 
 
 class _Page(msgspec.Struct):
@@ -31,7 +37,7 @@ class _Page(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Decoder:
-    """What decodes objects of one shape, and events of them."""
+    """What decodes objects of one projection, and events of them."""
 
     objects: msgspec.json.Decoder[Any]
     events: msgspec.json.Decoder[_Event[Any]]
@@ -43,7 +49,7 @@ _WHOLE = msgspec.json.Decoder()
 
 
 def decode(request: Request, head: Head, body: bytes) -> dict[str, Any]:
-    """Return the JSON object of a success; of it, or of the items of a list, what the shape of `request` has.
+    """Return the JSON object of a success; of it, or of the items of a list, what the projection of `request` has.
 
     Raises:
         StatusError: The status is no success; the body may be a `metav1.Status`, plain text or a proxy's HTML.
@@ -51,10 +57,10 @@ def decode(request: Request, head: Head, body: bytes) -> dict[str, Any]:
     """
     status, headers = head
     is_success = 200 <= status < 300  # noqa: PLR2004 - HTTP
-    if is_success and request.shape is not None:
-        shaped = _page(request.shape, body) if request.verb == "list" else _object(request.shape, body)
-        if shaped is not None:
-            return shaped
+    if is_success and request.projection is not None:
+        projected = _page(request.projection, body) if request.verb == "list" else _object(request.projection, body)
+        if projected is not None:
+            return projected
     answer = _json_object(body)
     content_type = headers.get("content-type", "no content type")
     if not is_success:
@@ -73,19 +79,19 @@ def decode(request: Request, head: Head, body: bytes) -> dict[str, Any]:
 
 
 def decode_event(request: Request, line: bytes) -> WatchEvent:
-    """Return the watch event of `line`; of its object, what the shape of `request` has.
+    """Return the watch event of `line`; of its object, what the projection of `request` has.
 
     Raises:
         TransportError: It is none: the stream cannot be trusted from here on.
     """
-    if request.shape is not None:
+    if request.projection is not None:
         try:
-            shaped = _decoder(request.shape).events.decode(line)
+            projected = _decoder(request.projection).events.decode(line)
         except NOT_JSON:
             pass  # to be decoded whole: one malformed object of one user must not stop the watch of everybody's
         else:
-            if shaped["type"] != "ERROR":  # whose object is a Status
-                return shaped
+            if projected["type"] != "ERROR":  # whose object is a Status
+                return projected
     event = _json_object(line)
     if event is None or not isinstance(event.get("type"), str) or "object" not in event:
         excerpt = line[:EXCERPT_CHARACTERS].decode(errors="replace")
@@ -99,32 +105,32 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     return float(text) if text.isascii() and text.isdigit() else None
 
 
-def _decoder(shape: type[Any]) -> _Decoder:
-    if shape not in _DECODERS:
-        _DECODERS[shape] = _Decoder(msgspec.json.Decoder(shape), msgspec.json.Decoder(cast("Any", _Event)[shape]))
-    return _DECODERS[shape]
+def _decoder(projection: type[Any]) -> _Decoder:
+    if projection not in _DECODERS:
+        _DECODERS[projection] = _Decoder(msgspec.json.Decoder(projection), msgspec.json.Decoder(cast("Any", _Event)[projection]))
+    return _DECODERS[projection]
 
 
-def _object(shape: type[Any], body: bytes) -> dict[str, Any] | None:
-    """Return the object in `body`, or None when it does not fit `shape`."""
+def _object(projection: type[Any], body: bytes) -> dict[str, Any] | None:
+    """Return the object in `body`, or None when it does not fit `projection`."""
     try:
-        return cast("dict[str, Any]", _decoder(shape).objects.decode(body))
+        return cast("dict[str, Any]", _decoder(projection).objects.decode(body))
     except NOT_JSON:
         return None
 
 
-def _page(shape: type[Any], body: bytes) -> dict[str, Any] | None:
+def _page(projection: type[Any], body: bytes) -> dict[str, Any] | None:
     """Return the list in `body`, or None when it is something else."""
     try:
         page = _PAGES.decode(body)
-        return {"metadata": page.metadata, "items": [_item(shape, item) for item in page.items or ()]}
+        return {"metadata": page.metadata, "items": [_item(projection, item) for item in page.items or ()]}
     except NOT_JSON:
         return None
 
 
-def _item(shape: type[Any], item: msgspec.Raw) -> Any:
+def _item(projection: type[Any], item: msgspec.Raw) -> Any:
     try:
-        return _decoder(shape).objects.decode(item)
+        return _decoder(projection).objects.decode(item)
     except msgspec.ValidationError:
         return _WHOLE.decode(item)  # alone: the others of the page keep their shape
 

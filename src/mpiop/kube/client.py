@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 from mpiop.kube.errors import StatusError, TransportError
-from mpiop.kube.objects import Key, Object, ObjectList, Remains, WatchEvent, key_of
+from mpiop.kube.objects import Key, Object, ObjectList, PartialObjectMetadata, WatchEvent, key_of
 from mpiop.kube.request import Request, Transport, allow
 from mpiop.kube.resources import Resource, Selection
 
@@ -21,15 +21,17 @@ class Client:
     when there was no usable answer: a write may then have taken effect or not.
     """
 
-    def __init__(self, transport: Transport, guard: Callable[[], None] = allow) -> None:
-        """Speak over `transport`, which the client closes; `guard` is called just before each write is sent."""
+    def __init__(self, transport: Transport, fencing: Callable[[], None] = allow) -> None:
+        """Speak over `transport`, which the client closes; `fencing` is called just before each write is sent."""
         self._transport = transport
-        self._guard = guard
+        self._fencing = fencing
 
     async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
         """Return the object `key`, or its kind and metadata alone, read from a quorum of the server's store."""
-        shape = Remains if metadata_only else None
-        return _object(await self._transport.call(Request("get", resource, _named(key), metadata_only=metadata_only, shape=shape)))
+        projection = PartialObjectMetadata if metadata_only else None
+        return _object(
+            await self._transport.call(Request("get", resource, _named(key), metadata_only=metadata_only, projection=projection))
+        )
 
     async def list_page(
         self,
@@ -99,8 +101,8 @@ class Client:
             params={"dryRun": "All"} if is_dry_run else {},
             body=body,
             metadata_only=metadata_only,
-            shape=Remains if metadata_only else None,
-            guard=self._guard,
+            projection=PartialObjectMetadata if metadata_only else None,
+            fencing=self._fencing,
         )
         return _object(await self._transport.call(request))
 
@@ -136,7 +138,9 @@ class Client:
             "preconditions": {"uid": uid},
             "propagationPolicy": propagation,
         }
-        request = Request("delete", resource, _named(key), body=options, metadata_only=True, shape=Remains, guard=self._guard)
+        request = Request(
+            "delete", resource, _named(key), body=options, metadata_only=True, projection=PartialObjectMetadata, fencing=self._fencing
+        )
         answer = await self._transport.call(request)
         return None if answer.get("kind") == "Status" else _object(answer)
 
@@ -158,23 +162,23 @@ class Client:
         """
         return Client(self._transport.separate(deadline_seconds))
 
-    def guarded(self, guard: Callable[[], None]) -> "Client":
-        """Return a client over the same connections whose writes `guard` may call off, up to the moment when they are sent.
+    def fenced(self, fencing: Callable[[], None]) -> "Client":
+        """Return a client over the same connections whose writes `fencing` may call off, up to the moment when they are sent.
 
         A process that was frozen between a decision and its request, or whose request waits for a connection or to be sent once more, must
         not write when it goes on: what holds then is asked then.
 
         Args:
-            guard: Raises `CalledOffError` when nothing may be written any more.
+            fencing: Raises `CalledOffError` when nothing may be written any more.
         """
-        return Client(self._transport, guard)
+        return Client(self._transport, fencing)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.close()
 
     async def _write(self, verb: str, resource: Resource, key: Key, body: Mapping[str, Any], subresource: str = "") -> dict[str, Any]:
-        return await self._transport.call(Request(verb, resource, key, subresource, body=body, guard=self._guard))
+        return await self._transport.call(Request(verb, resource, key, subresource, body=body, fencing=self._fencing))
 
 
 def _named(key: Key) -> Key:
@@ -189,7 +193,7 @@ def _present(**params: str) -> dict[str, str]:
 
 def _reading(verb: str, selection: Selection, params: Mapping[str, str]) -> Request:
     key = Key(selection.namespace, "")
-    return Request(verb, selection.resource, key, params=params, metadata_only=selection.metadata_only, shape=selection.shape)
+    return Request(verb, selection.resource, key, params=params, metadata_only=selection.metadata_only, projection=selection.projection)
 
 
 def _selectors(selection: Selection) -> dict[str, str]:

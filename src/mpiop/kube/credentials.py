@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mpiop.clock import Clock
 from mpiop.kube.config import ClientConfig
-from mpiop.kube.exec_plugin import ExecPlugin
+from mpiop.kube.exec_credential import ExecCredential
 from mpiop.kube.tls import TLSContexts
 from mpiop.kube.tokens import Credential, CredentialSource, FixedCredential, TokenFile
 
@@ -54,7 +54,7 @@ def credential_source(config: ClientConfig, clock: Clock) -> CredentialSource:
         ConfigError: The token file cannot be used.
     """
     if config.exec_plugin is not None:
-        return ExecPlugin(config.exec_plugin, clock.now)
+        return ExecCredential(config.exec_plugin, clock.now)
     if config.token_file:
         return TokenFile(Path(config.token_file), clock.monotonic)
     return FixedCredential(Credential(config.token))

@@ -22,7 +22,7 @@ class ResetError(TransportError):
 
 
 class CalledOffError(Exception):
-    """A request was not sent, for its guard did not allow it any more (`Client.guarded`)."""
+    """A request was not sent, for its fencing did not allow it any more (`Client.fenced`)."""
 
 
 class StatusError(KubeError):

@@ -74,8 +74,8 @@ class Object(TypedDict):
     immutable: NotRequired[bool]
 
 
-class Remains(TypedDict, total=False):
-    """The shape of an answer of which metadata alone was asked for: `PartialObjectMetadata`, or a Status; of both, what is read."""
+class PartialObjectMetadata(TypedDict, total=False):
+    """The projection of an answer of which metadata alone was asked for: `PartialObjectMetadata`, or a Status; of both, what is read."""
 
     kind: str
     metadata: ObjectMeta

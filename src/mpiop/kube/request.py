@@ -37,8 +37,8 @@ class Request:
         params: The query.
         body: What is sent, or None.
         metadata_only: Ask for `PartialObjectMetadata`.
-        shape: What is decoded of the object, or of each one of a list or watch (see `Selection`).
-        guard: Called each time just before this is sent; what it raises keeps this from being sent.
+        projection: What is decoded of the object, or of each one of a list or watch (see `Selection`).
+        fencing: Called each time just before this is sent; what it raises keeps this from being sent.
     """
 
     verb: str
@@ -48,8 +48,8 @@ class Request:
     params: Mapping[str, str] = field(default_factory=dict[str, str])
     body: Mapping[str, Any] | None = None
     metadata_only: bool = False
-    shape: type[Any] | None = None
-    guard: Callable[[], None] = field(default=allow, compare=False, repr=False)
+    projection: type[Any] | None = None
+    fencing: Callable[[], None] = field(default=allow, compare=False, repr=False)
 
     @property
     def method(self) -> str:
@@ -77,7 +77,7 @@ class Transport(Protocol):
         Raises:
             StatusError: The server refused.
             TransportError: There was no usable answer within the deadline.
-            CalledOffError: Its guard kept it from being sent, the first time or once more.
+            CalledOffError: Its fencing kept it from being sent, the first time or once more.
         """
         ...
 
@@ -88,7 +88,7 @@ class Transport(Protocol):
 
         Raises:
             StatusError: The server refused the watch.
-            TransportError: No connection, silence or a cut stream.
+            TransportError: No connection, a stream that says nothing, or a cut one.
         """
         ...
 

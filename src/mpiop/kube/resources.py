@@ -38,7 +38,7 @@ class Selection:
         label_selector: In the syntax of `kubectl -l`; "" is all.
         field_selector: In the syntax of `kubectl --field-selector`; "" is all.
         metadata_only: Ask for `PartialObjectMetadata`: no spec, no status, no data.
-        shape: A `TypedDict` that says what of each object is decoded; None is all. What does not fit it is decoded whole.
+        projection: A `TypedDict` that says what of each object is decoded; None is all. What does not fit it is decoded whole.
     """
 
     resource: Resource
@@ -46,7 +46,7 @@ class Selection:
     label_selector: str = ""
     field_selector: str = ""
     metadata_only: bool = False
-    shape: type[Any] | None = None
+    projection: type[Any] | None = None
 
     def __str__(self) -> str:
         """Render for logs: `pods in <namespace> with <selectors>`."""

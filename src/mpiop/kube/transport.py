@@ -5,28 +5,29 @@ Calls, watches and leases have connections of their own. See docs/adr/0002-trans
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
+
+import aiohttp
 
 from mpiop.clock import Clock, SystemClock
-from mpiop.kube.answers import decode, decode_event
+from mpiop.kube.answers import Head, decode, decode_event
 from mpiop.kube.client import Client
 from mpiop.kube.config import ClientConfig
-from mpiop.kube.connections import Connections, Route
 from mpiop.kube.credentials import Authenticator
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.http1 import Connection, Head
 from mpiop.kube.lines import LineSplitter
-from mpiop.kube.messages import Messages
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
 from mpiop.kube.retry import retry_delay_seconds
-from mpiop.kube.silence import Silence
+from mpiop.kube.session import FAILURES, body_of, headers_of, open_session, transport_error, url_of
 from mpiop.kube.throttle import Throttle
 from mpiop.kube.tokens import Credential
+
+_Answer = TypeVar("_Answer")
 
 Observer = Callable[[str, str, int, float], None]
 """Called after each attempt: verb, resource, HTTP status (0: no answer), seconds; of a watch, until it began."""
@@ -41,9 +42,9 @@ class TransportOptions:
     """How to treat the API server.
 
     Attributes:
-        deadline_seconds: From sending to the end of the answer, retries included; also the longest silence in a list.
+        deadline_seconds: From sending to the end of the answer, retries included; also the idle timeout of a list.
         list_deadline_seconds: The same for lists, which may be long.
-        silence_seconds: A watch without a byte for so long is dead: the server sends a bookmark each minute.
+        idle_timeout_seconds: A watch without a byte for so long is dead: the server sends a bookmark each minute.
         most_in_flight: Calls at a time; those that wait take turns by `FLOW`.
         qps: Calls a second; 0 is no bound.
         burst: Calls at once before `qps` counts.
@@ -52,7 +53,7 @@ class TransportOptions:
 
     deadline_seconds: float = 10.0
     list_deadline_seconds: float = 60.0
-    silence_seconds: float = 150.0
+    idle_timeout_seconds: float = 150.0
     most_in_flight: int = 32
     qps: float = 0.0
     burst: int = 0
@@ -81,43 +82,28 @@ class HttpTransport:
         self._config = config
         self._options = options
         self._authenticator = authenticator
-        route = Route(config.server, config.proxy_url, config.tls.server_name)
-        self._calls = Connections(route)
-        self._streams = Connections(route)
-        self._messages = Messages(route)
+        self._session = open_session()
         self._throttle = Throttle(options.most_in_flight, options.qps, options.burst)
         self._separated: list[HttpTransport] = []
+        # Deadlines are ours. What may take longer than a deadline is bound by aiohttp's timeout between two reads.
+        self._no_timeout = aiohttp.ClientTimeout(total=None)
+        self._timeouts = {
+            "list": aiohttp.ClientTimeout(total=None, sock_read=options.deadline_seconds),
+            "watch": aiohttp.ClientTimeout(total=None, sock_read=options.idle_timeout_seconds),
+        }
 
     async def call(self, request: Request) -> dict[str, Any]:
         """Send `request`, as often as the rules allow, and return the decoded answer (see `Transport.call`)."""
+        seconds = self._options.list_deadline_seconds if request.verb == "list" else self._options.deadline_seconds
         async with self._throttle:
-            credential = await self._authenticator.current()
-            try:
-                return await self._within_deadline(request, credential)
-            except StatusError as error:
-                if not error.is_unauthorized or not await self._authenticator.refresh(credential):
-                    raise
-            return await self._within_deadline(request, await self._authenticator.current())
+            return await self._authenticated(lambda credential: self._with_retries(request, credential, seconds))
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncGenerator[AsyncIterator[WatchEvent]]:
         """Open the watch `request` and yield its events (see `Transport.stream`)."""
-        credential = await self._authenticator.current()
-        try:
-            connection = await self._open(request, credential)
-        except StatusError as error:
-            if not error.is_unauthorized or not await self._authenticator.refresh(credential):
-                raise
-            credential = await self._authenticator.current()
-            connection = await self._open(request, credential)
-        try:
-            events = self._events(request, connection, self._authenticator.context(credential))
-            try:
-                yield events
-            finally:
-                await events.aclose()
-        finally:
-            self._streams.give_back(connection)
+        response, context = await self._authenticated(lambda credential: self._open(request, credential))
+        async with response, aclosing(self._events(request, response, context)) as events:
+            yield events
 
     def separate(self, deadline_seconds: float) -> "HttpTransport":
         """Return a transport with connections of its own, no rate limit, and the same credentials."""
@@ -130,102 +116,106 @@ class HttpTransport:
         """Close all connections."""
         for transport in self._separated:
             await transport.close()
-        await self._calls.close()
-        await self._streams.close()
+        await self._session.close()
 
-    async def _within_deadline(self, request: Request, credential: Credential) -> dict[str, Any]:
-        seconds = self._options.list_deadline_seconds if request.verb == "list" else self._options.deadline_seconds
+    async def _authenticated(self, send: Callable[[Credential], Awaitable[_Answer]]) -> _Answer:
+        """Return the answer to what `send` sends; after a 401 it sends once more if there may be a newer credential."""
+        credential = await self._authenticator.current()
         try:
-            async with asyncio.timeout(seconds) as deadline:
-                return await self._with_retries(request, credential, deadline.when() or float("inf"))
-        except TimeoutError as error:
-            raise TransportError(f"{request}: no answer within {seconds:g} s") from error
+            return await send(credential)
+        except StatusError as error:
+            if not error.is_unauthorized or not await self._authenticator.refresh(credential):
+                raise
+        return await send(await self._authenticator.current())
 
-    async def _with_retries(self, request: Request, credential: Credential, until: float) -> dict[str, Any]:
-        retries = 0
-        while True:
-            try:
-                return await self._attempt(request, credential)
-            except KubeError as error:
-                delay_seconds = retry_delay_seconds(request, error, retries)
-                if delay_seconds is None or asyncio.get_running_loop().time() + delay_seconds >= until:
-                    raise
-            retries += 1
-            await asyncio.sleep(delay_seconds)
-
-    async def _attempt(self, request: Request, credential: Credential) -> dict[str, Any]:
-        connection, head = await self._asked(self._calls, request, credential)
-        return decode(request, head, await self._body(self._calls, connection, request))
-
-    async def _open(self, request: Request, credential: Credential) -> Connection:
-        """Return a lent connection that a watch has begun on: the server granted it, and its events are still to be read."""
-        seconds = self._options.deadline_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                connection, head = await self._asked(self._streams, request, credential)
-                if head.status == HTTPStatus.OK:
-                    return connection
-                body = await self._body(self._streams, connection, request)
-        except TimeoutError as error:
-            raise TransportError(f"{request}: no answer within {seconds:g} s") from error
-        decode(request, head, body)
-        raise TransportError(f"{request}: {head.status} is no answer to a watch")
-
-    async def _events(self, request: Request, connection: Connection, context: ssl.SSLContext | None) -> AsyncGenerator[WatchEvent]:
-        """Yield the events; end with the stream, or after a change of certificates: the watch then goes on over a new connection."""
-        lines = LineSplitter()
-        with Silence(connection, self._options.silence_seconds) as silence:
+    async def _with_retries(self, request: Request, credential: Credential, seconds: float) -> dict[str, Any]:
+        loop, retries = asyncio.get_running_loop(), 0
+        async with _deadline(request, seconds):
+            until = loop.time() + seconds
             while True:
                 try:
-                    chunk = await connection.read()
-                    silence.heard()
-                    complete = lines.feed(chunk)
-                except TransportError as error:
-                    raise _told(request, error) from error
-                if not chunk:
-                    return
-                for line in complete:
-                    yield decode_event(request, line)
-                if not self._authenticator.is_current(context):
-                    return
+                    return await self._attempt(request, credential)
+                except KubeError as error:
+                    delay_seconds = retry_delay_seconds(request, error, retries)
+                    if delay_seconds is None or loop.time() + delay_seconds >= until:
+                        raise
+                retries += 1
+                await asyncio.sleep(delay_seconds)
 
-    async def _asked(self, connections: Connections, request: Request, credential: Credential) -> tuple[Connection, Head]:
-        """Send `request` once; return the connection that was lent for it, to be given back, and the head of the answer."""
+    async def _attempt(self, request: Request, credential: Credential) -> dict[str, Any]:
+        async with await self._send(request, credential, self._authenticator.context(credential)) as response:
+            return await _decoded(request, response)
+
+    async def _open(self, request: Request, credential: Credential) -> tuple[aiohttp.ClientResponse, ssl.SSLContext | None]:
+        """Return a watch that the server granted, whose events are still to be read, and the TLS context that it was opened with."""
+        context = self._authenticator.context(credential)
+        async with _deadline(request, self._options.deadline_seconds):
+            response = await self._send(request, credential, context)
+            if response.status == HTTPStatus.OK:
+                return response, context
+            async with response:
+                await _decoded(request, response)
+        raise TransportError(f"{request}: {response.status} is no answer to a watch")
+
+    async def _events(
+        self, request: Request, response: aiohttp.ClientResponse, context: ssl.SSLContext | None
+    ) -> AsyncGenerator[WatchEvent]:
+        """Yield the events; end with the stream, or after a change of certificates: the watch then goes on over a new connection."""
+        lines = LineSplitter()
+        while True:
+            try:
+                chunk = await response.content.readany()
+                complete = lines.feed(chunk)
+            except FAILURES as error:
+                raise transport_error(request, error) from error
+            if not chunk:
+                return
+            for line in complete:
+                yield decode_event(request, line)
+            if not self._authenticator.is_current(context):
+                return
+
+    async def _send(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> aiohttp.ClientResponse:
+        """Send `request` once; return the answer, of which only the head was read, to be used as a context."""
         loop = asyncio.get_running_loop()
         begun, code = loop.time(), 0
-        connection: Connection | None = None
+        if self._session.closed:
+            raise TransportError(f"{request}: the client was closed")
         try:
-            connection = await connections.lend(self._authenticator.context(credential))
-            # Only now: until it stands, the process may have been frozen.
-            request.guard()
-            connection.send(self._messages.message(request, credential.token))
-            with self._silence(request, connection):
-                head = await connection.head()
-        except TransportError as error:
-            raise _told(request, error) from error
+            request.fencing()
+            response = await self._session.request(
+                request.method,
+                url_of(self._config.server, request),
+                data=body_of(request.body),
+                headers=headers_of(request, credential.token),
+                allow_redirects=False,
+                proxy=self._config.proxy_url or None,
+                ssl=context or True,
+                server_hostname=self._config.tls.server_name or None,
+                timeout=self._timeouts.get(request.verb, self._no_timeout),
+            )
+            code = response.status
+        except FAILURES as error:
+            raise transport_error(request, error) from error
         else:
-            code = head.status
-            return connection, head
+            return response
         finally:
             self._options.observer(request.verb, request.resource.plural, code, loop.time() - begun)
-            if connection is not None and not code:
-                connections.give_back(connection)
-
-    async def _body(self, connections: Connections, connection: Connection, request: Request) -> bytes:
-        """Return the rest of an answer, and give the connection back."""
-        try:
-            with self._silence(request, connection):
-                return await connection.body()
-        except TransportError as error:
-            raise _told(request, error) from error
-        finally:
-            connections.give_back(connection)
-
-    def _silence(self, request: Request, connection: Connection) -> AbstractContextManager[object]:
-        """Bound the silence of a list, whose deadline is long; that of other calls is bound by their deadline."""
-        return Silence(connection, self._options.deadline_seconds) if request.verb == "list" else nullcontext()
 
 
-def _told(request: Request, error: TransportError) -> TransportError:
-    """Return `error` as one line about `request`."""
-    return type(error)(f"{request}: {error}")
+@asynccontextmanager
+async def _deadline(request: Request, seconds: float) -> AsyncGenerator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise TransportError(f"{request}: no answer within {seconds:g} s") from error
+
+
+async def _decoded(request: Request, response: aiohttp.ClientResponse) -> dict[str, Any]:
+    """Return the object in `response`, or raise what the server says instead (see `decode`)."""
+    try:
+        body = await response.read()
+    except FAILURES as error:
+        raise transport_error(request, error) from error
+    return decode(request, Head(response.status, response.headers), body)

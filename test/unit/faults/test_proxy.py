@@ -82,7 +82,7 @@ async def setting() -> AsyncIterator[Setting]:
         context = server_context(authority.issue("proxy"))
         proxy = await stack.enter_async_context(fault_proxy(Upstream(real.url), Faults(), context))
         config = ClientConfig(proxy.url, tls=TLSConfig(ca_data=authority.certificate))
-        client = await connect(config, TransportOptions(deadline_seconds=1.0, silence_seconds=1.0))
+        client = await connect(config, TransportOptions(deadline_seconds=1.0, idle_timeout_seconds=1.0))
         stack.push_async_callback(client.close)
         yield Setting(server, proxy, client)
 

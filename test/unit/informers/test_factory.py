@@ -9,7 +9,7 @@ from fakes.api_server import FakeClient
 from fakes.following import background
 from fakes.scripted_server import pod
 from mpiop.informers import InformerFactory, InformerSettings, MutationError
-from mpiop.kube.objects import Key, Object, Remains, labels_of
+from mpiop.kube.objects import Key, Object, PartialObjectMetadata, labels_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, Selection
 from virtual_time import VirtualClock
 
@@ -40,9 +40,9 @@ async def test_a_selection_has_one_informer() -> None:
 
 async def test_who_needs_more_of_the_objects_has_an_informer_of_its_own() -> None:
     factory = InformerFactory(client())
-    shaped = replace(PODS_OF_PI, shape=Remains)
-    assert factory.informer(PODS_OF_PI) is not factory.informer(shaped)
-    assert factory.informer(shaped) is factory.informer(shaped)
+    projected = replace(PODS_OF_PI, projection=PartialObjectMetadata)
+    assert factory.informer(PODS_OF_PI) is not factory.informer(projected)
+    assert factory.informer(projected) is factory.informer(projected)
 
 
 async def test_all_run_together_and_those_unsynced_are_named() -> None:

@@ -4,9 +4,8 @@ from typing import Any, NotRequired, TypedDict
 
 import pytest
 
-from mpiop.kube.answers import decode, decode_event
+from mpiop.kube.answers import Head, decode, decode_event
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.http1 import Head
 from mpiop.kube.objects import Key, ObjectMeta
 from mpiop.kube.request import Request
 from mpiop.kube.resources import PODS
@@ -66,23 +65,23 @@ class Status(TypedDict, total=False):
     phase: str | None
 
 
-class Shape(TypedDict):
+class Projection(TypedDict):
     kind: NotRequired[str]
     metadata: ObjectMeta
     status: NotRequired[Status]
 
 
-WATCH = Request("watch", PODS, shape=Shape)
-LIST = Request("list", PODS, shape=Shape)
+WATCH = Request("watch", PODS, projection=Projection)
+LIST = Request("list", PODS, projection=Projection)
 FITS = b'{"kind":"Pod","metadata":{"name":"a","managedFields":[{}]},"spec":{"x":1},"status":{"phase":null,"podIP":"x"}}'
-SHAPED = {"kind": "Pod", "metadata": {"name": "a"}, "status": {"phase": None}}
+PROJECTED = {"kind": "Pod", "metadata": {"name": "a"}, "status": {"phase": None}}
 UNFIT = b'{"metadata":{"name":5},"spec":{}}'
 WHOLE = {"metadata": {"name": 5}, "spec": {}}
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"])
 def test_of_an_event_what_the_shape_has_is_decoded(kind: str) -> None:
-    assert decode_event(WATCH, b'{"type":"%s","object":%s}' % (kind.encode(), FITS)) == {"type": kind, "object": SHAPED}
+    assert decode_event(WATCH, b'{"type":"%s","object":%s}' % (kind.encode(), FITS)) == {"type": kind, "object": PROJECTED}
 
 
 @pytest.mark.parametrize("obj", [UNFIT, b'{"metadata":null}', b'{"status":[]}', b"5", b"null"])
@@ -104,7 +103,7 @@ def test_F20_what_is_no_event_breaks_a_stream_with_a_shape_too(line: Any) -> Non
 
 def test_one_item_that_does_not_fit_does_not_make_the_others_whole() -> None:
     body = b'{"kind":"PodList","metadata":{"resourceVersion":"5","continue":"x"},"items":[%s,%s]}' % (UNFIT, FITS)
-    assert decode(LIST, Head(200, JSON), body) == {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [WHOLE, SHAPED]}
+    assert decode(LIST, Head(200, JSON), body) == {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [WHOLE, PROJECTED]}
     assert decode(LIST, Head(200, JSON), b'{"metadata":{},"items":null}')["items"] == []
 
 
@@ -119,8 +118,8 @@ def test_a_refusal_of_a_list_is_one() -> None:
 
 
 def test_of_one_object_what_the_shape_has_is_decoded() -> None:
-    request = Request("delete", PODS, Key("a", "b"), shape=Shape)
-    assert decode(request, Head(200, JSON), FITS) == SHAPED
+    request = Request("delete", PODS, Key("a", "b"), projection=Projection)
+    assert decode(request, Head(200, JSON), FITS) == PROJECTED
     assert decode(request, Head(200, JSON), UNFIT) == WHOLE
 
 

@@ -13,7 +13,7 @@ from mpiop.kube.errors import CalledOffError, StatusError, TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, LEASES, MPIJOBS, PODS, Selection
 from mpiop.kube.tls import TLSConfig
-from mpiop.kube.transport import TransportOptions, connect
+from mpiop.kube.transport import connect
 
 pytestmark = pytest.mark.real_time
 
@@ -163,9 +163,9 @@ def allowing(times: int) -> Callable[[], None]:
     return guard
 
 
-async def test_L64_F42_a_write_is_called_off_even_when_its_connection_stands(bench: Any) -> None:
+async def test_L64_F42_a_write_is_called_off_before_it_is_sent(bench: Any) -> None:
     server = await bench.serve(answer)
-    client = (await bench.client(server)).guarded(allowing(0))
+    client = (await bench.client(server)).fenced(allowing(0))
     for write in (
         client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}}),
         client.patch(PODS, POD, {}),
@@ -176,25 +176,11 @@ async def test_L64_F42_a_write_is_called_off_even_when_its_connection_stands(ben
             await write
     await client.get(PODS, POD)
     assert [exchange.method for exchange in server.exchanges] == ["GET"]
-    assert server.connections == 1, "which serves the next request"
-
-
-async def test_L64_F42_a_guard_is_not_asked_before_the_connection_stands(bench: Any) -> None:
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()  # and say nothing of TLS
-        writer.close()
-
-    async with await asyncio.start_server(accept, "127.0.0.1", 0) as mute:
-        url = f"https://127.0.0.1:{mute.sockets[0].getsockname()[1]}"
-        client = await connect(ClientConfig(url), TransportOptions(deadline_seconds=0.2))
-        bench.stack.push_async_callback(client.close)
-        with pytest.raises(TransportError, match="no answer within"):
-            await client.guarded(allowing(0)).delete(PODS, POD, uid="u")
 
 
 async def test_L64_T3_a_write_that_is_to_be_sent_again_is_called_off_meanwhile(bench: Any) -> None:
     server = await bench.serve(Script(refuse(429, Retry_After="0"), answer))
-    client = (await bench.client(server)).guarded(allowing(1))
+    client = (await bench.client(server)).fenced(allowing(1))
     with pytest.raises(CalledOffError):
         await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}})
     assert len(server.exchanges) == 1

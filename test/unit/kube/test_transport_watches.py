@@ -1,6 +1,7 @@
 """Watches over real connections: events, cuts, silence, closing (F19-F22, F31, R20, R22)."""
 
 import asyncio
+import time
 from typing import Any
 
 import msgspec
@@ -99,9 +100,22 @@ async def test_R22_F22_silence_is_an_error(bench: Any) -> None:
         await exchange.event("ADDED", "a")
         await asyncio.Event().wait()
 
-    client = await bench.client(await bench.serve(script), silence_seconds=0.3)
+    client = await bench.client(await bench.serve(script), idle_timeout_seconds=0.3)
     with pytest.raises(TransportError, match=r"^watch pods default: .*[Tt]imeout"):
         await names(client)
+
+
+async def test_R22_what_came_while_the_process_was_frozen_is_not_silence(bench: Any) -> None:
+    async def script(exchange: Exchange) -> None:
+        await exchange.begin_stream()
+        await asyncio.sleep(0.1)
+        await exchange.event("ADDED", "a")  # in the kernel's buffer, for this process is the client too
+        time.sleep(0.5)  # noqa: ASYNC251 - the freeze
+        await asyncio.sleep(0.1)
+        await exchange.event("ADDED", "b")
+        await exchange.chunk(b"")
+
+    assert await names(await bench.client(await bench.serve(script), idle_timeout_seconds=0.3)) == ["a", "b"]
 
 
 async def test_a_watch_lives_longer_than_the_deadline_of_calls(bench: Any) -> None:

@@ -4,9 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from fakes.semantics import shaped
-from mpiop.controller.observe import pods
-from mpiop.controller.observe import projection as shapes
+from fakes.semantics import projected
+from mpiop.controller.observe import pods, projections
 from mpiop.kube.objects import Object
 
 STAMP = "2026-01-01T00:00:00Z"
@@ -56,11 +55,11 @@ def answers(one: Object) -> list[object]:
 
 @pytest.mark.parametrize("one", PODS.values(), ids=PODS.keys())
 def test_a_shaped_pod_gives_the_same_answers(one: Object) -> None:
-    assert answers(shaped(one, shapes.Pod)) == answers(one)
+    assert answers(projected(one, projections.Pod)) == answers(one)
 
 
 def test_what_changes_from_pod_to_pod_and_nobody_reads_is_not_kept() -> None:
-    kept = shaped(PODS["running"], shapes.Pod)
+    kept = projected(PODS["running"], projections.Pod)
     conditions = [{"type": kind, "status": "True"} for kind in ("Ready", "Initialized", "PodScheduled")]
     assert kept.get("spec") == {"nodeName": "node-1"}
     assert kept.get("status") == {

@@ -8,10 +8,10 @@ import pytest
 import example_children
 from example_children import OPTIONS
 from example_jobs import MPIRUN, PI, with_launcher
-from fakes.semantics import shaped
+from fakes.semantics import projected
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller import names
-from mpiop.controller.observe import projection as shapes
+from mpiop.controller.observe import projections
 from mpiop.controller.plan.unsuspend import is_suspension_complete, unsuspend_patch
 
 STARTED = "2026-01-01T00:00:00Z"
@@ -24,7 +24,7 @@ GATES = [{"name": "example.com/topology"}]
 
 def launcher(*, job: MPIJob = PI, suspend: bool, **status: Any) -> Any:
     """Return the launcher Job as it is kept."""
-    return shaped(example_children.launcher(job=job, suspend=suspend, **status), shapes.Job)
+    return projected(example_children.launcher(job=job, suspend=suspend, **status), projections.Job)
 
 
 def with_directives(metadata: dict[str, Any] | None = None, **spec: Any) -> MPIJob:

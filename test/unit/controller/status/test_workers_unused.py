@@ -8,10 +8,10 @@ import pytest
 
 from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, container, template, with_annotations, with_launcher, with_workers
-from fakes.semantics import shaped
+from fakes.semantics import projected
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller.objects.ssh_agent import MARK
-from mpiop.controller.observe import projection as shapes
+from mpiop.controller.observe import projections
 from mpiop.controller.status.root_cause import last_failure
 from mpiop.controller.status.status import next_status, transitions
 from mpiop.kube.objects import Object
@@ -22,7 +22,7 @@ COMPLETE = {"type": "Complete"}
 
 def stored(pod: Object) -> Object:
     """Return the pod as the store keeps it."""
-    return cast("Object", shaped(pod, shapes.Pod))
+    return cast("Object", projected(pod, projections.Pod))
 
 
 def ended(phase: str = "Succeeded", *, container: str = "launcher", metadata: dict[str, Any] | None = None, **terminated: Any) -> Object:

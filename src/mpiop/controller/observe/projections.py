@@ -98,5 +98,5 @@ class Job(TypedDict):
     status: NotRequired[_JobStatus]
 
 
-SHAPES: Final[Mapping[Resource, type[Any]]] = MappingProxyType({PODS: Pod, JOBS: Job})
-"""The shape of each resource of which not all is kept."""
+PROJECTIONS: Final[Mapping[Resource, type[Any]]] = MappingProxyType({PODS: Pod, JOBS: Job})
+"""The projection of each resource of which not all is kept."""

@@ -1,4 +1,4 @@
-"""Which connections are used again, how long they are kept, and the way through a proxy."""
+"""Connections: the way through a proxy, when they end, and what is never done on our behalf."""
 
 import asyncio
 import contextlib
@@ -11,88 +11,17 @@ import pytest
 
 from fakes.certificates import Authority
 from fakes.http_server import Exchange, http_server, server_context
-from fakes.line import connected
+from mpiop.kube import session
 from mpiop.kube.client import Client
 from mpiop.kube.config import ClientConfig
-from mpiop.kube.connections import IDLE_SECONDS, Connections, Route, keep_watch
 from mpiop.kube.errors import TransportError
-from mpiop.kube.http1 import Connection
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import PODS
+from mpiop.kube.session import open_socket
 from mpiop.kube.tls import TLSConfig
 from mpiop.kube.transport import connect
 
 POD = Key("default", "a")
-
-
-class Nearby(Route):
-    """A route whose connections stand at once."""
-
-    async def open(self, context: ssl.SSLContext | None) -> Connection:
-        del context
-        return connected()
-
-
-@pytest.fixture
-def connections() -> Connections:
-    return Connections(Nearby("http://nearby"))
-
-
-async def test_the_connection_used_last_is_used_next(connections: Connections) -> None:
-    one, two = [await connections.lend(None) for _ in range(2)]
-    connections.give_back(one)
-    connections.give_back(two)
-    assert await connections.lend(None) is two
-    assert await connections.lend(None) is one
-    assert await connections.lend(None) not in {one, two}
-
-
-async def test_an_answer_that_was_not_read_ends_its_connection(connections: Connections) -> None:
-    connection = await connections.lend(None)
-    connection.send(b"question")
-    connections.give_back(connection)
-    await connection.ended()
-    assert await connections.lend(None) is not connection
-
-
-async def test_one_that_ended_while_nobody_used_it_is_not_lent(connections: Connections) -> None:
-    connection = await connections.lend(None)
-    connections.give_back(connection)
-    connection.abort()
-    assert await connections.lend(None) is not connection
-
-
-async def test_unused_connections_are_closed_after_a_while(connections: Connections) -> None:
-    one, two = [await connections.lend(None) for _ in range(2)]
-    connections.give_back(one)
-    await asyncio.sleep(IDLE_SECONDS / 2)
-    connections.give_back(two)
-    await asyncio.sleep(IDLE_SECONDS / 2)
-    assert (one.is_reusable, two.is_reusable) == (False, True)
-    await asyncio.sleep(IDLE_SECONDS / 2)
-    assert not two.is_reusable
-
-
-async def test_another_context_ends_those_of_the_one_before(connections: Connections) -> None:
-    idle, busy = [await connections.lend(None) for _ in range(2)]
-    connections.give_back(idle)
-    new = await connections.lend(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    assert not idle.is_reusable
-    assert busy.is_reusable, "its request is not cut"
-    connections.give_back(busy)
-    assert not busy.is_reusable
-    assert new.is_reusable
-
-
-async def test_closing_ends_all_as_soon_as_they_are_unused(connections: Connections) -> None:
-    idle, busy = [await connections.lend(None) for _ in range(2)]
-    connections.give_back(idle)
-    await connections.close()
-    assert not idle.is_reusable
-    connections.give_back(busy)
-    assert not busy.is_reusable
-    with pytest.raises(TransportError, match=r"^the client was closed$"):
-        await connections.lend(None)
 
 
 class Proxy:
@@ -185,13 +114,10 @@ async def test_a_proxy_is_told_its_user_and_no_token(authority: Authority) -> No
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_without_tls_a_proxy_is_sent_the_whole_url(authority: Authority, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    trusting = ssl.create_default_context(cadata=authority.certificate)
-    monkeypatch.setattr(ssl, "create_default_context", lambda: trusting)
-    proxy, context = Proxy(), server_context(authority.issue("proxy"), "") if scheme == "https" else None
-    async with http_server(thing) as server, running(proxy, context):
-        async with client_of(server.url, authority, f"{scheme}://me@127.0.0.1:{proxy.port}") as client:
+async def test_without_tls_a_proxy_is_sent_the_whole_url(authority: Authority) -> None:
+    proxy = Proxy()
+    async with http_server(thing) as server, running(proxy):
+        async with client_of(server.url, authority, f"http://me@127.0.0.1:{proxy.port}") as client:
             await client.get(PODS, POD)
         assert proxy.asked[0][0] == f"GET {server.url}/api/v1/namespaces/default/pods/a HTTP/1.1"
         assert "Proxy-Authorization: Basic bWU6" in proxy.asked[0]
@@ -200,8 +126,8 @@ async def test_without_tls_a_proxy_is_sent_the_whole_url(authority: Authority, s
 @pytest.mark.real_time
 async def test_a_proxy_that_refuses_is_named(authority: Authority) -> None:
     proxy = Proxy(407)
-    async with running(proxy), client_of("https://192.0.2.1", authority, f"http://127.0.0.1:{proxy.port}") as client:
-        with pytest.raises(TransportError, match=r"^get pods default/a: the proxy 127\.0\.0\.1 answered 407 when asked for 192\.0\.2\.1"):
+    async with running(proxy), client_of("https://192.0.2.1", authority, f"http://me:hunter2@127.0.0.1:{proxy.port}") as client:
+        with pytest.raises(TransportError, match=r"^get pods default/a: the proxy answered 407 As you wish$"):
             await client.get(PODS, POD)
 
 
@@ -215,9 +141,18 @@ async def test_a_certificate_behind_a_proxy_is_looked_at_too(authority: Authorit
         assert server.exchanges == []
 
 
+@pytest.mark.real_time
+async def test_unused_connections_are_closed_after_a_while(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "IDLE_SECONDS", 0.2)
+    async with http_server(thing, authority.issue("server")) as server, client_of(server.url, authority, "") as client:
+        await client.get(PODS, POD)
+        async with asyncio.timeout(5):
+            while server.open_connections:  # noqa: ASYNC110 - the other side of a socket
+                await asyncio.sleep(0.01)
+
+
 def test_F53_sockets_notice_a_dead_peer_within_a_minute() -> None:
-    with socket.socket() as connection:
-        keep_watch(connection)
+    with open_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 0))) as connection:
         assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         idle, interval, probes, user = (
             connection.getsockopt(socket.IPPROTO_TCP, option)

@@ -1,0 +1,117 @@
+"""The HTTP session below a transport: aiohttp's client, told to do nothing on its own account.
+
+No proxy and no password from the environment, no cookies, no redirects, no decompression, and no request sent twice.
+"""
+
+import io
+import socket
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from mpiop import __version__
+from mpiop.kube.errors import ResetError, TransportError
+from mpiop.kube.request import Request
+
+IDLE_SECONDS = 30.0
+"""Unused connections are closed after this: before the API server (90 s) or a NAT in between (60 s and more) does it."""
+
+SOCKET_OPTIONS = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    # Sent data that nobody acknowledges for so many milliseconds breaks the connection.
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
+)
+"""A peer that is gone is noticed within a minute."""
+
+LARGE_BYTES = 2**20
+
+HEADERS = {
+    "User-Agent": f"mpiop/{__version__}",
+    # A compressed list costs the server more processor time than the local network gains.
+    "Accept-Encoding": "identity",
+}
+PARTIAL = "application/json;as={kind};g=meta.k8s.io;v=v1"
+
+FAILURES = (TransportError, aiohttp.ClientError, OSError)
+"""What sending a request and reading its answer raise."""
+
+
+def open_session() -> aiohttp.ClientSession:
+    """Return a session with connections of its own; requests bring their TLS context, and each context has its own connections.
+
+    It has no limit and no deadline: those are the transport's.
+    """
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, socket_factory=open_socket),
+        headers=HEADERS,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        middlewares=(_send_once,),
+        auto_decompress=False,
+    )
+
+
+def open_socket(address: tuple[Any, ...]) -> socket.socket:
+    """Return a socket for `address` (a row of `getaddrinfo`) whose peer the kernel probes when it is silent."""
+    family, kind, protocol = address[:3]
+    connection = socket.socket(family, kind, protocol)
+    for level, option, value in SOCKET_OPTIONS:
+        connection.setsockopt(level, option, value)
+    return connection
+
+
+async def _send_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keep aiohttp from sending a request again on a new connection when a reused one is dead: it retries only errors that it knows."""
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise  # never connected
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError) as error:
+        raise ResetError(f"connection broken before an answer: {error}") from error
+
+
+def url_of(server: str, request: Request) -> URL:
+    """Return where `request` goes, exactly as it is written: a name is never read as a part of a path."""
+    query = f"?{urlencode(request.params)}" if request.params else ""
+    return URL(f"{server}{request.path}{query}", encoded=True)
+
+
+def headers_of(request: Request, token: str) -> Mapping[str, str]:
+    """Return the headers of `request`, with the bearer token `token` if there is one."""
+    headers = {"Accept": "application/json"}
+    if request.metadata_only:
+        headers["Accept"] = PARTIAL.format(kind="PartialObjectMetadataList" if request.verb == "list" else "PartialObjectMetadata")
+    if request.body is not None:
+        headers["Content-Type"] = "application/merge-patch+json" if request.method == "PATCH" else "application/json"
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    return headers
+
+
+def body_of(body: Mapping[str, Any] | None) -> bytes | io.BytesIO | None:
+    """Return what is sent of `body`, a large one as a stream, for aiohttp warns of large bytes: a ConfigMap may have a mebibyte."""
+    if body is None:
+        return None
+    data = msgspec.json.encode(body)
+    return data if len(data) < LARGE_BYTES else io.BytesIO(data)
+
+
+def transport_error(request: Request, error: Exception) -> TransportError:
+    """Return `error`, one of `FAILURES`, as one line about `request`."""
+    if isinstance(error, TransportError):
+        return type(error)(f"{request}: {error}")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        host, why = f"[{error.host}]" if ":" in error.host else error.host, error.os_error
+        text = f"no connection to {host}:{error.port}: {type(why).__name__}: {why}"
+    elif isinstance(error, aiohttp.ClientHttpProxyError):
+        text = f"the proxy answered {error.status} {error.message}"  # aiohttp's text shows the password in the proxy's URL
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return TransportError(" ".join(f"{request}: {text}".split()))
