@@ -65,9 +65,9 @@ BOUNDS: Final = (
     Bound(
         "patches of status and hosts a job",
         JOBS,
-        12,
+        20,
         _requests("patch mpijobs", "patch configmaps"),
-        "4, and counts of a start that takes long on a busy machine",
+        "4, and at most two for each worker that starts by itself",
     ),
     Bound("reads a job", JOBS, 0, _reads, "the caches show all"),
     Bound("requests refused", JOBS, 0, _refused, "no conflict, nothing made twice"),
