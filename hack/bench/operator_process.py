@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -17,6 +18,7 @@ from demonstration.cluster import ROOT
 from e2e.operator_pods import samples_of
 from e2e.waiting import until
 from faults.replica import free_port
+from mpiop.kube.config import SERVICE_ACCOUNT
 
 STOP_SECONDS = 10.0
 READY_SECONDS = 60.0
@@ -44,6 +46,9 @@ class Access:
     token: str
 
 
+_MOUNT_ACCOUNT: Final = 'mount -t tmpfs none /run; mkdir -p "$0"; mount --bind "$1" "$0"; shift; exec "$@"'
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """What is started.
@@ -53,19 +58,21 @@ class Program:
         command: Without what says where the API server is and where to serve metrics.
         ready_url: Which answers when it is ready; its metrics are served at the same host.
         environment: Besides PATH.
+        is_in_pod: It finds the API server as in a Pod, by environment and service account, and else by a kubeconfig.
     """
 
     name: str
     command: Sequence[str]
     ready_url: str
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_in_pod: bool = False
 
 
 def ours(source: Path = ROOT, flags: Sequence[str] = ()) -> Program:
     """Return the operator of the project at `source`, with its default flags and these."""
     port = free_port()
     command = (sys.executable, "-m", "mpiop", "--log-format=json", f"--health-port={port}", *flags)
-    return Program("ours", command, f"http://127.0.0.1:{port}/readyz", {"PYTHONPATH": str(source / "src")})
+    return Program("ours", command, f"http://127.0.0.1:{port}/readyz", {"PYTHONPATH": str(source / "src")}, is_in_pod=True)
 
 
 class OperatorProcess:
@@ -202,11 +209,12 @@ async def start_operator(access: Access, folder: Path, name: str, program: Progr
         name: What these files are called.
         program: Which operator.
     """
-    kubeconfig, metrics_port = write_kubeconfig(access, folder, name), free_port()
+    command, environment = _with_access(program, access, folder, name)
+    metrics_port = free_port()
     with (folder / f"{name}.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
-            *(*program.command, f"--kubeConfig={kubeconfig}", f"--monitoring-port={metrics_port}"),
-            env={"PATH": os.environ["PATH"], **program.environment},
+            *(*command, f"--monitoring-port={metrics_port}"),
+            env={"PATH": os.environ["PATH"], **environment},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -216,19 +224,31 @@ async def start_operator(access: Access, folder: Path, name: str, program: Progr
     return OperatorProcess(process, program.ready_url, metrics_port)
 
 
-def write_kubeconfig(access: Access, folder: Path, name: str) -> Path:
-    """Write a kubeconfig whose token is in a file, as it is in a Pod, and return its path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    authority, token, kubeconfig = folder / "ca.crt", folder / f"{name}.token", folder / f"{name}.kubeconfig"
-    authority.write_text(access.authority, encoding="ascii")
-    token.write_text(access.token, encoding="ascii")
+def _with_access(program: Program, access: Access, folder: Path, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
+    """Return command and environment by which `program` reaches the API server."""
+    account = folder / name
+    account.mkdir(parents=True, exist_ok=True)
+    (account / "ca.crt").write_text(access.authority, encoding="ascii")
+    (account / "token").write_text(access.token, encoding="ascii")
+    if not program.is_in_pod:
+        return (*program.command, f"--kubeConfig={write_kubeconfig(access, account)}"), program.environment
+    server = urlsplit(access.server)
+    host = {"KUBERNETES_SERVICE_HOST": server.hostname or "", "KUBERNETES_SERVICE_PORT": str(server.port)}
+    # A mount namespace of its own, in which the account is where a Pod has it; the process stays the same.
+    unshare = ("unshare", "--mount", *(() if os.geteuid() == 0 else ("--map-root-user",)))
+    return (*unshare, "sh", "-ec", _MOUNT_ACCOUNT, str(SERVICE_ACCOUNT), str(account), *program.command), {**program.environment, **host}
+
+
+def write_kubeconfig(access: Access, account: Path) -> Path:
+    """Write a kubeconfig that names the files in the folder `account`, and return its path."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "bench", "cluster": {"server": access.server, "certificate-authority": str(authority)}}],
-        "users": [{"name": "operator", "user": {"tokenFile": str(token)}}],
+        "clusters": [{"name": "bench", "cluster": {"server": access.server, "certificate-authority": str(account / "ca.crt")}}],
+        "users": [{"name": "operator", "user": {"tokenFile": str(account / "token")}}],
         "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "operator"}}],
         "current-context": "bench",
     }
+    kubeconfig = account / "kubeconfig"
     kubeconfig.write_text(json.dumps(content), encoding="utf-8")
     return kubeconfig
