@@ -135,9 +135,10 @@ async def _suspended_and_resumed(watched: Watched, name: str) -> Sample:
     )
     begun = await _patch(watched, name, suspend=True)
     suspended = await watched.until(
-        "a suspended job without an active Pod", lambda: is_true(watched.job(name), "Suspended") and not _active(watched.job(name))
+        "a suspended job without a Pod",
+        # The reference says `active: 0` of workers that still run.
+        lambda: is_true(watched.job(name), "Suspended") and not _active(watched.job(name)) and not watched.pods,
     )
-    await watched.until("the end of the Pods", lambda: not watched.pods)
     resumed = await _patch(watched, name, suspend=False)
     running = await watched.until("a job that runs again", lambda: is_true(watched.job(name), "Running"))
     await _delete(watched, name)

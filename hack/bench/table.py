@@ -130,7 +130,7 @@ ROWS: Final[Sequence[Row]] = (
     Row("one job: apply → launcher runs", "one-job", "launcher runs", "{:.2f} s", most_ratio=1.1),
     Row("one job: apply → Succeeded", "one-job", "Succeeded", "{:.2f} s", most_ratio=1.1),
     Row("one job: tries of the launcher that failed", "one-job", "failed tries", "{:g}", most=0, is_sum=True),
-    Row("one job: suspend → `active: 0`", "one-job", "suspended", "{:.2f} s", most_ratio=1.0),
+    Row("one job: suspend → no Pod left, `active: 0`", "one-job", "suspended", "{:.2f} s", most_ratio=1.0),
     Row("one job: resume → Running", "one-job", "resumed", "{:.2f} s", most_ratio=1.0),
     *_loads(),
     Row("memory without a job", "memory", "idle", "{:.0f} MiB", most_ratio=1.1),
