@@ -1,6 +1,6 @@
-"""When a job is synced after a change of one of its workers: at once, or together with others after a batch period.
+"""When a job is synced after a change of one of its workers: at once, or after a batch period together with other changes.
 
-As in Kubernetes' Job controller, which batches the changes of all Pods.
+Kubernetes' Job controller batches the changes of all Pods in the same way.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from mpiop.controller.observe import pods
 from mpiop.kube.objects import Key, Object, is_terminating
 
 BATCH_SECONDS: Final = 0.2
-"""Workers of a job mostly change together: without it a job of 1,000 is synced 1,000 times while it starts."""
+"""Workers mostly change together: without batches a job of 1,000 workers would be synced 1,000 times while it starts."""
 _IDLE_FACTOR: Final = 20
-"""The period is so many times what planning the last sync took: a job of 50,000 workers uses less than a tenth of a core."""
+"""The least ratio of the period to the time spent planning the last sync: a job of 50,000 workers uses less than a tenth of a core."""
 
 
 class WorkerChange(Enum):
@@ -21,13 +21,13 @@ class WorkerChange(Enum):
 
     READY = auto()
     LOST = auto()
-    """It is being deleted, or has ended."""
+    """It is terminating, or has ended."""
     GONE = auto()
     OTHER = auto()
 
 
 def worker_change(old: Object | None, new: Object | None) -> WorkerChange:
-    """Return what happened to a worker that was `old` and is `new` now; None is one that does not exist."""
+    """Return what happened to a worker between `old` and `new`; None means that it did not or does not exist."""
     if new is None:
         return WorkerChange.GONE
     if _is_lost(new):
@@ -41,7 +41,7 @@ def _is_lost(worker: Object) -> bool:
 
 @dataclass(slots=True)
 class _Workers:
-    """The workers of a job at its last sync: how many are awaited, to become Ready or, if they are leaving, to be gone."""
+    """The workers of a job at its last sync: how many must still become Ready or, if they are leaving, go."""
 
     awaited: int
     are_leaving: bool
@@ -49,32 +49,32 @@ class _Workers:
 
 
 class Batches:
-    """Knows for each job how long a change of a worker may wait: not at all if it is the last one awaited, or a loss."""
+    """Decides how long a change of a worker waits: not at all if it is the last one awaited, or a loss."""
 
     def __init__(self) -> None:
-        """Know no job: its first change does not wait."""
+        """Start without jobs; the first change of a job does not wait."""
         self._workers: dict[Key, _Workers] = {}
         self._put_off: set[Key] = set()
 
     def begin(self, key: Key, awaited: int, *, are_leaving: bool) -> None:
-        """Note that a sync begins, and what it sees: `awaited` workers are to become Ready or, if they are leaving, to be gone."""
+        """Note the start of a sync: `awaited` workers must still become Ready or, if they are leaving, go."""
         self._workers[key] = _Workers(awaited, are_leaving)
         self._put_off.discard(key)
 
     def postpone(self, key: Key) -> None:
-        """Note that the job could not be synced yet, because the caches do not show our last writes."""
+        """Note that the job cannot be synced yet, because the caches do not show our last writes."""
         self._put_off.add(key)
 
     def is_postponed(self, key: Key) -> bool:
-        """Return whether the last sync was put off: then any event of the job's objects may be the one that was waited for."""
+        """Return whether the last sync was postponed: then any event of the job may be the awaited one."""
         return key in self._put_off
 
     def planned(self, key: Key, seconds: float) -> None:
-        """Note how long the sync took to plan its writes."""
+        """Note how long planning the writes took."""
         self._workers[key].batch_seconds = max(BATCH_SECONDS, _IDLE_FACTOR * seconds)
 
     def delay_seconds(self, key: Key, change: WorkerChange) -> float:
-        """Return after how many seconds a job should be synced because of that change."""
+        """Return the delay of the sync after that change."""
         workers = self._workers.get(key)
         if workers is None:
             return 0.0
@@ -85,6 +85,6 @@ class Batches:
         return 0.0 if is_loss else workers.batch_seconds
 
     def forget(self, key: Key) -> None:
-        """Drop what is known of a job that is gone."""
+        """Forget a job that is gone."""
         self._workers.pop(key, None)
         self._put_off.discard(key)

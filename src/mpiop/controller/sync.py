@@ -1,4 +1,4 @@
-"""The whole story of one job, in the order of the data: observe, diff, apply, report."""
+"""One sync of a job: observe, plan, write, report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -38,16 +38,16 @@ from mpiop.workqueue import NotReady
 
 @dataclass(frozen=True, slots=True)
 class Syncer:
-    """Brings one job closer to what it should be; may be called at any time, any number of times.
+    """Brings a job closer to its desired state; may be called at any time and repeatedly.
 
     Attributes:
-        mpijobs: Store of the jobs.
-        listers: Stores of their children.
-        gang: What is known of gang scheduling; off by default.
-        secrets: Knows and makes their Secrets.
-        batches: Learns what each sync sees of the workers.
-        reader: Understands jobs.
-        persistent: Knows which failures do not pass.
+        mpijobs: Cache of the jobs.
+        listers: Caches of their children.
+        gang: Gang scheduling; off by default.
+        secrets: Makes and rechecks their Secrets.
+        batches: Is told how many workers each sync waits for.
+        reader: Parses jobs.
+        persistent: Tracks failures that persist.
     """
 
     mpijobs: Lister
@@ -63,7 +63,7 @@ class Syncer:
     persistent: PersistentFailures = field(default_factory=PersistentFailures)
 
     async def sync(self, key: Key) -> float | None:
-        """Sync the job of that key and return the seconds after which to sync it again; None leaves it to the next event.
+        """Sync a job and return the seconds until the next sync; None waits for the next event.
 
         Raises:
             NotReady: The caches do not show our last writes yet.
@@ -117,7 +117,7 @@ class Syncer:
         self.batches.begin(job.key, awaited, are_leaving=are_leaving)
 
     async def _apply(self, job: MPIJob, observed: Observed, wanted: Desired | None, now: datetime) -> Sequence[FailedWrite]:
-        """Close the gap, step by step; return the writes that failed."""
+        """Carry out the writes, step by step; return those that failed."""
         if wanted is None:
             return ()
         owner, secret_uid = Owner(job.key, job.uid), noted_uid(observed)
@@ -146,11 +146,11 @@ class Syncer:
         return sorted(stages, key=lambda stage: stage.step)
 
     async def _check_current(self, job: MPIJob) -> None:
-        """Return if the job is still as the cache shows it: after a restart that may be older than a resume, and workers would be lost.
+        """Return if the cached job is current. After a restart the cache may be older than a resume: workers would be deleted by mistake.
 
         Raises:
             NotReady: It is not.
-            KubeError: The server does not answer well.
+            KubeError: The request failed.
         """
         live = await self.applier.client.get(MPIJOBS, job.key, metadata_only=True)
         if (uid_of(live), live["metadata"].get("generation", 0)) != (job.uid, job.generation):
@@ -158,9 +158,9 @@ class Syncer:
             raise NotReady(ESCAPE_SECONDS)
 
     async def _live_launcher(self, job: MPIJob) -> Object | None:
-        """Return the launcher Job that the cache does not show: neither an old cache nor the end of the namespace may make a job fail.
+        """Return the launcher Job that the cache does not show; neither a stale cache nor a terminating namespace may make a job fail.
 
-        The cache may have been told meanwhile that it is gone, and how it ended.
+        If it does not exist, the cache is read again: it may know by now how the launcher ended.
         """
         try:
             return await self.applier.find_ours(Owner(job.key, job.uid), JOBS, Key(job.namespace, names.launcher_name(job)))

@@ -1,4 +1,4 @@
-"""Finding out which API of gang scheduling the API server serves, at start and for as long as it serves none."""
+"""Finds out which API of gang scheduling the API server serves; repeated until it serves one."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,13 +11,13 @@ from mpiop.informers.shared_informer import SharedInformer
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.resources import PRIORITY_CLASSES, Resource, Selection
 
-LOOK_SECONDS: Final = 15.0
+RETRY_SECONDS: Final = 15.0
 
 log = structlog.get_logger(__name__)
 
 
 class Discoverer(Protocol):
-    """The part of the client that says what is served."""
+    """The part of the client that discovers resources."""
 
     async def discover(self, group: str, version: str) -> frozenset[str]:
         """Return the plurals of the resources of `group/version`."""
@@ -25,9 +25,9 @@ class Discoverer(Protocol):
 
 
 class GangDiscovery:
-    """Fills in a `Gang`: which API there is, and stores of its objects.
+    """Completes a `Gang` with the API that is served and the caches of its objects.
 
-    An API that is missing, or may not be used, is not an error of the process: jobs that wait for it say so, and go on when it comes.
+    A missing or forbidden API is not an error of the process: the jobs that need it are Stalled until it can be used.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class GangDiscovery:
         follow: Callable[[Resource], SharedInformer],
         failure: Callable[[Selection], Exception | None],
     ) -> None:
-        """Ask `client` on behalf of `gang`; `follow` starts an informer, `failure` says why one does not get on."""
+        """Ask `client` on behalf of `gang`; `follow` starts an informer, `failure` returns the last error of one."""
         self._client = client
         self._gang = gang
         self._follow = follow
@@ -45,17 +45,17 @@ class GangDiscovery:
         self._answered = asyncio.Event()
 
     async def run(self) -> None:
-        """Look until the API is found and its objects are in the stores; without gang scheduling there is nothing to look for."""
+        """Retry until the API is found and its objects are cached; return at once without gang scheduling."""
         while self._gang.scheduler and not await self._find():  # noqa: ASYNC110 - the server has no event for it
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
         self._answered.set()
 
     async def wait_for_answer(self) -> None:
-        """Wait until it is known whether the API is there and can be used, so that no job is told too early that it is missing."""
+        """Wait until it is known whether the API can be used, so that no job is Stalled too early."""
         await self._answered.wait()
 
     def problems(self) -> Sequence[str]:
-        """Return what is missing (a readiness check)."""
+        """Return what is missing (for the readiness probe)."""
         missing = self._gang.missing
         return [] if missing is None else [str(missing)]
 
@@ -95,9 +95,9 @@ class GangDiscovery:
         log.info("gang scheduling found", scheduler=self._gang.scheduler, api=api[-1].resource.api_version)
 
     async def _wait_for_sync(self, informer: SharedInformer) -> None:
-        """Wait until `informer` has everything, and tell why it has not where that takes long."""
+        """Wait until `informer` has synced; if that takes long, log why."""
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(RETRY_SECONDS):
                 await informer.wait_for_sync()
         except TimeoutError:
             reason = self._failure(informer.selection) or "no answer"
@@ -106,7 +106,7 @@ class GangDiscovery:
             await informer.wait_for_sync()
 
     def _refused(self, words: str, *, is_answer: bool) -> None:
-        """Note why the API cannot be used; once that `is_answer`, jobs that need it are told."""
+        """Note why the API cannot be used; if that `is_answer`, the jobs that need it become Stalled."""
         self._gang.refusal = words
         if is_answer:
             self._answered.set()

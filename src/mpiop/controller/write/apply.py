@@ -1,4 +1,4 @@
-"""Carrying writes out: one at a time where order matters, many at a time where it does not, each safe under a second leader."""
+"""Carries out the writes of a sync; each is safe even if another replica leads by now."""
 
 import asyncio
 import contextlib
@@ -18,14 +18,14 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
 
 
 class Writer(Protocol):
-    """The part of the client that writes, and reads live where a cache will not do."""
+    """The part of the client that writes, and reads live where a cache is not enough."""
 
     async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
-        """Return the object, or its kind and metadata alone, as the API server has it now."""
+        """Return the live object, or only its kind and metadata."""
         ...
 
     async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False, metadata_only: bool = False) -> Object:
-        """Create the object, or ask whether that is possible."""
+        """Create the object, or only check whether that is possible."""
         ...
 
     async def patch(self, resource: Resource, key: Key, body: Any, *, subresource: str = "") -> Object:
@@ -38,23 +38,23 @@ class Writer(Protocol):
 
 
 class PredecessorError(Exception):
-    """A child of a deleted job of the same name is still on its way out; the garbage collector takes it away."""
+    """A child of a deleted job of the same name still exists; the garbage collector will remove it."""
 
     def __init__(self, resource: Resource, key: Key) -> None:
-        """Say what is waited for."""
+        """Name the object that is waited for."""
         super().__init__(f"{resource.kind} {key} of a former owner is still being deleted")
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose children are written: the job by key and UID."""
+    """The job whose children are written."""
 
     key: Key
     uid: str
 
     @property
     def id(self) -> ControllerId:
-        """Return how its children name it."""
+        """Return the controller ID that its children carry."""
         return names.controller_id(self.key.namespace, self.uid)
 
 
@@ -63,7 +63,7 @@ class Applier:
     """Carries out actions for a job.
 
     Attributes:
-        client: Calls off what is to be written when we may no longer lead, since a lease is not a lock.
+        client: Refuses writes when this replica may no longer lead, since a lease is not a lock.
     """
 
     client: Writer
@@ -72,12 +72,12 @@ class Applier:
     async def apply(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
         """Carry out `actions` and return those that failed.
 
-        Creates go out in growing batches (1, 2, 4, …). The batch with the first refused one is the last: a quota is not asked a thousand
-        times. Other writes always go out, so that one refused write does not stop the others. Source: kubernetes job controller (slow
+        Creates are sent in growing batches (1, 2, 4, …), and a batch with a failure is the last one, so that an exceeded quota is not hit a
+        thousand times. Other writes are always sent: one refused write does not stop the others. Source: kubernetes job controller (slow
         start), invariant E56.
 
         Raises:
-            ExceptionGroup: What is no failed write, such as a defect of ours; the writes beside it were cancelled, and none is under way.
+            ExceptionGroup: An unexpected error; the writes beside it were cancelled and have ended.
         """
         creates = [action for action in actions if isinstance(action, Create)]
         others = [action for action in actions if not isinstance(action, Create)]
@@ -94,10 +94,10 @@ class Applier:
         return []
 
     async def perform(self, owner: Owner, action: Action) -> Object | None:
-        """Carry out one action and return kind and metadata, at least, as they then are; None where nothing is there.
+        """Carry out one action and return at least kind and metadata of the result; None if the object is gone.
 
-        A patch of what has changed meanwhile fails, and no sync of the owner begins before the cache shows the change: what was refused
-        is computed anew, not sent again. Source: invariant T4.
+        After a conflict no sync of the owner starts before the cache shows the newer object: the patch is computed anew, not sent again.
+        Source: invariant T4.
         """
         try:
             result = await self._write(owner, action)
@@ -143,7 +143,7 @@ class Applier:
         return await self.find_ours(owner, action.resource, action.key)
 
     async def find_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
-        """Return what `read_ours` does; what the Go operator made gets our label, so that our watches show it.
+        """Return what `read_ours` does; an object made by the Go operator gets our label, so that our watches show it.
 
         Raises:
             KubeError, PredecessorError, ResourceExistsError: See `read_ours`.
@@ -154,14 +154,12 @@ class Applier:
         return have
 
     async def read_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
-        """Return the object as the API server has it now, if it is the job's.
-
-        Of a launcher Job that is all; of the others, whose keys and data are nobody's business, kind and metadata.
+        """Return the live object if it belongs to the job: a launcher Job whole, others as kind and metadata, without keys and data.
 
         Raises:
-            StatusError: There is none (404), or the server does not answer well.
-            PredecessorError: It belongs to a former job of the same name, or is on its way out.
-            ResourceExistsError: It is not the job's.
+            StatusError: It does not exist (404), or the request failed.
+            PredecessorError: It belongs to a deleted job of the same name, or is terminating.
+            ResourceExistsError: It does not belong to the job.
         """
         have = await self.client.get(resource, key, metadata_only=resource is not JOBS)
         if controller_id(have) != owner.id:
@@ -171,7 +169,7 @@ class Applier:
         return have
 
     async def check_namespace(self, namespace: str) -> None:
-        """Return if `namespace` is there to stay, which a creation that is not carried out tells: there is no right to read namespaces.
+        """Return if `namespace` is not being deleted. A dry-run create answers that without the right to read namespaces.
 
         Raises:
             StatusError: It is being deleted (`is_terminating_namespace`), or the server does not answer well.
@@ -180,13 +178,13 @@ class Applier:
         try:
             await self.client.create(CONFIG_MAPS, probe, is_dry_run=True, metadata_only=True)
         except StatusError as error:
-            # A policy may refuse such an object in a namespace that stays.
+            # A policy may refuse such an object in a healthy namespace.
             if error.is_terminating_namespace or not (error.is_forbidden or error.is_invalid or error.is_already_exists):
                 raise
 
     async def _delete(self, action: Delete) -> Object | None:
         try:
-            # A launcher Job outlives its pods, so that they are counted as long as they run.
+            # In the foreground, the launcher Job outlives its pods, so they are counted while they run.
             propagation = "Foreground" if action.resource is JOBS else "Background"
             return await self.client.delete(action.resource, action.key, uid=uid_of(action.observed), propagation=propagation)
         except StatusError as error:
@@ -197,10 +195,10 @@ class Applier:
             return await self._successor(action, error)
 
     async def _successor(self, action: Delete, refusal: StatusError) -> Object | None:
-        """Return what has the name of an object that could not be deleted: if it is another one, the object is gone.
+        """Return the object that has the name of one whose delete was refused; if it is another one, ours is gone.
 
         Raises:
-            StatusError: The object is there and may not be deleted, or the server does not answer well.
+            StatusError: The object still exists and may not be deleted, or the request failed.
         """
         try:
             live = await self.client.get(action.resource, action.key, metadata_only=True)
@@ -214,13 +212,13 @@ class Applier:
 
 
 def _is_predecessors(obj: Object, owner: Owner) -> bool:
-    """Return whether `obj` belongs to another job that had the name of `owner`."""
+    """Return whether `obj` belongs to a deleted job that had the name of `owner`."""
     reference, controller = controller_of(obj), controller_id(obj)
     return reference is not None and reference["name"] == owner.key.name and controller == owner.id._replace(uid=reference["uid"])
 
 
 def _with_preconditions(action: Patch) -> dict[str, Any]:
-    """Return the body with what makes a late or doubled patch fail: the UID and version that were observed."""
+    """Return the body with the observed UID and version, which make a late or repeated patch fail."""
     preconditions = {"uid": uid_of(action.observed)}
     if not action.is_for_any_version:
         preconditions["resourceVersion"] = resource_version_of(action.observed)

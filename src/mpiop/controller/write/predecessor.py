@@ -1,4 +1,4 @@
-"""What the Go operator made for a job that it finished: without our label no watch shows it, so it is read live when it has to go."""
+"""Children that the Go operator made for a job that it finished: our watches do not show them, so they are read live to be deleted."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,16 +14,16 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, SERVICES, Resource
 
 
 async def with_unlabelled(job: MPIJob, observed: Observed, applier: Applier, gang: Iterable[Resource]) -> Observed:
-    """Return `observed` with the children of a job that the Go operator had finished; of any other job it has them already.
+    """Return `observed`, completed with live children if the Go operator finished the job.
 
     Args:
         job: The job, which has ended.
-        observed: What the stores show of it.
+        observed: What the caches show of it.
         applier: Reads.
-        gang: The resources of gang scheduling.
+        gang: Resources of gang scheduling.
 
     Raises:
-        KubeError: The server does not answer well.
+        KubeError: A request failed.
     """
     if not job.status.is_finished_by_go_operator:
         return observed

@@ -1,4 +1,4 @@
-"""Telling the world how a job is: the status first, then the events and counters that follow from it, each once."""
+"""Stores the status of a job, then records the events and counters that follow from it, each once."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,16 +24,16 @@ _WHOLE: Final = frozenset({"replicaStatuses", "lastFailure", "summary"})
 
 
 class Recorder(Protocol):
-    """The part of the event recorder that a report needs."""
+    """The part of the event recorder that is used here."""
 
     def record(self, obj: Object, type_: str, reason: str, message: str) -> None:
-        """Tell an event of `obj`; never blocks."""
+        """Record an event of `obj` without blocking."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class UnansweredUpdate:
-    """An attempt to store a status of which nobody knows whether it succeeded: its news is told when the status is seen."""
+    """A status update without an answer; its events are recorded once the status is seen to be stored."""
 
     uid: str
     old: MPIJobStatus
@@ -42,10 +42,10 @@ class UnansweredUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Stores statuses and tells what is new in them.
+    """Stores statuses and records their transitions.
 
     Attributes:
-        unanswered: By job, the attempts to store a status that got no answer since the status was last seen to change.
+        unanswered: By job, the updates without an answer since the status last changed.
     """
 
     applier: Applier
@@ -55,17 +55,17 @@ class Reporter:
     unanswered: dict[Key, tuple[UnansweredUpdate, ...]] = field(default_factory=dict[Key, tuple[UnansweredUpdate, ...]])
 
     def now(self) -> datetime:
-        """Return the time for a status, in whole seconds as it is stored."""
+        """Return the current time in whole seconds, as statuses store it."""
         return self.clock.now().replace(microsecond=0)
 
     async def report(self, job: MPIJob, new: MPIJobStatus) -> None:
-        """Store `new` if it differs, then tell its transition."""
+        """Store `new` if it differs, then record its transitions."""
         self._record_unanswered(job.raw, job.status)
         if new != job.status:
             await self._store(job.raw, job.status, new)
 
     async def refuse(self, raw: Object, message: str) -> None:
-        """Store and tell that the job of `raw` cannot be run as it is written."""
+        """Store and record that the job of `raw` is invalid."""
         stored = parse_status(raw.get("status"))
         self._record_unanswered(raw, stored)
         new = invalid_status(stored, message, self.now())
@@ -73,13 +73,13 @@ class Reporter:
             await self._store(raw, stored, new)
 
     def show(self, job: MPIJob, observed: Observed) -> None:
-        """Show the job's launcher in the metrics, for joins with those of its pods."""
+        """Show the job's launcher in the metrics, to join them with those of its pods."""
         if observed.launcher is not None:
             launcher_pods = (key_of(pod).name for pod in observed.launcher_pods)
             self.metrics.show_job(job.key, key_of(observed.launcher).name, launcher_pods)
 
     def forget(self, key: Key) -> None:
-        """Drop what is known of a job that is gone."""
+        """Forget a job that is gone."""
         self.metrics.hide_job(key)
         self.unanswered.pop(key, None)
 
@@ -97,7 +97,7 @@ class Reporter:
         self._record(raw, old, new)
 
     def _record_unanswered(self, raw: Object, stored: MPIJobStatus) -> None:
-        """Tell the news of an attempt that got no answer, if it is what is stored now."""
+        """Record the transitions of an update without an answer if that is what is stored now."""
         attempts = self.unanswered.get(key_of(raw), ())
         if not attempts or (attempts[0].uid, attempts[0].old) == (uid_of(raw), stored):
             return
@@ -134,12 +134,12 @@ class Reporter:
 
 
 def _at(value: object, *path: str) -> object:
-    """Return what stands at `path` of a job, which by now may be one that cannot be understood; None when there is nothing."""
+    """Return the value at `path` of a job that may be malformed; None if there is none."""
     for name in path:
         value = (as_mapping(value) or {}).get(name)
     return value
 
 
 def has_unknown_outcome(error: KubeError) -> bool:
-    """Return whether the write that failed so may have taken effect all the same."""
+    """Return whether a write that failed with `error` may have taken effect."""
     return not isinstance(error, StatusError) or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR

@@ -1,9 +1,8 @@
-"""Whether the SSH Secret of a job is there, without a right to list or watch Secrets.
+"""Makes the SSH Secret of a job and notices when it is lost, without the right to list or watch Secrets.
 
-It is made once. That it exists is noted, by its UID, in an annotation of the ConfigMap; it is looked at again, with one GET, only when
-there is reason to doubt: at a resume, when the note is gone, and when a pod is being created for suspiciously long, since without its
-Secret it stays so for ever. One that got lost is made again unless pods run that hold the old key: they would not let the new ones in, nor
-be let in.
+The Secret is made once, and its UID is noted in an annotation of the ConfigMap. It is rechecked with one GET only when it may be missing:
+on resume, when the note is gone, and when the creation of a pod takes long, since a pod without its Secret never starts. A lost Secret is
+made again unless pods run with the old key: pods with different keys could not reach each other.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,15 +24,15 @@ from mpiop.kube.objects import Key, Object, annotations_of, creation_time, key_o
 from mpiop.kube.resources import SECRETS
 
 RECHECK_SECONDS: Final = 30.0
-"""How long a pod may be in creation before its Secret is looked at, and how long until the next look."""
+"""How long the creation of a pod may take before its Secret is rechecked, and the time between two rechecks."""
 
 
 @dataclass(frozen=True, slots=True)
 class SshSecrets:
-    """Finds, makes and finds out about the Secrets of jobs.
+    """Finds, makes and rechecks the Secrets of jobs.
 
     Attributes:
-        new_key_pair: Makes an SSH key pair; asked only when a Secret has to be made.
+        new_key_pair: Makes an SSH key pair when a Secret has to be made.
         found: When the Secret of a job was last seen, on the monotonic clock.
     """
 
@@ -43,13 +42,13 @@ class SshSecrets:
     found: dict[Key, float] = field(default_factory=dict[Key, float])
 
     async def uid(self, job: MPIJob, observed: Observed, now: datetime) -> str:
-        """Return the UID of the job's Secret, made if there should be none yet, or may be another.
+        """Return the UID of the job's Secret, which is made if there is none and no pod holds an older key.
 
         Raises:
-            KubeError: It could not be asked for or made.
-            PredecessorError: A former one is on its way out.
-            ResourceExistsError: An object that is not the job's has its name.
-            SecretLostError: It is gone, and pods run that hold its key.
+            KubeError: It could not be read or created.
+            PredecessorError: That of a deleted job of the same name is being deleted.
+            ResourceExistsError: An object of somebody else has its name.
+            SecretLostError: It is gone while pods run with its key.
         """
         noted = noted_uid(observed)
         if noted and not job.is_resuming and not self._needs_recheck(job, observed, now):
@@ -64,10 +63,10 @@ class SshSecrets:
         return "" if made is None else uid_of(made)
 
     async def uid_to_delete(self, job: MPIJob, observed: Observed) -> str:
-        """Return the UID of the Secret that goes with the ConfigMap; "" when there is none, or nobody knows any more.
+        """Return the UID of the Secret to delete together with the ConfigMap; "" if there is none.
 
         Raises:
-            KubeError: It could not be asked for.
+            KubeError: It could not be read.
         """
         noted = noted_uid(observed)
         if noted or observed.config_map is None:
@@ -79,11 +78,11 @@ class SshSecrets:
         return "" if live is None else uid_of(live)
 
     def wait_seconds(self, job: MPIJob, observed: Observed, now: datetime) -> float | None:
-        """Return after how many seconds the Secret should be doubted if nothing happens; None when no pod is being created."""
+        """Return the seconds until the Secret should be rechecked; None if no pod is being created."""
         ages = [_age_seconds(pod, now) for pod in observed.pods_being_created]
         if job.is_suspended or job.status.is_finished or not ages:
             return None
-        return max(RECHECK_SECONDS - max(ages), self._trust_seconds(job), 1.0)
+        return max(RECHECK_SECONDS - max(ages), self._seconds_to_recheck(job), 1.0)
 
     async def _find(self, job: MPIJob) -> Object | None:
         try:
@@ -97,20 +96,20 @@ class SshSecrets:
 
     def _needs_recheck(self, job: MPIJob, observed: Observed, now: datetime) -> bool:
         late = any(_age_seconds(pod, now) >= RECHECK_SECONDS for pod in observed.pods_being_created)
-        return late and not self._trust_seconds(job)
+        return late and not self._seconds_to_recheck(job)
 
-    def _trust_seconds(self, job: MPIJob) -> float:
-        """Return for how many seconds the Secret counts as there, because it was seen lately."""
+    def _seconds_to_recheck(self, job: MPIJob) -> float:
+        """Return for how many more seconds the Secret counts as present, because it was seen lately."""
         now = self.clock.monotonic()
         return max(0.0, self.found.get(job.key, now - RECHECK_SECONDS) + RECHECK_SECONDS - now)
 
     def forget(self, key: Key) -> None:
-        """Drop what is known of a job that is gone."""
+        """Forget a job that is gone."""
         self.found.pop(key, None)
 
 
 def noted_uid(observed: Observed) -> str:
-    """Return the UID of the Secret as the ConfigMap notes it, or ""."""
+    """Return the UID of the Secret noted in the ConfigMap, or ""."""
     return annotations_of(observed.config_map).get(names.ANNOTATION_SECRET_UID, "") if observed.config_map else ""
 
 
