@@ -19,7 +19,7 @@ MOST_REQUESTS_A_SECOND = 100
 LEADERSHIP_LOST = '"msg":"leadership lost"'
 _FINISHED = ("Succeeded", "Failed")
 _TRACEBACK = "Traceback (most recent call last)"
-_DEFECTS = (_TRACEBACK, "sync failed", "Task exception was never retrieved", "was never awaited")
+_DEFECTS = (_TRACEBACK, "sync failed unexpectedly", "Task exception was never retrieved", "was never awaited")
 
 
 @dataclass(frozen=True, slots=True)
