@@ -99,10 +99,6 @@ invariants: $(STAMP) ## List each invariant with its tests and their result; NUM
 mutants: $(STAMP) ## Break each invariant in a copy and see a test fail; NUMBERS="R4 L64"
 	@hack/mutants $(NUMBERS)
 
-.PHONY: mutants-generic
-mutants-generic: $(STAMP) ## Change every line of informers, queue and election a little: tests notice 90 %, the rest is explained
-	@hack/mutants --generic
-
 .PHONY: faults
 faults: $(STAMP) ## Every fault at every request of a job's life; FAULTS=F13 picks rows, CASE= repeats one
 	@PYTHONPATH=src:test:hack $(BIN)/python -m faults --rows "$(FAULTS)" --case "$(CASE)" --parallel $(PARALLEL) --lease $(LEASE)

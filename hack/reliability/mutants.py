@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from reliability import generic
 from reliability.copies import MODULES, TESTS_FAILED, Copy
 from reliability.defects import DEFECTS, Defect
 from reliability.invariants import ROOT, Proof, find_proofs, node_ids
@@ -59,20 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="only the defects of these invariants, such as R4 L64")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="defects at a time")
-    parser.add_argument(
-        "--generic",
-        nargs="*",
-        choices=list(generic.TESTS),
-        metavar="PACKAGE",
-        help=f"instead, make small changes everywhere in these packages, by default {', '.join(generic.TESTS)}",
-    )
-    parser.add_argument(
-        "--only", nargs="+", default=(), metavar="TEXT", help="of these, only what has a TEXT in its line, such as reflector.py:203"
-    )
-    parser.add_argument("--sample", type=int, default=0, metavar="N", help="of these, only N chosen at random")
     options = parser.parse_args(arguments)
-    if options.generic is not None:
-        return generic.run(generic.Selection(options.generic, options.only, options.sample), options.processes)
     try:
         tests = selected(find_proofs(), options.numbers)
         outcomes = asyncio.run(_try_all([defect for defect in DEFECTS if defect.number in tests], tests, options.processes))

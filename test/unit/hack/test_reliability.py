@@ -1,21 +1,14 @@
 """`make invariants` and `make mutants`: they fail when they should."""
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from reliability import generic
 from reliability.copies import Copy
 from reliability.defects import DEFECTS
 from reliability.invariants import ROOT, TITLES, Proof, find_proofs, numbers_of
 from reliability.mutants import Outcome, Verdict, broken, try_one
-from reliability.mutator import mutants_of
 from reliability.report import Result, parse, problems, render, selected
-from reliability.survivors import EXPLAINED
 
 A, B = Proof("test/unit/test_a.py", "test_R4_a"), Proof("test/unit/test_b.py", "TestQ40B")
 REPORT = """<?xml version="1.0"?><testsuites><testsuite>
@@ -174,114 +167,3 @@ def test_a_copy_can_be_broken_and_made_whole(tmp_path: Path) -> None:
     assert DEFECT.new in path.read_text(encoding="utf-8") != whole
     copy.restore(DEFECT.file)
     assert path.read_text(encoding="utf-8") == whole
-
-
-MODULE = '''"""Docstring with 1 < 2."""
-from typing import Protocol
-
-class Wanted(Protocol):
-    def told(self) -> bool: ...
-
-class Thing:
-    def g(self, b):
-        del b
-        def h():
-            return self.x == 1
-def f(a: int = 1, *, loud: bool = True) -> int:
-    """Add 1."""
-    log.info("says 1")
-    if a < 3 and not loud:
-        raise ValueError(f"{a + 1}")
-    self.é = a + 2
-    return -a if a in (0, 5) else a
-'''
-WANTED = [
-    ("self.x == 1", "self.x != 1"),
-    ("1", "2"),
-    ("1", "2"),
-    ("True", "False"),
-    ("a < 3 and not loud", "not (a < 3 and (not loud))"),
-    ("a < 3 and not loud", "((a < 3) or (not loud))"),
-    ("a < 3", "a <= 3"),
-    ("3", "4"),
-    ("not loud", "(loud)"),
-    ('raise ValueError(f"{a + 1}")', "pass"),
-    ("self.é = a + 2", "pass"),
-    ("a + 2", "((a) - (2))"),
-    ("2", "3"),
-    ("a in (0, 5)", "a not in (0, 5)"),
-    ("0", "1"),
-    ("5", "6"),
-]
-
-
-def test_small_changes_are_made_everywhere_but_in_what_only_people_read() -> None:
-    assert sorted((mutant.old, mutant.new) for mutant in mutants_of(MODULE)) == sorted(WANTED)
-
-
-def test_a_small_change_changes_one_place() -> None:
-    for mutant in mutants_of(MODULE):
-        assert len(mutant.text) - len(MODULE) == len(mutant.new) - len(mutant.old)
-        assert mutant.text.splitlines()[: mutant.line - 1] == MODULE.splitlines()[: mutant.line - 1]
-        assert mutant.text != MODULE
-
-
-def test_a_small_change_is_known_by_the_function_that_it_is_in() -> None:
-    functions = {mutant.old: mutant.function for mutant in mutants_of(MODULE)}
-    assert (functions["self.x == 1"], functions["a + 2"]) == ("Thing.g.h", "f")
-
-
-def test_small_changes_have_tests_and_those_explained_can_be_made() -> None:
-    trials = [trial for package in generic.TESTS for trial in generic.trials_of(package)]
-    keys = {generic.key_of(trial) for trial in trials}
-    assert [key for key in EXPLAINED if key not in keys] == []
-    assert [test for tests in generic.TESTS.values() for test in tests if not (ROOT / test).exists()] == []
-    first = {trial.file: trial.tests[0] for trial in trials}
-    assert first["informers/store.py"] == "test/unit/informers/test_store.py", "the tests of the module itself"
-
-
-TRIALS = """
-from pathlib import Path
-from reliability import trials
-from reliability.mutator import mutants_of
-trials.TEST_CPU_SECONDS = 1.0
-(change,) = [mutant for mutant in mutants_of(Path("src/mpiop/advance.py").read_text()) if mutant.old == "1"]
-tried = [trials.Trial("advance.py", change, [f"test_{name}.py"]) for name in ("notices", "does_not", "hangs")]
-tried.append(trials.Trial("", None, ["test_notices.py"]))
-for trial, outcome in trials.run_all(tried, Path.cwd(), 2):
-    print(trial, trial.tests[0], outcome)
-"""
-ADVANCE_TESTS = {
-    "notices": "def test_it(): assert advance(1) == 2",
-    "does_not": "def test_it(): assert advance(1) > 1",
-    "hangs": "def test_it():\n    while advance(1) != 2: pass",
-}
-
-
-def test_a_trial_runs_tests_with_a_change_that_is_nowhere_written(tmp_path: Path) -> None:
-    package = tmp_path / "src" / "mpiop"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "advance.py").write_text("def advance(number):\n    return number + 1\n", encoding="utf-8")
-    (tmp_path / "setup.cfg").write_text("[tool:pytest]\npythonpath = src\n", encoding="utf-8")
-    for name, text in ADVANCE_TESTS.items():
-        (tmp_path / f"test_{name}.py").write_text(f"from mpiop.advance import advance\n\n{text}\n", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-c", TRIALS],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "hack")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    change = "advance.py:2 advance: '1' -> '2'"
-    assert (sorted(done.stdout.splitlines()), done.stderr) == (
-        [
-            ": unchanged test_notices.py 0",
-            f"{change} test_does_not.py 0",
-            f"{change} test_hangs.py {-signal.SIGPROF}",
-            f"{change} test_notices.py 1",
-        ],
-        "",
-    )
