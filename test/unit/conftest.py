@@ -1,10 +1,11 @@
 """Unit tests run in virtual time; those that need sockets or subprocesses are marked `real_time`."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import hypothesis
 import pytest
+import structlog
 
 from virtual_time import VirtualTimeLoop
 
@@ -22,3 +23,10 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     if item.get_closest_marker("real_time"):
         return {"real_time": asyncio.SelectorEventLoop}
     return {"virtual_time": VirtualTimeLoop}
+
+
+@pytest.fixture(autouse=True)
+def _default_logging() -> Iterator[None]:
+    """Undo what a test configured of the process's logs, which others capture."""
+    yield
+    structlog.reset_defaults()
