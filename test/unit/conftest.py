@@ -1,6 +1,7 @@
 """Unit tests run in virtual time; those that need sockets or subprocesses are marked `real_time`."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping
 
 import hypothesis
@@ -26,7 +27,11 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
 
 
 @pytest.fixture(autouse=True)
-def _default_logging() -> Iterator[None]:
+def _logging_as_before() -> Iterator[None]:
     """Undo what a test configured of the process's logs, which others capture."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     yield
+    logging.captureWarnings(capture=False)
+    root.handlers[:], root.level = handlers, level
     structlog.reset_defaults()

@@ -36,16 +36,6 @@ class Capture:
         return record
 
 
-@pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    logging.captureWarnings(capture=False)
-    root.handlers[:], root.level = handlers, level
-    structlog.reset_defaults()
-
-
 @pytest.fixture
 def capture(tmp_path: Path) -> Iterator[Capture]:
     capture = Capture(tmp_path / "log")

@@ -1,7 +1,6 @@
 """The command as users meet it: answers, complaints and exit codes."""
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from mpiop.cli import main
 
@@ -112,16 +110,11 @@ users: [{name: nobody, user: {token: hunter2-hunter2}}]
 
 @pytest.fixture
 def process_state() -> Iterator[None]:
-    """Give logging and signals back as they were."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    """Give signals back as they were."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-    logging.captureWarnings(capture=False)
-    root.handlers[:], root.level = handlers, level
-    structlog.reset_defaults()
 
 
 @pytest.mark.usefixtures("process_state")
