@@ -10,7 +10,8 @@ from embedded.cgroups import Group, group_name, read_hierarchies
 from embedded.errors import ClusterError
 from embedded.layout import Layout
 
-KILL_SECONDS = 10
+# A killed process that writes to a busy disk ends only when its write does.
+KILL_SECONDS = 60
 POLL_SECONDS = 0.02
 
 

@@ -197,9 +197,9 @@ def test_up_may_be_ended_at_any_moment(command: Command, number: signal.Signals,
     process = command.start("up", "--control-plane-only")
     wait_for(lambda: (command.folder / MOMENTS[moment]).exists() or process.poll() is not None, 600, moment)
     os.kill(process.pid, number)
-    process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=120)
     if number != signal.SIGKILL:
-        assert process.returncode == 130
+        assert process.returncode == 130, output + errors
         assert traces(command) == []
     command.run("down")
     assert traces(command) == []
@@ -220,7 +220,7 @@ def test_up_after_an_up_that_was_killed(command: Command) -> None:
     process = command.start("up", "--control-plane-only")
     wait_for((command.folder / "logs" / "kube-apiserver.log").exists, 600, "the API server")
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate()
     command.run("up", "--control-plane-only")
     assert command.status()["state"] == "up"
 
