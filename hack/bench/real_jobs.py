@@ -23,6 +23,8 @@ from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Resource
 
 JOBS_A_TURN: Final = 3
 """A round counts with the median of so many jobs."""
+STEADY_SECONDS: Final = 3.0
+"""How long a job runs before it is suspended: a kubelet still at work on a start ends a Pod seconds later, whoever asks."""
 PATIENCE_SECONDS: Final = 300.0
 
 Wire: TypeAlias = dict[str, Any]
@@ -133,6 +135,7 @@ async def _suspended_and_resumed(watched: Watched, name: str) -> Sample:
     await watched.until(
         "a job that runs", lambda: is_true(watched.job(name), "Running") and _active(watched.job(name)) == len(watched.pods)
     )
+    await asyncio.sleep(STEADY_SECONDS)
     begun = await _patch(watched, name, suspend=True)
     suspended = await watched.until(
         "a suspended job without a Pod",
