@@ -99,12 +99,14 @@ class Syncer:
             return None
         if time_left == 0:
             observed = await with_unlabelled(job, observed, self.applier, self.listers.gang)
-        failed = await self._apply(job, observed, desired(job, observed, is_expired=time_left == 0), now)
+        wanted = desired(job, observed, is_expired=time_left == 0)
+        failed = await self._apply(job, observed, wanted, now)
         persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
         problem = (
             find_problem(observed, failed) or persistent or (current_problem(job.status) if failed else ended_worker_problem(job, observed))
         )
-        await self.reporter.report(job, next_status(job, observed, problem, now))
+        has_launcher = wanted is not None and bool(wanted.launcher) and not failed
+        await self.reporter.report(job, next_status(job, observed, problem, now, has_created_launcher=has_launcher))
         self.reporter.show(job, observed)
         if failed:
             raise ExceptionGroup(f"sync of {job.key}", [write.error for write in failed])

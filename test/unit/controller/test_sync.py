@@ -8,7 +8,7 @@ import pytest
 
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
-from mpiop.api.types import Failure
+from mpiop.api.types import Failure, ReplicaStatus
 from mpiop.controller.names import ANNOTATION_ADDRESSES, ANNOTATION_SECRET_UID
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, controller_of, labels_of, uid_of
@@ -49,6 +49,7 @@ async def test_a_new_job_gets_its_children_and_then_its_status() -> None:
     await world.submit()
     await world.sync()
     assert world.writes == [*CHILDREN, STATUS]
+    assert world.status.replica_statuses == {c.LAUNCHER: ReplicaStatus(), c.WORKER: ReplicaStatus()}
     assert world.recorder.told == [("Normal", "MPIJobCreated", "MPIJob default/pi is created.")]
 
 

@@ -27,12 +27,17 @@ _LAUNCHER_LOST_MESSAGE = (
 )
 
 
-def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime) -> MPIJobStatus:
-    """Return the status of a valid job; equal to the stored one if nothing has changed."""
+def next_status(
+    job: MPIJob, observed: Observed, problem: Problem | None, now: datetime, *, has_created_launcher: bool = False
+) -> MPIJobStatus:
+    """Return the status of a valid job; equal to the stored one if nothing has changed.
+
+    `has_created_launcher` tells of a launcher Job that exists now although it was not observed.
+    """
     status = replace(job.status, last_failure=last_failure(observed) or job.status.last_failure)
     status = _completed(_explained(observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
     status = with_workers_unused(job, observed, status, now)
-    status = replace(status, replica_statuses=_replica_statuses(status, observed))
+    status = replace(status, replica_statuses=_replica_statuses(status, observed, has_created_launcher=has_created_launcher))
     return replace(status, summary=_summary(job, observed, status))
 
 
@@ -145,14 +150,14 @@ def is_running(job: MPIJob, observed: Observed) -> bool:
     return is_launched and observed.running_workers.issuperset(names.worker_names(job))
 
 
-def _replica_statuses(status: MPIJobStatus, observed: Observed) -> Mapping[str, ReplicaStatus]:
+def _replica_statuses(status: MPIJobStatus, observed: Observed, *, has_created_launcher: bool) -> Mapping[str, ReplicaStatus]:
     launcher = observed.launcher
     workers = _count(observed.workers.values())
     if launcher is None and status.is_finished:
         active = {c.WORKER: workers.active}
         return {role: replace(counts, active=min(counts.active, active.get(role, 0))) for role, counts in status.replica_statuses.items()}
     if launcher is None:
-        return {c.WORKER: workers}
+        return {c.LAUNCHER: ReplicaStatus(), c.WORKER: workers} if has_created_launcher else {c.WORKER: workers}
     ended = launcher.get("status", {})
     return {
         c.LAUNCHER: ReplicaStatus(
