@@ -39,6 +39,7 @@ class Load:
     """What an operator took for a load.
 
     Attributes:
+        made_seconds: From the first job sent until the last Pod existed.
         makespan_seconds: From the first job sent until the last one Succeeded.
         cpu_seconds: Processor time from the first job until there was nothing more to do, clean-up included.
         idle_mib: Resident memory before the first job.
@@ -47,6 +48,7 @@ class Load:
         requests: By the audit log: `create pods`, `patch pods: 409`. Without one, as mpiop counts them, by resource alone.
     """
 
+    made_seconds: float
     makespan_seconds: float
     cpu_seconds: float
     idle_mib: float
@@ -69,6 +71,7 @@ async def _operator(setting: Setting, who: str, step: Step) -> Sample:
             load = await loaded(here, scenario, operator, step)
         requests = await here.requests_of(NAMESPACE)
     return {
+        "all made": load.made_seconds,
         "makespan": load.makespan_seconds,
         "CPU a job": 1000 * load.cpu_seconds / scenario.jobs,
         "CPU a worker": 1000 * load.cpu_seconds / scenario.jobs / scenario.workers,
@@ -99,6 +102,7 @@ async def loaded(here: Place, scenario: Scenario, operator: OperatorProcess, ste
     await operator.until_quiet()
     after = await operator.metrics()
     return Load(
+        made_seconds=seen.made_seconds,
         makespan_seconds=seen.makespan_seconds,
         cpu_seconds=operator.cpu_seconds() - cpu_before,
         idle_mib=idle_mib,

@@ -23,6 +23,7 @@ class JobTimes:
         submitted: Its MPIJob was sent to the API server.
         accepted: The operator has written its condition Created.
         succeeded: Its condition Succeeded was True; in a floor, its launcher Job was complete.
+        made: Its newest Pod was seen.
         failed: What went wrong with it; "" is nothing.
         existing: Names of all Pods that it has had.
         remaining: Names of its worker Pods that exist now.
@@ -31,6 +32,7 @@ class JobTimes:
     submitted: float
     accepted: float | None = None
     succeeded: float | None = None
+    made: float | None = None
     failed: str = ""
     existing: set[str] = field(default_factory=set[str], repr=False)
     remaining: set[str] = field(default_factory=set[str], repr=False)
@@ -71,6 +73,11 @@ class Observer:
         return max(ends) - min(job.submitted for job in self.jobs.values())
 
     @property
+    def made_seconds(self) -> float:
+        """Return how long it took from the first job sent until the last Pod existed."""
+        return max(job.made or 0.0 for job in self.jobs.values()) - min(job.submitted for job in self.jobs.values())
+
+    @property
     def remaining_workers(self) -> int:
         """Return how many worker pods exist now."""
         return sum(len(job.remaining) for job in self.jobs.values())
@@ -90,7 +97,9 @@ class Observer:
         name = pod["metadata"].get("name", "")
         if (job := self.jobs.get(job_of_pod(name))) is None:
             return
-        job.existing.add(name)
+        if name not in job.existing:
+            job.existing.add(name)
+            job.made = asyncio.get_running_loop().time()
         if "-worker-" in name:
             (job.remaining.discard if type_ == "DELETED" else job.remaining.add)(name)
 

@@ -43,7 +43,7 @@ def configure(log_format: str, level: str, *, fd: int | None) -> None:
     root.handlers[:] = [_ToStructlog()]
     root.setLevel(
         max(logging.getLevelNamesMapping()[level.upper()], logging.INFO)
-    )  # at debug aiohttp and asyncio tell nothing that helps here
+    )  # at debug level, aiohttp and asyncio log nothing useful here
     logging.captureWarnings(capture=True)
 
 
@@ -60,7 +60,7 @@ class _Output:
         try:
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
-        except OSError:  # closed, broken pipe, disk full: there is nobody left to tell
+        except OSError:  # closed, broken pipe, disk full: the log cannot be written
             return
 
     debug = info = warning = error = critical = exception = msg = write

@@ -45,7 +45,7 @@ from mpiop.workqueue import WorkQueue, retry_limiter
 
 QUEUE_NAME = "MPIJob"
 OURS = f"{c.LABEL_OPERATOR_NAME}={c.OPERATOR_NAME}"
-# Shorter is an API server that is restarted, which readiness is not to tell of.
+# A restart of the API server is shorter, and does not make a replica unready.
 OUT_OF_REACH_SECONDS = 10.0
 METRICS_PATH = "/metrics"
 # Who may scrape takes two requests, which together are to be answered within Prometheus' 10 s.

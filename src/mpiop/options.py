@@ -1,4 +1,4 @@
-"""What the operator can be told at start: one frozen value, made by `cli` and passed down."""
+"""The settings of the operator: one frozen value, made by `cli` and passed down."""
 
 from dataclasses import dataclass
 

@@ -26,7 +26,7 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._rate)
 
     def take(self, now: float) -> bool:
-        """Take a token at `now` (seconds, monotonic) if there is one; tell whether there was."""
+        """Take a token at `now` (seconds, monotonic) if there is one; return whether there was."""
         self._fill(now)
         if self._tokens < 1:
             return False

@@ -1,4 +1,4 @@
-"""The command `mpiop`: flags to Options, then the operator until it is told to stop.
+"""The command `mpiop`: flags to Options, then the operator until it is stopped.
 
 What is heavy is imported late, so that --version and --help answer at once.
 """

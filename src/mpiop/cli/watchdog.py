@@ -69,7 +69,7 @@ def _report(seconds: float, waited: float, watched_thread: int) -> None:
 
 
 def _waited_seconds(native_id: int) -> float:
-    """Return how long the thread has waited on a run queue (Linux, Documentation/scheduler/sched-stats); 0 where that is not told."""
+    """Return how long the thread has waited on a run queue (Linux, Documentation/scheduler/sched-stats); 0 if unknown."""
     try:
         _, waited_nanoseconds, _ = Path(f"/proc/self/task/{native_id}/schedstat").read_bytes().split()
     except (OSError, ValueError):

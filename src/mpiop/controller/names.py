@@ -66,7 +66,7 @@ def worker_names(job: MPIJob) -> Sequence[str]:
     return _worker_names(job.name, job.worker_replicas)
 
 
-@lru_cache(maxsize=8)  # a large job is looked at many times, and asks for them several times a look
+@lru_cache(maxsize=8)  # a large job is synced many times, and each sync asks for them several times
 def _worker_names(job_name: str, count: int) -> Sequence[str]:
     return tuple(_worker_name(job_name, index) for index in range(count))
 

@@ -45,7 +45,7 @@ class Syncer:
         listers: Caches of their children.
         gang: Gang scheduling; off by default.
         secrets: Makes and rechecks their Secrets.
-        batches: Is told how many workers each sync waits for.
+        batches: Gets the number of workers that each sync waits for.
         reader: Parses jobs.
         persistent: Tracks failures that persist.
     """

@@ -1,4 +1,4 @@
-"""Which occurrences make one Event object, and which are too many."""
+"""Aggregates equal occurrences into one Event, and drops those above a rate; after client-go's EventCorrelator."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Regarding(NamedTuple):
 
 
 class Occurrence(NamedTuple):
-    """What happened; equal occurrences are one Event with a count."""
+    """An occurrence; equal ones are counted in one Event."""
 
     regarding: Regarding
     type: str
@@ -71,7 +71,7 @@ class _Similar:
 
 
 class _Subject:
-    """What is remembered of one object."""
+    """The recent occurrences of one object."""
 
     def __init__(self) -> None:
         self.bucket = TokenBucket(1 / REFILL_SECONDS, BURST)
@@ -93,10 +93,10 @@ class _Subject:
 
 
 class Correlator:
-    """Remembers what occurred to the objects that something occurred to most recently; its memory is bounded."""
+    """Correlates the occurrences of the objects with the most recent ones; its memory is bounded."""
 
     def __init__(self, clock: Clock) -> None:
-        """Start with no memory."""
+        """Start empty."""
         self._clock = clock
         self._subjects: _Recent[Regarding, _Subject] = _Recent(MAX_OBJECTS)
 
@@ -116,17 +116,17 @@ class Correlator:
         return identity, series
 
     def drop(self, identity: Occurrence) -> None:
-        """Let the next occurrence begin a new series: this one was never stored."""
+        """Start a new series with the next occurrence: this one was never stored."""
         if (subject := self._subjects.get(identity.regarding)) is not None:
             subject.series.pop(identity, None)
 
     def forget(self, regarding: Regarding) -> None:
-        """Drop what is known of an object that is gone."""
+        """Forget a deleted object."""
         self._subjects.pop(regarding, None)
 
 
 class _Recent(OrderedDict[K, V]):
-    """A mapping of at most so many entries, which forgets what was not used for longest."""
+    """A least recently used cache."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""EventRecorder: takes occurrences without waiting, writes them a few at a time, those about one object one after the other."""
+"""EventRecorder: queues occurrences without waiting, and writes them concurrently, those of one object in order."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ _log = structlog.get_logger(__name__)
 
 
 class EventClient(Protocol):
-    """What the recorder asks of `mpiop.kube.client.Client`."""
+    """The part of `mpiop.kube.client.Client` that is used."""
 
     async def create(self, resource: Resource, body: Object, *, metadata_only: bool) -> Object:
         """Create the object."""
@@ -75,7 +75,7 @@ class EventRecorder:
         self._last_stamp = 0
 
     def record(self, obj: Object, type_: str, reason: str, message: str) -> None:
-        """Note that something happened to `obj`; neither waits nor fails.
+        """Queue an Event about `obj`; neither waits nor fails.
 
         Args:
             obj: With `apiVersion` and `kind`.
@@ -97,7 +97,7 @@ class EventRecorder:
         self._arrived.set()
 
     def forget(self, obj: Object) -> None:
-        """Drop what is known of `obj`, which is gone; what waits to be written still is."""
+        """Forget the deleted `obj`; queued Events are still written."""
         self._correlator.forget(_regarding(obj))
 
     async def run(self) -> Never:
@@ -140,7 +140,7 @@ class EventRecorder:
                 self._being_told_of.discard(identity.regarding)
 
     def _next(self) -> Occurrence | None:
-        """Return what has waited longest, of those about objects that nothing is being written about: what happened later is told later."""
+        """Return the oldest queued occurrence of an object that no Event is being written for: each object's stay in order."""
         return next((identity for identity in self._waiting if identity.regarding not in self._being_told_of), None)
 
     async def _write_first(self, identity: Occurrence, tries: int) -> None:

@@ -1,4 +1,4 @@
-"""Local copies of what the API server has: reflectors, stores and shared informers. They know no kind of object in particular."""
+"""Reflectors, stores and shared informers, after client-go's; they are generic over kinds."""
 
 from mpiop.informers.factory import InformerFactory
 from mpiop.informers.listener import Handler, Registration

@@ -1,4 +1,4 @@
-"""How long a reflector waits after a failure."""
+"""The back-off of a reflector."""
 
 import math
 import random
@@ -11,10 +11,10 @@ HEALTHY_SECONDS = 120.0
 
 
 class Backoff:
-    """Growing delays with chance in them, so that many clients of a server that comes back do not come all at once."""
+    """Exponential back-off with jitter, so that clients do not all reconnect at the same moment."""
 
     def __init__(self, chance: random.Random) -> None:
-        """Draw from `chance`."""
+        """Take the jitter from `chance`."""
         self._chance = chance
         self._base_seconds = INITIAL_SECONDS
         self._healthy_at = self._forgivable_at = -math.inf
@@ -29,11 +29,11 @@ class Backoff:
         return seconds
 
     def shortest_delay(self) -> float:
-        """Return the seconds to wait where each try gets on a little, so that the delay need not grow: 0.8 s to 1.6 s."""
+        """Return the delay after an attempt that made progress, which does not grow: 0.8 s to 1.6 s."""
         return INITIAL_SECONDS * (1.0 + self._chance.random())
 
     def forgive(self, now: float) -> None:
-        """Begin anew at `now`, since the server answers again; at most once in two minutes, for it may be about to go again."""
+        """Reset the back-off at `now`, because the server answers again; at most once in two minutes, since it may fail again."""
         if now >= self._forgivable_at:
             self._base_seconds = INITIAL_SECONDS
             self._forgivable_at = now + HEALTHY_SECONDS

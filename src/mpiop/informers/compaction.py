@@ -22,7 +22,7 @@ LONGEST_SHARED = 512
 """Bytes of a part as JSON: a longer one is not shared as a whole, only what is in it."""
 
 _OF_ONE_OBJECT: Final = frozenset({"name", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"})
-"""Metadata that no two objects have in common: not worth a look."""
+"""Metadata that differs in every object and is never shared."""
 
 _NOTHING_STORED: Final[Mapping[Key, Object]] = {}
 
@@ -60,7 +60,7 @@ class Compactor:
             return self._strings.setdefault(value, value) if len(value) <= LONGEST_SHARED else value
         if not isinstance(value, dict | list):
             return value
-        # What a part looks like as JSON tells it from all others: `1`, `1.0` and `true` too.
+        # The JSON text identifies a part: `1`, `1.0` and `true` are equal in Python but not in JSON.
         text = _encode(value)
         if len(text) > LONGEST_SHARED:
             return before if before is not None and _encode(before) == text else self._copy(cast("object", value))
@@ -82,7 +82,7 @@ def has_name(thing: object) -> bool:
 
 
 def preparation(stored: Callable[[Key], Object | None] = _NOTHING_STORED.get) -> Callable[[Object], Object | None]:
-    """Return what is done to each object before it is kept in the store that `stored` looks into: check its name, make it compact."""
+    """Return the function that checks and compacts each object before the store (read by `stored`) keeps it."""
     compactor = Compactor()
 
     def prepare(obj: Object) -> Object | None:

@@ -1,4 +1,4 @@
-"""All informers of a process: one for each selection, run together."""
+"""The shared informers of a process, one for each selection."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -11,17 +11,17 @@ from mpiop.kube.resources import Selection
 
 
 class InformerFactory:
-    """Makes informers, each selection's once, and runs them."""
+    """Creates one informer for each selection, and runs them all."""
 
     def __init__(self, client: ListerWatcher, settings: InformerSettings | None = None) -> None:
-        """Make informers that follow `client`."""
+        """Create informers that list and watch with `client`."""
         self._client = client
         self._settings = settings or InformerSettings()
         self._informers: dict[Selection, SharedInformer] = {}
         self._group: asyncio.TaskGroup | None = None
 
     def __iter__(self) -> Iterator[SharedInformer]:
-        """Iterate over the informers there are."""
+        """Iterate over all informers."""
         return iter(tuple(self._informers.values()))
 
     def informer(
@@ -45,7 +45,7 @@ class InformerFactory:
         return known
 
     async def run(self) -> NoReturn:
-        """Run all informers, and those that are still to be made, until cancelled.
+        """Run all informers, including those created later, until cancelled.
 
         Raises:
             ExceptionGroup: One of them died, which is a defect; the others are ended.
@@ -58,7 +58,7 @@ class InformerFactory:
         raise AssertionError("unreachable: a task group that never completes")
 
     def unsynced(self) -> list[str]:
-        """Return the selections whose store or handlers do not have the whole first list yet."""
+        """Return the selections that have not synced yet."""
         return [
             str(informer.selection)
             for informer in self

@@ -1,4 +1,4 @@
-"""One handler's view of an informer: a buffer of its own, drained in slices, so that nobody waits for it (see docs/adr/0003)."""
+"""The buffer between an informer and one handler, so that a slow handler does not delay the others (see docs/adr/0003)."""
 
 import asyncio
 from collections import deque
@@ -15,20 +15,20 @@ log = structlog.get_logger(__name__)
 Handler = Callable[[Notification], None]
 
 SLICE_SECONDS = 0.005
-"""How long a handler may go on through its backlog before everything else gets its turn."""
+"""How long a handler may process its backlog before it yields to other tasks."""
 
 
 class Registration(Protocol):
-    """What who added a handler holds of it."""
+    """The handle that `add_handler` returns."""
 
     @property
     def has_synced(self) -> bool:
-        """Return whether the handler has been given everything there was in the first list, or in the store when it was added."""
+        """Return whether the handler was called for each object of the first list, or of the store when it was added."""
         ...
 
     @property
     def backlog(self) -> int:
-        """Return how many notifications wait for the handler."""
+        """Return the number of buffered notifications."""
         ...
 
     async def wait_for_sync(self) -> None:
@@ -36,15 +36,15 @@ class Registration(Protocol):
         ...
 
     def remove(self) -> None:
-        """Let the handler not be called again from now on; may be called twice, and from the handler."""
+        """Never call the handler again; may be called repeatedly, also by the handler."""
         ...
 
 
 class Listener:
-    """Buffers the notifications of one handler and calls it with each, in order, from the event loop."""
+    """Buffers notifications and calls one handler with each, in order, on the event loop."""
 
     def __init__(self, handler: Handler, resync_seconds: float, removed: Callable[["Listener"], None]) -> None:
-        """Call `handler`; tell `removed` when it is not wanted any more; `resync_seconds` 0 is never."""
+        """Call `handler`, and `removed` when the handler is removed; `resync_seconds` 0 is never."""
         self._handler = handler
         self._removed = removed
         self._buffer: deque[Notification] = deque()
@@ -56,12 +56,12 @@ class Listener:
 
     @property
     def has_synced(self) -> bool:
-        """Return whether the handler has been given everything there was at first."""
+        """Return whether the handler was called for each initial object."""
         return self._synced.is_set()
 
     @property
     def backlog(self) -> int:
-        """Return how many notifications wait for the handler."""
+        """Return the number of buffered notifications."""
         return len(self._buffer)
 
     async def wait_for_sync(self) -> None:
@@ -69,30 +69,30 @@ class Listener:
         await self._synced.wait()
 
     def push(self, notifications: Iterable[Notification]) -> None:
-        """Append `notifications` to the buffer; the handler is called with them soon, not now."""
+        """Append `notifications` to the buffer; the handler is called later."""
         if not self._is_closed:
             self._buffer.extend(notifications)
             self._schedule()
 
     def push_initial(self, notifications: Iterable[Notification]) -> None:
-        """Append the last of what there was at first: once it is handled, the listener has synced."""
+        """Append the last initial notifications; once they are handled, the listener has synced."""
         self.push(notifications)
         self._initial_left = len(self._buffer)
         self._count_initial(0)
 
     def resync(self, objects: Iterable[Object]) -> None:
-        """Give the handler each of `objects` again as an update without change, except those with news in the buffer."""
+        """Notify the handler of each of `objects` as an unchanged update, except those with a notification in the buffer."""
         waiting = {notification.key for notification in self._buffer}
         self.push([Notification(obj, obj) for obj in objects if key_of(obj) not in waiting])
 
     def remove(self) -> None:
         """Never call the handler again."""
         self.close()
-        self._synced.set()  # who waits for it waits for nothing any more
+        self._synced.set()  # release those who wait for it
         self._removed(self)
 
     def close(self) -> None:
-        """Drop what is buffered and take nothing more."""
+        """Drop the buffer and ignore later notifications."""
         self._is_closed = True
         self._buffer.clear()
 

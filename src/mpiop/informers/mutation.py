@@ -1,4 +1,4 @@
-"""Finding who changes an object that came out of a store: for tests, since it costs more than everything else an informer does."""
+"""Detects changes to cached objects; for tests, because it is expensive."""
 
 import json
 from hashlib import blake2b
@@ -8,19 +8,19 @@ from mpiop.kube.objects import Key, Object
 
 
 class MutationError(AssertionError):
-    """A stored object is not what it was when it was stored."""
+    """A cached object was changed."""
 
 
 class MutationDetector:
-    """Remembers what each stored object looked like."""
+    """Remembers the original content of each cached object."""
 
     def __init__(self) -> None:
-        """Know no object yet."""
+        """Start without objects."""
         self._seen: dict[Key, tuple[Object, bytes]] = {}
         self._findings: list[str] = []
 
     def observe(self, notification: Notification) -> None:
-        """Check the object that leaves the store, to be told about by `verify`, and remember the one that enters it."""
+        """Check the object that leaves the store (`verify` reports a change), and remember the one that enters it."""
         self._check(notification.key)
         self._seen.pop(notification.key, None)
         if notification.new is not None:

@@ -1,4 +1,4 @@
-"""Reading a whole list, page by page."""
+"""Reads a list page by page."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ BATCH = 50
 """Objects that are prepared before other tasks get their turn."""
 
 Prepare = Callable[[Object], Object | None]
-"""Makes an object of a page or event fit to be kept; None means that it is unusable and left out."""
+"""Prepares an object for the store; None leaves it out as unusable."""
 
 
 class UnexpectedAnswerError(Exception):
@@ -23,7 +23,7 @@ class UnexpectedAnswerError(Exception):
 
 @dataclass(slots=True)
 class Listing:
-    """A list, complete and of one moment.
+    """A complete, consistent list.
 
     Attributes:
         items: The objects, prepared.

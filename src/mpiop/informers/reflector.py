@@ -1,9 +1,9 @@
-"""The reflector: follows one selection on the server for as long as it runs, whatever the server and the network do.
+"""The reflector: lists and watches one selection for as long as it runs, whatever the server and the network do.
 
-It lists (or streams the list over a watch), then watches from there; what follows which failure is the table in `transitions`. What it has
-seen leaves it as one of three outputs, in the order in which the server made the changes: `Replace`, `Apply` and `Bookmark`.
+It lists (or streams the list over a watch), then watches from that version; the table in `transitions` says what follows a failure. It has
+three kinds of output, in the order of the changes on the server: `Replace`, `Apply` and `Bookmark`.
 
-The version to go on from only ever moves forward, except when the server says that it does not have it: then the newest there is counts.
+The version to resume from never goes back, unless the server does not have it: then the reflector lists the newest version.
 """
 
 import asyncio
@@ -37,22 +37,22 @@ Output = Replace | Apply | Bookmark
 Sink = Callable[[Output], None]
 
 EVENTS_A_TURN = 50
-"""Events that are worked off before other tasks get their turn, when they come faster than that."""
+"""Events that are handled before other tasks get their turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectorSettings:
-    """Numbers that a reflector goes by; durations in seconds.
+    """Settings of a reflector; durations in seconds.
 
     Attributes:
         page_limit: Objects a page of a list.
         min_watch_seconds: The server is asked to end a watch after once to twice as long, so that watches spread over servers.
         watch_grace_seconds: How much longer than that we wait for it to do so.
         short_watch_seconds: After a watch that ends sooner there is a pause; with nothing gained it counts as failed.
-        stream_patience_seconds: How long the initial events of a watch-list may take; then the server is taken not to know them.
-        internal_error_seconds: For how long, after the first, internal errors in a watch are taken for ones that pass.
+        stream_patience_seconds: How long the initial events of a watch-list may take; after that the server is assumed not to support them.
+        internal_error_seconds: For how long after the first one internal errors in a watch are treated as temporary.
         streams: Whether to try watch-lists at all.
-        chance: Where jitter comes from.
+        chance: Source of the jitter.
     """
 
     page_limit: int = 500
@@ -73,7 +73,7 @@ class _Result:
 
 
 class Reflector:
-    """Turns lists and watches of one selection into one endless sequence of outputs."""
+    """Turns lists and watches of one selection into a sequence of outputs."""
 
     def __init__(
         self,
@@ -108,11 +108,11 @@ class Reflector:
 
     @property
     def resource_version(self) -> str:
-        """Return the version up to which everything was seen; "" before the first list."""
+        """Return the resourceVersion of the last output; "" before the first list."""
         return self._resource_version
 
     async def run(self) -> NoReturn:
-        """Follow until cancelled; no failure ends it."""
+        """List and watch until cancelled; no failure ends it."""
         step = Step.START
         while True:
             if step is Step.START:
@@ -126,7 +126,7 @@ class Reflector:
                 self._report(result, result.error, move.step)
             if result.ending is Ending.EXPIRED:
                 self._wants_newest = result.step is not Step.WATCH
-                # What a server says that was restarted: its cache begins now. The time it was away should not delay us any longer.
+                # The server was restarted, and its watch cache starts now: the back-off of its downtime should not delay us any longer.
                 self._backoff.forgive(asyncio.get_running_loop().time())
             if move.pause:
                 await self._pause(result)

@@ -1,4 +1,4 @@
-"""The shared informer: one reflector, one store, and any number of handlers that hear of each change after the store has it."""
+"""The shared informer: one reflector, one store, and any number of handlers, called after the store was updated."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InformerSettings:
-    """What all informers of a process have in common.
+    """Settings shared by all informers of a process.
 
     Attributes:
         reflector: Numbers that reflectors go by.
@@ -36,7 +36,7 @@ class InformerSettings:
 
 
 class SharedInformer:
-    """Keeps `store` equal to what the server has of one selection.
+    """Keeps `store` equal to one selection on the server.
 
     Attributes:
         selection: What is followed.
@@ -73,17 +73,17 @@ class SharedInformer:
 
     @property
     def has_synced(self) -> bool:
-        """Return whether the store holds the whole first list; it stays so."""
+        """Return whether the store has the first list."""
         return self._synced.is_set()
 
     @property
     def is_running(self) -> bool:
-        """Return whether the server is being followed."""
+        """Return whether the informer runs."""
         return self._has_started and not self._has_stopped
 
     @property
     def last_activity(self) -> float | None:
-        """Return the event loop's time at which the server was last heard of; None is never.
+        """Return the event loop's time of the last output of the reflector; None if there was none.
 
         A server sends a bookmark about each minute, so a moment some minutes ago says that the store may be stale.
         """
@@ -91,20 +91,20 @@ class SharedInformer:
 
     @property
     def backlog(self) -> int:
-        """Return how many notifications wait for the slowest handler."""
+        """Return the largest number of buffered notifications of a handler."""
         return max((listener.backlog for listener in self._listeners), default=0)
 
     @property
     def registrations(self) -> Sequence[Registration]:
-        """Return the handlers there are."""
+        """Return all handlers."""
         return tuple(self._listeners)
 
     def add_handler(self, handler: Handler, *, resync_seconds: float = 0.0) -> Registration:
-        """Let `handler` hear of every change from now on, and before that of each stored object as an initial add.
+        """Call `handler` with each stored object as an initial add, then with each change.
 
         Args:
             handler: Called with one notification at a time, in order. It should be quick: all share one event loop.
-            resync_seconds: Period in which it hears of every stored object again; 0 is never.
+            resync_seconds: Period after which it is called with every stored object again; 0 is never.
 
         Raises:
             RuntimeError: The informer has stopped.
@@ -120,7 +120,7 @@ class SharedInformer:
         return listener
 
     async def wait_for_sync(self) -> None:
-        """Wait until the store, and every handler that there is by then, has the whole first list."""
+        """Wait until the store and every handler have the first list."""
         await self._synced.wait()
         for listener in tuple(self._listeners):
             await listener.wait_for_sync()
@@ -135,7 +135,7 @@ class SharedInformer:
             self._detector.verify()
 
     async def run(self) -> NoReturn:
-        """Follow the server until cancelled; afterwards no handler is called any more.
+        """List and watch until cancelled; afterwards no handler is called.
 
         Raises:
             RuntimeError: It ran before.

@@ -1,4 +1,4 @@
-"""What an informer needs of a client, and what it tells about itself."""
+"""The interfaces of an informer: the client it needs and the metrics it reports."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -18,35 +18,35 @@ class ListerWatcher(Protocol):
     def watch(
         self, selection: Selection, *, resource_version: str, timeout_seconds: int, send_initial_events: bool = False
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
-        """Open a watch with bookmarks; the iterator ends when the server ends the stream and raises when it is cut or silent."""
+        """Open a watch with bookmarks; the iterator ends with the stream and raises if it breaks or stays silent."""
         ...
 
 
 class InformerMetrics(Protocol):
-    """Receives measurements of all informers; `selection` says whose.
+    """Receives the metrics of all informers; `selection` names the informer.
 
     Two more are read when somebody asks: `SharedInformer.backlog` and `SharedInformer.last_activity`.
     """
 
     def listed(self, selection: Selection, objects: int) -> None:
-        """The whole content was read anew, by a list or a watch-list."""
+        """Count a list or watch-list."""
         ...
 
     def watch_opened(self, selection: Selection) -> None:
-        """A watch was opened, or opened again."""
+        """Count an opened watch."""
         ...
 
     def event_received(self, selection: Selection) -> None:
-        """A usable event or bookmark came; its moment is what staleness is counted from."""
+        """Note a usable event or bookmark; staleness is counted from it."""
         ...
 
     def failed(self, selection: Selection, error: Exception) -> None:
-        """A list or watch failed and will be tried again."""
+        """Count a failed list or watch, which is retried."""
         ...
 
 
 class NoInformerMetrics:
-    """Measures nothing."""
+    """Discards all metrics."""
 
     def listed(self, selection: Selection, objects: int) -> None:
         """Ignore it."""

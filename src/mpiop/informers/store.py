@@ -1,4 +1,4 @@
-"""The local copy of what a watch delivers: objects by key, indexes over them, and the resourceVersion that they correspond to.
+"""The local cache of a selection: objects by key, indexes over them, and their resourceVersion.
 
 A store is written by its informer alone, in one synchronous step for each change: who reads it, at any moment, sees a state that the server
 once had. What comes out of it is shared and must not be changed.
@@ -14,7 +14,7 @@ from mpiop.kube.objects import Key, Object, is_at_least, key_of, resource_versio
 log = structlog.get_logger(__name__)
 
 Indexer = Callable[[Object], Iterable[str]]
-"""Returns the values under which an object is to be found."""
+"""Returns the index values of an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Store:
     """Objects of one selection."""
 
     def __init__(self, indexers: Mapping[str, Indexer] | None = None) -> None:
-        """Make an empty store with an index for each of `indexers`."""
+        """Create an empty store with an index for each of `indexers`."""
         self._objects: dict[Key, Object] = {}
         self._indexers: dict[str, Indexer] = {}
         self._indexes: dict[str, dict[str, dict[Key, None]]] = {}
@@ -62,7 +62,7 @@ class Store:
 
     @property
     def resource_version(self) -> str:
-        """Return the version up to which the store has seen everything; "" before the first list."""
+        """Return the resourceVersion that the store is current to; "" before the first list."""
         return self._resource_version
 
     @property
@@ -71,7 +71,7 @@ class Store:
         return self._indexers
 
     def __len__(self) -> int:
-        """Return how many objects there are."""
+        """Return the number of objects."""
         return len(self._objects)
 
     def get(self, key: Key) -> Object | None:
@@ -83,11 +83,11 @@ class Store:
         return self._objects.keys()
 
     def values(self) -> Sequence[Object]:
-        """Return the objects there are now."""
+        """Return all objects."""
         return list(self._objects.values())
 
     def by_index(self, index_name: str, value: str) -> Sequence[Object]:
-        """Return the objects for which the indexer `index_name` gave `value`, the longest known first.
+        """Return the objects with the index value `value` in `index_name`, in the order in which they were added.
 
         Raises:
             KeyError: There is no such index.
@@ -95,11 +95,11 @@ class Store:
         return [self._objects[key] for key in self._indexes[index_name].get(value, ())]
 
     def index_values(self, index_name: str) -> Iterable[str]:
-        """Return the values under which the index `index_name` has objects."""
+        """Return all index values of `index_name`."""
         return self._indexes[index_name].keys()
 
     def add_indexers(self, indexers: Mapping[str, Indexer]) -> None:
-        """Add indexes, filled with what is there.
+        """Add indexes, and fill them with the stored objects.
 
         Raises:
             ValueError: There is one of that name that does something else.
@@ -113,7 +113,7 @@ class Store:
                     self._link(name, key, self._values(name, obj))
 
     def replace(self, items: Iterable[Object], resource_version: str, *, is_initial: bool = False) -> list[Notification]:
-        """Make `items` the whole content and return what that changed: deletes first, then adds and updates.
+        """Replace the whole content by `items`, and return the changes: deletes first, then adds and updates.
 
         An object that is the same (uid and resourceVersion) as before is no change. A key given twice counts once, in its last state.
         """
@@ -134,7 +134,7 @@ class Store:
         return None if self._is_known(key, obj) or self._is_outdated(key, obj) else self._put(key, obj)
 
     def remove(self, obj: Object, resource_version: str = "") -> Notification | None:
-        """Take out the object with the key of `obj`, note `resource_version` unless it is "", and return the change.
+        """Remove the object with the key of `obj`, note `resource_version` unless it is "", and return the change.
 
         Returns:
             None when there is no such object. Otherwise a notification whose `old` is `obj`, the state in which it was deleted.
@@ -147,7 +147,7 @@ class Store:
         return Notification(obj, None)
 
     def advance(self, resource_version: str) -> None:
-        """Note that the store is as new as `resource_version`, unless that is ""."""
+        """Note that the store is current to `resource_version`, unless that is ""."""
         self._resource_version = resource_version or self._resource_version
 
     def _is_known(self, key: Key, obj: Object) -> bool:

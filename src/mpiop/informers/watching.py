@@ -1,4 +1,4 @@
-"""Reading one watch: which events count, what they say, and from which version to go on."""
+"""Reads one watch: checks its events, and tracks the resourceVersion to resume from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Apply:
     Attributes:
         object: Its state after the change, or before a deletion.
         is_deleted: Whether it is gone.
-        resource_version: Version to go on from; "" when it cannot be told from this event.
+        resource_version: Version to resume from; "" if this event does not determine it.
     """
 
     object: Object
@@ -74,12 +74,12 @@ class Watching:
     _is_ordered: bool = False
 
     def __post_init__(self) -> None:
-        """Know whether versions can be trusted from the first event on."""
-        # A watch from nowhere begins with what there is, in no order: the version of one of these says nothing about the others.
+        """Find out whether the first events are ordered."""
+        # A watch without a version begins with all objects in no order: the version of one says nothing about the others.
         self._is_ordered = self.start_version not in {"", "0"}
 
     def receive(self, event: WatchEvent) -> Replace | Apply | Bookmark | None:
-        """Return what `event` says; None when that is nothing (yet).
+        """Return the output of `event`; None if there is none (yet).
 
         Raises:
             StatusError: It is an ERROR: the server ends the watch.
@@ -115,7 +115,7 @@ class Watching:
         if kind == "BOOKMARK":
             return self._bookmark(obj, version)
         is_deleted = kind == "DELETED"
-        prepared = obj if is_deleted else self.prepare(obj)  # what is gone is not kept
+        prepared = obj if is_deleted else self.prepare(obj)  # a deleted object is not stored
         if prepared is None:
             return None
         if self.is_stream:

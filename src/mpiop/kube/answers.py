@@ -1,4 +1,4 @@
-"""What an HTTP answer means: an object, a refusal, or nothing that the API server would say."""
+"""Decodes HTTP answers: an object, a Status, or an error if the API server cannot have sent it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

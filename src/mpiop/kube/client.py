@@ -1,4 +1,4 @@
-"""The verbs of the Kubernetes API: what they mean as requests.
+"""The verbs of the Kubernetes API as requests.
 
 The client is thin on purpose: it knows parameters, preconditions and the shapes of answers. Connections, credentials,
 deadlines and retries belong to the `Transport` (see docs/adr/0002-transport.md).
@@ -22,7 +22,7 @@ class Client:
     """
 
     def __init__(self, transport: Transport, fencing: Callable[[], None] = allow) -> None:
-        """Speak over `transport`, which the client closes; `fencing` is called just before each write is sent."""
+        """Send requests with `transport`, which the client closes; `fencing` is called just before each write is sent."""
         self._transport = transport
         self._fencing = fencing
 

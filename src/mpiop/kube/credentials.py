@@ -11,7 +11,7 @@ from mpiop.kube.tokens import Credential, CredentialSource, FixedCredential, Tok
 
 
 class Authenticator:
-    """Knows what to send and over which TLS context; shared by all transports to one API server."""
+    """Provides the credential and the TLS context of each request; shared by all transports to one API server."""
 
     def __init__(self, config: ClientConfig, clock: Clock) -> None:
         """Read certificates and token.
@@ -31,7 +31,7 @@ class Authenticator:
         return await self._source.current()
 
     async def refresh(self, failed: Credential) -> bool:
-        """Look for a newer credential after `failed` met a 401; tell whether another try makes sense."""
+        """Look for a newer credential after `failed` met a 401; return whether another attempt makes sense."""
         return await self._source.refresh(failed)
 
     def context(self, credential: Credential) -> ssl.SSLContext | None:

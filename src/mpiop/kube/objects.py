@@ -1,4 +1,4 @@
-"""Wire objects as the API server sends them, and the few questions that every module asks of them.
+"""Wire objects as the API server sends them, and accessors for common fields.
 
 Objects of other people stay dicts: a field that we do not know is never lost (see docs/adr/0001).
 """
@@ -22,7 +22,7 @@ class Key(NamedTuple):
 
 
 class ControllerId(NamedTuple):
-    """Who controls an object. An owner is in the namespace of what it owns: named from another one, the same UID is nobody's."""
+    """The controller of an object, which is in the object's namespace: the same UID in another namespace means another controller."""
 
     namespace: str
     group: str
@@ -30,7 +30,7 @@ class ControllerId(NamedTuple):
     uid: str
 
     def __str__(self) -> str:
-        """Render for an index; no two are rendered alike, for a UID that the server gives out has no slash."""
+        """Render uniquely, for an index: a UID contains no slash."""
         return "/".join(self)
 
 
@@ -62,7 +62,7 @@ class ObjectMeta(TypedDict, total=False):
 
 
 class Object(TypedDict):
-    """Any Kubernetes object; treat as immutable once it came out of a store."""
+    """Any Kubernetes object; never change one that comes from a store."""
 
     apiVersion: NotRequired[str]
     kind: NotRequired[str]
@@ -130,7 +130,7 @@ def controller_of(obj: Object) -> OwnerReference | None:
 
 
 def controller_id(obj: Object) -> ControllerId | None:
-    """Return who the controller of `obj` is, in whatever version of its API it is named."""
+    """Return the ID of the controller of `obj`, whatever API version the reference names."""
     reference = controller_of(obj)
     if reference is None:
         return None
@@ -139,7 +139,7 @@ def controller_id(obj: Object) -> ControllerId | None:
 
 
 def creation_time(obj: Object) -> datetime | None:
-    """Return when the API server stored `obj` first; None for one that it has not stored."""
+    """Return the creation time of `obj`; None if it is not stored."""
     created = obj["metadata"].get("creationTimestamp")
     return parse_time(created) if created else None
 
@@ -150,7 +150,7 @@ def is_terminating(obj: Object) -> bool:
 
 
 def is_at_least(have: str, want: str) -> bool | None:
-    """Compare two resourceVersions of the same resource: tell whether `have` is as new as `want`.
+    """Compare two resourceVersions of the same resource: return whether `have` is as new as `want`.
 
     Returns:
         None when they cannot be compared. Kubernetes orders them as decimal integers (KEP-5504); others, such as "", are only equal or not.

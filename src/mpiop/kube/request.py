@@ -1,4 +1,4 @@
-"""A request to the API server as a value, and what carries it there."""
+"""A request to the API server as a value, and the interface of transports."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -22,7 +22,7 @@ METHODS = {
 
 
 def allow() -> None:
-    """Let every request be sent."""
+    """Allow every request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Request:
 
 
 class Transport(Protocol):
-    """What carries requests: HTTP in earnest, memory in tests."""
+    """Sends requests, over HTTP or, in tests, to a server in memory."""
 
     async def call(self, request: Request) -> dict[str, Any]:
         """Send `request` and return the decoded answer.

@@ -1,4 +1,4 @@
-"""The resources that the operator touches, each as one row, and what a list or watch selects of them."""
+"""The resources that the operator uses, and the selections of lists and watches."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A REST resource: where it lives and what its objects are called."""
+    """A REST resource: its URL path and the kind of its objects."""
 
     group: str
     version: str
@@ -30,7 +30,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a list or watch asks for; the identity of an informer.
+    """The selection of a list or watch; it identifies an informer.
 
     Attributes:
         resource: Whose objects.

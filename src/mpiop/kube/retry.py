@@ -1,4 +1,4 @@
-"""Which failed request may be sent again, and when."""
+"""The rules for retrying failed requests."""
 
 from mpiop.kube.errors import KubeError, ResetError, StatusError
 from mpiop.kube.request import Request

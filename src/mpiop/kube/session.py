@@ -1,4 +1,4 @@
-"""The HTTP session below a transport: aiohttp's client, told to do nothing on its own account.
+"""The HTTP session of a transport: aiohttp's client without its automatic features.
 
 No proxy and no password from the environment, no cookies, no redirects, no decompression, and no request sent twice.
 """

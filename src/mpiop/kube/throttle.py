@@ -1,4 +1,4 @@
-"""How many requests may be under way, how many may begin a second, and who is next: flows take turns."""
+"""Limits concurrent requests and requests a second; flows are served round robin."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -9,13 +9,13 @@ from typing import Final
 from mpiop.token_bucket import TokenBucket
 
 FLOW: Final[ContextVar[Hashable]] = ContextVar("FLOW", default=None)
-"""On whose behalf this task, and those that it starts, send requests: while a job is synced, the job's key.
+"""The flow of the requests of this task and its subtasks: the key of the job that is synced.
 
-The word is that of API Priority and Fairness, which does the same among the clients of an API server."""
+API Priority and Fairness uses this term for the clients of an API server."""
 
 
 class Throttle:
-    """Bounds how many requests are under way, and optionally how many begin a second (token bucket).
+    """Limits the number of concurrent requests, and optionally the requests a second (token bucket).
 
     Those that wait begin round robin by flow; within a flow, first come, first served. So a job that deletes a thousand pods delays a
     write of another job by one request. Waiting here is not part of a request's deadline: a slow server makes the queue longer, not the
@@ -23,7 +23,7 @@ class Throttle:
     """
 
     def __init__(self, most_in_flight: int, qps: float = 0.0, burst: int = 0) -> None:
-        """Bound requests under way to `most_in_flight`, their rate to `qps` after a burst of `burst`; qps 0 is no bound."""
+        """Allow `most_in_flight` concurrent requests, and `qps` a second after a burst of `burst`; qps 0 is no limit."""
         self._places = most_in_flight
         self._bucket = TokenBucket(qps, max(burst, 1)) if qps > 0 else None
         self._token_at: float | None = None
@@ -52,7 +52,7 @@ class Throttle:
         self._begin()
 
     def _begin(self) -> None:
-        """Let as many begin as there are places and tokens for."""
+        """Start as many waiting requests as places and tokens allow."""
         while self._places and self._waiting and self._has_token():
             flow, turns = self._waiting.popitem(last=False)
             turn = turns.popleft()
@@ -64,7 +64,7 @@ class Throttle:
                 self._token_at = None
 
     def _has_token(self) -> bool:
-        """Return whether one more may begin now; if not, come back when it may."""
+        """Return whether another request may start now; if not, schedule a check for when it may."""
         if self._bucket is None:
             return True
         loop = asyncio.get_running_loop()

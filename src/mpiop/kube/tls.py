@@ -1,4 +1,4 @@
-"""TLS: the context for new connections, made anew when its files change."""
+"""The TLS context of new connections, renewed when its files change."""
 
 import os
 import ssl
@@ -11,12 +11,12 @@ import structlog
 from mpiop.kube.errors import ConfigError
 
 CHECK_SECONDS = 10.0
-"""How often the files are looked at: a rotated certificate is in use after at most this long."""
+"""How often the files are checked: a rotated certificate is used after at most this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TLSConfig:
-    """Where certificates come from; for each, data (PEM) wins over the file.
+    """The sources of certificates; data (PEM) takes precedence over a file.
 
     Attributes:
         ca_file: CA bundle that signs the server's certificate; with `ca_data` empty too, the system's CAs count.
@@ -54,21 +54,21 @@ class ClientCertificate:
 
 
 class WatchedFiles:
-    """Files that are looked at now and then.
+    """Files that are checked for changes.
 
     They are compared by identity, size and time of change, through symbolic links: a mounted Secret or ConfigMap changes by
     swapping the link `..data`. Changed ones that cannot be used are told again at the next look: they may be half written.
     """
 
     def __init__(self, files: tuple[str, ...], now: Callable[[], float]) -> None:
-        """Take `files` as they are, to be read after this; `now` is a monotonic clock, in seconds."""
+        """Note the current state of `files`, which are read after this; `now` is in monotonic seconds."""
         self.files = files
         self._now = now
         self._checked = now()
         self._seen = self._used = _signature(files)
 
     def have_changed(self) -> bool:
-        """Return whether the files differ from those in use; within `CHECK_SECONDS` they are not looked at again."""
+        """Return whether the files differ from those in use; they are checked once in `CHECK_SECONDS`."""
         if not self.files or self._now() - self._checked < CHECK_SECONDS:
             return False
         self._checked = self._now()
@@ -76,12 +76,12 @@ class WatchedFiles:
         return self._seen != self._used
 
     def use(self) -> None:
-        """Note that the files, as they were when last looked at, are in use."""
+        """Note that the files are in use in the state of the last check."""
         self._used = self._seen
 
 
 class TLSContexts:
-    """The newest context that could be made; when changed files cannot be used, the one before stays."""
+    """The newest valid context; if changed files are invalid, the previous context stays."""
 
     def __init__(self, config: TLSConfig, now: Callable[[], float]) -> None:
         """Make the first context.
@@ -167,7 +167,7 @@ def _load_ca(context: ssl.SSLContext, config: TLSConfig) -> None:
 
 
 def load_certificate(context: ssl.SSLContext, certificate: ClientCertificate, origin: str) -> None:
-    """Let `context` present `certificate`, which messages call `origin`.
+    """Load `certificate`, called `origin` in messages, into `context`.
 
     Raises:
         ConfigError: It cannot be used.

@@ -1,4 +1,4 @@
-"""Where bearer tokens come from: nowhere, a constant, or a file that the kubelet rotates."""
+"""Sources of bearer tokens: none, a constant, or a file that the kubelet rotates."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ REREAD_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What proves who we are; the token is kept out of `repr`, hence out of logs and tracebacks.
+    """Authenticates the operator; the token is not in `repr`, and so not in logs and tracebacks.
 
     Raises:
         ConfigError: The token holds more than a token, which would end up as a header of its own.
@@ -31,12 +31,12 @@ class Credential:
             raise ConfigError("the bearer token holds more than a token: spaces, line ends or characters beyond ASCII")
 
     def __repr__(self) -> str:
-        """Say what there is, not what it is."""
+        """Render without the secrets."""
         return f"Credential(token={'yes' if self.token else 'no'}, certificate={'yes' if self.certificate else 'no'})"
 
 
 class CredentialSource(Protocol):
-    """Gives the credential for each request."""
+    """Provides the credential of each request."""
 
     async def current(self) -> Credential:
         """Return the credential to use now.
@@ -47,7 +47,7 @@ class CredentialSource(Protocol):
         ...
 
     async def refresh(self, failed: Credential) -> bool:
-        """Look for a newer one after the server answered `failed` with 401; tell whether another try makes sense."""
+        """Look for a newer one after the server answered `failed` with 401; return whether another attempt makes sense."""
         ...
 
 
@@ -55,7 +55,7 @@ class FixedCredential:
     """A credential that never changes: a token in the kubeconfig, or none at all beside a client certificate."""
 
     def __init__(self, credential: Credential = Credential()) -> None:
-        """Always give `credential`."""
+        """Always return `credential`."""
         self._credential = credential
 
     async def current(self) -> Credential:
@@ -63,7 +63,7 @@ class FixedCredential:
         return self._credential
 
     async def refresh(self, failed: Credential) -> bool:
-        """Tell that there will be no other."""
+        """Return False: there is no newer one."""
         del failed
         return False
 
@@ -94,7 +94,7 @@ class TokenFile:
             raise ConfigError(f"the token file {path} cannot be used: {error}; mount a service account token there") from error
 
     async def current(self) -> Credential:
-        """Return the token, read again when it is time."""
+        """Return the token, and read it again if that is due."""
         if self._now() - self._read_at >= REREAD_SECONDS:
             self._reread()
         return self._credential

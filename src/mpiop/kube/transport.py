@@ -30,7 +30,7 @@ from mpiop.kube.tokens import Credential
 _Answer = TypeVar("_Answer")
 
 Observer = Callable[[str, str, int, float], None]
-"""Called after each attempt: verb, resource, HTTP status (0: no answer), seconds; of a watch, until it began."""
+"""Called after each attempt with verb, resource, HTTP status (0: no answer) and seconds (of a watch: until its first byte)."""
 
 
 def _ignore(verb: str, resource: str, code: int, seconds: float) -> None:
@@ -39,7 +39,7 @@ def _ignore(verb: str, resource: str, code: int, seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TransportOptions:
-    """How to treat the API server.
+    """Settings of a transport.
 
     Attributes:
         deadline_seconds: From sending to the end of the answer, retries included; also the idle timeout of a list.
@@ -75,7 +75,7 @@ async def connect(config: ClientConfig, options: TransportOptions = DEFAULTS, cl
 
 
 class HttpTransport:
-    """The transport in earnest."""
+    """The transport that is used outside tests."""
 
     def __init__(self, config: ClientConfig, options: TransportOptions, authenticator: Authenticator) -> None:
         """Open no connection yet."""
@@ -93,7 +93,7 @@ class HttpTransport:
         }
 
     async def call(self, request: Request) -> dict[str, Any]:
-        """Send `request`, as often as the rules allow, and return the decoded answer (see `Transport.call`)."""
+        """Send `request`, with the allowed retries, and return the decoded answer (see `Transport.call`)."""
         seconds = self._options.list_deadline_seconds if request.verb == "list" else self._options.deadline_seconds
         async with self._throttle:
             return await self._authenticated(lambda credential: self._with_retries(request, credential, seconds))
@@ -119,7 +119,7 @@ class HttpTransport:
         await self._session.close()
 
     async def _authenticated(self, send: Callable[[Credential], Awaitable[_Answer]]) -> _Answer:
-        """Return the answer to what `send` sends; after a 401 it sends once more if there may be a newer credential."""
+        """Return the answer to `send`; after a 401 it is called once more if there may be a newer credential."""
         credential = await self._authenticator.current()
         try:
             return await send(credential)

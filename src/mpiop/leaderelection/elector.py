@@ -21,11 +21,11 @@ _HAIR_SECONDS = 0.001
 
 
 class LeaseLostError(CalledOffError):
-    """This process must not lead any longer, and has to end at once."""
+    """The lease was lost: this process must end at once."""
 
 
 class LeaderElector:
-    """Leads while it holds the Lease; see the package's docstring for the rules."""
+    """Acquires and renews the Lease; the rules are in the package's docstring."""
 
     def __init__(self, config: ElectionConfig, client: LeaseClient, clock: Clock, identity: str) -> None:
         """Prepare to stand for election as `identity`, which no other process may share.
@@ -44,11 +44,11 @@ class LeaderElector:
         self._renewed_at: float | None = None  # when the last successful renewal was sent; None while not leading
         self._may_hold = False  # a write that makes us the holder was sent, whatever became of it
         self._is_lost = False  # for good
-        self._stirred = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def is_leader(self) -> bool:
-        """Return whether writes are allowed at this very moment."""
+        """Return whether writes are allowed now."""
         return self._remaining_seconds() > 0
 
     @property
@@ -93,7 +93,7 @@ class LeaderElector:
             LeaseLostError: The lease was lost; `work` was cancelled and nothing released.
         """
         watch = asyncio.create_task(self._watch(), name="lease watch")
-        watch.add_done_callback(lambda _: self._stirred.set())
+        watch.add_done_callback(lambda _: self._changed.set())
         try:
             await self._acquire(watch)
             self._log.info("started leading")
@@ -136,7 +136,7 @@ class LeaderElector:
             await self._hold(self._lock.take(lease))
 
     async def _watch(self) -> Never:
-        """See at once what becomes of the Lease; without this, polling still does the work, only later."""
+        """Watch the Lease, to see changes sooner than by polling."""
         while True:
             began_at = self._clock.monotonic()
             try:
@@ -150,15 +150,15 @@ class LeaderElector:
                 await asyncio.sleep(_jittered(self._config.retry_period_seconds))
 
     def _notice(self, event: WatchEvent) -> None:
-        """Note an event; wake whoever waits when there is something to do. It may be old, so nothing is decided here."""
+        """Note an event, and wake the waiter if there is something to do. It may be old, so nothing is decided here."""
         if event["type"] == "DELETED":
-            self._stirred.set()
+            self._changed.set()
         elif event["type"] in {"ADDED", "MODIFIED"}:
             self._observed.note(event["object"])
             is_ours = holder_of(event["object"]) == self._identity
             is_free = not holder_of(event["object"])
             if (not is_ours) if self.is_leader else (is_ours or is_free):
-                self._stirred.set()
+                self._changed.set()
 
     # Leading
 
@@ -195,7 +195,7 @@ class LeaderElector:
     async def _renew(self, watch: asyncio.Task[Never]) -> Never:
         """Renew the lease until that fails for good, then raise LeaseLostError."""
         tried_at = self._clock.monotonic()
-        self._stirred.clear()  # what stirred was our own taking of the Lease
+        self._changed.clear()  # the change was our own acquisition
         while True:
             pause = max(_SHORTEST_PAUSE_SECONDS, tried_at + self._config.retry_period_seconds - self._clock.monotonic())
             # A little more than what remains: the loop's clock and ours differ by hairs, on which this would turn hot.
@@ -232,19 +232,19 @@ class LeaderElector:
         """Stop leading at this instant; nothing is released after a loss (L65)."""
         self._is_lost = True
         self._renewed_at = None
-        self._stirred.set()
+        self._changed.set()
         return LeaseLostError(f"Lease {self._config.key} is lost: {why}")
 
     async def _hold(self, writing: Awaitable[None]) -> None:
-        """Lead from before the write was sent, not from its answer: others may count from in between."""
+        """Count the lease from before the write was sent: another replica may have seen it before we got the answer."""
         self._may_hold = True
         sent_at = self._clock.monotonic()
         await writing
-        if not self._is_lost and (self._renewed_at is None or self.is_leader):  # an answer after the deadline brings nothing back
+        if not self._is_lost and (self._renewed_at is None or self.is_leader):  # an answer after the deadline does not restore a lost lease
             self._renewed_at = sent_at
 
     async def _release(self) -> None:
-        """Give the lease away if it is still ours; not after a loss."""
+        """Release the lease if it is still ours; not after a loss."""
         self._is_lost = self.has_lost
         self._renewed_at = None
         if self._is_lost or not self._may_hold:
@@ -270,11 +270,11 @@ class LeaderElector:
         return self._renewed_at + self._config.renew_deadline_seconds - self._clock.monotonic()
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, but no longer than until the Lease stirs."""
+        """Wait for so long, or until the Lease changes."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._stirred.wait()
-        self._stirred.clear()
+                await self._changed.wait()
+        self._changed.clear()
 
 
 def _jittered(seconds: float) -> float:

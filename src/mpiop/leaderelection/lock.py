@@ -1,4 +1,4 @@
-"""The Lease at the API server, as one identity reads, takes and gives it away."""
+"""Requests about the Lease on behalf of one identity."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ _RELEASE_TRIES = 2
 
 
 class LeaseClient(Protocol):
-    """What we ask of `mpiop.kube.client.Client`; a request should end well within half the renew deadline."""
+    """The part of `mpiop.kube.client.Client` that is used; a request should end well within half the renew deadline."""
 
     async def get(self, resource: Resource, key: Key) -> Object:
         """Return the object."""
@@ -83,7 +83,7 @@ class LeaseLock:
         self.written = await self._client.update(LEASES, self._held(lease))
 
     async def release(self) -> bool:
-        """Take our name out of the Lease; tell whether it was there (L65)."""
+        """Remove our name from the Lease; return whether it was there (L65)."""
         for _ in range(_RELEASE_TRIES):
             lease = await self.read()
             if lease is None or holder_of(lease) != self._identity:

@@ -1,4 +1,4 @@
-"""What a Lease says, and since when it has been saying it."""
+"""The record in a Lease, and when it was seen to change."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def spec_of(lease: Object) -> Mapping[str, Any]:
 
 
 def holder_of(lease: Object) -> str:
-    """Return who holds `lease`; "" means that nobody does."""
+    """Return the holder of `lease`; "" if there is none."""
     holder = spec_of(lease).get("holderIdentity")
     return holder if isinstance(holder, str) else ""
 
@@ -78,7 +78,7 @@ class Observation:
         self._since = clock.monotonic()
 
     def note(self, lease: Object) -> bool:
-        """Note what the Lease says now; tell whether it said something else before."""
+        """Note the current record; return whether it differs from the one before."""
         spec = spec_of(lease)
         if spec == self._spec:
             return False

@@ -33,7 +33,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a caller is told: 200 is yes; `text` is a sentence about any other status."""
+    """The answer to a caller: 200 if access is allowed; `text` explains any other status."""
 
     status: HTTPStatus
     text: str = ""
@@ -71,7 +71,7 @@ class Access:
         self._asking: dict[bytes, asyncio.Task[Verdict]] = {}
 
     async def verdict(self, token: str) -> Verdict:
-        """Return what the bearer of `token` (printable ASCII) is told: remembered, or asked once for all who wait for it."""
+        """Return the answer for `token` (printable ASCII), from the cache or by one review for all concurrent callers."""
         digest = hashlib.sha256(token.encode()).digest()
         until, known = self._remembered.get(digest, (0.0, NO_TOKEN))
         if asyncio.get_running_loop().time() < until:

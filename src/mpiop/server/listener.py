@@ -83,7 +83,7 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 class _Handler(web.RequestHandler):
-    """Serves one connection, and tells when it has ended."""
+    """Serves one connection, and reports its end."""
 
     __slots__ = ("has_ended",)
 

@@ -1,4 +1,4 @@
-"""The queue between watch events and work: each key once, in order, never in two workers, failing keys ever more slowly."""
+"""The rate-limited work queue between watch events and syncs, after client-go's: a key is queued once and processed by one worker."""
 
 from mpiop.workqueue.measures import NoQueueMetrics, QueueMetrics
 from mpiop.workqueue.queue import ShutDown, WorkQueue

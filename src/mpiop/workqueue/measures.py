@@ -1,4 +1,4 @@
-"""What a work queue tells about itself; the names of the series are the business of `mpiop.metrics`."""
+"""The metrics that a work queue reports; `mpiop.metrics` names the series."""
 
 from typing import Protocol
 
@@ -10,28 +10,28 @@ class QueueMetrics(Protocol):
     """
 
     def depth(self, keys: int) -> None:
-        """`keys` now wait for a worker."""
+        """Set the depth of the queue to `keys`."""
         ...
 
     def added(self) -> None:
-        """A key was queued that was not queued already."""
+        """Count an add of a key that was not queued."""
         ...
 
     def retried(self) -> None:
-        """A key was asked for again with a delay, after a failure or for later."""
+        """Count a delayed or rate-limited add."""
         ...
 
     def waited(self, seconds: float) -> None:
-        """A worker took a key that was first asked for `seconds` ago."""
+        """Observe that a key was queued for `seconds`."""
         ...
 
     def worked(self, seconds: float) -> None:
-        """A worker is done with a key after `seconds`."""
+        """Observe that a key was processed for `seconds`."""
         ...
 
 
 class NoQueueMetrics:
-    """Measures nothing."""
+    """Discards all metrics."""
 
     def depth(self, keys: int) -> None:
         """Ignore it."""

@@ -1,10 +1,10 @@
-"""The work queue: a set of keys with an order, and the promise that no key is worked on twice at the same time.
+"""The work queue: an ordered set of keys, none of which is processed by two workers at the same time.
 
-A key is in up to three places. *Dirty*: something about it changed and no worker has looked since. *Queued*: dirty and waiting for a
-worker. *Processing*: in the hands of a worker. A key that becomes dirty while it is processed is queued when the worker is done with it:
-nothing is lost, nothing is done twice at once, and any number of changes costs one run.
+A key has up to three states. *Dirty*: it was added and needs processing. *Queued*: it is dirty and waits for a worker. *Processing*: a
+worker has it. A key that becomes dirty while it is processed is queued when the worker is done: no change is lost, and any number of
+changes costs one run. Source: client-go util/workqueue.
 
-Everything but `get` and `drain` is synchronous and belongs to one event loop. Times are the loop's.
+All methods but `get` and `drain` are synchronous and must be called on one event loop. Times are the loop's.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from mpiop.workqueue.rate_limiters import RateLimiter, retry_limiter
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
-class ShutDown(Exception):  # noqa: N818 - no error: the order to a worker to go home
-    """The queue is shut down and has nothing more to hand out."""
+class ShutDown(Exception):  # noqa: N818 - a signal, not an error
+    """The queue is shut down and empty."""
 
 
 class WorkQueue(Generic[KeyT]):
-    """A queue of distinct keys, first in, first out, with delays and back-off."""
+    """A FIFO queue of distinct keys, with delayed and rate-limited adds."""
 
     def __init__(self, limiter: RateLimiter[KeyT] | None = None, metrics: QueueMetrics | None = None) -> None:
-        """Make an empty queue.
+        """Create an empty queue.
 
         Args:
             limiter: Delays of `add_rate_limited`; by default `retry_limiter()`.
-            metrics: Where measurements go; by default nowhere.
+            metrics: Receives the queue's metrics; by default they are discarded.
         """
         self._limiter: RateLimiter[KeyT] = limiter or retry_limiter()
         self._metrics: QueueMetrics = metrics or NoQueueMetrics()
@@ -43,16 +43,16 @@ class WorkQueue(Generic[KeyT]):
         self._is_shut_down = False
 
     def __len__(self) -> int:
-        """Return how many keys wait for a worker; neither those in work nor those delayed."""
+        """Return the number of queued keys, without those being processed or delayed."""
         return len(self._queued)
 
     @property
     def is_shut_down(self) -> bool:
-        """Return whether new keys are refused."""
+        """Return whether adds are ignored because the queue is shut down."""
         return self._is_shut_down
 
     def add(self, key: KeyT) -> None:
-        """Ask for a run of `key`, unless one is already asked for or the queue is shut down."""
+        """Mark `key` as dirty, and queue it unless it is queued or being processed; ignored after a shutdown."""
         if self._is_shut_down or key in self._dirty_since:
             return
         self._metrics.added()
@@ -61,7 +61,7 @@ class WorkQueue(Generic[KeyT]):
             self._enqueue(key)
 
     def add_after(self, key: KeyT, delay_seconds: float) -> None:
-        """Ask for a run of `key` in `delay_seconds`, or at once when that is not above 0; of two delays the earlier one counts."""
+        """Add `key` after `delay_seconds`, at once if that is 0 or less; of two pending delays the earlier one wins."""
         if self._is_shut_down:
             return
         self._metrics.retried()
@@ -78,20 +78,20 @@ class WorkQueue(Generic[KeyT]):
         self._timers[key] = loop.call_at(due, self._fire, key)
 
     def add_rate_limited(self, key: KeyT) -> None:
-        """Ask for a run of `key` after the delay that its failures so far, and those of all, have earned."""
+        """Add `key` after the delay that the rate limiter sets."""
         if not self._is_shut_down:
             self.add_after(key, self._limiter.delay(key, self._now()))
 
     def forget(self, key: KeyT) -> None:
-        """Let the next failure of `key` be its first; what is queued or delayed stays."""
+        """Reset the failures of `key` in the rate limiter; a queued or delayed key stays."""
         self._limiter.forget(key)
 
     def retries(self, key: KeyT) -> int:
-        """Return how often `key` was added rate-limited since it was last forgotten."""
+        """Return the number of rate-limited adds of `key` since its last `forget`."""
         return self._limiter.retries(key)
 
     async def get(self) -> KeyT:
-        """Wait for a key and take it in hand; the caller must call `done` with it, whatever happens.
+        """Wait for a key and mark it as being processed; the caller must call `done` with it, whatever happens.
 
         What it was to come again for is answered by this run: its delay is dropped.
 
@@ -112,7 +112,7 @@ class WorkQueue(Generic[KeyT]):
         return key
 
     def done(self, key: KeyT) -> None:
-        """Give `key` back; it is queued again if it was added while in work.
+        """Mark `key` as processed; it is queued again if it was added meanwhile.
 
         Raises:
             ValueError: No worker has it in hand.
@@ -126,13 +126,13 @@ class WorkQueue(Generic[KeyT]):
         self._settle_drain()
 
     def shut_down(self) -> None:
-        """Refuse new keys, drop delayed ones and end a drain; workers finish what is queued, then `get` raises `ShutDown`."""
+        """Ignore new keys, drop delayed ones and end a drain; once the queue is empty, `get` raises `ShutDown`."""
         self._close()
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
     async def drain(self) -> None:
-        """Shut down, and wait until all that was queued or in work is done, or `shut_down` is called.
+        """Shut down, and wait until every queued key is processed or `shut_down` is called.
 
         Somebody must go on to work: without workers a queue does not drain.
         """
@@ -143,12 +143,12 @@ class WorkQueue(Generic[KeyT]):
         await asyncio.shield(self._drained)
 
     def unfinished_seconds(self) -> float:
-        """Return how long the keys now in work have been so, summed up: if it grows, workers are stuck."""
+        """Return the sum of the seconds for which keys have been processed so far; it grows if workers are stuck."""
         now = self._now()
         return sum(now - begun for begun in self._processing_since.values())
 
     def longest_running_seconds(self) -> float:
-        """Return how long the key longest in work has been so; 0 when none is."""
+        """Return the seconds of the longest running processing; 0 if there is none."""
         return self._now() - min(self._processing_since.values()) if self._processing_since else 0.0
 
     def _enqueue(self, key: KeyT) -> None:

@@ -1,4 +1,4 @@
-"""How long a key that failed must wait: pure bookkeeping; the time is an argument."""
+"""Rate limiters of retries, after client-go's; pure, the time is an argument."""
 
 from collections.abc import Hashable
 from typing import Protocol, TypeVar
@@ -15,23 +15,23 @@ _MAX_DOUBLINGS = 64
 
 
 class RateLimiter(Protocol[KeyT_contra]):
-    """Decides on the delay of each retry."""
+    """Computes the delay of each retry."""
 
     def delay(self, key: KeyT_contra, now: float) -> float:
-        """Count one more retry of `key` at `now` (seconds, monotonic) and return the seconds it must wait."""
+        """Count a retry of `key` at `now` (seconds, monotonic) and return its delay in seconds."""
         ...
 
     def forget(self, key: KeyT_contra) -> None:
-        """Let the next retry of `key` be its first."""
+        """Reset the retries of `key`."""
         ...
 
     def retries(self, key: KeyT_contra) -> int:
-        """Return how often `key` was retried since it was last forgotten."""
+        """Return the number of retries of `key` since its last `forget`."""
         ...
 
 
 class ExponentialBackoff(RateLimiter[KeyT]):
-    """Twice the delay with each failure of the same key, up to a cap."""
+    """Doubles the delay with each failure of a key, up to a cap."""
 
     def __init__(self, base_seconds: float = BASE_DELAY_SECONDS, cap_seconds: float = MAX_DELAY_SECONDS) -> None:
         """Begin with `base_seconds`, end with `cap_seconds`."""
@@ -48,16 +48,16 @@ class ExponentialBackoff(RateLimiter[KeyT]):
         return min(self._base_seconds * 2.0**doublings, self._cap_seconds)
 
     def forget(self, key: KeyT) -> None:
-        """Drop what is known of `key`."""
+        """Reset the failures of `key`."""
         self._failures.pop(key, None)
 
     def retries(self, key: KeyT) -> int:
-        """Return the failures of `key` since it was last forgotten."""
+        """Return the number of failures of `key` since its last `forget`."""
         return self._failures.get(key, 0)
 
 
 class BucketLimiter(RateLimiter[KeyT]):
-    """One token for each retry, whatever its key."""
+    """Takes a token for each retry, from one bucket for all keys."""
 
     def __init__(self, bucket: TokenBucket) -> None:
         """Take tokens from `bucket`."""
@@ -69,16 +69,16 @@ class BucketLimiter(RateLimiter[KeyT]):
         return self._bucket.reserve(now)
 
     def forget(self, key: KeyT) -> None:
-        """Do nothing: a token once taken is spent."""
+        """Do nothing: a taken token is not given back."""
 
     def retries(self, key: KeyT) -> int:
-        """Return 0: the bucket does not know keys apart."""
+        """Return 0: the bucket does not count by key."""
         del key
         return 0
 
 
 class MaxOf(RateLimiter[KeyT]):
-    """The longest delay that any of several limiters asks for."""
+    """Uses the longest delay of several limiters."""
 
     def __init__(self, *limiters: RateLimiter[KeyT]) -> None:
         """Ask each of `limiters` (at least one) each time."""

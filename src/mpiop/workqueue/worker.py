@@ -1,4 +1,4 @@
-"""The rule by which a worker treats a queue."""
+"""The loop of a worker."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from typing import TypeVar
@@ -8,11 +8,11 @@ from mpiop.workqueue.queue import ShutDown, WorkQueue
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
-class NotReady(Exception):  # noqa: N818 - no error: a sync that cannot be made yet
-    """A key cannot be synced yet; what comes of it is no success, so its failures are not forgotten."""
+class NotReady(Exception):  # noqa: N818 - a signal, not an error
+    """A key cannot be synced yet; its failures are not reset."""
 
     def __init__(self, seconds: float) -> None:
-        """Say after how many seconds the key comes again, if nothing queues it before."""
+        """Retry after so many seconds, unless an event queues the key before."""
         super().__init__(f"not ready, to be tried again in {seconds:.1f} s")
         self.seconds = seconds
 

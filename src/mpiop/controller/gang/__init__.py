@@ -1,1 +1,1 @@
-"""Gang scheduling: the objects that tell a scheduler which pods belong together, and which API it serves."""
+"""Gang scheduling: the objects that group pods for a scheduler, and the discovery of its API."""

@@ -79,7 +79,7 @@ def needs_priorities(api: GangApi) -> bool:
 
 @dataclass(slots=True)
 class Gang:
-    """What this process knows of gang scheduling; filled in once the API server was seen to serve it.
+    """The state of gang scheduling in this process; `discovery` completes it.
 
     Attributes:
         scheduler: Value of `--gang-scheduling`; "" is off.
@@ -97,13 +97,13 @@ class Gang:
 
     @property
     def missing(self) -> GangApiMissingError | None:
-        """Return what to do about an API that is wanted and not served."""
+        """Return the error for an API that is needed and not served."""
         if not self.scheduler or self.api is not None:
             return None
         return _missing(self.scheduler, self.refusal)
 
     def stages(self, job: MPIJob, wanted: Desired, observed: Observed) -> tuple[Stage, ...]:
-        """Return the writes that bring the gang to what is `wanted`, each kind after the one that it refers to."""
+        """Return the writes that give the gang its desired state, each kind after the one that it refers to."""
         if wanted.gang is None or self.api is None:
             return ()
         if not wanted.gang:

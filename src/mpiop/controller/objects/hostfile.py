@@ -1,4 +1,4 @@
-"""The two files that tell programs on the launcher where the workers are."""
+"""The two files that list the workers for programs on the launcher."""
 
 from collections.abc import Iterable
 

@@ -15,7 +15,7 @@ from mpiop.kube.objects import Object
 
 CONFIG_VOLUME: Final = "mpi-job-config"
 LEAST_TTL_SECONDS: Final = 600
-"""How long a launcher Job stays at least when it has ended: no change of the leader takes so long, and so its end is recorded first."""
+"""The least TTL of a launcher Job: a failover is shorter, so its end is recorded before the Job is deleted."""
 
 
 def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> Object:
@@ -43,7 +43,7 @@ def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> 
 
 
 def limits(job: MPIJob) -> Mapping[str, int | None]:
-    """Return what of the run policy is passed on to the launcher Job; None leaves a field to the API server.
+    """Return the fields of the launcher Job that come from the run policy; None leaves a field to the API server.
 
     At the user's time to live we delete the Job ourselves; its own is for when no operator runs.
     """
@@ -57,7 +57,7 @@ def limits(job: MPIJob) -> Mapping[str, int | None]:
 
 
 def revisions(job: MPIJob) -> Mapping[str, str]:
-    """Return the annotations of the launcher Job that say from which MPIJob it starts."""
+    """Return the annotations of the launcher Job with the revisions of its MPIJob."""
     return {names.ANNOTATION_LAUNCHER_REVISION: launcher_revision(job), names.ANNOTATION_START_REVISION: start_revision(job)}
 
 

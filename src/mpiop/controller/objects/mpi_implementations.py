@@ -1,4 +1,4 @@
-"""OpenMPI, Intel and MPICH as rows of one table: how each is told where its hosts are and how to reach them.
+"""OpenMPI, Intel and MPICH as rows of one table: how each finds its hosts and reaches them.
 
 The first names of every row are those of the reference operator, which users' scripts read; the others are what the libraries really obey:
 Open MPI 5 reads `PRTE_MCA_*` alone (with the old names only, it starts all ranks on the launcher and exits 0), and Hydra renamed
@@ -18,7 +18,7 @@ DISCOVER_HOSTS: Final = "discover_hosts.sh"
 HOSTFILE_PATH: Final = f"{CONFIG_MOUNT_PATH}/{HOSTFILE}"
 
 AGENT_MOUNT_PATH: Final = "/etc/mpi-hosts"
-"""Where our own files are, on launcher and workers; not in `/etc/mpi`, so that the reference operator's volume stays as it is."""
+"""The folder of our own files on launcher and workers; `/etc/mpi` holds the same files as with the reference operator."""
 AGENT: Final = "ssh"
 """Open MPI goes by the last part of the name: to `ssh` it says that no X11 is to be forwarded."""
 SSH_CONFIG: Final = "ssh_config"
@@ -33,7 +33,7 @@ ServerAliveCountMax 8
 """The first value of a keyword counts, so the user's keep-alives win (ssh_config(5)). `-F` replaces the default files, hence Include."""
 
 _INTERFACE: Final = "eth0"
-"""The name that CRI gives the interface of a pod with a network of its own."""
+"""The name of the network interface of a pod, by CRI's default."""
 
 _SSH_ARGUMENTS: Final = "-o ConnectionAttempts=10"
 
@@ -103,12 +103,12 @@ IMPLEMENTATIONS: Final[Mapping[str, Implementation]] = {
 
 
 def implementation_of(job: MPIJob) -> Implementation:
-    """Return the row of the job's MPI library."""
+    """Return the implementation that `job` uses."""
     return IMPLEMENTATIONS[job.mpi_implementation]
 
 
 def launcher_environment(job: MPIJob) -> dict[str, str]:
-    """Return the variables that make `mpirun` find the hosts of the job."""
+    """Return the environment variables by which `mpirun` finds the hosts."""
     values = {"slots": str(job.slots_per_worker), "keep_fqdn": "false" if job.run_launcher_as_worker else "true"}
     variables = {name: value.format_map(values) for name, value in implementation_of(job).environment.items()}
     interface_variable = implementation_of(job).interface_variable
@@ -123,7 +123,7 @@ def asks_for_launcher(job: MPIJob) -> bool:
 
 
 def uses_host_network(job: MPIJob) -> bool:
-    """Return whether some pods of the job have the network of their node, with interfaces of any name."""
+    """Return whether a pod of the job uses its node's network, where the interface may have any name."""
     return any(spec is not None and spec.template["spec"].get("hostNetwork") for spec in (job.launcher, job.worker))
 
 

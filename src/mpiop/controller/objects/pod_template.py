@@ -1,4 +1,4 @@
-"""What the pods of both roles have in common, and how a user's template is added to without losing what they wrote.
+"""Functions to extend a user's pod template, shared by launcher and workers.
 
 The functions that return None change the fresh copy that `copied_template` made, never the user's template.
 """
@@ -19,13 +19,13 @@ SSH_VOLUME: Final = "ssh-auth"
 ROLE_VARIABLE: Final = "K_MPI_JOB_ROLE"
 
 NO_GPU: Final[Mapping[str, str]] = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
-"""Keeps the NVIDIA runtime from handing the node's devices to a container that asked for none, whatever its image says."""
+"""Prevents the NVIDIA runtime from exposing the node's devices to a container that requests none, whatever its image sets."""
 
 _ROOT_ONLY: Final = 0o600
 
 
 def copied_template(spec: ReplicaSpec) -> Template:
-    """Return a fresh copy of the template: labels and annotations of its metadata, and the whole of its spec."""
+    """Return a copy of the template with the labels and annotations of its metadata and its whole spec."""
     metadata = section(spec.template, "metadata")
     return {
         "metadata": {
@@ -37,7 +37,7 @@ def copied_template(spec: ReplicaSpec) -> Template:
 
 
 def apply_identity(template: Template, job: MPIJob, hostname: str, labels: Mapping[str, str]) -> None:
-    """Give the pod its host name below the Service, and the operator's labels, which win over the template's."""
+    """Set the host name and subdomain of the pod, and the operator's labels, which override the template's."""
     template["metadata"]["labels"].update(labels)
     spec = template["spec"]
     spec["hostname"] = hostname
@@ -47,7 +47,7 @@ def apply_identity(template: Template, job: MPIJob, hostname: str, labels: Mappi
 
 
 def apply_gang(template: Template, job: MPIJob, options: BuildOptions) -> None:
-    """Mark the pod as one of its PodGroup and name the scheduler, when gang scheduling is on.
+    """Set the PodGroup and the scheduler of the pod if gang scheduling is on.
 
     Kubernetes' own gangs are placed by whichever scheduler the template names, or by the default one.
     """
@@ -87,20 +87,20 @@ def section(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def first_container(template: Template) -> dict[str, Any]:
-    """Return the container that the operator sets up; the user's others are left as they are."""
+    """Return the first container; the operator does not change the others."""
     container: dict[str, Any] = template["spec"]["containers"][0]
     return container
 
 
 def add_environment(container: dict[str, Any], variables: Mapping[str, str]) -> None:
-    """Append the variables that the user has not set."""
+    """Append those variables that the user has not set."""
     given: list[dict[str, Any]] = container.get("env") or []
     taken = {variable.get("name") for variable in given}
     container["env"] = given + [{"name": name, "value": value} for name, value in variables.items() if name not in taken]
 
 
 def override_environment(container: dict[str, Any], variables: Mapping[str, str]) -> None:
-    """Set the variables, whatever the user gave them."""
+    """Set the variables, and override the user's values."""
     kept = [variable for variable in container.get("env") or () if variable.get("name") not in variables]
     container["env"] = kept + [{"name": name, "value": value} for name, value in variables.items()]
 
@@ -111,13 +111,13 @@ def has_volume(spec: Mapping[str, Any], name: str) -> bool:
 
 
 def add_volume(spec: dict[str, Any], volume: dict[str, Any]) -> None:
-    """Append a volume, unless the user has one of that name: theirs is mounted then."""
+    """Append a volume, unless the user has one of that name, which is mounted instead."""
     if not has_volume(spec, volume["name"]):
         spec["volumes"] = [*(spec.get("volumes") or ()), volume]
 
 
 def add_mount(container: dict[str, Any], mount: dict[str, Any]) -> None:
-    """Append a mount, unless the user mounts something at that very path: theirs stays."""
+    """Append a mount, unless the user mounts something at that path."""
     path: str = mount["mountPath"]
     if _absolute(path) not in mount_paths(container):
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
@@ -134,7 +134,7 @@ def overlaps(container: Mapping[str, Any], path: str) -> bool:
 
 
 def annotation_item(annotation: str, path: str) -> dict[str, Any]:
-    """Return the item of a downward API volume that shows the annotation as a file; an empty one while there is none."""
+    """Return the item of a downward API volume for the annotation; without the annotation the file is empty."""
     return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}
 
 

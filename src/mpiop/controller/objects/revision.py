@@ -1,4 +1,4 @@
-"""Short hashes of what a start reads of an MPIJob: whether an edit came too late for it, and whether its launcher Job can follow.
+"""Hashes of the parts of an MPIJob that a start uses: they show whether an edit is pending, and whether the launcher Job can be updated.
 
 They are made of what the user wrote, not of what is built from it: another version of the operator sees no edit where there was none.
 """
@@ -19,11 +19,11 @@ DIRECTIVES: Final = ("nodeSelector", "tolerations", "schedulingGates")
 
 _BYTES: Final = 8
 _EXPONENT: Final = re.compile(rb"\de\d+[,\]}]")
-"""What ends a number of 1e16 and more, as it is encoded; strings may look like it."""
+"""Matches the end of an encoded number of 1e16 and more; strings may match too."""
 
 
 def launcher_revision(job: MPIJob) -> str:
-    """Return the hash of what makes the launcher Job what it is for good: its pod template without the directives of scheduling."""
+    """Return the hash of the immutable part of the launcher Job: its pod template without the scheduling directives."""
     spec = section(job.launcher.template, "spec")
     affinity = {name: value for name, value in section(spec, "affinity").items() if name != "nodeAffinity"}
     fixed = {name: value for name, value in spec.items() if name not in {*DIRECTIVES, "affinity"}}
@@ -31,7 +31,7 @@ def launcher_revision(job: MPIJob) -> str:
 
 
 def start_revision(job: MPIJob) -> str:
-    """Return the hash of all that takes effect at a start and not before: the templates, and what is passed on to the launcher Job.
+    """Return the hash of everything that takes effect only at a start: the templates and the launcher Job's part of the run policy.
 
     Not of what is followed at any time: number of workers, `suspend`, `cleanPodPolicy`, `schedulingPolicy`.
     """

@@ -7,7 +7,7 @@ from mpiop.kube.objects import Object
 
 
 def publishes_unready(job: MPIJob) -> bool:
-    """Return whether the names of pods that are not Ready are wanted, too.
+    """Return whether pods that are not Ready need DNS names too.
 
     As a worker the launcher has to find itself in its hostfile as soon as it runs, and on the nodes' network daemons of Hydra ask for it:
     a name that is asked for too early is refused for up to 30 s.

@@ -15,7 +15,7 @@ from mpiop.controller.objects.mpi_implementations import ADDRESSES, AGENT, AGENT
 from mpiop.kube.objects import annotations_of
 
 MARK: Final = "mpirun calls ssh"
-"""First line of the launcher's termination message, once `mpirun` has reached out for another host (docs/adr/0009-launcher-alone.md)."""
+"""First line of the launcher's termination message once `mpirun` has called another host (docs/adr/0009-launcher-alone.md)."""
 VOLUME: Final = "mpi-hosts"
 
 _DEFAULT_MESSAGE_PATH: Final = "/dev/termination-log"
@@ -89,7 +89,7 @@ if [ -n "$index" ]; then
         fi
         if [ "$now" -ge "$next_words" ]; then
             next_words=$((now + 10))
-            say "no address for $((now - started)) s; the operator tells it once all workers are Ready"
+            say "no address for $((now - started)) s; the operator publishes it once all workers are Ready"
         fi
         [ $((now - started)) -lt 5 ] || pause=1
         sleep "$pause" 2>/dev/null || sleep 1
@@ -118,7 +118,7 @@ exec ssh "$@"
 
 
 def wants_agent(job: MPIJob) -> bool:
-    """Return whether `mpirun` of `job` is to call the script.
+    """Return whether `mpirun` of `job` should call the script.
 
     Not where there is nobody to reach; nor where the user opted out, for images without a shell, or has named a program; nor where a mount
     of theirs would cover it on either side, for daemons start others by the same name.
@@ -133,7 +133,7 @@ def wants_agent(job: MPIJob) -> bool:
 
 
 def leaves_mark(job: MPIJob) -> bool:
-    """Return whether the script leaves a mark: not where the end of a failed launcher's log is to be the message, if that is empty."""
+    """Return whether the script writes the mark: not with `FallbackToLogsOnError`, which needs an empty termination message."""
     launcher = job.launcher.template["spec"]["containers"][0]
     return wants_agent(job) and launcher.get("terminationMessagePolicy") != _FALLBACK
 

@@ -10,7 +10,7 @@ from mpiop.kube.objects import Object
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """An SSH key pair as text; the private half never shows in a log.
+    """An SSH key pair as text; the private key is never logged.
 
     Attributes:
         private_pem: Private key, PEM armoured.
@@ -22,7 +22,7 @@ class KeyPair:
 
 
 def build_ssh_secret(job: MPIJob, key_pair: KeyPair) -> Object:
-    """Return the Secret by which the pods of `job` let each other in; immutable, since pods that run hold the key already."""
+    """Return the Secret with the key pair of the pods of `job`; it is immutable, because running pods already use the key."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

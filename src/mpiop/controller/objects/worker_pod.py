@@ -19,7 +19,7 @@ def build_worker_pod(job: MPIJob, index: int, options: BuildOptions) -> Object:
 
 
 def worker_builder(job: MPIJob, options: BuildOptions) -> Callable[[int], Object]:
-    """Return what builds the worker pod with an index, from 0, which may be beyond the wanted replicas.
+    """Return the function that builds the worker pod of an index from 0, which may be beyond the desired replicas.
 
     What all workers have in common is built once, and is part of each: to build a thousand anew took a twentieth of the operator's
     processor time.
@@ -60,7 +60,7 @@ def _first_template(job: MPIJob, worker: ReplicaSpec, options: BuildOptions) -> 
 
 
 def _apply_searches(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:
-    """Let the pod resolve the short names of its siblings, as the daemons of Hydra and PRRTE do."""
+    """Make the pod resolve the short names of other workers, as the daemons of Hydra and PRRTE do."""
     config = pt.section(template["spec"], "dnsConfig")
     domain = f"{names.service_name(job)}.{job.namespace}.svc.{options.cluster_domain or DEFAULT_CLUSTER_DOMAIN}"
     template["spec"]["dnsConfig"] = {**config, "searches": [*(config.get("searches") or ()), domain]}

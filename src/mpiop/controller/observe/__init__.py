@@ -1,1 +1,1 @@
-"""What exists of a job: its children as the caches show them, and how far the caches have come."""
+"""The children of a job as the caches show them, and whether the caches are current."""

@@ -35,7 +35,7 @@ class Consistency:
     """Remembers the newest resourceVersion that we wrote, by owner and resource."""
 
     def __init__(self, stores: Mapping[Resource, Versioned], clock: Clock) -> None:
-        """Compare with `stores`; resources without a store are ignored."""
+        """Compare with the versions of `stores`; resources without a store are ignored."""
         self._stores = stores
         self._clock = clock
         self._writes: dict[Key, _Writes] = {}
@@ -70,5 +70,5 @@ class Consistency:
         return 0.0
 
     def forget(self, owner: Key) -> None:
-        """Forget an owner that is gone."""
+        """Forget a deleted owner."""
         self._writes.pop(owner, None)

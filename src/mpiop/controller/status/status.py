@@ -32,7 +32,7 @@ def next_status(
 ) -> MPIJobStatus:
     """Return the status of a valid job; equal to the stored one if nothing has changed.
 
-    `has_created_launcher` tells of a launcher Job that exists now although it was not observed.
+    `has_created_launcher` is true if this sync has created the launcher Job, which was not observed yet.
     """
     status = replace(job.status, last_failure=last_failure(observed) or job.status.last_failure)
     status = _completed(_explained(observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
