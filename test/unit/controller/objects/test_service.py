@@ -1,4 +1,4 @@
-"""The Service: when it publishes names; the whole of it is in test_word_by_word."""
+"""The Service: when it publishes names; the whole of it is compared by test/conformance."""
 
 from dataclasses import replace
 
