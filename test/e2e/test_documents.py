@@ -245,7 +245,7 @@ def test_after_a_retry_the_newest_launchers_log_is_found(namespace: Kubectl, fol
     shell = open_shell(namespace, folder, tmp_path / "kubeconfig")
     as_written = "PODNAME=$(kubectl get pods -l mpi_job_name=pi,mpi_role_type=launcher -o name)\nkubectl logs -f ${PODNAME}"
     assert shell.attempt(as_written).returncode != 0, "two names are one too many: hence the command of the guide"
-    assert "3.14" in shell.follow("docs/troubleshooting.md", "The log of a launcher that was tried again")
+    assert "3.14" in shell.follow("docs/troubleshooting.md", "The log of a launcher that was restarted")
 
 
 def test_the_guides_commands_show_what_is_amiss_with_a_job(namespace: Kubectl, tmp_path: Path) -> None:
@@ -253,12 +253,12 @@ def test_the_guides_commands_show_what_is_amiss_with_a_job(namespace: Kubectl, t
     namespace.apply(held(pi_job("pi")))
     until_true(namespace, "pi", "Running")
     launcher = launcher_pod(namespace)
-    said = shell.follow("docs/troubleshooting.md", "What a job says of itself")
+    said = shell.follow("docs/troubleshooting.md", "What the job shows")
     assert "MPIJobRunning" in said
     assert launcher in said
     assert shell.follow("docs/troubleshooting.md", "Does ssh work?") == "pi-worker-0\n"
     assert "[pod/pi-worker-1/mpi-worker]" in shell.follow("docs/troubleshooting.md", "The logs of all workers")
-    assert '"msg"' in shell.follow("docs/troubleshooting.md", "What the operator says")
+    assert '"msg"' in shell.follow("docs/troubleshooting.md", "The operator's log")
     let_run(namespace, launcher)
     assert "3.14" in shell.follow("docs/troubleshooting.md", "The log of a launcher")
     until_true(namespace, "pi", "Succeeded")

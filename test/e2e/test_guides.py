@@ -129,7 +129,7 @@ def test_a_worker_lost_beneath_mpirun_costs_one_try(ground: Ground) -> None:
     ends = {phase(pod): pod["metadata"]["name"] for pod in here.read_all(PODS, pods_of("steadfast", LAUNCHER))}
     assert sorted(ends) == ["Failed", "Succeeded"]
     assert "rank 1 of 2 runs on steadfast-worker-1" in here.run("logs", ends["Succeeded"]), "on the worker that was made again"
-    failed, *told = ground.shell.follow("docs/fault-tolerance.md", "A job that is tried again").splitlines()
+    failed, *told = ground.shell.follow("docs/fault-tolerance.md", "A job with retries").splitlines()
     assert failed == "1"
     assert sum("MPIJobRunning" in line and "is running" in line for line in told) == 2, "one event and one condition: it ran all the time"
     assert told[-1].startswith("Succeeded True MPIJobSucceeded: ")
