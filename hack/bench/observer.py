@@ -23,18 +23,16 @@ class JobTimes:
         submitted: Its MPIJob was sent to the API server.
         accepted: The operator has written its condition Created.
         succeeded: Its condition Succeeded was True; in a floor, its launcher Job was complete.
-        made: Its newest Pod was seen.
         failed: What went wrong with it; "" is nothing.
-        existing: Names of all Pods that it has had.
+        existing: Each of its Pods was seen for the first time, by name; those that are gone stay.
         remaining: Names of its worker Pods that exist now.
     """
 
     submitted: float
     accepted: float | None = None
     succeeded: float | None = None
-    made: float | None = None
     failed: str = ""
-    existing: set[str] = field(default_factory=set[str], repr=False)
+    existing: dict[str, float] = field(default_factory=dict[str, float], repr=False)
     remaining: set[str] = field(default_factory=set[str], repr=False)
 
 
@@ -70,12 +68,16 @@ class Observer:
     def makespan_seconds(self) -> float:
         """Return how long it took from the first job sent until the last one Succeeded."""
         ends = [job.succeeded for job in self.jobs.values() if job.succeeded is not None]
-        return max(ends) - min(job.submitted for job in self.jobs.values())
+        return max(ends) - self._began
 
     @property
     def made_seconds(self) -> float:
         """Return how long it took from the first job sent until the last Pod existed."""
-        return max(job.made or 0.0 for job in self.jobs.values()) - min(job.submitted for job in self.jobs.values())
+        return max(seen for job in self.jobs.values() for seen in job.existing.values()) - self._began
+
+    @property
+    def _began(self) -> float:
+        return min(job.submitted for job in self.jobs.values())
 
     @property
     def remaining_workers(self) -> int:
@@ -97,9 +99,7 @@ class Observer:
         name = pod["metadata"].get("name", "")
         if (job := self.jobs.get(job_of_pod(name))) is None:
             return
-        if name not in job.existing:
-            job.existing.add(name)
-            job.made = asyncio.get_running_loop().time()
+        job.existing.setdefault(name, asyncio.get_running_loop().time())
         if "-worker-" in name:
             (job.remaining.discard if type_ == "DELETED" else job.remaining.add)(name)
 

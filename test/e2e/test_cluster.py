@@ -220,7 +220,7 @@ def test_up_after_an_up_that_was_killed(command: Command) -> None:
     process = command.start("up", "--control-plane-only")
     wait_for((command.folder / "logs" / "kube-apiserver.log").exists, 600, "the API server")
     process.kill()
-    process.communicate()
+    process.communicate(timeout=30)
     command.run("up", "--control-plane-only")
     assert command.status()["state"] == "up"
 

@@ -105,8 +105,8 @@ class Syncer:
         problem = (
             find_problem(observed, failed) or persistent or (current_problem(job.status) if failed else ended_worker_problem(job, observed))
         )
-        has_launcher = wanted is not None and bool(wanted.launcher) and not failed
-        await self.reporter.report(job, next_status(job, observed, problem, now, has_created_launcher=has_launcher))
+        has_created_launcher = observed.launcher is None and wanted is not None and bool(wanted.launcher) and not failed
+        await self.reporter.report(job, next_status(job, observed, problem, now, has_created_launcher=has_created_launcher))
         self.reporter.show(job, observed)
         if failed:
             raise ExceptionGroup(f"sync of {job.key}", [write.error for write in failed])
