@@ -28,7 +28,13 @@ def custom_resource_definition() -> dict[str, Any]:
         "name": c.VERSION,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": f".spec.mpiReplicaSpecs.{c.WORKER}.replicas",
+                "statusReplicasPath": f".status.replicaStatuses.{c.WORKER}.active",
+            },
+        },
         "additionalPrinterColumns": columns,
         "schema": {"openAPIV3Schema": mpijob_schema()},
     }
@@ -38,7 +44,8 @@ def custom_resource_definition() -> dict[str, Any]:
         "metadata": {"name": f"mpijobs.{c.GROUP}"},
         "spec": {
             "group": c.GROUP,
-            "names": {"kind": c.KIND, "listKind": f"{c.KIND}List", "plural": "mpijobs", "singular": "mpijob"},
+            # Not of category `all`: `kubectl delete all --all` would delete jobs that it left alone before.
+            "names": {"kind": c.KIND, "listKind": f"{c.KIND}List", "plural": "mpijobs", "singular": "mpijob", "shortNames": ["mj"]},
             "scope": "Namespaced",
             "versions": [version],
         },

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from generators.causes import causes_page
 from generators.compatibility import compatibility_page
 from generators.crd import custom_resource_definition
 from generators.flags import flags_page
@@ -47,6 +48,7 @@ FILES = (
     Generated(f"{_EXAMPLE}.yaml", lambda: _copy_of(f"{_EXAMPLE}/tensorflow-benchmarks.yaml")),
     Generated("deploy/v2beta1/mpi-operator.yaml", deployment_file, is_current),
     Generated("docs/compatibility.md", compatibility_page),
+    Generated("docs/reference/causes.md", causes_page),
     Generated("docs/reference/flags.md", flags_page),
     Generated("docs/reference/invariants.md", invariants_page),
 )

@@ -15,6 +15,7 @@ from mpiop.api.validation import (
     LAUNCHER_CREATION_POLICIES,
     MANAGERS,
     MOUNT_PATH,
+    MOUNT_PATH_ADVICE,
     MPI_IMPLEMENTATIONS,
     RESTART_POLICIES,
 )
@@ -63,8 +64,8 @@ def _spec() -> Schema:
             "their own user's, for example /home/mpiuser/.ssh.",
             default=defaults.SSH_AUTH_MOUNT_PATH,
             maxLength=4096,
-            pattern=f"^{MOUNT_PATH}$",
-        ),
+        )
+        | {"x-kubernetes-validations": [{"rule": f"self.matches(r'^{MOUNT_PATH}$')", "message": MOUNT_PATH_ADVICE}]},
         launcherCreationPolicy=_enum(
             "When the launcher is created: AtStartup together with the workers, WaitForWorkersReady once every worker pod is Ready.",
             ("", *LAUNCHER_CREATION_POLICIES),
@@ -169,8 +170,9 @@ def _status() -> Schema:
         "What the operator has observed of the job; it alone writes this.",
         conditions=_list_map(
             "type",
-            "Where the job stands. Types: Created, Running, Suspended, Succeeded, Failed, Stalled, which says why a job "
-            "waits, and UpdatePending, which says that an edit takes effect at the next start.",
+            "Where the job stands. Types: Created, Running, Suspended, Succeeded, Failed; Finished, which is True after either end; "
+            "Stalled, which says why a job waits, and Degraded, which says what is wrong while it runs; Warnings, which says what the "
+            "API server warned of; and UpdatePending, which says that an edit takes effect at the next start.",
             _condition(),
         ),
         replicaStatuses=_object("Number of pods by role.", Launcher=_replica_status("launcher"), Worker=_replica_status("worker")),

@@ -152,7 +152,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("E58", "controller/plan/diff.py", "        return bool(failed)\n", "        return False\n", "pods are made although somebody else has the name of their Service"),
     Defect("E58", "controller/write/apply.py", "        if is_terminating(have):\n", "        if False:\n", "an object on its way out counts as made"),
     Defect("E59", "controller/write/apply.py", "            if error.is_not_found:\n                return None\n            if not error.is_conflict:", "            if not error.is_conflict:", "deleting what is gone is a failure"),
-    Defect("E59", "controller/status/stalled.py", " or error.is_terminating_namespace:", ":", "a namespace on its way out is told as a problem"),
+    Defect("E59", "controller/status/refusals.py", " or error.is_terminating_namespace:", ":", "a namespace on its way out is told as a problem"),
     # Leader election
     Defect("L60", "leaderelection/config.py", "if self.lease_duration_seconds <= self.renew_deadline_seconds:", "if self.lease_duration_seconds < self.renew_deadline_seconds:", "a lease no longer than the deadline is allowed"),
     Defect("L60", "leaderelection/elector.py", "        if not identity:\n", "        if False:\n", "no identity is needed"),

@@ -3,16 +3,18 @@
 The five `mpi_operator_*` names that existing dashboards use are fixed; `workqueue_*` are those of every Go controller.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 
 _QUEUE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 600.0)
 _REQUEST_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _JOB_BUCKETS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+_DURATION_BUCKETS: Final = (10.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 12 * 3600.0, 86400.0, 3 * 86400.0, 7 * 86400.0)
 _MAX_REASONS: Final = 100
 _OTHER_REASONS: Final = "Other"
 
@@ -47,6 +49,21 @@ class QueueSeries:
     def worked(self, seconds: float) -> None:
         """Observe how long the work on a key took."""
         self._working.observe(seconds)
+
+
+class JobStates:
+    """The series `mpiop_jobs`, counted at each scrape (a `Collector` of prometheus_client)."""
+
+    def __init__(self, states: Callable[[], Mapping[str, int]]) -> None:
+        """Show the number of jobs that `states` returns for each state."""
+        self._states = states
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the gauge."""
+        family = GaugeMetricFamily("mpiop_jobs", "MPI jobs, by what kubectl shows as their state", labels=["state"])
+        for state, jobs in self._states().items():
+            family.add_metric([state], jobs)
+        yield family
 
 
 JobKey = tuple[str, str]
@@ -86,6 +103,10 @@ class Metrics:
         self.time_to_running_seconds = self._histogram(
             "mpiop_job_time_to_running_seconds", "From the start of an MPI job until its launcher and workers run", (), _JOB_BUCKETS
         )
+        self.job_duration_seconds = self._histogram(
+            "mpiop_job_duration_seconds", "From the start of an MPI job until it Succeeded or Failed", (), _DURATION_BUCKETS
+        )
+        self.launcher_failures = self._counter("mpiop_launcher_failures_total", "Failed tries of launchers, each with another cause")
 
     def _define_queue(self) -> None:
         name = ("name",)
@@ -110,6 +131,9 @@ class Metrics:
             "mpiop_sync_duration_seconds", "How long a sync of an MPI job takes", (), _QUEUE_BUCKETS
         )
         self.sync_errors = self._counter("mpiop_sync_errors_total", "Syncs that failed and will be tried again")
+        self._failed_writes = self._counter(
+            "mpiop_failed_writes_total", "Writes of jobs that the API server refused or did not answer", ("resource", "reason")
+        )
         self._requests = self._counter(
             "mpiop_api_requests_total", "Requests to the API server; code 0 is no answer", ("verb", "resource", "code")
         )
@@ -179,6 +203,14 @@ class Metrics:
             reason = _OTHER_REASONS
         self._reasons.add(reason)
         self._failures.labels(reason).inc()
+
+    def count_failed_write(self, resource: str, reason: str) -> None:
+        """Count a failed write; `reason` is the API server's, for example Forbidden, or NoAnswer."""
+        self._failed_writes.labels(resource, reason).inc()
+
+    def watch_jobs(self, states: Callable[[], Mapping[str, int]]) -> None:
+        """Show on each scrape how many jobs are in each state then."""
+        self.registry.register(JobStates(states))
 
     def show_job(self, key: JobKey, launcher_job: str, launcher_pods: Iterable[str]) -> None:
         """Show the launcher of the MPI job `key` (namespace, name), and no longer what was shown of it before."""

@@ -7,12 +7,14 @@ the lease is released, then everything else; when any part dies, so does the pro
 import asyncio
 import socket
 import ssl
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import structlog
 
 from mpiop import __version__
 from mpiop.api import constants as c
+from mpiop.api.status import parse_status
 from mpiop.clock import Clock, SystemClock
 from mpiop.controller.controller import Controller
 from mpiop.controller.gang.discovery import GangDiscovery
@@ -28,6 +30,7 @@ from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_keys import SLOW_KEY_TYPES, generate_key_pair
 from mpiop.controller.write.ssh_secrets import SshSecrets
+from mpiop.controller.write.warning_events import WarningEvents
 from mpiop.events import EventRecorder
 from mpiop.informers.factory import InformerFactory
 from mpiop.informers.shared_informer import InformerSettings, SharedInformer
@@ -164,7 +167,7 @@ class Operator:
         informers[MPIJOBS] = self._informer(MPIJOBS, "")
         stores = self._stores
         stores.update({resource: informer.store for resource, informer in informers.items()})
-        applier = Applier(client.fenced(self._elector.assert_leading), Consistency(stores, clock))
+        applier = Applier(client.fenced(self._elector.assert_leading), Consistency(stores, clock), self._metrics.count_failed_write)
         launchers = LauncherJobs(stores[JOBS], stores[MPIJOBS])
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],
@@ -172,10 +175,12 @@ class Operator:
             applier=applier,
             reporter=Reporter(applier, self._recorder, self._metrics, clock),
             secrets=SshSecrets(applier, self._new_key_pair, clock),
+            events=WarningEvents(client, clock),
             options=BuildOptions(self._options.cluster_domain, self._options.gang_scheduling),
             clock=clock,
             gang=self._gang,
         )
+        self._metrics.watch_jobs(self._job_states)
         controller = Controller(syncer.sync, self._queue, stores[MPIJOBS].keys, self._metrics, syncer.batches)
         informers[JOBS].add_handler(launchers.job_changed)
         informers[MPIJOBS].add_handler(launchers.mpijob_changed)
@@ -183,6 +188,12 @@ class Operator:
             informer.add_handler(controller.handle)
         informers[MPIJOBS].add_handler(self._forget_events)
         return controller
+
+    def _job_states(self) -> Mapping[str, int]:
+        """Return how many jobs are in each state, as the summary of their status says; the leader's alone count."""
+        if not self._elector.is_leader:
+            return {}
+        return Counter(parse_status(job.get("status")).summary.state or "New" for job in self._stores[MPIJOBS].values())
 
     def _forget_events(self, notification: Notification) -> None:
         if notification.old is not None and notification.new is None:

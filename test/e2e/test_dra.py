@@ -119,7 +119,7 @@ def test_each_worker_gets_a_claim_of_its_own_which_goes_with_its_pod(shell: tupl
     for index in range(2):
         assert f"Rank {index} of 2 on {JOB}-worker-{index} " in log, log
     assert log.count("socket interface dranet0 arguments: -b 8K -e 128M -g 1") == 2, log
-    assert "worker-rdma-nic" in reader.follow("docs/dra.md", "Which worker has what")
+    assert "worker-rdma-nic" in reader.follow("docs/dra.md", "Which worker has which device")
     here.run("delete", "mpijob", JOB)
     here.until(CLAIMS, lambda claims: not claims)
     here.until(PODS, lambda left: not left)

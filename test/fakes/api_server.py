@@ -35,6 +35,7 @@ class FakeApiServer:
     Attributes:
         requests: Every request, in order.
         actions: Every write that was tried, in order.
+        warnings: What it warns of when an object of a resource is created.
         reviews: Which tokens it knows, and whom it allows what.
     """
 
@@ -44,6 +45,7 @@ class FakeApiServer:
         self.actions: list[Action] = []
         self.served: set[Resource] = set(BUILT_IN)
         self.writes = Writes(self.storage, clock)
+        self.warnings: dict[Resource, list[str]] = {}
         self.reviews = Reviews()
         self._pages = Pages(self.storage)
         self._refusals: list[Refusal] = []
@@ -69,6 +71,8 @@ class FakeApiServer:
             self._log(request, error)
             raise
         self._log(request, None)
+        for text in self.warnings.get(request.resource, ()) if request.verb == "create" else ():
+            request.warn(text)
         return decode(request, Head(200, {}), msgspec.json.encode(answer))  # as over a wire
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:

@@ -24,6 +24,7 @@ from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_secrets import SshSecrets
+from mpiop.controller.write.warning_events import WAITING_SECONDS, WarningEvents
 from mpiop.informers.store import Notification, Store
 from mpiop.kube.objects import Key, Object, labels_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
@@ -84,6 +85,7 @@ class World:
             applier=applier,
             reporter=Reporter(applier, self.recorder, self.metrics, self.clock),
             secrets=SshSecrets(applier, self._new_key_pair, self.clock),
+            events=WarningEvents(self.client, self.clock),
             options=options or BuildOptions(),
             clock=self.clock,
         )
@@ -110,14 +112,13 @@ class World:
             await self.sync(key)
 
     async def settle(self, *, rounds: int = 20) -> None:
-        """Sync until nothing more is written; time passes where a write waits."""
+        """Sync until nothing more is written; time passes where a write waits, but not until a waiting Pod is asked about."""
         for _ in range(rounds):
             before = len(self.client.actions)
             wait = await self.sync()
-            if wait is not None:
-                await asyncio.sleep(wait)
-            elif len(self.client.actions) == before:
+            if len(self.client.actions) == before and (wait is None or wait >= WAITING_SECONDS):
                 return
+            await asyncio.sleep(wait or 0)
         raise AssertionError(f"still writing after {rounds} rounds: {self.writes[-5:]}")
 
     def look(self, *resources: Resource) -> None:

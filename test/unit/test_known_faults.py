@@ -98,7 +98,7 @@ async def test_fault_4_a_failed_create_reaches_the_status() -> None:
     stalled = world.status.condition(c.CONDITION_STALLED)
     assert world.status.is_true(c.CONDITION_CREATED)
     assert stalled is not None
-    assert stalled.message == "worker pod created failed: exceeded quota: pods"
+    assert stalled.message.startswith("worker pod created failed: exceeded quota: pods. ")
 
 
 async def test_fault_5_an_invalid_job_has_a_condition_that_says_why() -> None:

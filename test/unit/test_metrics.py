@@ -45,6 +45,19 @@ def test_no_series_tells_when_it_was_created(metrics: Metrics) -> None:
     assert not [line for line in rendered(metrics) if "_created{" in line or "_created " in line]
 
 
+def test_jobs_are_counted_by_state_on_each_scrape(metrics: Metrics) -> None:
+    states = {"Running": 2, "ImagePull": 1}
+    metrics.watch_jobs(lambda: states)
+    assert sample(metrics, "mpiop_jobs{") == ['mpiop_jobs{state="Running"} 2.0', 'mpiop_jobs{state="ImagePull"} 1.0']
+    del states["ImagePull"]
+    assert sample(metrics, "mpiop_jobs{") == ['mpiop_jobs{state="Running"} 2.0']
+
+
+def test_failed_writes_are_counted_by_resource_and_reason(metrics: Metrics) -> None:
+    metrics.count_failed_write("pods", "Forbidden")
+    assert sample(metrics, "mpiop_failed_writes_total{") == ['mpiop_failed_writes_total{reason="Forbidden",resource="pods"} 1.0']
+
+
 def test_leadership_is_asked_for_on_each_scrape(metrics: Metrics) -> None:
     answers = iter([0.0, 1.0])
     metrics.is_leader.set_function(lambda: next(answers))
@@ -133,5 +146,6 @@ def test_the_format_is_the_one_that_the_scraper_prefers(metrics: Metrics, accept
 
 
 def test_every_metric_is_documented_and_nothing_else_is(metrics: Metrics) -> None:
+    metrics.watch_jobs(dict)
     documented = set(re.findall(r"^\| `(\w+)", REFERENCE.read_text(encoding="utf-8"), re.MULTILINE))
     assert documented == {name for name in families(metrics) if not name.startswith("process_")}

@@ -16,7 +16,9 @@ RESTART_POLICIES: Final = (c.NEVER, c.ON_FAILURE)
 
 HOST_NAME_CHARACTERS: Final = 63
 DNS_1035_LABEL: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
-MOUNT_PATH: Final = "[^:]*"
+MOUNT_PATH: Final = r"(/([^/:.][^/:]*|\.[^/:.][^/:]*|\.\.[^/:]+|\.)?)*"
+"""Of a path that begins with '/' and has neither ':' nor a part that is '..'; regular expressions of CEL cannot look ahead."""
+MOUNT_PATH_ADVICE: Final = "must be an absolute path, without ':' and '..'"
 
 _REPLICA_SPECS: Final = "spec.mpiReplicaSpecs"
 
@@ -51,7 +53,7 @@ def _name_errors(job: MPIJob) -> Iterator[str]:
 def _spec_errors(job: MPIJob) -> Iterator[str]:
     yield from _at_least_zero({"spec.slotsPerWorker": job.slots_per_worker})
     if not re.fullmatch(MOUNT_PATH, job.ssh_auth_mount_path):
-        yield invalid("spec.sshAuthMountPath", job.ssh_auth_mount_path, "must not contain ':'")
+        yield invalid("spec.sshAuthMountPath", job.ssh_auth_mount_path, MOUNT_PATH_ADVICE)
     yield from _one_of("spec.launcherCreationPolicy", job.launcher_creation_policy, LAUNCHER_CREATION_POLICIES)
     yield from _one_of("spec.mpiImplementation", job.mpi_implementation, MPI_IMPLEMENTATIONS)
 

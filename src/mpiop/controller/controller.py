@@ -9,8 +9,7 @@ import structlog
 
 from mpiop.api import constants as c
 from mpiop.controller.batches import BATCH_SECONDS, Batches, worker_change
-from mpiop.controller.status.stalled import GangApiMissingError, ResourceExistsError, SecretLostError
-from mpiop.controller.write.apply import PredecessorError
+from mpiop.controller.status.refusals import GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, annotations_of, controller_id, controller_of, key_of, labels_of, uid_of

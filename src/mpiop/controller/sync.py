@@ -16,19 +16,15 @@ from mpiop.controller.observe.job_reader import InvalidJobError, Reader
 from mpiop.controller.observe.observed import Lister, Listers, Observed, observe
 from mpiop.controller.plan.desired import Desired, desired, remaining_seconds
 from mpiop.controller.plan.diff import Delete, Stage, Step, diff, is_blocked
-from mpiop.controller.status.stalled import (
-    FailedWrite,
-    PersistentFailures,
-    ResourceExistsError,
-    SecretLostError,
-    ended_worker_problem,
-    find_problem,
-)
-from mpiop.controller.status.status import current_problem, next_status
-from mpiop.controller.write.apply import Applier, Owner, PredecessorError
+from mpiop.controller.status.causes import Problem
+from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError, SecretLostError
+from mpiop.controller.status.stalled import ended_worker_problem, find_problem
+from mpiop.controller.status.status import MESSAGE_SECONDS, Created, current_problem, next_status
+from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.predecessor import with_unlabelled
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_secrets import SshSecrets, noted_uid
+from mpiop.controller.write.warning_events import WarningEvents
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
 from mpiop.kube.resources import JOBS, MPIJOBS, SECRETS
@@ -48,6 +44,7 @@ class Syncer:
         batches: Gets the number of workers that each sync waits for.
         reader: Parses jobs.
         persistent: Tracks failures that persist.
+        events: Asks why a Pod waits if nothing else says so.
     """
 
     mpijobs: Lister
@@ -55,6 +52,7 @@ class Syncer:
     applier: Applier
     reporter: Reporter
     secrets: SshSecrets
+    events: WarningEvents
     options: BuildOptions
     clock: Clock
     gang: Gang = field(default_factory=Gang)
@@ -100,29 +98,38 @@ class Syncer:
         if time_left == 0:
             observed = await with_unlabelled(job, observed, self.applier, self.listers.gang)
         wanted = desired(job, observed, is_expired=time_left == 0)
-        failed = await self._apply(job, observed, wanted, now)
-        persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
-        problem = (
-            find_problem(observed, failed) or persistent or (current_problem(job.status) if failed else ended_worker_problem(job, observed))
-        )
+        owner = Owner(job.key, job.uid)
+        failed = await self._apply(owner, job, observed, wanted, now)
+        problem, recheck_seconds = await self._find_problem(job, observed, failed, now)
         has_created_launcher = observed.launcher is None and wanted is not None and bool(wanted.launcher) and not failed
-        await self.reporter.report(job, next_status(job, observed, problem, now, has_created_launcher=has_created_launcher))
+        created = Created(has_created_launcher, owner.warnings)
+        await self.reporter.report(job, next_status(job, observed, problem, now, created))
         self.reporter.show(job, observed)
         if failed:
             raise ExceptionGroup(f"sync of {job.key}", [write.error for write in failed])
-        again = (self.secrets.wait_seconds(job, observed, now), time_left or None)
+        again = (self.secrets.wait_seconds(job, observed, now), time_left or None, recheck_seconds)
         return min((seconds for seconds in again if seconds is not None), default=None)
+
+    async def _find_problem(
+        self, job: MPIJob, observed: Observed, failed: Sequence[FailedWrite], now: datetime
+    ) -> tuple[Problem | None, float | None]:
+        """Return the problem of the job, and the seconds after which it may be another although no watch says so."""
+        persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
+        found = find_problem(job, observed, failed) or persistent
+        if found is None:
+            found = current_problem(job.status) if failed else ended_worker_problem(job, observed)
+        return (found, MESSAGE_SECONDS) if found is not None else await self.events.problem(job, observed, now)
 
     def _begin_batch(self, job: MPIJob, observed: Observed) -> None:
         are_leaving = job.is_suspended or job.status.is_finished
         awaited = len(observed.workers) if are_leaving else job.worker_replicas - len(observed.ready_workers)
         self.batches.begin(job.key, awaited, are_leaving=are_leaving)
 
-    async def _apply(self, job: MPIJob, observed: Observed, wanted: Desired | None, now: datetime) -> Sequence[FailedWrite]:
+    async def _apply(self, owner: Owner, job: MPIJob, observed: Observed, wanted: Desired | None, now: datetime) -> Sequence[FailedWrite]:
         """Carry out the writes, step by step; return those that failed."""
         if wanted is None:
             return ()
-        owner, secret_uid = Owner(job.key, job.uid), noted_uid(observed)
+        secret_uid = noted_uid(observed)
         failed: dict[Step, list[FailedWrite]] = {}
         try:
             if wanted.dependencies is not None:
@@ -181,3 +188,4 @@ class Syncer:
         self.secrets.forget(key)
         self.reader.forget(key)
         self.persistent.forget(key)
+        self.events.forget(key)

@@ -1,5 +1,6 @@
 """Decodes HTTP answers: an object, a Status, or an error if the API server cannot have sent it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, cast
@@ -11,6 +12,7 @@ from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
 
 EXCERPT_CHARACTERS = 200
+_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises: for what is no JSON or of another shape, no UTF-8, nested too deeply."""
@@ -97,6 +99,11 @@ def decode_event(request: Request, line: bytes) -> WatchEvent:
         excerpt = line[:EXCERPT_CHARACTERS].decode(errors="replace")
         raise TransportError(f"{request}: a line of the stream is no watch event: {excerpt}")
     return cast("WatchEvent", event)
+
+
+def warning_texts(header: str) -> list[str]:
+    r"""Return the texts of a `Warning` header, for example of `299 - "unknown field \"spec.x\""`. Source: RFC 7234, 5.5."""
+    return [text.replace('\\"', '"').replace("\\\\", "\\") for text in _WARNING.findall(header)]
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:

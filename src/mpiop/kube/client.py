@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object, ObjectList, PartialObjectMetadata, WatchEvent, key_of
-from mpiop.kube.request import Request, Transport, allow
+from mpiop.kube.request import Request, Transport, allow, ignore
 from mpiop.kube.resources import Resource, Selection
 
 
@@ -82,7 +82,15 @@ class Client:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         return self._transport.stream(_reading("watch", selection, params))
 
-    async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False, metadata_only: bool = False) -> Object:
+    async def create(
+        self,
+        resource: Resource,
+        body: Object,
+        *,
+        is_dry_run: bool = False,
+        metadata_only: bool = False,
+        warn: Callable[[str], None] = ignore,
+    ) -> Object:
         """Create `body` in the namespace that it names.
 
         Args:
@@ -90,6 +98,7 @@ class Client:
             body: The object.
             is_dry_run: Store nothing.
             metadata_only: Return `PartialObjectMetadata`: a large object whole costs the server and us more.
+            warn: Called with each warning, such as `unknown field "spec.x"` (the server's default `fieldValidation=Warn`).
 
         Returns:
             The object as stored; of a dry run, as it would be.
@@ -102,6 +111,7 @@ class Client:
             body=body,
             metadata_only=metadata_only,
             projection=PartialObjectMetadata if metadata_only else None,
+            warn=warn,
             fencing=self._fencing,
         )
         return _object(await self._transport.call(request))

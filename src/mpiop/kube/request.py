@@ -25,6 +25,10 @@ def allow() -> None:
     """Allow every request."""
 
 
+def ignore(_warning: str) -> None:
+    """Ignore a warning."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request.
@@ -38,6 +42,7 @@ class Request:
         body: What is sent, or None.
         metadata_only: Ask for `PartialObjectMetadata`.
         projection: What is decoded of the object, or of each one of a list or watch (see `Selection`).
+        warn: Called with each warning of a successful answer.
         fencing: Called each time just before this is sent; what it raises keeps this from being sent.
     """
 
@@ -49,6 +54,7 @@ class Request:
     body: Mapping[str, Any] | None = None
     metadata_only: bool = False
     projection: type[Any] | None = None
+    warn: Callable[[str], None] = field(default=ignore, compare=False, repr=False)
     fencing: Callable[[], None] = field(default=allow, compare=False, repr=False)
 
     @property

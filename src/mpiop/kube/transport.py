@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import aiohttp
 
 from mpiop.clock import Clock, SystemClock
-from mpiop.kube.answers import Head, decode, decode_event
+from mpiop.kube.answers import Head, decode, decode_event, warning_texts
 from mpiop.kube.client import Client
 from mpiop.kube.config import ClientConfig
 from mpiop.kube.credentials import Authenticator
@@ -218,4 +218,8 @@ async def _decoded(request: Request, response: aiohttp.ClientResponse) -> dict[s
         body = await response.read()
     except FAILURES as error:
         raise transport_error(request, error) from error
-    return decode(request, Head(response.status, response.headers), body)
+    answer = decode(request, Head(response.status, response.headers), body)
+    for header in response.headers.getall("Warning", ()):
+        for text in warning_texts(header):
+            request.warn(text)
+    return answer

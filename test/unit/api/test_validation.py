@@ -51,8 +51,19 @@ CASES = [
     Case(
         "a mount path with a colon",
         {"ssh_auth_mount_path": "/a:b"},
-        ("spec.sshAuthMountPath: Invalid value: \"/a:b\": must not contain ':'",),
+        ("spec.sshAuthMountPath: Invalid value: \"/a:b\": must be an absolute path, without ':' and '..'",),
     ),
+    Case(
+        "a mount path that leads elsewhere",
+        {"ssh_auth_mount_path": "/home/../../etc"},
+        ("spec.sshAuthMountPath: Invalid value: \"/home/../../etc\": must be an absolute path, without ':' and '..'",),
+    ),
+    Case(
+        "a relative mount path",
+        {"ssh_auth_mount_path": "home/.ssh"},
+        ("spec.sshAuthMountPath: Invalid value: \"home/.ssh\": must be an absolute path, without ':' and '..'",),
+    ),
+    *(Case(f"the mount path {path}", {"ssh_auth_mount_path": path}) for path in ("/", "/home/.ssh", "/.x/..y/...", "/a/./b/", "//a")),
     Case(
         "an unknown creation policy",
         {"launcher_creation_policy": "Later"},

@@ -12,8 +12,7 @@ from example_children import config_map, launcher, launcher_pod, worker
 from fakes.world import KEY, WATCHED, World, mpijob
 from mpiop.controller.batches import BATCH_SECONDS, Batches
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
-from mpiop.controller.status.stalled import ResourceExistsError
-from mpiop.controller.write.apply import PredecessorError
+from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
 from mpiop.informers.shared_informer import SharedInformer
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import StatusError, TransportError

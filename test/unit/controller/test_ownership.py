@@ -15,8 +15,8 @@ from mpiop.controller.controller import job_of
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, Observed, index_by_controller, observe
-from mpiop.controller.status.stalled import ResourceExistsError
-from mpiop.controller.write.apply import Applier, Owner, PredecessorError
+from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
+from mpiop.controller.write.apply import Applier, Owner
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, VOLCANO_POD_GROUPS, Resource

@@ -29,9 +29,8 @@ from mpiop.api.parse import parse_mpijob
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller.observe import pods
-from mpiop.controller.status.stalled import ResourceExistsError, SecretLostError
+from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.status.status import transitions
-from mpiop.controller.write.apply import PredecessorError
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Object, controller_of, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, SECRETS, SERVICES

@@ -291,7 +291,10 @@ async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None
     await world.sync_refused()
     stalled = world.status.condition(c.CONDITION_STALLED)
     assert stalled is not None
-    assert (stalled.reason, stalled.message) == ("Forbidden", "jobs/status is forbidden")
+    assert (stalled.reason, stalled.message) == (
+        "Forbidden",
+        "Job: jobs/status is forbidden. Change what the message names: the Pod template, the policy, or the operator's rights.",
+    )
     await world.settle()
     assert launcher(world)["spec"]["suspend"] is False
 

@@ -358,7 +358,7 @@ async def test_E56_a_quota_is_asked_few_times_and_the_job_says_why_it_waits() ->
     world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"))
     await world.sync_refused()
     assert sum("create Pod" in write for write in world.writes) <= 2
-    assert world.recorder.told[-1] == ("Warning", "MPIJobFailed", "worker pod created failed: exceeded quota: pods")
+    assert world.recorder.told[-1] == ("Warning", "QuotaExceeded", "worker pod created failed: exceeded quota: pods")
     assert world.status.is_true(c.CONDITION_STALLED)
     world.client.server.allow()
     await world.settle()
@@ -536,7 +536,7 @@ async def test_a_write_that_could_not_be_tried_does_not_end_a_stall() -> None:
     with pytest.raises(ExceptionGroup):
         await world.sync()
     assert world.status.is_true(c.CONDITION_STALLED)
-    assert world.recorder.reasons == ["MPIJobCreated", "MPIJobFailed"]
+    assert world.recorder.reasons == ["MPIJobCreated", "QuotaExceeded"]
 
 
 @pytest.mark.parametrize("takes_effect", [False, True], ids=["not done", "done unseen"])
@@ -678,7 +678,7 @@ async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> Non
     stalled = world.status.condition("Stalled")
     assert stalled is not None
     assert (stalled.status, stalled.reason) == ("True", "WriteFailed")
-    assert ("Warning", "MPIJobFailed", "worker pod created failed: failed calling webhook: no endpoints") in world.recorder.told
+    assert ("Warning", "WriteFailed", "worker pod created failed: failed calling webhook: no endpoints") in world.recorder.told
     world.client.server.allow()
     await world.settle()
     assert not world.status.is_true("Stalled")

@@ -4,7 +4,7 @@ from typing import Any, NotRequired, TypedDict
 
 import pytest
 
-from mpiop.kube.answers import Head, decode, decode_event
+from mpiop.kube.answers import Head, decode, decode_event, warning_texts
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, ObjectMeta
 from mpiop.kube.request import Request
@@ -128,3 +128,15 @@ def test_F15_what_cannot_be_decoded_is_no_answer(body: bytes) -> None:
     for request in (GET, LIST):
         with pytest.raises(TransportError, match="no JSON object"):
             decode(request, Head(200, JSON), body)
+
+
+@pytest.mark.parametrize(
+    ("header", "texts"),
+    [
+        (r'299 - "unknown field \"spec.x\""', ['unknown field "spec.x"']),
+        ('299 - "one", 299 - "two"', ["one", "two"]),
+        ("nothing of the kind", []),
+    ],
+)
+def test_warnings_are_read(header: str, texts: list[str]) -> None:
+    assert warning_texts(header) == texts

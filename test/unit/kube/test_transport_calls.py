@@ -55,6 +55,16 @@ def refuse(status: int, **headers: str) -> Any:
     return step
 
 
+async def test_warnings_of_an_answer_are_passed_on(bench: Any) -> None:
+    async def warn(exchange: Exchange) -> None:
+        await exchange.answer({"kind": "Pod", "metadata": {"name": "a"}}, Warning='299 - "unknown field \\"spec.x\\""')
+
+    client = await bench.client(await bench.serve(warn))
+    warnings: list[str] = []
+    await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}}, warn=warnings.append)
+    assert warnings == ['unknown field "spec.x"']
+
+
 async def test_what_is_sent(bench: Any) -> None:
     server = await bench.serve(answer)
     client = await bench.client(server, config={"token": "one"})

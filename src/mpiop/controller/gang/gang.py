@@ -16,7 +16,7 @@ from mpiop.controller.objects import NATIVE_GANG, VOLCANO
 from mpiop.controller.observe.observed import Lister, Observed
 from mpiop.controller.plan.desired import Desired
 from mpiop.controller.plan.diff import Action, Delete, Stage, Step, ensure
-from mpiop.controller.status.stalled import GangApiMissingError
+from mpiop.controller.status.refusals import GangApiMissingError
 from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.resources import (
     COSCHEDULING_POD_GROUPS,

@@ -1,12 +1,12 @@
 """Questions about the status of a Pod or a Job."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mpiop.kube.objects import Object, is_terminating
 
+_CRASH_LOOP: Final = "CrashLoopBackOff"
 _CREATION_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
-_CONTAINER_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 
 
 def phase(pod: Object) -> str:
@@ -20,8 +20,12 @@ def address(pod: Object) -> str:
 
 
 def is_running(pod: Object) -> bool:
-    """Return whether the pod is in phase Running and not terminating."""
-    return phase(pod) == "Running" and not is_terminating(pod)
+    """Return whether the pod is in phase Running, not terminating, and none of its containers waits to be restarted after a crash."""
+    return phase(pod) == "Running" and not is_terminating(pod) and not _is_crashing(pod)
+
+
+def _is_crashing(pod: Object) -> bool:
+    return any(waiting(status).get("reason") == _CRASH_LOOP for status in main_container_statuses(pod))
 
 
 def is_ready(pod: Object) -> bool:
@@ -69,9 +73,18 @@ def condition_status(obj: Object, type_: str) -> str:
 
 def container_statuses(pod: Object) -> Iterator[Mapping[str, Any]]:
     """Yield the statuses of the pod's init containers, then of its containers."""
-    status = pod.get("status", {})
-    for name in _CONTAINER_STATUSES:
-        yield from status.get(name) or ()
+    yield from init_container_statuses(pod)
+    yield from main_container_statuses(pod)
+
+
+def init_container_statuses(pod: Object) -> Sequence[Mapping[str, Any]]:
+    """Return the statuses of the pod's init containers, sidecars among them."""
+    return pod.get("status", {}).get("initContainerStatuses") or ()
+
+
+def main_container_statuses(pod: Object) -> Sequence[Mapping[str, Any]]:
+    """Return the statuses of the pod's containers."""
+    return pod.get("status", {}).get("containerStatuses") or ()
 
 
 def waiting(status: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
@@ -57,7 +57,7 @@ def remaining_seconds(job: MPIJob, now: datetime) -> float | None:
     ttl, ended = job.run_policy.ttl_seconds_after_finished, job.status.completion_time
     if ttl is None or ended is None or not job.status.is_finished:
         return None
-    return max(0.0, (ended + timedelta(seconds=ttl) - now).total_seconds())
+    return max(0.0, ttl - (now - ended).total_seconds())
 
 
 def _launcher_exists(job: MPIJob, observed: Observed, *, ready: bool) -> bool:

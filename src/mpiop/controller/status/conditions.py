@@ -28,6 +28,12 @@ def set_condition(conditions: Conditions, new: Condition) -> Conditions:
     return (*(condition for condition in conditions if condition.type != new.type), new)
 
 
+def set_before_last(conditions: Conditions, new: Condition) -> Conditions:
+    """Return `conditions` with `new` before the last of the others, which many programs read as the state of the job."""
+    others = tuple(condition for condition in conditions if condition.type != new.type)
+    return (*others[:-1], new, *others[-1:])
+
+
 def turn_false(conditions: Conditions, type_: str) -> Conditions:
     """Return `conditions` with the status of that type False and all else as it was: times, reason and place.
 

@@ -11,6 +11,7 @@ from mpiop.api.types import Failure
 from mpiop.controller.objects.ssh_agent import MARK
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status.exit_codes import in_words
 from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.text import truncated
 
@@ -44,7 +45,7 @@ def _failure_of(pod: Object) -> Failure | None:
     words = [f"pod {pod['metadata'].get('name', '')}"]
     if node := pod.get("spec", {}).get("nodeName"):
         words.append(f"on node {node}")
-    words.append(f"container {name} exit code {ended.get('exitCode')}" if ends else "failed")
+    words.append(f"container {name} {in_words(ended.get('exitCode'))}" if ends else "failed")
     details = [detail for detail in (_own_message(ended), status.get("message")) if detail]
     reason = status.get("reason") or ended.get("reason") or "Error"
     return Failure(reason, truncated(": ".join([" ".join(words), *details])))

@@ -12,12 +12,16 @@ from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
+from mpiop.controller.status.causes import DEGRADING, RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
 from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, last_failure
-from mpiop.controller.status.stalled import RESOURCE_EXISTS, VALIDATION_ERROR, Problem
+from mpiop.controller.status.template_warnings import with_warnings, without_warnings
 from mpiop.controller.status.workers_unused import with_workers_unused
 from mpiop.kube.objects import Key, Object
 
 LAUNCHER_LOST = "LauncherJobNotFound"
+MESSAGE_SECONDS = 30.0
+"""How long the message of a problem stays, though the problem would be worded otherwise by now."""
+_PROBLEM_CONDITIONS = (c.CONDITION_STALLED, c.CONDITION_DEGRADED)
 _EDIT_MESSAGE = (
     "The spec was changed after the launcher had started. What cannot follow at once takes effect at the next start: "
     "suspend and resume the job."
@@ -27,17 +31,20 @@ _LAUNCHER_LOST_MESSAGE = (
 )
 
 
-def next_status(
-    job: MPIJob, observed: Observed, problem: Problem | None, now: datetime, *, has_created_launcher: bool = False
-) -> MPIJobStatus:
-    """Return the status of a valid job; equal to the stored one if nothing has changed.
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What a sync has created and not observed yet: whether the launcher Job, and what the API server warned of."""
 
-    `has_created_launcher` is true if this sync has created the launcher Job, which was not observed yet.
-    """
+    launcher: bool = False
+    warnings: Collection[str] = ()
+
+
+def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime, created: Created = Created()) -> MPIJobStatus:
+    """Return the status of a valid job; equal to the stored one if nothing has changed."""
     status = replace(job.status, last_failure=last_failure(observed) or job.status.last_failure)
     status = _completed(_explained(observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
-    status = with_workers_unused(job, observed, status, now)
-    status = replace(status, replica_statuses=_replica_statuses(status, observed, has_created_launcher=has_created_launcher))
+    status = with_warnings(job, with_workers_unused(job, observed, status, now), created.warnings, now)
+    status = replace(status, replica_statuses=_replica_statuses(status, observed, has_created_launcher=created.launcher))
     return replace(status, summary=_summary(job, observed, status))
 
 
@@ -72,7 +79,7 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
         return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
     if is_running(job, observed):
         status = _with(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
-    return _stalled(_update_pending(job, observed, status, now), problem, now)
+    return _with_problem(_update_pending(job, observed, status, now), problem, now)
 
 
 def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
@@ -84,7 +91,7 @@ def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datet
         if observed.has_outdated_launcher(job):
             return status
         resumed = cond.make(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "MPIJob resumed", now)
-        return replace(_with(status, resumed), start_time=now, last_failure=None)
+        return replace(_with(without_warnings(status, now), resumed), start_time=now, last_failure=None)
     return status if status.start_time else replace(status, start_time=now)
 
 
@@ -127,21 +134,36 @@ def _completed(status: MPIJobStatus) -> MPIJobStatus:
 
 
 def _ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:
-    status = _stalled(status, None, end.last_update_time)
+    status = _with_problem(status, None, end.last_update_time)
     if status.condition(c.CONDITION_RUNNING) is None:
         message = f"MPIJob {job.key} is finished but Running condition was never set."
         status = _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
     conditions = cond.turn_false(cond.turn_false(status.conditions, c.CONDITION_UPDATE_PENDING), c.CONDITION_RUNNING)
     ended = cond.set_condition(conditions, end)
-    return replace(status, conditions=ended, completion_time=completed)
+    finished = cond.make(c.CONDITION_FINISHED, "True", end.type, end.message, end.last_update_time)
+    return replace(status, conditions=cond.set_before_last(ended, finished), completion_time=completed)
 
 
-def _stalled(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MPIJobStatus:
-    if problem is not None:
-        return _with(status, cond.make(c.CONDITION_STALLED, "True", problem.reason, problem.message, now))
-    if not status.is_true(c.CONDITION_STALLED):
-        return status
-    return _with(status, cond.make(c.CONDITION_STALLED, "False", "Resolved", "Nothing is in the way any more.", now))
+def _with_problem(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MPIJobStatus:
+    """Say in Stalled, or in Degraded while the job runs, which problem there is; once it is solved, the condition says so."""
+    is_degradation = problem is not None and problem.reason in DEGRADING and status.is_true(c.CONDITION_RUNNING)
+    current = c.CONDITION_DEGRADED if is_degradation else c.CONDITION_STALLED
+    for type_ in _PROBLEM_CONDITIONS:
+        if problem is not None and type_ == current:
+            status = _with_message(status, cond.make(type_, "True", problem.reason, problem.message, now))
+        elif status.is_true(type_):
+            status = _with(status, cond.make(type_, "False", "Resolved", "Nothing is in the way any more.", now))
+    return status
+
+
+def _with_message(status: MPIJobStatus, new: Condition) -> MPIJobStatus:
+    """Set the condition, and another message of the same problem after a while: the scheduler words it anew with every Pod."""
+    old = status.condition(new.type)
+    is_due = old is not None and (new.last_update_time - old.last_update_time).total_seconds() >= MESSAGE_SECONDS
+    if old is None or (old.status, old.reason) != (new.status, new.reason) or old.message == new.message or not is_due:
+        return _with(status, new)
+    new = replace(new, last_transition_time=old.last_transition_time)
+    return replace(status, conditions=tuple(new if row.type == new.type else row for row in status.conditions))
 
 
 def is_running(job: MPIJob, observed: Observed) -> bool:
@@ -183,10 +205,11 @@ def _summary(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
 
 
 def _state(status: MPIJobStatus) -> str:
-    """Return the state of the job in one word; for a stalled one it is the reason, as kubectl shows it for Pods."""
-    stalled = status.condition(c.CONDITION_STALLED)
-    if stalled is not None and stalled.status == "True":
-        return stalled.reason
+    """Return the state of the job in one word; for a stalled or degraded one it is the reason, as kubectl shows it for Pods."""
+    for type_ in _PROBLEM_CONDITIONS:
+        row = status.condition(type_)
+        if row is not None and row.status == "True":
+            return row.reason
     ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RUNNING)
     return next((type_ for type_ in ranked if status.is_true(type_)), "Starting")
 
@@ -244,20 +267,18 @@ def _event(key: Key, condition: Condition) -> Transition | None:
     """Return the transition with the event reason that users of the reference know; mostly that of the condition."""
     if condition.type == c.CONDITION_SUSPENDED:
         return Transition(condition.type, "Normal", condition.reason, condition.message)
-    if condition.status != "True":
+    if condition.status != "True" or condition.type == c.CONDITION_FINISHED:
         return None
     match condition.type:
         case c.CONDITION_RUNNING:
             return Transition(condition.type, "Normal", condition.reason, f"MPIJob {key} is running")
         case c.CONDITION_CREATED | c.CONDITION_SUCCEEDED | c.CONDITION_UPDATE_PENDING:
             return Transition(condition.type, "Normal", condition.reason, condition.message)
-        case c.CONDITION_STALLED:
-            return Transition(condition.type, "Warning", _stalled_event(condition), condition.message)
+        case c.CONDITION_STALLED | c.CONDITION_DEGRADED:
+            return Transition(condition.type, "Warning", _stalled_event(condition), facts_of(condition.reason, condition.message))
         case _:
             return Transition(condition.type, "Warning", condition.reason, condition.message)
 
 
 def _stalled_event(condition: Condition) -> str:
-    if "pod created failed: " in condition.message:
-        return "MPIJobFailed"
     return "ErrResourceExists" if condition.reason == RESOURCE_EXISTS else condition.reason

@@ -32,7 +32,7 @@ def with_workers_unused(job: MPIJob, observed: Observed, status: MPIJobStatus, n
         f"{lonely['metadata'].get('name', '')}. Is the image's MPI library what spec.mpiImplementation says, {job.mpi_implementation}?"
     )
     unused = cond.make(c.CONDITION_WORKERS_UNUSED, "True", NO_WORKER_REACHED, message, now)
-    return replace(status, conditions=(*status.conditions[:-1], unused, *status.conditions[-1:]))
+    return replace(status, conditions=cond.set_before_last(status.conditions, unused))
 
 
 def _ended_alone(job: MPIJob, pod: Object) -> bool:

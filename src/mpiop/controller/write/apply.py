@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from mpiop.api import constants as c
@@ -11,9 +12,10 @@ from mpiop.controller import names
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch
 from mpiop.controller.plan.merge_patch import merge_patch
-from mpiop.controller.status.stalled import FailedWrite, ResourceExistsError
+from mpiop.controller.status.refusals import FailedWrite, PredecessorError, ResourceExistsError
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import ControllerId, Key, Object, controller_id, controller_of, is_terminating, resource_version_of, uid_of
+from mpiop.kube.request import ignore
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
 
 
@@ -24,7 +26,15 @@ class Writer(Protocol):
         """Return the live object, or only its kind and metadata."""
         ...
 
-    async def create(self, resource: Resource, body: Object, *, is_dry_run: bool = False, metadata_only: bool = False) -> Object:
+    async def create(
+        self,
+        resource: Resource,
+        body: Object,
+        *,
+        is_dry_run: bool = False,
+        metadata_only: bool = False,
+        warn: Callable[[str], None] = ignore,
+    ) -> Object:
         """Create the object, or only check whether that is possible."""
         ...
 
@@ -37,25 +47,30 @@ class Writer(Protocol):
         ...
 
 
-class PredecessorError(Exception):
-    """A child of a deleted job of the same name still exists; the garbage collector will remove it."""
-
-    def __init__(self, resource: Resource, key: Key) -> None:
-        """Name the object that is waited for."""
-        super().__init__(f"{resource.kind} {key} of a former owner is still being deleted")
-
-
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The job whose children are written."""
+    """The job whose children are written.
+
+    Attributes:
+        warnings: What the API server warned of when children were created, each once.
+    """
 
     key: Key
     uid: str
+    warnings: dict[str, None] = field(default_factory=dict[str, None], compare=False)
+
+    def warn(self, kind: str, text: str) -> None:
+        """Note a warning about a child of that kind; a thousand Pods have the same."""
+        self.warnings[f"{kind}: {text}"] = None
 
     @property
     def id(self) -> ControllerId:
         """Return the controller ID that its children carry."""
         return names.controller_id(self.key.namespace, self.uid)
+
+
+def _count_nothing(_resource: str, _reason: str) -> None:
+    """Count nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +79,12 @@ class Applier:
 
     Attributes:
         client: Refuses writes when this replica may no longer lead, since a lease is not a lock.
+        count_failure: Called with the resource and the reason of each failed write.
     """
 
     client: Writer
     consistency: Consistency
+    count_failure: Callable[[str, str], None] = _count_nothing
 
     async def apply(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
         """Carry out `actions` and return those that failed.
@@ -101,8 +118,9 @@ class Applier:
         """
         try:
             result = await self._write(owner, action)
-        except StatusError as error:
-            if error.is_conflict and isinstance(action, Patch):
+        except KubeError as error:
+            self.count_failure(action.resource.plural, _reason(error))
+            if isinstance(error, StatusError) and error.is_conflict and isinstance(action, Patch):
                 await self._note_change(owner, action)
             raise
         self.consistency.wrote(owner.key, owner.uid, action.resource, result)
@@ -136,7 +154,9 @@ class Applier:
 
     async def _create(self, owner: Owner, action: Create) -> Object:
         try:
-            return await self.client.create(action.resource, action.build(), metadata_only=True)
+            return await self.client.create(
+                action.resource, action.build(), metadata_only=True, warn=partial(owner.warn, action.resource.kind)
+            )
         except StatusError as error:
             if not error.is_already_exists:
                 raise
@@ -209,6 +229,11 @@ class Applier:
         if uid_of(live) == uid_of(action.observed):
             raise refusal
         return live
+
+
+def _reason(error: KubeError) -> str:
+    """Return the API server's reason, or the code of an answer without one."""
+    return (error.reason or str(error.code)) if isinstance(error, StatusError) else "NoAnswer"
 
 
 def _is_predecessors(obj: Object, owner: Owner) -> bool:

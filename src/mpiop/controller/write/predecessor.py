@@ -6,8 +6,8 @@ from dataclasses import replace
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.stalled import ResourceExistsError
-from mpiop.controller.write.apply import Applier, Owner, PredecessorError
+from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
+from mpiop.controller.write.apply import Applier, Owner
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, SERVICES, Resource

@@ -15,6 +15,7 @@ from mpiop.controller.plan.diff import Patch
 from mpiop.controller.plan.merge_patch import merge_patch
 from mpiop.controller.status.status import Transition, invalid_status, transitions
 from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.job_log import log_changes
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, key_of, uid_of
 from mpiop.kube.resources import MPIJOBS
@@ -106,6 +107,11 @@ class Reporter:
             self._record(raw, attempts[0].old, stored)
 
     def _record(self, raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
+        if new.last_failure is not None and new.last_failure != old.last_failure:
+            self.metrics.launcher_failures.inc()
+        if new.is_finished and not old.is_finished and new.start_time and new.completion_time:
+            self.metrics.job_duration_seconds.observe((new.completion_time - new.start_time).total_seconds())
+        log_changes(raw, old, new)
         for transition in transitions(key_of(raw), old, new):
             self.recorder.record(raw, transition.type, transition.reason, transition.message)
             self._count(new, transition)

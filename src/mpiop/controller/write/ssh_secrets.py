@@ -17,8 +17,8 @@ from mpiop.controller.objects.ssh_secret import KeyPair, build_ssh_secret
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.diff import Create
-from mpiop.controller.status.stalled import ResourceExistsError, SecretLostError
-from mpiop.controller.write.apply import Applier, Owner, PredecessorError
+from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError, SecretLostError
+from mpiop.controller.write.apply import Applier, Owner
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, creation_time, key_of, uid_of
 from mpiop.kube.resources import SECRETS

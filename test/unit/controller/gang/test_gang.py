@@ -187,7 +187,7 @@ async def test_a_group_of_somebody_elses_is_not_touched_and_no_pod_comes_before_
     assert world.names(PODS) == []
     stalled = world.status.condition(c.CONDITION_STALLED)
     assert stalled is not None
-    assert stalled.message == 'Resource "pi" of Kind "PodGroup" already exists and is not managed by MPIJob'
+    assert stalled.message.startswith('Resource "pi" of Kind "PodGroup" already exists and is not managed by MPIJob. ')
     world.client.server.remove(VOLCANO_POD_GROUPS, KEY)
     await world.settle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]

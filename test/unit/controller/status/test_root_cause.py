@@ -22,7 +22,10 @@ def test_the_containers_end_is_added_to_a_backoff_limit() -> None:
     pod["spec"] = {**pod["spec"], "nodeName": "node-1"}
     reason, message = failure(BACKOFF, last_failure(observed(launcher_pods=(pod,))), "")
     assert reason == "BackoffLimitExceeded/OOMKilled"
-    assert message == "Job has reached the specified backoff limit: pod pi-launcher-x on node node-1 container launcher exit code 137"
+    assert (
+        message
+        == "Job has reached the specified backoff limit: pod pi-launcher-x on node node-1 container launcher exit code 137 (SIGKILL)"
+    )
 
 
 def test_the_newest_failed_pod_counts() -> None:

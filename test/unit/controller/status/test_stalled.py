@@ -1,6 +1,7 @@
 """Why a job does not get on."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -9,32 +10,43 @@ import pytest
 from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
-from mpiop.api.types import MPIJob, RunPolicy
+from mpiop.api.types import Condition, MPIJob, RunPolicy
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.stalled import (
-    FailedWrite,
-    PersistentFailures,
-    Problem,
-    ResourceExistsError,
-    ended_worker_problem,
-    find_problem,
-)
+from mpiop.controller.status.causes import problem
+from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError
+from mpiop.controller.status.stalled import ended_worker_problem, find_problem
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key
+from mpiop.kube.resources import SECRETS
 
 
 def refused(code: int, message: str = "no", **status: Any) -> StatusError:
     return StatusError("create pods default/pi-worker-0", {"code": code, "message": message, **status})
 
 
-def terminated(exit_code: int, reason: str = "Error") -> dict[str, Any]:
-    return {"name": "worker", "image": "example.com/pi", "state": {"terminated": {"exitCode": exit_code, "reason": reason}}}
+def terminated(exit_code: int, reason: str = "Error", message: str = "") -> dict[str, Any]:
+    ended = {"exitCode": exit_code, "reason": reason, "message": message}
+    return {"name": "worker", "image": "example.com/pi", "state": {"terminated": ended}}
 
 
-def waiting(reason: str) -> dict[str, Any]:
-    return {"name": "worker", "image": "example.com/pi", "state": {"waiting": {"reason": reason}}}
+def waiting(reason: str, message: str = "", /, **last: Any) -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"name": "worker", "image": "example.com/pi", "state": state, "lastState": {"terminated": last} if last else {}}
 
 
+def with_command(*command: str) -> MPIJob:
+    assert PI.worker is not None
+    template = {"spec": {"containers": [{"name": "worker", "image": "example.com/pi", "command": list(command)}]}}
+    return replace(PI, worker=replace(PI.worker, template=template))
+
+
+def running(job: MPIJob) -> MPIJob:
+    row = Condition("Running", "True", "MPIJobRunning", "", EPOCH, EPOCH)
+    return replace(job, status=replace(job.status, conditions=(row,)))
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NOT_READY = {"type": "Ready", "status": "False"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 
 
@@ -47,45 +59,60 @@ class Case(NamedTuple):
     failed: tuple[FailedWrite, ...]
     reason: str | None
     message: str = ""
+    job: MPIJob = PI
 
 
-CASES = [
+REFUSALS = [
     Case("all is well", observed(worker(0), worker(1)), (), None),
     Case(
         "quota",
         observed(),
         (FailedWrite("Pod", refused(403, "exceeded quota: pods")),),
         "QuotaExceeded",
-        "worker pod created failed: exceeded quota: pods",
+        "worker pod created failed: exceeded quota: pods. Use less, free some, or ask for a larger quota.",
     ),
     Case(
         "forbidden otherwise",
         observed(),
         (FailedWrite("Job", refused(403, "denied by policy")),),
         "Forbidden",
-        "launcher pod created failed: denied by policy",
+        "launcher pod created failed: denied by policy. "
+        "Change what the message names: the Pod template, the policy, or the operator's rights.",
+    ),
+    Case(
+        "a policy that answers 422",
+        observed(),
+        (FailedWrite("Pod", refused(422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no root")),),
+        "Forbidden",
     ),
     Case(
         "invalid pod",
         observed(),
         (FailedWrite("Pod", refused(422, "bad volume")),),
         "ValidationError",
-        "worker pod created failed: bad volume",
+        "worker pod created failed: bad volume. Correct the field.",
     ),
-    Case("too large", observed(), (FailedWrite("ConfigMap", refused(413, "too large")),), "ValidationError", "too large"),
+    Case(
+        "too large",
+        observed(),
+        (FailedWrite("ConfigMap", refused(413, "too large")),),
+        "ValidationError",
+        "ConfigMap: too large. Correct the field.",
+    ),
     Case(
         "in the way",
         observed(),
         (FailedWrite("Service", ResourceExistsError("Service", "pi")),),
         "ResourceExists",
-        'Resource "pi" of Kind "Service" already exists and is not managed by MPIJob',
+        'Resource "pi" of Kind "Service" already exists and is not managed by MPIJob. '
+        "Delete or rename that object; the job continues within 60 s.",
     ),
     Case(
         "a refused change of a pod is no failed creation",
         observed(),
         (FailedWrite("Pod", refused(403, "denied"), is_create=False),),
         "Forbidden",
-        "denied",
+        "Pod: denied. Change what the message names: the Pod template, the policy, or the operator's rights.",
     ),
     Case("server busy passes", observed(), (FailedWrite("Pod", refused(503)),), None),
     Case("no connection passes", observed(), (FailedWrite("Pod", TransportError("refused")),), None),
@@ -101,22 +128,27 @@ CASES = [
         (FailedWrite("Pod", refused(500)), FailedWrite("Pod", refused(422, "bad"))),
         "ValidationError",
     ),
+]
+
+PODS = [
     Case(
         "unschedulable",
         observed(worker(0, "Pending", conditions=[UNSCHEDULABLE])),
         (),
         "Unschedulable",
-        "pod pi-worker-0 cannot be scheduled: 0/1 nodes",
+        "pod pi-worker-0 cannot be scheduled: 0/1 nodes. "
+        "Request less, free resources, or correct the node selector, the tolerations or the volume claim.",
     ),
     Case(
         "scheduling gated is no fault", observed(worker(0, "Pending", conditions=[UNSCHEDULABLE | {"reason": "SchedulingGated"}])), (), None
     ),
     Case(
         "image",
-        observed(worker(0, "Pending", containerStatuses=[waiting("ImagePullBackOff")])),
+        observed(worker(0, "Pending", containerStatuses=[waiting("ErrImagePull", "not found")])),
         (),
         "ImagePull",
-        "pod pi-worker-0 cannot get image example.com/pi: ImagePullBackOff",
+        "pod pi-worker-0 cannot get image example.com/pi: not found. "
+        "Correct the name of the image, or add the pull secret of the registry (imagePullSecrets).",
     ),
     Case(
         "image of an init container",
@@ -126,26 +158,80 @@ CASES = [
     ),
     Case("creating is no fault", observed(worker(0, "Pending", containerStatuses=[waiting("ContainerCreating")])), (), None),
     Case(
+        "a Secret that does not exist",
+        observed(
+            launcher_pods=(launcher_pod("Pending", containerStatuses=[waiting("CreateContainerConfigError", 'secret "s" not found')]),)
+        ),
+        (),
+        "CreateContainerConfigError",
+        'container worker of pod pi-launcher-x cannot be created: secret "s" not found. '
+        "Create it, and the container starts; or correct the Pod template.",
+    ),
+    Case(
+        "a launcher without a shell",
+        observed(launcher_pods=(launcher_pod("Pending", containerStatuses=[waiting("RunContainerError", "exec: sh: not found")]),)),
+        (),
+        "StartError",
+    ),
+    Case(
+        "an init container that fails",
+        observed(worker(0, "Pending", initContainerStatuses=[waiting("CrashLoopBackOff", exitCode=3, reason="Error")])),
+        (),
+        "InitContainerFailed",
+        "container worker of pod pi-worker-0 ended: exit code 3, Error. Read its log: kubectl logs POD -c CONTAINER.",
+    ),
+    Case(
         "no sshd in PATH",
         observed(worker(0, "Failed", containerStatuses=[terminated(127)])),
         (),
         "NoSshd",
-        "container worker of worker pi-worker-0 did not start (exit code 127): has image example.com/pi an sshd?",
+        "container worker of pod pi-worker-0 did not start, exit code 127 (command not found). "
+        "Install sshd and a host key in the image, or use the port that the user may open.",
     ),
-    Case("no sshd at all", observed(worker(0, "Failed", containerStatuses=[terminated(128, "StartError")])), (), "NoSshd"),
     Case(
-        "no sshd, restarted",
-        observed(
-            worker(
-                0,
-                containerStatuses=[
-                    {"name": "w", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 127}}}
-                ],
-                conditions=[{"type": "Ready", "status": "False"}],
-            )
-        ),
+        "no sshd at all",
+        observed(worker(0, "Failed", containerStatuses=[terminated(128, "StartError", 'exec: "/usr/sbin/sshd": no such file')])),
         (),
         "NoSshd",
+    ),
+    Case(
+        "a start that fails for another reason",
+        observed(worker(0, "Failed", containerStatuses=[terminated(128, "StartError", "cannot set capability")])),
+        (),
+        "StartError",
+    ),
+    Case(
+        "a command of the user's that does not exist",
+        observed(worker(0, "Failed", containerStatuses=[terminated(127)])),
+        (),
+        "StartError",
+        job=with_command("prepare"),
+    ),
+    Case(
+        "no sshd, restarted",
+        observed(worker(0, containerStatuses=[waiting("CrashLoopBackOff", exitCode=127)], conditions=[NOT_READY])),
+        (),
+        "NoSshd",
+    ),
+    Case(
+        "a worker that crashes over and over",
+        observed(worker(0, containerStatuses=[waiting("CrashLoopBackOff", exitCode=139, reason="Error")], conditions=[NOT_READY])),
+        (),
+        "CrashLoopBackOff",
+        "container worker of pod pi-worker-0 ended: exit code 139 (SIGSEGV), Error. "
+        "Read its log: kubectl logs POD -c CONTAINER --previous.",
+    ),
+    Case(
+        "a launcher that crashes over and over",
+        observed(launcher_pods=(launcher_pod(containerStatuses=[waiting("CrashLoopBackOff", exitCode=1)]),)),
+        (),
+        "CrashLoopBackOff",
+    ),
+    Case(
+        "out of memory over and over",
+        observed(worker(0, containerStatuses=[waiting("CrashLoopBackOff", exitCode=137, reason="OOMKilled")], conditions=[NOT_READY])),
+        (),
+        "OOMKilled",
     ),
     Case(
         "no sshd at first, Ready now",
@@ -153,21 +239,62 @@ CASES = [
         (),
         None,
     ),
-    Case("another exit code is the user's program", observed(worker(0, "Failed", containerStatuses=[terminated(1)])), (), None),
     Case(
         "an sshd that ends while the launcher waits for it",
         observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod(),)),
         (),
         "NoSshd",
-        "container worker of worker pi-worker-0 ended (exit code 1) before mpirun could reach it: its log says why; "
-        "sshd needs a host key and may need another port",
+        "container worker of pod pi-worker-0 ended: exit code 1, Error. "
+        "Install sshd and a host key in the image, or use the port that the user may open.",
     ),
     Case(
-        "a worker that fails once mpirun could reach it is the user's",
+        "a worker of another kind that ends while the launcher waits for it",
+        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod(),)),
+        (),
+        "WorkerEnded",
+        job=with_command("serve"),
+    ),
+    Case(
+        "a worker that ends before the job runs and after mpirun could reach it",
         observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(TOLD,)),
         (),
         None,
     ),
+    Case(
+        "a worker that ends while the job runs",
+        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(TOLD,)),
+        (),
+        "WorkerEnded",
+        job=running(PI),
+    ),
+    Case(
+        "out of memory while the job runs",
+        observed(worker(0, "Failed", containerStatuses=[terminated(137, "OOMKilled")]), launcher_pods=(TOLD,)),
+        (),
+        "OOMKilled",
+        job=running(PI),
+    ),
+    Case(
+        "a worker that its node refused",
+        observed(worker(0, "Failed", reason="OutOfcpu", message="Node didn't have enough resource: cpu")),
+        (),
+        "WorkerEnded",
+        "worker pi-worker-0 failed: OutOfcpu: Node didn't have enough resource: cpu. "
+        "Read its log, then delete its Pod: the operator replaces it.",
+    ),
+    Case(
+        "a worker on a lost node",
+        observed(
+            worker(
+                0,
+                metadata={"deletionTimestamp": "x"},
+                conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}],
+            )
+        ),
+        (),
+        "NodeLost",
+    ),
+    Case("a worker that is deleted", observed(worker(0, metadata={"deletionTimestamp": "x"})), (), None),
     Case(
         "an evicted worker has an end of its own",
         observed(worker(0, "Failed", reason="Evicted", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod(),)),
@@ -181,14 +308,15 @@ CASES = [
         None,
     ),
 ]
+CASES = [*REFUSALS, *PODS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_problem(case: Case) -> None:
-    problem = find_problem(case.look, case.failed)
-    assert (problem.reason if problem else None) == case.reason
-    if problem and case.message:
-        assert problem.message == case.message
+    found = find_problem(case.job, case.look, case.failed)
+    assert (found.reason if found else None) == case.reason
+    if found and case.message:
+        assert found.message == case.message
 
 
 PATIENT = replace(PI, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY)
@@ -208,8 +336,8 @@ IN_VAIN = [
 
 @pytest.mark.parametrize(("job", "look", "is_in_vain"), [row[1:] for row in IN_VAIN], ids=[row[0] for row in IN_VAIN])
 def test_a_launcher_waits_in_vain_when(job: MPIJob, look: Observed, *, is_in_vain: bool) -> None:
-    problem = ended_worker_problem(job, look)
-    assert (problem is not None and problem.reason == "WorkerEnded") == is_in_vain
+    found = ended_worker_problem(job, look)
+    assert (found is not None and found.reason == "WorkerEnded") == is_in_vain
 
 
 PASSING = (FailedWrite("Pod", refused(500, "failed calling webhook: deadline exceeded")),)
@@ -222,6 +350,7 @@ class Tries(NamedTuple):
     at: tuple[float, ...]
     failed: tuple[tuple[FailedWrite, ...], ...]
     message: str | None
+    reason: str = "WriteFailed"
 
 
 TRIES = [
@@ -255,6 +384,13 @@ TRIES = [
         ((FailedWrite("Pod", refused(403, details={"causes": [{"reason": "NamespaceTerminating"}]})),),),
         None,
     ),
+    Tries(
+        "an object of a former job that stays",
+        (0, 5, 11),
+        ((FailedWrite("Secret", PredecessorError(SECRETS, Key("default", "pi-ssh"))),),),
+        "Secret: Secret default/pi-ssh of a former owner is still being deleted",
+        "PredecessorExists",
+    ),
     Tries("what is told anyway", (0, 5, 11), ((FailedWrite("Pod", refused(403, "exceeded quota")),),), None),
 ]
 
@@ -264,7 +400,7 @@ def test_failures_that_should_pass_are_told_when_they_do_not(tries: Tries) -> No
     lasting, told = PersistentFailures(), None
     for seconds, failed in zip(tries.at, cycle(tries.failed), strict=False):
         told = lasting.problem(PI.key, failed, seconds)
-    assert told == (tries.message and Problem("WriteFailed", tries.message))
+    assert told == (tries.message and problem(tries.reason, tries.message))
 
 
 def test_another_job_has_failures_of_its_own() -> None:

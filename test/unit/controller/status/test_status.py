@@ -12,7 +12,7 @@ from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy, Summary
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.stalled import Problem
+from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.status import current_problem, format_duration, invalid_status, next_status, transitions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -95,45 +95,71 @@ CASES = [
         "succeeded",
         after(PI, RUNNING),
         COMPLETE,
-        CREATED | {"Running": ("False", "MPIJobRunning"), "Succeeded": ("True", "MPIJobSucceeded")},
+        CREATED | {"Finished": ("True", "Succeeded"), "Running": ("False", "MPIJobRunning"), "Succeeded": ("True", "MPIJobSucceeded")},
     ),
     Case(
         "succeeded before it was seen running",
         PI,
         COMPLETE,
-        CREATED | {"Running": ("False", "MPIJobRunning"), "Succeeded": ("True", "MPIJobSucceeded")},
+        CREATED | {"Finished": ("True", "Succeeded"), "Running": ("False", "MPIJobRunning"), "Succeeded": ("True", "MPIJobSucceeded")},
     ),
     Case(
         "failed for the launcher Job's own reason",
         after(PI, RUNNING),
         FAILED,
-        CREATED | {"Running": ("False", "MPIJobRunning"), "Failed": ("True", "DeadlineExceeded")},
+        CREATED | {"Finished": ("True", "Failed"), "Running": ("False", "MPIJobRunning"), "Failed": ("True", "DeadlineExceeded")},
     ),
     Case(
         "failed without a reason",
         PI,
         observed(launcher=launcher(outcome={"type": "Failed"})),
-        CREATED | {"Running": ("False", "MPIJobRunning"), "Failed": ("True", "MPIJobFailed")},
+        CREATED | {"Finished": ("True", "Failed"), "Running": ("False", "MPIJobRunning"), "Failed": ("True", "MPIJobFailed")},
     ),
     Case(
         "a worker was evicted",
         after(PI, RUNNING),
         observed(worker(0), worker(1, "Failed", reason="Evicted"), launcher=launcher()),
-        CREATED | {"Running": ("False", "MPIJobRunning"), "Failed": ("True", "MPIJobEvicted")},
+        CREATED | {"Finished": ("True", "Failed"), "Running": ("False", "MPIJobRunning"), "Failed": ("True", "MPIJobEvicted")},
     ),
     Case(
         "the launcher Job is gone unseen",
         after(PI, RUNNING),
         observed(worker(0), worker(1)),
-        CREATED | {"Running": ("False", "MPIJobRunning"), "Failed": ("True", "LauncherJobNotFound")},
+        CREATED | {"Finished": ("True", "Failed"), "Running": ("False", "MPIJobRunning"), "Failed": ("True", "LauncherJobNotFound")},
     ),
     Case("stalled", PI, observed(), CREATED | {"Stalled": ("True", "QuotaExceeded")}, QUOTA),
+    Case(
+        "a worker ended while the job runs",
+        after(PI, RUNNING),
+        RUNNING,
+        CREATED | {"Running": ("True", "MPIJobRunning"), "Degraded": ("True", "OOMKilled")},
+        Problem("OOMKilled", "too much"),
+    ),
+    Case(
+        "no longer degraded",
+        after(PI, RUNNING, problem=Problem("OOMKilled", "too much")),
+        RUNNING,
+        CREATED | {"Running": ("True", "MPIJobRunning"), "Degraded": ("False", "Resolved")},
+    ),
+    Case(
+        "stalled while it runs",
+        after(PI, RUNNING),
+        RUNNING,
+        CREATED | {"Running": ("True", "MPIJobRunning"), "Stalled": ("True", "QuotaExceeded")},
+        QUOTA,
+    ),
     Case("no longer stalled", after(PI, observed(), problem=QUOTA), observed(), CREATED | {"Stalled": ("False", "Resolved")}),
     Case(
         "stalled until its end",
         after(PI, observed(), problem=QUOTA),
         FAILED,
-        CREATED | {"Stalled": ("False", "Resolved"), "Running": ("False", "MPIJobRunning"), "Failed": ("True", "DeadlineExceeded")},
+        CREATED
+        | {
+            "Finished": ("True", "Failed"),
+            "Stalled": ("False", "Resolved"),
+            "Running": ("False", "MPIJobRunning"),
+            "Failed": ("True", "DeadlineExceeded"),
+        },
     ),
 ]
 
@@ -145,6 +171,30 @@ def test_conditions(case: Case) -> None:
     assert next_status(replace(case.job, status=status), case.look, case.problem, LATER + timedelta(minutes=1)) == status, (
         "a second look changes nothing"
     )
+
+
+def test_the_last_condition_is_the_state_of_the_job() -> None:
+    assert [row.type for row in after(PI, RUNNING, COMPLETE).status.conditions] == ["Created", "Running", "Finished", "Succeeded"]
+
+
+def test_another_message_of_the_same_problem_replaces_the_old_one_after_a_while() -> None:
+    job = after(PI, observed(), problem=Problem("FailedMount", "secret a not found"))
+    other = Problem("FailedMount", "secret b not found")
+    soon, later = (next_status(job, observed(), other, job_time(job) + timedelta(seconds=seconds)) for seconds in (29, 30))
+    assert message(soon) == "secret a not found"
+    assert message(later) == "secret b not found"
+    assert transitions(job.key, job.status, later) == []
+
+
+def message(status: MPIJobStatus) -> str:
+    stalled = status.condition(c.CONDITION_STALLED)
+    return stalled.message if stalled else ""
+
+
+def job_time(job: MPIJob) -> datetime:
+    stalled = job.status.condition(c.CONDITION_STALLED)
+    assert stalled is not None
+    return stalled.last_update_time
 
 
 def test_times_of_a_job_that_succeeds() -> None:
@@ -178,6 +228,7 @@ def test_messages_are_those_of_the_contract() -> None:
     assert messages == {
         "Created": "MPIJob default/pi is created.",
         "Running": "MPIJob default/pi is running.",
+        "Finished": "MPIJob default/pi successfully completed.",
         "Succeeded": "MPIJob default/pi successfully completed.",
     }
 
@@ -328,7 +379,7 @@ def test_news(before: MPIJob, spec: MPIJob, look: Observed, want: list[tuple[str
 @pytest.mark.parametrize(
     ("problem", "reason"),
     [
-        (QUOTA, "MPIJobFailed"),
+        (QUOTA, "QuotaExceeded"),
         (Problem("ResourceExists", "is there"), "ErrResourceExists"),
         (Problem("ImagePull", "cannot pull"), "ImagePull"),
     ],

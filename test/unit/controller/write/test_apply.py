@@ -10,8 +10,8 @@ from example_jobs import PI
 from fakes.api_server import FakeClient
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.plan.diff import Create, Delete, Patch
-from mpiop.controller.status.stalled import ResourceExistsError
-from mpiop.controller.write.apply import Applier, Owner, PredecessorError
+from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
+from mpiop.controller.write.apply import Applier, Owner
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, resource_version_of, uid_of

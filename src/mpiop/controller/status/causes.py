@@ -1,0 +1,137 @@
+"""The causes that stop a job, or slow it down: the reason that users see, when it occurs, and what to do.
+
+docs/troubleshooting.md has the same table, generated from this one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
+
+VALIDATION_ERROR: Final = "ValidationError"
+RESOURCE_EXISTS: Final = "ResourceExists"
+PREDECESSOR_EXISTS: Final = "PredecessorExists"
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
+FORBIDDEN: Final = "Forbidden"
+WRITE_FAILED: Final = "WriteFailed"
+SECRET_LOST: Final = "SecretLost"  # noqa: S105 - the reason of a condition
+GANG_API_MISSING: Final = "GangApiMissing"
+UNSCHEDULABLE: Final = "Unschedulable"
+IMAGE_PULL: Final = "ImagePull"
+CONFIG_ERROR: Final = "CreateContainerConfigError"
+START_ERROR: Final = "StartError"
+INIT_FAILED: Final = "InitContainerFailed"
+NO_SSHD: Final = "NoSshd"
+WORKER_ENDED: Final = "WorkerEnded"
+CRASH_LOOP: Final = "CrashLoopBackOff"
+OOM_KILLED: Final = "OOMKilled"
+NODE_LOST: Final = "NodeLost"
+FAILED_MOUNT: Final = "FailedMount"
+SANDBOX: Final = "FailedCreatePodSandBox"
+UNHEALTHY: Final = "Unhealthy"
+FAILED_CREATE: Final = "FailedCreate"
+
+DEGRADING: Final = frozenset({WORKER_ENDED, CRASH_LOOP, OOM_KILLED, NODE_LOST})
+"""Reasons that make a job which runs Degraded instead of Stalled: some of its ranks may go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """When a reason is shown, and what a user should do; both are Markdown sentences, the advice without a link."""
+
+    when: str
+    advice: str
+
+
+CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
+    VALIDATION_ERROR: Cause("the spec is invalid, or the API server refused an object that was made from it", "Correct the field."),
+    RESOURCE_EXISTS: Cause(
+        "an object with a name that the job needs exists, and does not belong to the job",
+        "Delete or rename that object; the job continues within 60 s.",
+    ),
+    PREDECESSOR_EXISTS: Cause(
+        "an object of a deleted job of the same name is still being deleted, usually because of a finalizer",
+        "Find out who set the finalizer: kubectl get KIND NAME -o yaml.",
+    ),
+    QUOTA_EXCEEDED: Cause("a ResourceQuota refused a Pod", "Use less, free some, or ask for a larger quota."),
+    FORBIDDEN: Cause(
+        "an admission policy, a webhook, Pod Security, a LimitRange or a missing right of the operator forbids a write",
+        "Change what the message names: the Pod template, the policy, or the operator's rights.",
+    ),
+    WRITE_FAILED: Cause(
+        "a write has failed for at least 10 s: a webhook does not answer, or the API server is overloaded",
+        "The operator keeps retrying; somebody must repair what does not answer.",
+    ),
+    SECRET_LOST: Cause(
+        "the Secret with the SSH key of the job was deleted while Pods use it", "Suspend and resume the job to give it a new key."
+    ),
+    GANG_API_MISSING: Cause(
+        "the operator runs with gang scheduling, and the API server does not serve the PodGroups",
+        "Install the scheduler, or run the operator without --gang-scheduling.",
+    ),
+    UNSCHEDULABLE: Cause(
+        "the scheduler finds no node for a Pod; the message says what is missing on how many nodes",
+        "Request less, free resources, or correct the node selector, the tolerations or the volume claim.",
+    ),
+    IMAGE_PULL: Cause(
+        "the kubelet cannot pull an image", "Correct the name of the image, or add the pull secret of the registry (imagePullSecrets)."
+    ),
+    CONFIG_ERROR: Cause(
+        "a container needs a Secret, a ConfigMap or a key of one that does not exist",
+        "Create it, and the container starts; or correct the Pod template.",
+    ),
+    START_ERROR: Cause(
+        "the container runtime cannot start a container: the command does not exist, or the security context does not allow it",
+        "Correct the command, the image or the security context.",
+    ),
+    INIT_FAILED: Cause("an init container or a sidecar failed", "Read its log: kubectl logs POD -c CONTAINER."),
+    NO_SSHD: Cause(
+        "a worker has no `/usr/sbin/sshd`, or its sshd ended at once",
+        "Install sshd and a host key in the image, or use the port that the user may open.",
+    ),
+    WORKER_ENDED: Cause(
+        "a worker ended while the job needs it, and its restartPolicy does not restart it",
+        "Read its log, then delete its Pod: the operator replaces it.",
+    ),
+    CRASH_LOOP: Cause(
+        "a container ends over and over; the message has its exit code", "Read its log: kubectl logs POD -c CONTAINER --previous."
+    ),
+    OOM_KILLED: Cause("a container used more memory than its limit, and was killed", "Raise its memory limit, or use more workers."),
+    NODE_LOST: Cause(
+        "the node of a worker does not answer, and Kubernetes cannot delete the Pod",
+        "Repair or delete the Node: only then the worker is replaced.",
+    ),
+    FAILED_MOUNT: Cause(
+        "a volume cannot be mounted: its Secret, ConfigMap or PersistentVolumeClaim does not exist, or the storage fails",
+        "Create what is missing, or correct the volumes of the Pod template.",
+    ),
+    SANDBOX: Cause("the node cannot set up the network of a Pod", "Ask who runs the cluster: it is a fault of the node."),
+    UNHEALTHY: Cause("a worker runs, but is not Ready: its readiness or startup probe fails", "Correct the probe, or what it asks."),
+    FAILED_CREATE: Cause("the launcher Job cannot create its Pod", "Change the Pod template of the launcher as the message says."),
+})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem of a job: a reason (mostly a key of `CAUSES`), and a message for users."""
+
+    reason: str
+    message: str
+
+
+def problem(reason: str, facts: str) -> Problem:
+    """Return the problem whose message says the facts, then what to do; at most 1024 bytes, of which the advice stays whole."""
+    advice = _advice(reason)
+    facts = truncated(" ".join(facts.split()).rstrip("."), MAX_MESSAGE_BYTES - len(advice.encode()))
+    return Problem(reason, facts + advice)
+
+
+def facts_of(reason: str, message: str) -> str:
+    """Return the message of a problem without the advice: events have it alone, in the words that users of the reference know."""
+    return message.removesuffix(_advice(reason))
+
+
+def _advice(reason: str) -> str:
+    return f". {CAUSES[reason].advice}" if reason in CAUSES else ""

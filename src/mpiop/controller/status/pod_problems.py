@@ -1,0 +1,142 @@
+"""The causes that Pods show by themselves: in their conditions, and in the states of their containers."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+from mpiop.clock import parse_time
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status import causes
+from mpiop.controller.status.causes import Problem, problem
+from mpiop.controller.status.exit_codes import in_words
+from mpiop.kube.objects import Object, is_terminating
+
+_SERVING_SECONDS: Final = 10.0
+"""An sshd that ends sooner has served nobody, although its pod was Ready for a moment."""
+_IMAGE_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
+_START_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"})
+_NOT_FOUND_EXIT_CODE: Final = 127
+_LOST: Final = "DeletionByTaintManager"
+
+
+def pod_problems(job: MPIJob, observed: Observed) -> Iterator[Problem]:
+    """Yield the problems of the workers that are not Ready and of the newest launcher pod."""
+    workers = [pod for name, pod in observed.workers.items() if name not in observed.ready_workers]
+    everyone = [*workers, observed.launcher_pod] if observed.launcher_pod is not None else workers
+    for pod in everyone:
+        yield from _waiting(pod)
+    for pod in workers:
+        yield from _ended(job, observed, pod)
+    for pod in everyone:
+        yield from _crash_loop(pod)
+
+
+def _waiting(pod: Object) -> Iterator[Problem]:
+    """Yield what keeps the containers of a pod from running."""
+    scheduled = pods.condition(pod, "PodScheduled") or {}
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        yield problem(causes.UNSCHEDULABLE, f"pod {_name(pod)} cannot be scheduled: {scheduled.get('message', '')}")
+    if is_terminating(pod):
+        yield from _lost(pod)
+        return
+    for status in pods.init_container_statuses(pod):
+        yield from _not_started(pod, status)
+        ended = pods.terminated(status) or (pods.last_terminated(status) if pods.waiting(status).get("reason") == causes.CRASH_LOOP else {})
+        if ended.get("exitCode"):
+            yield problem(causes.INIT_FAILED, _how_it_ended(pod, status, ended))
+    for status in pods.main_container_statuses(pod):
+        yield from _not_started(pod, status)
+
+
+def _not_started(pod: Object, status: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield why a container cannot be started, in the kubelet's words."""
+    waiting = pods.waiting(status)
+    reason, words = waiting.get("reason"), waiting.get("message") or waiting.get("reason")
+    if reason in _IMAGE_REASONS:
+        yield problem(causes.IMAGE_PULL, f"pod {_name(pod)} cannot get image {status.get('image', '')}: {words}")
+    elif reason == causes.CONFIG_ERROR:
+        yield problem(causes.CONFIG_ERROR, f"{_container(pod, status)} cannot be created: {words}")
+    elif reason in _START_REASONS:
+        yield problem(causes.START_ERROR, f"{_container(pod, status)} cannot be started: {words}")
+
+
+def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
+    """Yield why the containers of a worker ended."""
+    if is_terminating(pod) or pods.is_evicted(pod):
+        return
+    is_needed = job.status.is_true(c.CONDITION_RUNNING) or observed.published_addresses == ""
+    for status in pods.main_container_statuses(pod):
+        ended = pods.terminated(status) or pods.last_terminated(status)
+        has_failed = pods.phase(pod) == "Failed" and bool(ended.get("exitCode"))
+        if _never_started(ended):
+            yield _no_command(job, pod, status, ended)
+        elif has_failed and ended.get("reason") == causes.OOM_KILLED:
+            yield problem(causes.OOM_KILLED, _how_it_ended(pod, status, ended))
+        elif has_failed and (is_needed or _ran_seconds(ended) < _SERVING_SECONDS):
+            yield _early_end(job, pod, status, ended)
+    status = pod.get("status", {})
+    if pods.phase(pod) == "Failed" and status.get("reason") and not pods.main_container_statuses(pod):
+        yield problem(causes.WORKER_ENDED, f"worker {_name(pod)} failed: {status['reason']}: {status.get('message', '')}")
+
+
+def _crash_loop(pod: Object) -> Iterator[Problem]:
+    """Yield which container ends over and over, and how it ended last."""
+    for status in pods.main_container_statuses(pod):
+        if pods.waiting(status).get("reason") == causes.CRASH_LOOP:
+            ended = pods.last_terminated(status)
+            known = {causes.OOM_KILLED: causes.OOM_KILLED, **dict.fromkeys(_START_REASONS, causes.START_ERROR)}
+            yield problem(known.get(ended.get("reason", ""), causes.CRASH_LOOP), _how_it_ended(pod, status, ended))
+
+
+def _never_started(ended: Mapping[str, Any]) -> bool:
+    return ended.get("exitCode") == _NOT_FOUND_EXIT_CODE or ended.get("reason") in _START_REASONS
+
+
+def _no_command(job: MPIJob, pod: Object, status: Mapping[str, Any], ended: Mapping[str, Any]) -> Problem:
+    """Return the problem of a worker whose command does not exist, or cannot be started for another reason."""
+    message = str(ended.get("message") or "")
+    facts = f"{_container(pod, status)} did not start, {in_words(ended.get('exitCode'))}" + (f": {message}" if message else "")
+    is_missing = not message or "no such file" in message or "not found" in message
+    return problem(causes.NO_SSHD if is_missing and _runs_sshd(job, message) else causes.START_ERROR, facts)
+
+
+def _early_end(job: MPIJob, pod: Object, status: Mapping[str, Any], ended: Mapping[str, Any]) -> Problem:
+    """Return the problem of a worker that ended before `mpirun` could use it, or while the job runs."""
+    is_sshd = not job.status.is_true(c.CONDITION_RUNNING) and _runs_sshd(job)
+    return problem(causes.NO_SSHD if is_sshd else causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
+
+
+def _runs_sshd(job: MPIJob, message: str = "") -> bool:
+    """Return whether the worker's command is an sshd, as it is by default."""
+    container: Mapping[str, Any] = job.worker.template["spec"]["containers"][0] if job.worker else {}
+    if not container.get("command"):
+        return True
+    return "sshd" in f"{container['command']} {container.get('args')} {message}"
+
+
+def _lost(pod: Object) -> Iterator[Problem]:
+    """Yield the loss of the node of a pod that is being deleted for it: nobody confirms that its containers have ended."""
+    disruption = pods.condition(pod, "DisruptionTarget") or {}
+    if disruption.get("status") == "True" and disruption.get("reason") == _LOST:
+        node = pod.get("spec", {}).get("nodeName", "")
+        yield problem(causes.NODE_LOST, f"pod {_name(pod)} cannot be deleted, because its node {node} does not answer")
+
+
+def _how_it_ended(pod: Object, status: Mapping[str, Any], ended: Mapping[str, Any]) -> str:
+    reason, message = ended.get("reason") or "Error", str(ended.get("message") or "").strip()
+    return f"{_container(pod, status)} ended: {in_words(ended.get('exitCode'))}, {reason}" + (f": {message}" if message else "")
+
+
+def _ran_seconds(ended: Mapping[str, Any]) -> float:
+    started, finished = ended.get("startedAt"), ended.get("finishedAt")
+    return (parse_time(finished) - parse_time(started)).total_seconds() if started and finished else float("inf")
+
+
+def _container(pod: Object, status: Mapping[str, Any]) -> str:
+    return f"container {status.get('name', '')} of pod {_name(pod)}"
+
+
+def _name(pod: Object) -> str:
+    return pod["metadata"].get("name", "")

@@ -1,0 +1,52 @@
+"""The log of the operator tells the life of each job: one line for each change of its status."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import structlog
+
+from mpiop.api import constants as c
+from mpiop.api.types import Condition, MPIJobStatus
+from mpiop.kube.objects import Object, key_of, uid_of
+
+_PHRASES: Final[Mapping[tuple[str, str], str]] = {
+    (c.CONDITION_CREATED, "True"): "job created",
+    (c.CONDITION_RUNNING, "True"): "job running",
+    (c.CONDITION_SUSPENDED, "True"): "job suspended",
+    (c.CONDITION_SUSPENDED, "False"): "job resumed",
+    (c.CONDITION_STALLED, "True"): "job stalled",
+    (c.CONDITION_STALLED, "False"): "job no longer stalled",
+    (c.CONDITION_DEGRADED, "True"): "job degraded",
+    (c.CONDITION_DEGRADED, "False"): "job no longer degraded",
+    (c.CONDITION_SUCCEEDED, "True"): "job succeeded",
+    (c.CONDITION_FAILED, "True"): "job failed",
+}
+_NORMAL: Final = frozenset({c.CONDITION_CREATED, c.CONDITION_RUNNING, c.CONDITION_SUSPENDED, c.CONDITION_SUCCEEDED})
+
+
+def log_changes(raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
+    """Log what changed between two stored statuses of the job `raw`."""
+    key = key_of(raw)
+    log = structlog.get_logger(__name__).bind(job=str(key), uid=uid_of(raw), generation=raw["metadata"].get("generation", 0))
+    for phrase, details in changes(old, new):
+        log.info(phrase, **details)
+
+
+def changes(old: MPIJobStatus, new: MPIJobStatus) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield a phrase and its details for each change that is part of the story."""
+    if new.last_failure is not None and new.last_failure != old.last_failure:
+        yield "launcher failed", {"reason": new.last_failure.reason, "message": new.last_failure.message}
+    for row in new.conditions:
+        phrase = _PHRASES.get((row.type, row.status))
+        before = old.condition(row.type)
+        if phrase is not None and (before is None or (before.status, before.reason) != (row.status, row.reason)):
+            yield phrase, _details(row, new)
+
+
+def _details(row: Condition, status: MPIJobStatus) -> Mapping[str, Any]:
+    details: dict[str, Any] = {}
+    if row.type not in _NORMAL and row.status == "True":
+        details |= {"reason": row.reason, "message": row.message}
+    if row.type in {c.CONDITION_SUCCEEDED, c.CONDITION_FAILED} and status.start_time and status.completion_time:
+        details["seconds"] = (status.completion_time - status.start_time).total_seconds()
+    return details

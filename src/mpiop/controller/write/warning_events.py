@@ -1,0 +1,145 @@
+"""Asks for the events of the object that a job waits for: some causes, such as a volume that cannot be mounted, are nowhere else.
+
+Events are not watched, because a cluster has very many. One list is sent for a job whose oldest Pod waits for 3 seconds, then every
+30 seconds, and at most one a second for all jobs. Without the right to list events the operator does without.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import structlog
+
+from mpiop.api.types import MPIJob
+from mpiop.clock import Clock, parse_time
+from mpiop.controller import names
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status.causes import FAILED_CREATE, Problem, problem
+from mpiop.controller.status.refusals import refusal_reason
+from mpiop.controller.status.status import current_problem
+from mpiop.kube.errors import KubeError, StatusError
+from mpiop.kube.objects import Key, Object, ObjectList, creation_time, is_terminating, key_of, uid_of
+from mpiop.kube.resources import EVENTS, JOBS, Selection
+from mpiop.token_bucket import TokenBucket
+
+WAITING_SECONDS: Final = 3.0
+AGAIN_SECONDS: Final = 30.0
+FORBIDDEN_SECONDS: Final = 600.0
+"""How long nothing is asked after a refusal: the right may be granted later."""
+LIMIT: Final = 20
+_FORBIDDEN_CODE: Final = 403
+_UNKNOWN: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class EventSource(Protocol):
+    """The part of the client that lists."""
+
+    async def list_page(self, selection: Selection, *, resource_version: str, limit: int = 0) -> ObjectList:
+        """Return a page of a list."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the events of an object said: its UID, when it was asked (seconds, monotonic), and the problem."""
+
+    uid: str
+    at_seconds: float
+    problem: Problem | None
+
+
+class WarningEvents:
+    """Reads the newest event of what a job waits for, if it is a warning."""
+
+    def __init__(self, client: EventSource, clock: Clock) -> None:
+        """Ask nothing yet."""
+        self._client = client
+        self._clock = clock
+        self._bucket = TokenBucket(1.0, 1)
+        self._answers: dict[Key, _Answer] = {}
+        self._closed_until = 0.0
+        self._log = structlog.get_logger(__name__)
+
+    async def problem(self, job: MPIJob, observed: Observed, now: datetime) -> tuple[Problem | None, float | None]:
+        """Return the problem of what `job` waits for, and the seconds until this should be called again; None if it waits for nothing."""
+        waiting = longest_waiting(job, observed)
+        if waiting is None:
+            self.forget(job.key)
+            return None, None
+        due = WAITING_SECONDS - (now - _since(waiting)).total_seconds()
+        if due > 0:
+            return None, due
+        return await self._newest(job, waiting)
+
+    async def _newest(self, job: MPIJob, waiting: Object) -> tuple[Problem | None, float]:
+        seconds, answer = self._clock.monotonic(), self._answers.get(job.key)
+        if answer is not None and answer.uid == uid_of(waiting) and seconds < answer.at_seconds + AGAIN_SECONDS:
+            return answer.problem, answer.at_seconds + AGAIN_SECONDS - seconds
+        if seconds < self._closed_until:
+            return None, self._closed_until - seconds
+        if not self._bucket.take(seconds):
+            return current_problem(job.status), 1.0
+        self._answers[job.key] = answer = _Answer(uid_of(waiting), seconds, await self._read(waiting))
+        return answer.problem, AGAIN_SECONDS
+
+    async def _read(self, waiting: Object) -> Problem | None:
+        selection = Selection(EVENTS, key_of(waiting).namespace, field_selector=f"involvedObject.uid={uid_of(waiting)}")
+        try:
+            page = await self._client.list_page(selection, resource_version="0", limit=LIMIT)
+        except KubeError as error:
+            if isinstance(error, StatusError) and error.code == _FORBIDDEN_CODE:
+                self._closed_until = self._clock.monotonic() + FORBIDDEN_SECONDS
+            self._log.info("events not readable, causes that only events name are not shown", error=str(error))
+            return None
+        return newest_warning(waiting, page["items"])
+
+    def forget(self, job: Key) -> None:
+        """Forget a job."""
+        self._answers.pop(job, None)
+
+
+def longest_waiting(job: MPIJob, observed: Observed) -> Object | None:
+    """Return the oldest Pod that should be Ready and is not, or else a launcher Job that should have a Pod and has none."""
+    if job.is_suspended or job.status.is_finished:
+        return None
+    workers = (observed.workers[name] for name in names.worker_names(job) if name in observed.workers)
+    waiting = [pod for pod in workers if not pods.is_ready(pod)]
+    if observed.launcher_pod is not None and pods.phase(observed.launcher_pod) == "Pending":
+        waiting.append(observed.launcher_pod)
+    waiting = [pod for pod in waiting if not (is_terminating(pod) or pods.is_finished(pod))]
+    if waiting:
+        return min(waiting, key=_since)
+    launcher = observed.launcher
+    has_no_pod = launcher is not None and not observed.launcher_pods and pods.job_outcome(launcher) is None
+    return launcher if has_no_pod and not observed.is_launcher_suspended else None
+
+
+def newest_warning(waiting: Object, events: Sequence[Mapping[str, Any]]) -> Problem | None:
+    """Return the problem that the newest of the events of `waiting` names; None if the newest is no warning."""
+    newest = max(events, key=_time, default=None)
+    if newest is None or newest.get("type") != "Warning":
+        return None
+    reason, message = str(newest.get("reason") or ""), str(newest.get("message") or "")
+    if reason == FAILED_CREATE:
+        return problem(_refusal_reason(message), f"launcher pod created failed: {message}")
+    return problem(reason if reason.isalnum() else "Warning", f"pod {key_of(waiting).name}: {message}")
+
+
+def _refusal_reason(message: str) -> str:
+    """Return the reason of a refusal that the Job controller words as an event."""
+    return refusal_reason(_FORBIDDEN_CODE, message) if "forbidden" in message or "denied" in message else FAILED_CREATE
+
+
+def _time(event: Mapping[str, Any]) -> str:
+    series: Mapping[str, Any] = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"), event["metadata"].get("creationTimestamp"))
+    # Without the Z, microseconds sort behind the whole second.
+    return next((str(time).removesuffix("Z") for time in times if time), "")
+
+
+def _since(waiting: Object) -> datetime:
+    """Return when the Pod was created, or when the Job was started last."""
+    started = waiting.get("status", {}).get("startTime") if waiting.get("kind") == JOBS.kind else None
+    return parse_time(started) if started else creation_time(waiting) or _UNKNOWN

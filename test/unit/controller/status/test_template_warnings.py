@@ -1,0 +1,57 @@
+"""The condition Warnings."""
+
+from dataclasses import replace
+
+import pytest
+
+from example_children import observed
+from example_jobs import PI
+from fakes.world import World
+from mpiop.api.types import MPIJob, RunPolicy
+from mpiop.controller.status.status import Created, next_status
+from mpiop.kube.resources import PODS
+from virtual_time import EPOCH
+
+UNKNOWN = 'Pod: unknown field "spec.containers[0].imagePullPolcy"'
+
+
+def warned(job: MPIJob, *warnings: str) -> MPIJob:
+    return replace(job, status=next_status(job, observed(), None, EPOCH, Created(warnings=warnings)))
+
+
+def message(job: MPIJob) -> str | None:
+    row = job.status.condition("Warnings")
+    return row.message if row is not None and row.status == "True" else None
+
+
+def test_warnings_stay_though_each_create_is_answered_once() -> None:
+    job = warned(PI, UNKNOWN)
+    assert message(job) == UNKNOWN
+    assert message(warned(job)) == UNKNOWN
+    assert message(warned(job, UNKNOWN, "Job: other")) == f"{UNKNOWN}; Job: other"
+
+
+def test_no_warning_makes_no_condition() -> None:
+    assert warned(PI).status.condition("Warnings") is None
+
+
+def test_a_resumed_job_begins_without() -> None:
+    suspended = warned(replace(warned(PI, UNKNOWN), run_policy=RunPolicy(suspend=True)))
+    assert message(warned(replace(suspended, run_policy=RunPolicy()))) is None
+
+
+@pytest.mark.parametrize(("slots", "is_warned"), [(0, True), (1, False)])
+def test_a_job_without_slots_is_warned_of(slots: int, *, is_warned: bool) -> None:
+    text = message(warned(replace(PI, slots_per_worker=slots)))
+    assert ("slotsPerWorker is 0" in (text or "")) == is_warned
+
+
+async def test_the_servers_warnings_are_shown_once() -> None:
+    world = World()
+    world.client.server.warnings[PODS] = ['unknown field "spec.x"']
+    await world.submit()
+    await world.settle()
+    row = world.status.condition("Warnings")
+    assert row is not None
+    assert row.message == 'Pod: unknown field "spec.x"', "once, for all workers"
+    assert world.recorder.told.count(("Warning", "TemplateWarnings", row.message)) == 1

@@ -1,0 +1,32 @@
+"""The log tells the life of a job."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from structlog.testing import capture_logs
+
+from fakes.world import World
+from mpiop.kube.errors import StatusError
+from mpiop.kube.resources import PODS
+
+
+def story(logs: list[Mapping[str, Any]]) -> list[str]:
+    return [line["event"] for line in logs if line["event"].startswith(("job ", "launcher failed"))]
+
+
+async def test_the_life_of_a_job_can_be_told_from_the_log() -> None:
+    world = World()
+    with capture_logs() as logs:
+        await world.submit()
+        world.client.refuse("create", PODS, "pi-worker-0", StatusError("create pods", {"code": 403, "message": "exceeded quota"}), times=1)
+        await world.sync_refused()
+        await world.settle()
+        await world.run_job()
+        await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+        await world.settle()
+        await world.edit({"spec": {"runPolicy": {"suspend": False}}})
+        await world.settle()
+    assert story(logs) == ["job created", "job stalled", "job no longer stalled", "job running", "job suspended", "job resumed"]
+    stalled = next(line for line in logs if line["event"] == "job stalled")
+    assert (stalled["job"], stalled["generation"], stalled["reason"]) == ("default/pi", 1, "QuotaExceeded")
+    assert stalled["uid"]

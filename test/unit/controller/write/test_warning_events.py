@@ -1,0 +1,142 @@
+"""Why a Pod waits, where only its events say so."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from example_children import launcher, launcher_pod, observed, worker
+from example_jobs import PI
+from fakes.api_server import FakeClient
+from mpiop.api.types import Condition, MPIJob
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.write.warning_events import WarningEvents, longest_waiting, newest_warning
+from mpiop.kube.errors import StatusError
+from mpiop.kube.objects import key_of
+from mpiop.kube.resources import EVENTS
+from virtual_time import EPOCH, VirtualClock
+
+PENDING = observed(worker(0, "Pending"), worker(1))
+
+
+def event(reason: str, message: str, second: int, *, type_: str = "Warning") -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"{reason}.{second}", "namespace": "default"},
+        "involvedObject": {"uid": worker(0)["metadata"]["uid"]},
+        "type": type_,
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": f"2026-01-01T00:00:{second:02}Z",
+    }
+
+
+MOUNT = event("FailedMount", 'MountVolume.SetUp failed for volume "v": secret "s" not found', 1)
+
+
+class Waits(NamedTuple):
+    id: str
+    look: Observed
+    name: str | None
+
+
+WAITS = [
+    Waits("a worker that is not Ready", PENDING, "pi-worker-0"),
+    Waits("nothing", observed(worker(0), worker(1)), None),
+    Waits("a launcher that is pending", observed(worker(0), worker(1), launcher_pods=(launcher_pod("Pending"),)), "pi-launcher-x"),
+    Waits("a launcher Job without a Pod", observed(worker(0), worker(1), launcher=launcher()), "pi-launcher"),
+    Waits("not one that is suspended", observed(worker(0), worker(1), launcher=launcher(suspend=True)), None),
+    Waits("not a worker that has ended", observed(worker(0, "Failed"), worker(1)), None),
+]
+
+
+@pytest.mark.parametrize("waits", WAITS, ids=lambda waits: waits.id)
+def test_a_job_waits_for(waits: Waits) -> None:
+    waiting = longest_waiting(PI, waits.look)
+    assert (key_of(waiting).name if waiting else None) == waits.name
+
+
+class Read(NamedTuple):
+    id: str
+    events: list[dict[str, Any]]
+    reason: str | None
+
+
+READS = [
+    Read("no event", [], None),
+    Read("a warning", [MOUNT], "FailedMount"),
+    Read("a warning that is over", [MOUNT, event("Pulling", "pulling image", 2, type_="Normal")], None),
+    Read("the newest counts", [event("Unhealthy", "probe failed", 5), MOUNT], "Unhealthy"),
+    Read("a quota of the launcher", [event("FailedCreate", 'pods "pi" is forbidden: exceeded quota: q', 1)], "QuotaExceeded"),
+    Read("a policy for the launcher", [event("FailedCreate", 'admission webhook "w" denied the request: no', 1)], "Forbidden"),
+    Read("another refusal of the launcher", [event("FailedCreate", "Pod is invalid", 1)], "FailedCreate"),
+]
+
+
+@pytest.mark.parametrize("read", READS, ids=lambda read: read.id)
+def test_events_say(read: Read) -> None:
+    found = newest_warning(worker(0), read.events)
+    assert (found.reason if found else None) == read.reason
+
+
+class Asked:
+    """A server with the event MOUNT, asked as a sync asks."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.client = FakeClient(self.clock)
+        self.client.server.put(EVENTS, MOUNT)
+        self.events = WarningEvents(self.client, self.clock)
+
+    async def reason(self, job: MPIJob = PI, look: Observed = PENDING) -> str | None:
+        found, self.wait_seconds = await self.events.problem(job, look, self.clock.now())
+        return found.reason if found else None
+
+    @property
+    def lists(self) -> int:
+        return sum(request.verb == "list" for request in self.client.server.requests)
+
+
+async def test_a_pod_is_asked_about_after_three_seconds_and_then_each_thirty() -> None:
+    asked = Asked()
+    assert (await asked.reason(), asked.lists, asked.wait_seconds) == (None, 0, 3.0)
+    await asyncio.sleep(3)
+    assert (await asked.reason(), asked.lists, asked.wait_seconds) == ("FailedMount", 1, 30.0)
+    await asyncio.sleep(29)
+    assert (await asked.reason(), asked.lists, asked.wait_seconds) == ("FailedMount", 1, 1.0)
+    asked.client.server.remove(EVENTS, key_of(MOUNT))
+    await asyncio.sleep(1)
+    assert (await asked.reason(), asked.lists, asked.wait_seconds) == (None, 2, 30.0)
+
+
+async def test_what_waits_no_more_has_no_problem_and_the_next_pod_is_asked_about_at_once() -> None:
+    asked = Asked()
+    await asyncio.sleep(3)
+    await asked.reason()
+    assert await asked.reason(look=observed(worker(0), worker(1))) is None
+    assert asked.wait_seconds is None
+    await asyncio.sleep(1)
+    await asked.reason()
+    assert asked.lists == 2
+
+
+async def test_jobs_ask_once_a_second_together_and_keep_their_problem_until_it_is_their_turn() -> None:
+    asked = Asked()
+    stalled = Condition("Stalled", "True", "FailedMount", "", EPOCH, EPOCH)
+    other = replace(PI, name="other", status=replace(PI.status, conditions=(stalled,)))
+    await asyncio.sleep(3)
+    await asked.reason()
+    look = observed(worker(0, "Pending", job=other), job=other)
+    assert (await asked.reason(other, look), asked.lists, asked.wait_seconds) == ("FailedMount", 1, 1.0)
+
+
+async def test_without_the_right_nothing_is_asked_for_ten_minutes() -> None:
+    asked = Asked()
+    asked.client.refuse("list", EVENTS, "", StatusError("list events", {"code": 403}))
+    await asyncio.sleep(3)
+    assert await asked.reason() is None
+    await asyncio.sleep(60)
+    assert (await asked.reason(), asked.lists) == (None, 1)
+    asked.client.server.allow()
+    await asyncio.sleep(600)
+    assert await asked.reason() == "FailedMount"
