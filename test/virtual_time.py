@@ -127,7 +127,7 @@ async def turns_until(condition: Callable[[], bool], limit: int = 10_000) -> int
     raise AssertionError(f"still not so after {limit} turns of the event loop")
 
 
-async def settle(turns: int = 50) -> None:
+async def run_ready_tasks(turns: int = 50) -> None:
     """Let every task that can run do so, while no virtual time passes."""
     for _ in range(turns):
         await asyncio.sleep(0)

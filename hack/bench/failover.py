@@ -66,18 +66,18 @@ async def _standby(here: Place, program: Program) -> AsyncIterator[OperatorProce
 
 async def _hand_over(here: Place, setting: Setting, leader: OperatorProcess) -> float:
     """Tell `leader` to stop, and return the seconds until another has written: the first condition of a job that comes when it leads."""
-    news, holders, observer = News(), list[str](), Observer(here.client, NAMESPACE)
+    changes, holders, observer = News(), list[str](), Observer(here.client, NAMESPACE)
 
     def see(_type: str, lease: Object) -> None:
         if lease["metadata"].get("name") == LEASE.name and holder_of(lease):
             holders.append(holder_of(lease))
 
-    async with watching(here.client, LEASE.namespace, {LEASES: see}, news), observer.watching():
-        await news.until(lambda: bool(holders))
+    async with watching(here.client, LEASE.namespace, {LEASES: see}, changes), observer.watching():
+        await changes.until(lambda: bool(holders))
         first = holders[-1]
         leader.tell_to_stop()
         begun = asyncio.get_running_loop().time()
-        await news.until(lambda: holders[-1] != first)
+        await changes.until(lambda: holders[-1] != first)
         observer.submit(job_name(0))
         await here.client.create(MPIJOBS, mpijob(setting.scenario, NAMESPACE, 0))
         await observer.until(lambda: observer.count("accepted") == 1)

@@ -10,7 +10,7 @@ from mpiop.api.parse import parse_mpijob
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.ssh_secret import build_ssh_secret
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.desired import desired
+from mpiop.controller.plan.desired import desired_state
 from mpiop.controller.plan.diff import Create, diff
 from mpiop.controller.write.ssh_keys import KEY_TYPES, generate_key_pair
 from mpiop.kube.objects import Object
@@ -66,11 +66,11 @@ def _template(name: str, scenario: Scenario) -> dict[str, Any]:
 def children(stored: Object) -> Sequence[Child]:
     """Return what the operator creates for the job `stored`, byte for byte but for the key pair."""
     job, options, nothing = parse_mpijob(stored), BuildOptions(), Observed()
-    wanted = desired(job, nothing)
-    if wanted is None:
+    desired = desired_state(job, nothing)
+    if desired is None:
         raise ValueError(f"{job.key}: nothing would be created for it")
     secret = build_ssh_secret(job, generate_key_pair(KEY_TYPES[0]))
-    stages = sorted(diff(job, wanted, nothing, secret_uid=_SOME_UID, options=options), key=lambda stage: stage.step)
+    stages = sorted(diff(job, desired, nothing, secret_uid=_SOME_UID, options=options), key=lambda stage: stage.step)
     actions = [action for stage in stages for action in stage.actions]
     return [Child(SECRETS, secret), *(Child(action.resource, action.build()) for action in actions if isinstance(action, Create))]
 

@@ -35,13 +35,13 @@ class Watched:
     """The objects of the namespace as they were last seen, by kind and name."""
 
     here: Place
-    news: News = field(default_factory=News)
+    changes: News = field(default_factory=News)
     objects: dict[str, dict[str, Wire]] = field(default_factory=lambda: {MPIJOBS.kind: {}, JOBS.kind: {}, PODS.kind: {}})
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Watch for as long as the block runs."""
-        async with watching(self.here.client, NAMESPACE, {each: partial(self._see, each) for each in (MPIJOBS, JOBS, PODS)}, self.news):
+        async with watching(self.here.client, NAMESPACE, {each: partial(self._see, each) for each in (MPIJOBS, JOBS, PODS)}, self.changes):
             yield
 
     def _see(self, resource: Resource, type_: str, body: Object) -> None:
@@ -74,7 +74,7 @@ class Watched:
         """
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                return await self.news.until(is_reached)
+                return await self.changes.until(is_reached)
         except TimeoutError as error:
             shown = {name: job.get("status") for name, job in self.objects[MPIJOBS.kind].items()}
             raise RuntimeError(f"not seen in {PATIENCE_SECONDS:.0f} s: {what}; jobs: {shown}") from error

@@ -130,7 +130,7 @@ class Soak:
         loop = asyncio.get_running_loop()
         while True:
             with contextlib.suppress(KubeError):  # what was not deleted is at the next look
-                jobs = await self.stream.look()
+                jobs = await self.stream.read_jobs()
                 self.left = len(jobs)
                 for job in jobs:
                     name, now = job["metadata"]["name"], loop.time()

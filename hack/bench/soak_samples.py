@@ -75,26 +75,26 @@ class Course:
 
 def complaints(course: Course) -> list[str]:
     """Return what did not stay where it was after the warm-up; empty is well."""
-    settled = [sample for sample in course.busy if sample.at >= WARM_UP_SECONDS]
-    if not settled:
+    steady = [sample for sample in course.busy if sample.at >= WARM_UP_SECONDS]
+    if not steady:
         return [f"{course.name}: no sample after the warm-up"]
-    return [*_memory(course, settled), *_counts(course, settled)]
+    return [*_memory(course, steady), *_counts(course, steady)]
 
 
-def _memory(course: Course, settled: Sequence[Sample]) -> list[str]:
-    reference = median(sample.rss_mib for sample in settled if sample.at <= settled[0].at + REFERENCE_SECONDS)
-    off = [sample for sample in (*settled, course.idle_after) if abs(sample.rss_mib - reference) > MEMORY_TOLERANCE * reference]
+def _memory(course: Course, steady: Sequence[Sample]) -> list[str]:
+    reference = median(sample.rss_mib for sample in steady if sample.at <= steady[0].at + REFERENCE_SECONDS)
+    off = [sample for sample in (*steady, course.idle_after) if abs(sample.rss_mib - reference) > MEMORY_TOLERANCE * reference]
     if not off:
         return []
     worst = max(off, key=lambda sample: abs(sample.rss_mib - reference))
     memory = f"memory of {worst.rss_mib:.1f} MiB after {worst.at:.0f} s"
-    return [f"{course.name}: {memory}, more than {MEMORY_TOLERANCE:.0%} off {reference:.1f} MiB ({len(off)} of {len(settled)} samples)"]
+    return [f"{course.name}: {memory}, more than {MEMORY_TOLERANCE:.0%} off {reference:.1f} MiB ({len(off)} of {len(steady)} samples)"]
 
 
-def _counts(course: Course, settled: Sequence[Sample]) -> list[str]:
+def _counts(course: Course, steady: Sequence[Sample]) -> list[str]:
     found = []
     for what, spare in (("descriptors", SPARE_DESCRIPTORS), ("tasks", SPARE_TASKS)):
-        lows = [min(getattr(sample, what) for sample in window) for window in windows(settled)]
+        lows = [min(getattr(sample, what) for sample in window) for window in windows(steady)]
         if max(lows) > lows[0] + spare:
             found.append(f"{course.name}: {what} do not come down any more: at least {lows[0]} at first, {max(lows)} later ({lows})")
         before, after = getattr(course.idle_before, what), getattr(course.idle_after, what)

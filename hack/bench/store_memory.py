@@ -76,10 +76,10 @@ def resident_mib() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def write_pages(directory: Path, pods_wanted: int) -> None:
+def write_pages(directory: Path, pods_desired: int) -> None:
     """Write the pods into files of a page each."""
-    for first in range(0, pods_wanted, PAGE):
-        page = [running_pod(number) for number in range(first, min(first + PAGE, pods_wanted))]
+    for first in range(0, pods_desired, PAGE):
+        page = [running_pod(number) for number in range(first, min(first + PAGE, pods_desired))]
         (directory / f"{first:08d}.json").write_bytes(msgspec.json.encode({"metadata": {}, "items": page}))
 
 

@@ -37,10 +37,10 @@ class News:
 
 
 @contextlib.asynccontextmanager
-async def watching(client: Client, namespace: str, sees: Mapping[Resource, See], news: News) -> AsyncIterator[None]:
+async def watching(client: Client, namespace: str, sees: Mapping[Resource, See], changes: News) -> AsyncIterator[None]:
     """Watch `namespace` while the block runs, and tell `news` of each event that was seen; a refused watch ends the block."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_follow(client, Selection(resource, namespace), see, news)) for resource, see in sees.items()]
+        tasks = [group.create_task(_follow(client, Selection(resource, namespace), see, changes)) for resource, see in sees.items()]
         try:
             yield
         finally:
@@ -48,7 +48,7 @@ async def watching(client: Client, namespace: str, sees: Mapping[Resource, See],
                 task.cancel()
 
 
-async def _follow(client: Client, selection: Selection, see: See, news: News) -> None:
+async def _follow(client: Client, selection: Selection, see: See, changes: News) -> None:
     """Tell of each event; what a broken watch missed comes with the next one."""
     version = ""
     while True:
@@ -61,5 +61,5 @@ async def _follow(client: Client, selection: Selection, see: See, news: News) ->
                     version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":
                         see(event["type"], event["object"])
-                        news.tell()
+                        changes.tell()
         await asyncio.sleep(_AGAIN_SECONDS)  # a server that is gone is not asked at full speed

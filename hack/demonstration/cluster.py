@@ -35,18 +35,18 @@ class Cluster:
         return ended.stdout
 
 
-def is_current_wanted() -> bool:
+def is_current_desired() -> bool:
     """Return whether the user asked for the current kubeconfig context.
 
     Raises:
         DemoError: MPIOP_CLUSTER says something else.
     """
-    wanted = os.environ.get("MPIOP_CLUSTER", "")
-    if wanted not in {"", CURRENT}:
+    desired = os.environ.get("MPIOP_CLUSTER", "")
+    if desired not in {"", CURRENT}:
         raise DemoError(
-            f"MPIOP_CLUSTER={wanted}: leave it out for an embedded cluster, or say {CURRENT} for the current kubeconfig context"
+            f"MPIOP_CLUSTER={desired}: leave it out for an embedded cluster, or say {CURRENT} for the current kubeconfig context"
         )
-    return wanted == CURRENT
+    return desired == CURRENT
 
 
 def current_cluster(screen: Screen) -> Cluster:

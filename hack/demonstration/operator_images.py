@@ -25,10 +25,10 @@ def built_archives(*names: str) -> list[str]:
         DemoError: They could not be built.
     """
     as_named = {key: value for key, value in os.environ.items() if key not in SETTINGS}
-    wanted = names or OF_THE_DEMO
-    build = (sys.executable, "hack/images", "build", "--save", str(FOLDER), *(f"--only={name}" for name in wanted))
+    desired = names or OF_THE_DEMO
+    build = (sys.executable, "hack/images", "build", "--save", str(FOLDER), *(f"--only={name}" for name in desired))
     run_project("the images could not be built; the reason is above", *build, environment=as_named)
-    return [str(FOLDER / f"{name}.tar") for name in wanted]
+    return [str(FOLDER / f"{name}.tar") for name in desired]
 
 
 def apply_operator(cluster: Cluster) -> None:
@@ -41,7 +41,7 @@ def apply_operator(cluster: Cluster) -> None:
         cluster.kubectl("apply", "-f", str(OPERATOR))
         _restart_if_stale(cluster)
         return
-    manifest = OPERATOR.read_text(encoding="utf-8").replace(f"image: {named_image()}", f"image: {wanted_image()}")
+    manifest = OPERATOR.read_text(encoding="utf-8").replace(f"image: {named_image()}", f"image: {desired_image()}")
     cluster.kubectl("apply", "-f", "-", stdin=manifest)
 
 
@@ -54,7 +54,7 @@ def _restart_if_stale(cluster: Cluster) -> None:
         cluster.kubectl("--namespace", NAMESPACE, "rollout", "restart", "deployment/mpi-operator")
 
 
-def wanted_image() -> str:
+def desired_image() -> str:
     """Return the operator's image: the one that IMAGE_NAME and RELEASE_VERSION say, else the one that the manifest names."""
     repository, _, version = named_image().rpartition(":")
     return f"{os.environ.get('IMAGE_NAME') or repository}:{os.environ.get('RELEASE_VERSION') or version}"

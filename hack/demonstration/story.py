@@ -2,9 +2,9 @@
 
 import sys
 
-from demonstration.cluster import NAME, ROOT, Cluster, current_cluster, embedded_cluster, is_current_wanted, run_project
+from demonstration.cluster import NAME, ROOT, Cluster, current_cluster, embedded_cluster, is_current_desired, run_project
 from demonstration.following import follow
-from demonstration.operator_images import OPERATOR, apply_operator, built_archives, wanted_image
+from demonstration.operator_images import OPERATOR, apply_operator, built_archives, desired_image
 from demonstration.screen import DemoError, Screen
 
 JOB = ROOT / "examples" / "v2beta1" / "pi" / "pi.yaml"
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 def tell() -> None:
     """Run all steps."""
     screen = Screen(steps=5)
-    is_current = is_current_wanted()
+    is_current = is_current_desired()
     screen.step("A Kubernetes cluster")
     cluster = current_cluster(screen) if is_current else embedded_cluster(screen)
     try:
@@ -83,7 +83,7 @@ def provide_images(cluster: Cluster, screen: Screen) -> None:
         DemoError: They could not be built or loaded.
     """
     if cluster.is_current:
-        screen.line(f"the nodes must be able to pull {wanted_image()} and what {JOB.relative_to(ROOT)} names")
+        screen.line(f"the nodes must be able to pull {desired_image()} and what {JOB.relative_to(ROOT)} names")
         screen.line("to use your registry: build with `make images IMAGE_NAME=… RELEASE_VERSION=…`, push, and give the demo the same two")
         return
     archives = built_archives()
@@ -132,7 +132,7 @@ def clean_up() -> None:
     Raises:
         DemoError: Something is left.
     """
-    if not is_current_wanted():
+    if not is_current_desired():
         run_project("the cluster was not removed; the reason is above", "hack/cluster", "down", "--name", NAME)
         return
     screen = Screen(steps=1)

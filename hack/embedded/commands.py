@@ -97,7 +97,7 @@ def run_exec(layout: Layout, parsed: argparse.Namespace) -> int:
     command = control.enter_command(layout, parsed.arguments, network_only=parsed.network_only)
     path = f"{layout.bin}:{packages.SEARCH_PATH}"
     try:
-        os.execvpe(command[0], command, {**os.environ, "PATH": path, "KUBECONFIG": str(layout.kubeconfig)})  # noqa: S606 no shell wanted
+        os.execvpe(command[0], command, {**os.environ, "PATH": path, "KUBECONFIG": str(layout.kubeconfig)})  # noqa: S606 - no shell
     except OSError as error:
         raise ClusterError(f"exec {command[0]}: {error.strerror}") from error
 

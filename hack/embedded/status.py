@@ -62,7 +62,7 @@ def report(layout: Layout) -> ClusterStatus:
     processes = control.ask(layout, {"op": "status"})
     pids = _host_pids(layout)
 
-    def look(component: Component) -> ComponentStatus:
+    def check(component: Component) -> ComponentStatus:
         process = processes.get(component.name)
         if process is None or process.exit_code is not None:
             return ComponentStatus(component.name, None, f"ended with {process.exit_code}" if process else "not started")
@@ -70,7 +70,7 @@ def report(layout: Layout) -> ClusterStatus:
 
     with ThreadPoolExecutor() as pool:  # those that do not answer are waited for together
         nodes = pool.submit(_nodes, layout, record)
-        found = tuple(pool.map(look, components(plan)))
+        found = tuple(pool.map(check, components(plan)))
     state = "up" if record.ready else "starting, or its start was killed"
     return ClusterStatus(layout.name, state, controlplane.api_url(plan), found, nodes.result())
 

@@ -34,13 +34,13 @@ def up(layout: Layout, options: Options, progress: Progress) -> Record:
         ClusterError: It is up with other options, or could not be made; then nothing is left of it.
     """
     machine.check_machine(layout.root.parent)
-    wanted = {**packages.CONTROL_PLANE, **packages.BUILD, **({} if options.control_plane_only else packages.NODE)}
-    packages.install(packages.missing_packages(wanted), progress)
+    desired = {**packages.CONTROL_PLANE, **packages.BUILD, **({} if options.control_plane_only else packages.NODE)}
+    packages.install(packages.missing_packages(desired), progress)
     record = read_record(layout)
     if record and record.ready and control.supervisor_pid(layout):
         return _again(layout, record, options, progress)
     progress.expect(2 + (not options.control_plane_only) + bool(options.simulated_nodes))
-    build.build(wanted_parts(options), progress)
+    build.build(desired_parts(options), progress)
     if layout.root.exists():
         progress.say(f"Cleaning up what an earlier cluster {layout.name!r} left")
         destroy(layout)
@@ -52,7 +52,7 @@ def up(layout: Layout, options: Options, progress: Progress) -> Record:
         raise
 
 
-def wanted_parts(options: Options) -> tuple[str, ...]:
+def desired_parts(options: Options) -> tuple[str, ...]:
     """Return the names of the parts that a cluster with `options` is made of."""
     real = () if options.control_plane_only else parts.NODE
     return (*parts.CONTROL_PLANE, *real, *(parts.SIMULATED if options.simulated_nodes else ()))
@@ -109,7 +109,7 @@ def _create(layout: Layout, options: Options, progress: Progress) -> Record:
         group.create()
         process = _start_supervisor(layout, group)
         addresses = network.join(process, interface_alias(layout))
-        record = Record(options, addresses, build.programs_of(wanted_parts(options)))
+        record = Record(options, addresses, build.programs_of(desired_parts(options)))
         write_record(layout, record)
         plan = plan_of(layout, record)
         make_certificates(layout.certificates, controlplane.leaves(plan))
@@ -222,13 +222,13 @@ def is_ready(thing: dict[str, object]) -> bool:
 
 
 def _add_simulated_nodes(plan: Plan) -> None:
-    wanted = plan.record.options.simulated_nodes
+    desired = plan.record.options.simulated_nodes
     with ApiClient(plan.layout, plan.addresses.node, controlplane.API_PORT) as api:
-        for index in range(wanted):
+        for index in range(desired):
             api.create(simulated.simulated_node(index, tainted=not plan.record.options.control_plane_only))
-        deadline = time.monotonic() + START_SECONDS + wanted / 10
+        deadline = time.monotonic() + START_SECONDS + desired / 10
         path = f"/api/v1/nodes?labelSelector={simulated.LABEL.replace('=', '%3D')}"
-        while (ready := sum(is_ready(thing) for thing in api.request("GET", path)[1]["items"])) < wanted:
+        while (ready := sum(is_ready(thing) for thing in api.request("GET", path)[1]["items"])) < desired:
             if time.monotonic() > deadline:
-                raise ClusterError(f"only {ready} of {wanted} simulated nodes are Ready: {health.last_words(plan.layout, 'kwok')}")
+                raise ClusterError(f"only {ready} of {desired} simulated nodes are Ready: {health.last_words(plan.layout, 'kwok')}")
             time.sleep(POLL_SECONDS * 4)

@@ -8,7 +8,7 @@ from mpiop.api import constants as c
 _COLUMNS = (
     # name, type, path, priority (1 = only with -o wide), description
     ("State", "string", ".status.summary.state", 0, "Where the job stands"),
-    ("Workers", "string", ".status.summary.workers", 0, "Workers that run, of those wanted"),
+    ("Workers", "string", ".status.summary.workers", 0, "Running and desired workers"),
     ("Duration", "string", ".status.summary.duration", 0, "How long the job took"),
     ("Age", "date", ".metadata.creationTimestamp", 0, "Time since the job was created"),
     ("MPI", "string", ".spec.mpiImplementation", 1, "MPI library"),

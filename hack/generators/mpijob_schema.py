@@ -187,7 +187,7 @@ def _status() -> Schema:
         summary=_object(
             "The same in words, for `kubectl get mpijobs`.",
             state=_string("Where the job stands, in one word, for example Running."),
-            workers=_string("Workers that run, of those wanted, for example 3/4."),
+            workers=_string("Running and desired workers, for example 3/4."),
             duration=_string("How long the job took, for example 4m10s; written when it has ended."),
         ),
     )
@@ -311,9 +311,9 @@ def _integer(description: str, *, bits: int = 32, minimum: int = 0, **rules: Any
 
 def _field(type_: str, description: str, rules: Schema) -> Schema:
     """Return a scalar field; `kubectl explain` does not show defaults, so the description does."""
-    told = (
+    reported = (
         f"{description} Default: {str(rules['default']).lower() if type_ == 'boolean' else rules['default']}."
         if "default" in rules
         else description
     )
-    return {"type": type_, "description": told, **rules}
+    return {"type": type_, "description": reported, **rules}

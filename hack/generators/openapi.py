@@ -22,8 +22,8 @@ def load_schemas() -> dict[str, Any]:
 def renew_snapshot(document: Path) -> None:
     """Keep what `document`, an OpenAPI v3 file of Kubernetes, says about pod templates, without its descriptions."""
     schemas = json.loads(document.read_text(encoding="utf-8"))["components"]["schemas"]
-    wanted = {name: _without_descriptions(schemas[name]) for name in sorted(_closure(schemas))}
-    lines = (f"{json.dumps(name)}: {json.dumps(schema, sort_keys=True)}" for name, schema in wanted.items())
+    desired = {name: _without_descriptions(schemas[name]) for name in sorted(_closure(schemas))}
+    lines = (f"{json.dumps(name)}: {json.dumps(schema, sort_keys=True)}" for name, schema in desired.items())
     SNAPSHOT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 

@@ -56,8 +56,8 @@ class Bases:
     platforms: Sequence[str] = ()
     fresh: bool = False
 
-    def choose(self, wanted: str) -> str:
-        """Return the reference of the base: the wanted one, else the registry's, else our own.
+    def choose(self, desired: str) -> str:
+        """Return the reference of the base: the requested one, else the registry's, else our own.
 
         What an earlier run found is taken again, so that a build asks no registry and does not change its base without being told.
 
@@ -65,9 +65,9 @@ class Bases:
             ImagesError: There is none for these platforms, or ours could not be made.
         """
         console = self.programs.console
-        if wanted:
-            console.say(f"base: {wanted}, as told")
-            return wanted
+        if desired:
+            console.say(f"base: {desired}, as told")
+            return desired
         foreign = [platform for platform in self.platforms if not is_native(platform)]
         local = f"localhost/mpiop-base:{SUITE}-{recipe_digest()}"
         if not self.fresh:

@@ -81,7 +81,7 @@ def _version(options: argparse.Namespace) -> str:
 def _images(options: argparse.Namespace) -> tuple[Image, ...]:
     repository = options.image_name or DEFAULT_OPERATOR_REPOSITORY
     if ":" in repository.rpartition("/")[2] or "@" in repository:
-        raise ImagesError(f"--image-name {repository}: a name without tag or digest is wanted; the tag is --release-version")
+        raise ImagesError(f"--image-name {repository}: must be a name without tag or digest; the tag is --release-version")
     return tuple(replace(image, repository=repository) if image.name == "operator" else image for image in select(options.only))
 
 
@@ -104,7 +104,7 @@ def _build(options: argparse.Namespace, folder: Path, programs: Programs) -> Non
     if options.save and len(platforms) > 1:
         raise ImagesError("--save writes one platform; name one in --platforms")
     images = _images(options)
-    engine = find_engine(folder, programs, wanted=options.builder)
+    engine = find_engine(folder, programs, desired=options.builder)
     with unfinished(folder) as was_interrupted, network.secrets() as secrets:
         if was_interrupted:
             engine.discard_leftovers()

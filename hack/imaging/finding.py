@@ -17,19 +17,19 @@ ENGINE_NAMES = ("docker", "podman", "buildah")
 _NO_ENGINE = "no image builder works here: docker and podman are missing or have no engine that answers, and buildah is missing"
 
 
-def find_engine(folder: Path, programs: Programs, *, wanted: str = "") -> Engine:
-    """Return the first of docker, podman and buildah that works, or the `wanted` one; installs buildah on Debian if there is none.
+def find_engine(folder: Path, programs: Programs, *, desired: str = "") -> Engine:
+    """Return the first of docker, podman and buildah that works, or the `desired` one; installs buildah on Debian if there is none.
 
     Raises:
-        ImagesError: There is none and none can be installed, or the wanted one does not work.
+        ImagesError: There is none and none can be installed, or the requested one does not work.
     """
-    if wanted and wanted not in ENGINE_NAMES:
-        raise ImagesError(f"--builder {wanted}: no such builder; there are {', '.join(ENGINE_NAMES)}")
-    for name in (wanted,) if wanted else ENGINE_NAMES:
+    if desired and desired not in ENGINE_NAMES:
+        raise ImagesError(f"--builder {desired}: no such builder; there are {', '.join(ENGINE_NAMES)}")
+    for name in (desired,) if desired else ENGINE_NAMES:
         if is_usable(name, programs):
             return _engine(name, folder, programs)
-    if wanted and wanted != "buildah":
-        raise ImagesError(f"--builder {wanted}: `{wanted} version` fails; start its engine, or leave the choice to hack/images")
+    if desired and desired != "buildah":
+        raise ImagesError(f"--builder {desired}: `{desired} version` fails; start its engine, or leave the choice to hack/images")
     Debian(programs).install(["buildah"], because=_NO_ENGINE)
     return _engine("buildah", folder, programs)
 

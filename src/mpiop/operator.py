@@ -1,6 +1,6 @@
 """The composition root: the only place that constructs the parts of the operator and puts them together.
 
-Every replica serves probes and follows the API server; only the one that holds the lease syncs. On a wanted stop the syncs end first, then
+Every replica serves probes and follows the API server; only the one that holds the lease syncs. On a planned stop the syncs end first, then
 the lease is released, then everything else; when any part dies, so does the process.
 """
 
@@ -153,7 +153,7 @@ class Operator:
             group.create_task(self._factory.run(), name="informers")
             group.create_task(self._recorder.run(), name="events")
             group.create_task(self._discovery.run(), name="gang scheduling")
-            # The body of the group is what a wanted stop cancels first; its tasks end after it.
+            # The body of the group is what a planned stop cancels first; its tasks end after it.
             await self._elector.lead(self._lead)
 
     async def _lead(self) -> None:

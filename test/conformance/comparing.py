@@ -46,14 +46,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One wanted difference.
+    """One intended difference.
 
     Attributes:
         where: Paths; `*` stands for any part of a word.
         kind: As that of a difference.
         ours: What the value has to be; None is any.
         stages: Patterns of `case/stage` in which it may be; none is all.
-        reason: Why it is wanted.
+        reason: Why it is intended.
         see: Where the compatibility page tells of it, `docs/compatibility.md#anchor`.
     """
 
@@ -75,7 +75,7 @@ class Entry:
 
 
 def listed() -> tuple[Entry, ...]:
-    """Return the wanted differences."""
+    """Return the intended differences."""
     content = tomllib.loads(LISTED.read_text(encoding="utf-8"))
     return tuple(
         Entry(

@@ -56,21 +56,21 @@ class Client:
         self._objects: dict[tuple[Resource, str], Object] = {}
         self._writes = 0
 
-    async def hold(self, *wanted: Resource) -> None:
+    async def hold(self, *desired: Resource) -> None:
         """Take all objects of these kinds as they are."""
         await self._here.follower.until_quiet(self._namespace)
         found = await self._here.follower.objects(self._namespace)
-        for resource in wanted:
+        for resource in desired:
             for each in found[resource.kind]:
                 self._objects[resource, cast("Any", each)["metadata"]["name"]] = cast("Object", each)
 
-    async def write(self, *wanted: Resource) -> list[str]:
+    async def write(self, *desired: Resource) -> list[str]:
         """Set a label of each held object of these kinds once nothing changes any more; return what was refused, and why."""
         await self._here.follower.until_quiet(self._namespace)
         self._writes += 1
         refused: list[str] = []
         for (resource, name), held in self._objects.items():
-            if resource not in wanted:
+            if resource not in desired:
                 continue
             body: Any = {
                 **held,

@@ -1,4 +1,4 @@
-"""The life of a case: each stage is reached as it was when the recordings were made, by a client that never looks twice.
+"""The life of a case: each stage is reached as it was when the recordings were made, by a client that reads nothing twice.
 
 Who sets the phases of Pods goes by the version that it saw when a Pod was made, or that its own last write returned: a kubelet, a Job
 controller or a user's program does so. That it is refused would mean that the operator wrote what others hold.
@@ -42,7 +42,7 @@ class Lived:
 
     Attributes:
         stages: Objects of each stage that was reached, in order.
-        ends: When each of them had settled, in seconds since 1970.
+        ends: When each of them was complete, in seconds since 1970.
         seconds: How long after the creation of the MPIJob each of `SUPPORTS` was seen, by kind; without those that never came.
         error: What ended it early.
     """
@@ -104,8 +104,8 @@ class Life:
                 lived.seconds[resource.kind] = seen - begun
 
     async def _has_supports(self) -> bool:
-        wanted = self._case.stages[0].objects
-        return all(not wanted[each.kind] or self._follower.first_seen(each, self.namespace, name) is not None for each, name in SUPPORTS)
+        desired = self._case.stages[0].objects
+        return all(not desired[each.kind] or self._follower.first_seen(each, self.namespace, name) is not None for each, name in SUPPORTS)
 
     async def _is_usable(self) -> bool:
         return self._follower.first_seen(CONFIG_MAPS, self.namespace, "kube-root-ca.crt") is not None and await self._has_account()

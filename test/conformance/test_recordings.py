@@ -26,8 +26,8 @@ def test_objects_are_those_of_the_recording_but_for_listed_differences(world: Wo
     if index >= len(lived.stages):
         pytest.fail(f"the stage was not reached: {lived.error}")
     stage, differing = found(world, case, index)
-    unwanted = unlisted(ENTRIES, differing, stage)
-    assert not unwanted, "not listed in differences.toml:\n" + "\n".join(map(str, unwanted))
+    unlisted_differences = unlisted(ENTRIES, differing, stage)
+    assert not unlisted_differences, "not listed in differences.toml:\n" + "\n".join(map(str, unlisted_differences))
 
 
 @pytest.mark.parametrize(("entry", "where"), [pytest.param(entry, where, id=where) for entry in ENTRIES for where in entry.where])

@@ -38,12 +38,12 @@ def _made(kind: str, found: Mapping[str, Any]) -> Any:
 @pytest.mark.parametrize(("case", "index"), LATER, ids=[f"{name}-{index}-{CASES[name].stages[index].name}" for name, index in LATER])
 def test_nothing_is_written_that_stays_as_it_is_in_the_recording(world: World, case: str, index: int) -> None:
     before, after = CASES[case].stages[index - 1 : index + 1]
-    unwanted = [
+    surplus_writes = [
         each
         for each in written(world, case, index)
         if each.what in KINDS and made(before, KINDS[each.what]) == made(after, KINDS[each.what]) and after.name != ENDS_THE_JOB
     ]
-    assert unwanted == []
+    assert surplus_writes == []
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -58,6 +58,6 @@ def test_a_client_that_holds_on_to_a_version_is_not_refused(world: World) -> Non
     assert world.held.refused == []
 
 
-def test_how_a_launcher_failed_that_was_restarted_in_place_is_told_in_the_status_of_the_job(world: World) -> None:
+def test_the_status_shows_how_a_launcher_failed_that_was_restarted_in_place(world: World) -> None:
     assert world.held.last_failure.get("reason") == "Error"
     assert world.held.last_failure["message"].endswith("container main exit code 3")

@@ -20,13 +20,13 @@ SELECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("selector", "wanted"), SELECTORS)
-async def test_label_selectors(subject: Subject, selector: str, wanted: list[str]) -> None:
+@pytest.mark.parametrize(("selector", "desired"), SELECTORS)
+async def test_label_selectors(subject: Subject, selector: str, desired: list[str]) -> None:
     await subject.config_map("a", labels={"color": "red"})
     await subject.config_map("b", labels={"color": "blue", "size": "big"})
     await subject.config_map("c")
     page = await subject.client.list_page(subject.selection(labels=selector), resource_version="")
-    assert names(page["items"]) == wanted
+    assert names(page["items"]) == desired
 
 
 async def test_a_list_has_the_version_to_watch_from_and_items_with_their_kind(subject: Subject) -> None:

@@ -155,12 +155,12 @@ class Handover:
 
     def events(self, reason: str) -> dict[str, int]:
         """Return, by job, how often `reason` was told."""
-        told = dict[str, int]()
+        reported = dict[str, int]()
         for event in self.here.read_all(EVENTS):
             if event["involvedObject"]["kind"] == "MPIJob" and event["reason"] == reason:
                 name = event["involvedObject"]["name"].removeprefix(f"{self.prefix}-")
-                told[name] = told.get(name, 0) + event.get("count", 1)
-        return told
+                reported[name] = reported.get(name, 0) + event.get("count", 1)
+        return reported
 
 
 def launcher_of(here: Kubectl, job: str) -> str:

@@ -70,9 +70,9 @@ def without_workers_yet(job: Obj) -> Obj:
 
 def let_workers_come(here: Kubectl, name: str) -> None:
     """Let the workers of the job `name` have their nodes."""
-    wanted = here.read(MPIJOBS, name)["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+    desired = here.read(MPIJOBS, name)["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
     labels = f"{WORKER},training.kubeflow.org/job-name={name}"
-    for pod in here.until(PODS, lambda pods: len(pods) == wanted, labels=labels):
+    for pod in here.until(PODS, lambda pods: len(pods) == desired, labels=labels):
         here.run("patch", "pod", pod["metadata"]["name"], "--type=merge", '--patch={"spec": {"schedulingGates": []}}')
 
 

@@ -26,7 +26,7 @@ LAUNCHER_ENVIRONMENT = {
 MESSAGES = {"Created": "is created.", "Running": "is running."}
 
 
-def supports(job: Obj) -> list[Obj]:
+def dependencies(job: Obj) -> list[Obj]:
     """Return Service, ConfigMap and Secret of a stored MPIJob."""
     name, workers = job["metadata"]["name"], job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
     hosts = [f"{name}-worker-{index}.{name}.{job['metadata']['namespace']}.svc" for index in range(workers)]

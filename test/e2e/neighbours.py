@@ -24,8 +24,8 @@ def module_folder(part: str, module: str) -> Path:
     """Return the folder of the sources of `module` in the version that `part` is built of: there are its manifests."""
     go = find_go(Progress())
     command = [go, "mod", "download", "-json", module]
-    told = subprocess.run(command, cwd=GO_SOURCES / part, env=build_environment(go), check=True, capture_output=True, text=True).stdout
-    return Path(json.loads(told)["Dir"])
+    reported = subprocess.run(command, cwd=GO_SOURCES / part, env=build_environment(go), check=True, capture_output=True, text=True).stdout
+    return Path(json.loads(reported)["Dir"])
 
 
 def load_program(cluster: str, program: str, path: str, image: str, archive: Path, *, user: str = "") -> None:

@@ -38,10 +38,10 @@ class Operator:
         lease = self.kubectl.until_one(LEASES, NAME, lambda lease: holder(lease) not in {"", not_by}, timeout_seconds=timeout_seconds)
         return holder(lease)
 
-    def replicas_wanted(self) -> int:
+    def replicas_desired(self) -> int:
         """Return how many Pods the Deployment wants."""
-        wanted: int = self.kubectl.read(DEPLOYMENTS, NAME)["spec"]["replicas"]
-        return wanted
+        desired: int = self.kubectl.read(DEPLOYMENTS, NAME)["spec"]["replicas"]
+        return desired
 
     def answer(self, pod: str, path: str, port: int = HEALTH_PORT) -> str:
         """Return what `pod` answers to GET `path`."""

@@ -80,8 +80,8 @@ def miscounts(requests: Sequence[Request], jobs: Sequence[str]) -> list[str]:
     # The server may store what it was asked for, and not say so to one that has hung up: a leader that was ended in between.
     perhaps = {(each.what, each.name) for each in creations if each.code == 0 or each.code >= HTTPStatus.INTERNAL_SERVER_ERROR}
     names = {"services": "", "configmaps": "-config", "secrets": "-ssh", "jobs": "-launcher", "pods": "-worker-0"}
-    wanted = {(what, f"{job}{suffix}") for job in jobs for what, suffix in names.items()}
-    wrong = [each for each in sorted(wanted | made.keys()) if made[each] > 1 or (not made[each] and each not in perhaps)]
+    desired = {(what, f"{job}{suffix}") for job in jobs for what, suffix in names.items()}
+    wrong = [each for each in sorted(desired | made.keys()) if made[each] > 1 or (not made[each] and each not in perhaps)]
     deleted = [f"{each.what} {each.name}: deleted" for each in requests if each.verb == "delete"]
     return [f"{what} {name}: created {made[what, name]} times" for what, name in wrong] + deleted
 
@@ -89,14 +89,14 @@ def miscounts(requests: Sequence[Request], jobs: Sequence[str]) -> list[str]:
 async def wrong_events(ground: Ground, scene: Scene) -> list[str]:
     """Return the events that were told twice, and those that were not told, if they are too many."""
     page = await ground.client.list_page(Selection(EVENTS, scene.namespace), resource_version="")
-    told = Counter[tuple[str, str]]()
+    reported = Counter[tuple[str, str]]()
     for event in page["items"]:
         wire: Any = event
         if wire["involvedObject"]["kind"] == MPIJOBS.kind:
-            told[wire["involvedObject"]["name"], wire["reason"]] += wire.get("count", 1)
-    wrong = [f"{job}: {reason} told {count} times" for (job, reason), count in sorted(told.items()) if count != 1]
+            reported[wire["involvedObject"]["name"], wire["reason"]] += wire.get("count", 1)
+    wrong = [f"{job}: {reason} told {count} times" for (job, reason), count in sorted(reported.items()) if count != 1]
     # A job that ends while nobody leads is never seen running.
-    unanswered = [f"{job}: {reason} not told" for job in scene.stream.created for reason in TOLD if not told[job, reason]]
+    unanswered = [f"{job}: {reason} not told" for job in scene.stream.created for reason in TOLD if not reported[job, reason]]
     allowed = scene.unanswered + sum(lost_events(member) for member in scene.team.members)
     return wrong + (unanswered if len(unanswered) > allowed else [])
 

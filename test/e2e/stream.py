@@ -67,12 +67,12 @@ class JobStream:
             while self.under_way >= MOST_UNDER_WAY:
                 await asyncio.sleep(LOOK_SECONDS)
                 with contextlib.suppress(KubeError):
-                    await self.look()
+                    await self.read_jobs()
             await self._create(f"job-{len(self.created)}")
             due = max(due + 1 / self.jobs_a_second, loop.time() - 1)
             await asyncio.sleep(due - loop.time())
 
-    async def look(self) -> Sequence[Any]:
+    async def read_jobs(self) -> Sequence[Any]:
         """Note which jobs have ended, and return those that there are.
 
         Raises:
@@ -90,10 +90,10 @@ class JobStream:
 
     async def until_more(self, count: int, *, timeout_seconds: float = 120) -> None:
         """Return when `count` more jobs have been created than now."""
-        wanted = len(self.created) + count
+        desired = len(self.created) + count
 
         async def is_enough() -> bool:
-            return len(self.created) >= wanted
+            return len(self.created) >= desired
 
         await until(f"{count} more jobs created", is_enough, timeout_seconds=timeout_seconds)
 
@@ -104,12 +104,12 @@ class JobStream:
             AssertionError: One failed.
             TimeoutError: One was left at the end of the time.
         """
-        wanted = set(self.created)
+        desired = set(self.created)
 
         async def have_ended() -> bool:
             with contextlib.suppress(KubeError):
-                await self.look()
-            return wanted <= self.succeeded.keys() | self.failed
+                await self.read_jobs()
+            return desired <= self.succeeded.keys() | self.failed
 
         await until("the end of all jobs", have_ended, timeout_seconds=timeout_seconds, look_seconds=LOOK_SECONDS)
         assert self.failed == set()

@@ -35,11 +35,11 @@ class Member:
 
     async def metrics(self) -> dict[str, float]:
         """Return every sample by series; {} when it does not answer: it is not there, or frozen."""
-        return samples_of((await self.replica.look("/metrics")).partition("\r\n\r\n")[2])
+        return samples_of((await self.replica.fetch("/metrics")).partition("\r\n\r\n")[2])
 
     async def is_alive(self) -> bool:
         """Return whether /healthz says so."""
-        return (await self.replica.look("/healthz")).startswith("200 ")
+        return (await self.replica.fetch("/healthz")).startswith("200 ")
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Team:
 
 @contextlib.asynccontextmanager
 async def team_of(ground: Ground, namespace: str, size: int, *, lease_seconds: int) -> AsyncIterator[Team]:
-    """Yield `size` replicas that look after a new namespace; they are ended, the namespace goes with its cluster."""
+    """Yield `size` replicas that serve a new namespace; they are ended, the namespace goes with its cluster."""
     body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     await ground.client.create(NAMESPACES, cast("Object", body))
     await _until_usable(ground, namespace)

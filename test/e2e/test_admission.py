@@ -145,8 +145,8 @@ def is_established(definition: Mapping[str, Any]) -> bool:
     return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
 
 
-def create(server: Kubectl, wanted: Mapping[str, Any], *options: str) -> dict[str, Any]:
-    created: dict[str, Any] = json.loads(server.run("create", "-o", "json", *options, "-f", "-", stdin=json.dumps(wanted)))
+def create(server: Kubectl, desired: Mapping[str, Any], *options: str) -> dict[str, Any]:
+    created: dict[str, Any] = json.loads(server.run("create", "-o", "json", *options, "-f", "-", stdin=json.dumps(desired)))
     return created
 
 
@@ -167,8 +167,8 @@ def test_the_operator_comes_to_the_same_verdict(case: Case) -> None:
 
 
 def test_defaults_are_stored_for_the_listed_fields_only(server: Kubectl) -> None:
-    wanted = job("pi", *POD, "containers", value=[{"image": "pi", "ports": [{"containerPort": 80}]}])
-    stored = create(server, {**wanted, "spec": {**wanted["spec"], "runPolicy": {}}}, "--dry-run=server")["spec"]
+    desired = job("pi", *POD, "containers", value=[{"image": "pi", "ports": [{"containerPort": 80}]}])
+    stored = create(server, {**desired, "spec": {**desired["spec"], "runPolicy": {}}}, "--dry-run=server")["spec"]
     assert stored == {
         "slotsPerWorker": 1,
         "runLauncherAsWorker": False,
@@ -239,7 +239,7 @@ OLD = {
 }
 
 
-def test_jobs_stored_under_a_looser_crd_can_be_told_so_and_deleted(server: Kubectl) -> None:
+def test_jobs_stored_under_a_looser_crd_get_a_condition_and_can_be_deleted(server: Kubectl) -> None:
     install(server, loosened())
     try:
         until(server, job("x", "mpiReplicaSpecs", value=3), is_taken=True)

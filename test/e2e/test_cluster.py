@@ -21,7 +21,7 @@ from embedded.images import pause_archive
 ROOT = Path(__file__).resolve().parents[2]
 DOWN_SECONDS = 5
 pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or os.environ.get("MPIOP_CLUSTER") == "current", reason="needs root, and the embedded cluster wanted"
+    os.geteuid() != 0 or os.environ.get("MPIOP_CLUSTER") == "current", reason="needs root, and the embedded cluster"
 )
 
 

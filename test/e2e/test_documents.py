@@ -206,13 +206,13 @@ def test_get_yaml_shows_what_the_sample_shows(benchmark: Benchmark, reader: Shel
         )
 
 
-def is_within(wanted: object, found: object) -> bool:
-    """Return whether `found` has all that `wanted` has, in lists item by item."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return all(name in found and is_within(value, found[name]) for name, value in wanted.items())
-    if isinstance(wanted, list) and isinstance(found, list):
-        return len(wanted) == len(found) and all(map(is_within, wanted, found))
-    return str(wanted) == str(found)
+def is_within(desired: object, found: object) -> bool:
+    """Return whether `found` has all that `desired` has, in lists item by item."""
+    if isinstance(desired, dict) and isinstance(found, dict):
+        return all(name in found and is_within(value, found[name]) for name, value in desired.items())
+    if isinstance(desired, list) and isinstance(found, list):
+        return len(desired) == len(found) and all(map(is_within, desired, found))
+    return str(desired) == str(found)
 
 
 def test_the_launchers_log_is_found_by_the_older_labels(benchmark: Benchmark, reader: Shell) -> None:

@@ -98,7 +98,7 @@ def test_the_manifests_of_the_guides_are_valid(guide: str, ground: Ground) -> No
         ground.here.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(job))
 
 
-def test_a_running_job_is_looked_into_scaled_suspended_and_resumed(ground: Ground) -> None:
+def test_a_running_job_is_inspected_scaled_suspended_and_resumed(ground: Ground) -> None:
     here, shell = ground.here, ground.shell
     until_true(here, "pi", "Running")
     hosts = [f"pi-worker-{index}.pi.{here.namespace}.svc" for index in range(3)]
@@ -129,10 +129,12 @@ def test_a_worker_lost_beneath_mpirun_costs_one_try(ground: Ground) -> None:
     ends = {phase(pod): pod["metadata"]["name"] for pod in here.read_all(PODS, pods_of("steadfast", LAUNCHER))}
     assert sorted(ends) == ["Failed", "Succeeded"]
     assert "rank 1 of 2 runs on steadfast-worker-1" in here.run("logs", ends["Succeeded"]), "on the worker that was made again"
-    failed, *told = ground.shell.follow("docs/fault-tolerance.md", "A job with retries").splitlines()
+    failed, *reported = ground.shell.follow("docs/fault-tolerance.md", "A job with retries").splitlines()
     assert failed == "1"
-    assert sum("MPIJobRunning" in line and "is running" in line for line in told) == 2, "one event and one condition: it ran all the time"
-    assert told[-1].startswith("Succeeded True MPIJobSucceeded: ")
+    assert sum("MPIJobRunning" in line and "is running" in line for line in reported) == 2, (
+        "one event and one condition: it ran all the time"
+    )
+    assert reported[-1].startswith("Succeeded True MPIJobSucceeded: ")
 
 
 def test_each_test_that_the_guide_names_is_there() -> None:

@@ -1,6 +1,6 @@
 """Informers against a real API server that is restarted, killed, frozen and loses its etcd for a while, under a stream of writes.
 
-What can be settled in memory is settled by the unit tests; here the questions are those that only the real server answers: what it
+Unit tests cover what can be tested in memory; these tests are about what only the real server answers: what it
 sends when it goes down, where its watch cache begins when it comes back, and which requests it refuses in which words.
 """
 
@@ -101,11 +101,11 @@ async def differences(client: Client, views: list[View]) -> list[str]:
         page = await client.list_page(selection, resource_version="")
         truth = {key_of(obj): resource_version_of(obj) for obj in page["items"]}
         stored = {key_of(obj): resource_version_of(obj) for obj in view.informer.store.values()}
-        told = {key: resource_version_of(obj) for key, obj in view.objects.items()}
+        reported = {key: resource_version_of(obj) for key, obj in view.objects.items()}
         if stored != truth:
             found.append(f"store of {selection}: {stored.items() ^ truth.items()}")
-        if told != truth:
-            found.append(f"handler of {selection}: {told.items() ^ truth.items()}")
+        if reported != truth:
+            found.append(f"handler of {selection}: {reported.items() ^ truth.items()}")
     return found
 
 

@@ -127,7 +127,7 @@ def test_ours_keeps_the_times_that_theirs_stored(there: Handover) -> None:
     there.assert_times_stay()
 
 
-def test_ours_tells_each_end_once(there: Handover) -> None:
+def test_ours_reports_each_end_once(there: Handover) -> None:
     assert there.events("MPIJobSucceeded") == dict.fromkeys([name for name in PHASES if name not in ENDS], 1)
 
 

@@ -41,7 +41,7 @@ ROLLING_PAUSE_SECONDS = 1.5
 OWN_LOAD = 2.0
 """Load for each processor that these tests make by themselves."""
 
-UNTOLD = 3
+UNREPORTED = 3
 """Events that may be missing after a leader had no time to say its last words: those that it was just writing."""
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 HOLDER = re.compile(r"\S+_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -78,7 +78,7 @@ def patience() -> float:
 
 
 @ON_SHARED_LOOP
-async def test_a_leader_that_is_told_to_end_is_followed_at_once(ground: Ground, say: Say) -> None:
+async def test_a_leader_that_is_terminated_is_followed_at_once(ground: Ground, say: Say) -> None:
     async with scene_of(ground, "handover") as scene:
         left = list[tuple[Member, float]]()
         for _ in range(3):
@@ -97,7 +97,7 @@ async def test_a_leader_that_is_told_to_end_is_followed_at_once(ground: Ground, 
 
 @ON_SHARED_LOOP
 async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends(ground: Ground, say: Say) -> None:
-    async with scene_of(ground, "killed", unanswered=UNTOLD) as scene:
+    async with scene_of(ground, "killed", unanswered=UNREPORTED) as scene:
         leader = await scene.steady_leader()
         at = time.time()
         leader.replica.signal(signal.SIGKILL)
@@ -112,7 +112,7 @@ async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends(ground: G
 
 @ON_SHARED_LOOP
 async def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes(ground: Ground, say: Say) -> None:
-    async with scene_of(ground, "frozen", unanswered=UNTOLD) as scene:
+    async with scene_of(ground, "frozen", unanswered=UNREPORTED) as scene:
         leader = await scene.steady_leader()
         at = time.time()
         leader.replica.signal(signal.SIGSTOP)
@@ -134,7 +134,7 @@ async def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes(ground: Gro
 
 @ON_SHARED_LOOP
 async def test_an_api_server_that_is_away_for_a_minute_costs_no_pod_and_leaves_one_leader(ground: Ground, say: Say) -> None:
-    async with scene_of(ground, "outage", unanswered=UNTOLD) as scene:
+    async with scene_of(ground, "outage", unanswered=UNREPORTED) as scene:
         long = [f"long-{number}" for number in range(3)]
         for name in long:
             await ground.client.create(MPIJOBS, short_job(Key(scene.namespace, name), runs_seconds=3600))
@@ -277,12 +277,12 @@ def test_a_rolling_update_of_the_deployment_loses_no_job_and_doubles_no_event(na
     ended = namespace.until(MPIJOBS, lambda found: all(is_true(job, "Succeeded") for job in found), timeout_seconds=150)
     assert [job["metadata"]["name"] for job in ended] == sorted(jobs)
     assert before.isdisjoint(pod["metadata"]["name"] for pod in operator.pods())
-    told = Counter[tuple[str, str]]()
+    reported = Counter[tuple[str, str]]()
     for event in namespace.read_all(EVENTS):
         if event["involvedObject"]["kind"] == MPIJOBS.kind:
-            told[event["involvedObject"]["name"], event["reason"]] += event.get("count", 1)
-    assert {each: count for each, count in told.items() if count != 1} == {}
-    unanswered = [f"{job}: {reason}" for job in jobs for reason in TOLD if not told[job, reason]]
+            reported[event["involvedObject"]["name"], event["reason"]] += event.get("count", 1)
+    assert {each: count for each, count in reported.items() if count != 1} == {}
+    unanswered = [f"{job}: {reason}" for job in jobs for reason in TOLD if not reported[job, reason]]
     # A replica that ends has two seconds to write the events that wait: none is lost, but where all of that takes longer.
     assert len(unanswered) <= patience() - 1, unanswered
     launchers = namespace.read_all(PODS, LAUNCHER)

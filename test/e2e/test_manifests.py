@@ -114,8 +114,8 @@ def test_deploy_is_what_the_standalone_overlay_makes(empty: Kubectl) -> None:
 
 def test_kubectl_is_of_the_clusters_version(empty: Kubectl) -> None:
     assert shutil.which("kubectl", path=empty.environment["PATH"])
-    told = json.loads(empty.run("version", "-o", "json"))
-    assert told["clientVersion"]["gitVersion"] == told["serverVersion"]["gitVersion"]
+    reported = json.loads(empty.run("version", "-o", "json"))
+    assert reported["clientVersion"]["gitVersion"] == reported["serverVersion"]["gitVersion"]
 
 
 def test_make_images_builds_under_the_name_that_is_asked_for() -> None:

@@ -166,7 +166,7 @@ def test_every_join_of_the_guide_returns_a_row_for_each_job(monitored: Prometheu
     assert launchers
 
 
-def test_a_join_tells_which_launchers_run(monitored: Prometheus, launchers: dict[str, str]) -> None:
+def test_a_join_shows_which_launchers_run(monitored: Prometheus, launchers: dict[str, str]) -> None:
     which = f'kube_pod_status_phase{{phase="Running"}}{JOIN}'
     assert which in (ROOT / GUIDE).read_text(encoding="utf-8")
     [row] = monitored.until_rows(monitored.of_this_test(f"{which} == 1"), 1)
@@ -184,7 +184,7 @@ def test_prometheus_takes_the_alerts_and_none_of_them_fires(monitored: Prometheu
     assert {rule["state"] for rule in group["rules"]} == {"inactive"}
 
 
-def test_the_metrics_can_be_looked_at_by_hand(monitored: Prometheus, operator: Operator, tmp_path: Path) -> None:
+def test_the_metrics_can_be_read_by_hand(monitored: Prometheus, operator: Operator, tmp_path: Path) -> None:
     assert operator.pods()
     shown = open_shell(monitored.here, ROOT, tmp_path / "kubeconfig").follow("docs/monitoring.md", "Monitoring")
     assert "mpi_operator_is_leader" in shown
@@ -248,7 +248,7 @@ def test_secure_metrics_are_scraped_by_prometheus_with_its_own_token(secured: Pr
 def test_secure_metrics_are_refused_to_whom_the_api_server_does_not_know_or_does_not_let(secured: Prometheus, operator: Operator) -> None:
     allowed, other = (secured.here.run("create", "token", name).strip() for name in ("prometheus", "default"))
     pods = operator.pods()
-    assert len(pods) == operator.replicas_wanted() == 2
+    assert len(pods) == operator.replicas_desired() == 2
     for pod in pods:
         with operator.forwarding(pod["metadata"]["name"]) as port:
             assert asked_by("", port)[:2] == (401, "Bearer")

@@ -236,8 +236,8 @@ def small_job(name: str) -> Obj:
 
 def warnings(here: Kubectl) -> list[str]:
     """Return the reasons of the Warning events of MPIJobs, but for the lack of room, for there are neighbours."""
-    told = [event for event in here.read_all(EVENTS) if event["involvedObject"]["kind"] == "MPIJob" and event["type"] == "Warning"]
-    return [event["reason"] for event in told if event["reason"] != "Unschedulable"]
+    reported = [event for event in here.read_all(EVENTS) if event["involvedObject"]["kind"] == "MPIJob" and event["type"] == "Warning"]
+    return [event["reason"] for event in reported if event["reason"] != "Unschedulable"]
 
 
 def test_a_success_without_the_workers_does_not_pass_silently(namespace: Kubectl) -> None:

@@ -9,7 +9,7 @@ from mpiop.kube.resources import PODS, SERVICES
 
 def test_every_replica_is_healthy_and_ready(operator: Operator) -> None:
     pods = operator.pods()
-    assert len(pods) == operator.replicas_wanted() == 2
+    assert len(pods) == operator.replicas_desired() == 2
     for pod in pods:
         name = pod["metadata"]["name"]
         assert operator.answer(name, "/healthz")

@@ -46,8 +46,8 @@ class Run:
     @property
     def workers(self) -> int:
         """How many workers the example has."""
-        wanted: int = self.finished["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
-        return wanted
+        desired: int = self.finished["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+        return desired
 
     def pods(self, role: str) -> list[Obj]:
         """Return the Pods of `role` while the launcher ran."""
@@ -99,10 +99,10 @@ def restarts(pod: Obj) -> int:
     return sum(each["restartCount"] for group in ("initContainerStatuses", "containerStatuses") for each in pod["status"].get(group, ()))
 
 
-def test_conditions_tell_the_whole_story(run: Run) -> None:
-    told = [(c["type"], c["status"], c["reason"], c["message"]) for c in run.finished["status"]["conditions"] if c["type"] != "Stalled"]
+def test_conditions_show_the_whole_run(run: Run) -> None:
+    reported = [(c["type"], c["status"], c["reason"], c["message"]) for c in run.finished["status"]["conditions"] if c["type"] != "Stalled"]
     job = f"MPIJob {run.namespace}/pi"
-    assert told == [
+    assert reported == [
         ("Created", "True", "MPIJobCreated", f"{job} is created."),
         ("Running", "False", "MPIJobRunning", f"{job} is running."),
         ("Succeeded", "True", "MPIJobSucceeded", f"{job} successfully completed."),
@@ -130,17 +130,17 @@ def test_start_and_end_have_their_times(run: Run) -> None:
 
 
 def test_the_stored_spec_is_what_the_user_wrote(run: Run) -> None:
-    wanted = held(pi_job())["spec"]["mpiReplicaSpecs"]
+    desired = held(pi_job())["spec"]["mpiReplicaSpecs"]
     stored = run.finished["spec"]["mpiReplicaSpecs"]
-    assert {role: set(spec) for role, spec in wanted.items()} == {role: set(spec) for role, spec in stored.items()}
+    assert {role: set(spec) for role, spec in desired.items()} == {role: set(spec) for role, spec in stored.items()}
     assert {"sshAuthMountPath", "slotsPerWorker", "mpiImplementation", "launcherCreationPolicy"} <= set(run.finished["spec"])
 
 
 def test_each_event_comes_once(run: Run) -> None:
     events = [e for e in run.here.read_all(EVENTS) if e["involvedObject"]["kind"] == "MPIJob"]
-    told = sorted((e["type"], e["reason"], e["message"], e.get("count", 1)) for e in events)
+    reported = sorted((e["type"], e["reason"], e["message"], e.get("count", 1)) for e in events)
     job = f"MPIJob {run.namespace}/pi"
-    assert told == [
+    assert reported == [
         ("Normal", "MPIJobCreated", f"{job} is created.", 1),
         ("Normal", "MPIJobRunning", f"{job} is running", 1),
         ("Normal", "MPIJobSucceeded", f"{job} successfully completed.", 1),
@@ -168,7 +168,7 @@ def test_every_object_belongs_to_the_job(run: Run) -> None:
 
 @pytest.mark.parametrize("role", ["launcher", "worker"])
 def test_pods_carry_the_labels_that_others_select_by(run: Run, role: str) -> None:
-    wanted = {
+    desired = {
         "training.kubeflow.org/operator-name": "mpi-operator",
         "training.kubeflow.org/job-name": "pi",
         "training.kubeflow.org/job-role": role,
@@ -178,7 +178,7 @@ def test_pods_carry_the_labels_that_others_select_by(run: Run, role: str) -> Non
     pods = run.pods(role)
     assert len(pods) == (1 if role == "launcher" else run.workers)
     for pod in pods:
-        assert wanted.items() <= pod["metadata"]["labels"].items()
+        assert desired.items() <= pod["metadata"]["labels"].items()
         assert role == "launcher" or "app" not in pod["metadata"]["labels"]
 
 
@@ -199,7 +199,7 @@ def test_the_launcher_knows_hosts_and_slots_whatever_the_open_mpi(run: Run) -> N
     [pod] = run.pods("launcher")
     container = pod["spec"]["containers"][0]
     values = {each["name"]: each.get("value", "") for each in container["env"]}
-    wanted = {
+    desired = {
         "K_MPI_JOB_ROLE": "launcher",
         "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
         "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
@@ -212,7 +212,7 @@ def test_the_launcher_knows_hosts_and_slots_whatever_the_open_mpi(run: Run) -> N
         "NVIDIA_VISIBLE_DEVICES": "",
         "NVIDIA_DRIVER_CAPABILITIES": "",
     }
-    assert {name: values.get(name) for name in wanted} == wanted
+    assert {name: values.get(name) for name in desired} == desired
     assert mount_path(container, "mpi-job-config") == "/etc/mpi"
     assert mount_path(container, "mpi-hosts") == "/etc/mpi-hosts"
     assert mount_path(container, "ssh-auth") == run.finished["spec"]["sshAuthMountPath"]

@@ -100,7 +100,7 @@ class Shard:
 
     @property
     def namespace(self) -> str:
-        """Return whose jobs it looks after."""
+        """Return whose jobs it serves."""
         return self.team.namespace
 
     @property

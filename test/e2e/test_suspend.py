@@ -27,7 +27,7 @@ def uid(obj: Obj) -> str:
     return str(obj["metadata"]["uid"])
 
 
-def told(here: Kubectl) -> list[tuple[str, int]]:
+def reported(here: Kubectl) -> list[tuple[str, int]]:
     """Return reason and count of the events of the job, by reason."""
     events = here.read_all(EVENTS)
     return sorted((each["reason"], each.get("count", 1)) for each in events if each["involvedObject"]["kind"] == "MPIJob")
@@ -55,12 +55,12 @@ def test_a_suspended_job_comes_back_where_the_queue_wants_it(namespace: Kubectl)
     finished = until_true(namespace, "pi", "Succeeded")
     assert not condition(finished, "UpdatePending")
     once = ("MPIJobCreated", "MPIJobResumed", "MPIJobSucceeded", "MPIJobSuspended")
-    assert told(namespace) == sorted([*((reason, 1) for reason in once), *running_twice(namespace)])
+    assert reported(namespace) == sorted([*((reason, 1) for reason in once), *running_twice(namespace)])
 
 
 def running_twice(here: Kubectl) -> list[tuple[str, int]]:
     """Return the events of running, which happened twice: one event with a count of two, or two events."""
-    found = [each for each in told(here) if each[0] == "MPIJobRunning"]
+    found = [each for each in reported(here) if each[0] == "MPIJobRunning"]
     assert sum(count for _, count in found) == 2
     return found
 

@@ -25,7 +25,7 @@ def bring_to_phase(handover: Handover, name: str) -> None:
     """Make the children of a job as theirs would have, up to the moment when it was stopped in that phase."""
     here, job = handover.here, handover.here.read(MPIJOBS, handover.job(name))
     types = {"suspended": ("Created", "Suspended"), "starting": ("Created",)}.get(name, ("Created", "Running"))
-    made = theirs.supports(job)
+    made = theirs.dependencies(job)
     if name == "starting":
         made += [theirs.worker(job, 0)]  # stopped between two workers
     elif name == "suspended":
@@ -44,7 +44,7 @@ def bring_to_phase(handover: Handover, name: str) -> None:
 def handover(module_namespace: Kubectl, operator: Operator) -> Iterator[Handover]:
     """No operator, jobs in every phase as theirs left them, then ours, which sees them through."""
     result = Handover(module_namespace, "pi", PHASES)
-    wanted = operator.replicas_wanted()
+    desired = operator.replicas_desired()
     operator.kubectl.run("scale", "deployment/mpi-operator", "--replicas=0")
     try:
         operator.kubectl.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
@@ -54,7 +54,7 @@ def handover(module_namespace: Kubectl, operator: Operator) -> Iterator[Handover
             bring_to_phase(result, name)
         result.end_unseen()
     finally:
-        operator.kubectl.run("scale", "deployment/mpi-operator", f"--replicas={wanted}")
+        operator.kubectl.run("scale", "deployment/mpi-operator", f"--replicas={desired}")
     operator.wait_until_ready()
     result.see_through()
     yield result
@@ -87,7 +87,7 @@ def test_each_job_comes_to_its_right_end(name: str, handover: Handover) -> None:
     handover.assert_right_end(name)
 
 
-def test_start_and_conditions_stay_as_theirs_told_them(handover: Handover) -> None:
+def test_start_and_conditions_stay_as_theirs_reported_them(handover: Handover) -> None:
     handover.assert_times_stay()
 
 
@@ -101,7 +101,7 @@ def test_the_key_that_theirs_made_stays(handover: Handover) -> None:
     assert secret["data"] == handover.before[secret["metadata"]["uid"]]["data"]
 
 
-def test_what_theirs_had_told_is_not_told_again(handover: Handover) -> None:
+def test_what_theirs_had_reported_is_not_reported_again(handover: Handover) -> None:
     assert handover.events("MPIJobCreated") == {}
     assert set(handover.events("MPIJobRunning")) <= {"starting", "suspended"}
     ended = [name for name in PHASES if name not in ENDS]
@@ -118,13 +118,13 @@ def test_a_new_job_of_an_old_name_runs(handover: Handover) -> None:
 # And back: what theirs looks at in an object of ours is there, and is what it would write.
 
 
-def is_within(wanted: Any, found: Any) -> bool:
-    """Return whether `found` has all that `wanted` has; a list may have more items, in any order, and what is empty may be left out."""
-    if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(is_within(value, found.get(name, type(value)())) for name, value in wanted.items())
-    if isinstance(wanted, list):
-        return isinstance(found, list) and all(any(is_within(item, each) for each in found) for item in wanted)
-    return bool(wanted == found)
+def is_within(desired: Any, found: Any) -> bool:
+    """Return whether `found` has all that `desired` has; a list may have more items, in any order, and what is empty may be left out."""
+    if isinstance(desired, dict):
+        return isinstance(found, dict) and all(is_within(value, found.get(name, type(value)())) for name, value in desired.items())
+    if isinstance(desired, list):
+        return isinstance(found, list) and all(any(is_within(item, each) for each in found) for item in desired)
+    return bool(desired == found)
 
 
 @pytest.fixture(scope="module")
@@ -141,29 +141,29 @@ def ours(handover: Handover) -> Iterator[tuple[Kubectl, Obj]]:
 
 def test_theirs_finds_every_object_of_ours_as_it_would_have_made_it(ours: tuple[Kubectl, Obj]) -> None:
     here, job = ours
-    for wanted in (*theirs.supports(job), theirs.worker(job, 0), theirs.worker(job, 1), theirs.launcher(job)):
-        resource, name = KUBECTL_RESOURCES[wanted["kind"]], wanted["metadata"]["name"]
+    for desired in (*theirs.dependencies(job), theirs.worker(job, 0), theirs.worker(job, 1), theirs.launcher(job)):
+        resource, name = KUBECTL_RESOURCES[desired["kind"]], desired["metadata"]["name"]
         found = here.read(resource, name)
-        if wanted["kind"] == "Secret":
-            assert found["data"].keys() == wanted.pop("data").keys()
-        if wanted["kind"] == "ConfigMap":
-            assert found["data"].keys() == wanted["data"].keys()
-            assert found["data"]["hostfile"] == wanted["data"]["hostfile"]
-            del wanted["data"]
-        assert is_within(wanted, found), f"{wanted}\n{found}"
+        if desired["kind"] == "Secret":
+            assert found["data"].keys() == desired.pop("data").keys()
+        if desired["kind"] == "ConfigMap":
+            assert found["data"].keys() == desired["data"].keys()
+            assert found["data"]["hostfile"] == desired["data"]["hostfile"]
+            del desired["data"]
+        assert is_within(desired, found), f"{desired}\n{found}"
 
 
 def test_theirs_can_read_the_status_of_ours(ours: tuple[Kubectl, Obj]) -> None:
     _, job = ours
-    wanted = theirs.status(job, "Created", "Running")
+    desired = theirs.status(job, "Created", "Running")
     found = job["status"]
-    assert found["replicaStatuses"] == wanted["replicaStatuses"]
-    for row, like in zip(found["conditions"], wanted["conditions"], strict=True):
+    assert found["replicaStatuses"] == desired["replicaStatuses"]
+    for row, like in zip(found["conditions"], desired["conditions"], strict=True):
         assert row.keys() == like.keys()
         assert {key: row[key] for key in ("type", "status", "reason", "message")} == {
             key: like[key] for key in ("type", "status", "reason", "message")
         }
-    assert len(found["startTime"]) == len(wanted["startTime"])
+    assert len(found["startTime"]) == len(desired["startTime"])
 
 
 # The old manifest.

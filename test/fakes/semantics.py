@@ -14,7 +14,7 @@ WITH_STATUS = {MPIJOBS, JOBS, PODS, SERVICES}
 """Resources whose status is written through the subresource alone."""
 
 WITH_GENERATION = {MPIJOBS, JOBS, PODS}
-"""Resources whose `metadata.generation` counts changes of what is wanted."""
+"""Resources whose `metadata.generation` counts changes of the desired state."""
 
 SERVER_METADATA = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion")
 
@@ -48,7 +48,7 @@ def without_server_fields(obj: Mapping[str, Any]) -> Json:
     return rest | {"metadata": {name: value for name, value in obj["metadata"].items() if name not in SERVER_METADATA}}
 
 
-def wanted(obj: Mapping[str, Any]) -> Json:
+def desired(obj: Mapping[str, Any]) -> Json:
     """Return what `metadata.generation` counts the changes of."""
     return {name: value for name, value in obj.items() if name not in {"status", "metadata"}}
 

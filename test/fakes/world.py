@@ -52,21 +52,21 @@ def mpijob(name: str = "pi", *, workers: int = 2, **spec: Any) -> Object:
 class Recorder:
     """Notes the events that are told."""
 
-    told: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    reported: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     uids: list[str] = field(default_factory=list[str])
 
     def record(self, obj: Object, type_: str, reason: str, message: str) -> None:
         assert uid_of(obj)
-        self.told.append((type_, reason, message))
+        self.reported.append((type_, reason, message))
         self.uids.append(uid_of(obj))
 
     @property
     def reasons(self) -> list[str]:
-        return [reason for _, reason, _ in self.told]
+        return [reason for _, reason, _ in self.reported]
 
 
 class World:
-    """The API server is `client.server`; a sync sees it as of the last `look`."""
+    """The API server is `client.server`; a sync sees it as of the last `refresh`."""
 
     def __init__(self, *, options: BuildOptions | None = None, client: FakeClient | None = None) -> None:
         self.clock = VirtualClock()
@@ -102,16 +102,16 @@ class World:
         self.client.actions.clear()
 
     async def sync(self, key: Key = KEY) -> float | None:
-        """Look, then sync."""
-        self.look()
+        """Refresh the caches, then sync."""
+        self.refresh()
         return await self.syncer.sync(key)
 
     async def sync_refused(self, key: Key = KEY) -> None:
-        """Look, then sync: a write is refused."""
+        """Refresh the caches, then sync: a write is refused."""
         with pytest.raises(ExceptionGroup):
             await self.sync(key)
 
-    async def settle(self, *, rounds: int = 20) -> None:
+    async def sync_until_idle(self, *, rounds: int = 20) -> None:
         """Sync until nothing more is written; time passes where a write waits, but not until a waiting Pod is asked about."""
         for _ in range(rounds):
             before = len(self.client.actions)
@@ -121,7 +121,7 @@ class World:
             await asyncio.sleep(wait or 0)
         raise AssertionError(f"still writing after {rounds} rounds: {self.writes[-5:]}")
 
-    def look(self, *resources: Resource) -> None:
+    def refresh(self, *resources: Resource) -> None:
         """Let the stores of `resources` (all by default) show the server as it is now."""
         for resource in resources or WATCHED:
             objects = [obj for obj in self.client.server.objects(resource) if resource is MPIJOBS or _has_our_label(obj)]
@@ -158,9 +158,9 @@ class World:
     async def run_job(self) -> None:
         """Start workers and launcher, and let the job be told to be running."""
         self.start_workers()
-        await self.settle()  # a launcher that is to wait for them may be made only now
+        await self.sync_until_idle()  # a launcher that is to wait for them may be made only now
         self.start_launcher()
-        await self.settle()
+        await self.sync_until_idle()
         assert self.status.is_true(c.CONDITION_RUNNING)
 
     def end_launcher(self, type_: str = "Complete", **status: Any) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from fakes.refusals import status_error
-from fakes.semantics import SERVER_METADATA, WITH_GENERATION, WITH_STATUS, Json, copied, merged, same_but_version, wanted
+from fakes.semantics import SERVER_METADATA, WITH_GENERATION, WITH_STATUS, Json, copied, desired, merged, same_but_version
 from fakes.storage import Storage
 from mpiop.clock import Clock, format_time
 from mpiop.kube.objects import Key, key_of
@@ -42,7 +42,7 @@ class Writes:
             return self.storage.put(resource, request.key, merged(self._fresh(request), obj))
         kept = {name: value for name, value in old["metadata"].items() if name in SERVER_METADATA}
         new = {"apiVersion": old["apiVersion"], "kind": old["kind"], **obj, "metadata": {**kept, **obj["metadata"]}}
-        if resource in WITH_GENERATION and wanted(old) != wanted(new):
+        if resource in WITH_GENERATION and desired(old) != desired(new):
             new["metadata"]["generation"] = old["metadata"]["generation"] + 1
         return self.storage.put(resource, request.key, new)
 
@@ -110,7 +110,7 @@ class Writes:
                 )
                 raise status_error(request, 422, "Invalid", message)
             new = {"apiVersion": old["apiVersion"], "kind": old["kind"], **new, "metadata": self._kept_metadata(old, new)}
-            if request.resource in WITH_GENERATION and wanted(old) != wanted(new):
+            if request.resource in WITH_GENERATION and desired(old) != desired(new):
                 new["metadata"]["generation"] = old["metadata"]["generation"] + 1
         if same_but_version(copied(old), copied(new)):
             return old

@@ -63,7 +63,7 @@ class Disturbance:
         await _soon(self._has_begun.wait())
         assert self._happening is not None
         while not self._happening.done():
-            if (answer := await run.replicas[0].look("/healthz")) and not answer.startswith("200 "):
+            if (answer := await run.replicas[0].fetch("/healthz")) and not answer.startswith("200 "):
                 run.findings.append(f"/healthz while the server is disturbed: {answer}")
             await asyncio.wait({self._happening}, timeout=PROBE_SECONDS)
         try:

@@ -42,13 +42,13 @@ class Act:
         return Do(self.name, act, self.when)
 
 
-def targets(lives: Lives, is_wanted: Wanted) -> Iterator[tuple[str, Target]]:
+def targets(lives: Lives, is_desired: Wanted) -> Iterator[tuple[str, Target]]:
     """Yield each request or event of the lives once, with the first life that has it; of the endless renewals the first few."""
     seen = set[Target]()
     for life, faultless in lives.items():
         for entry in faultless.trace.entries:
             target = entry.target
-            if target in seen or not is_wanted(target):
+            if target in seen or not is_desired(target):
                 continue
             seen.add(target)
             if target.meaning.resource == "leases" and target.meaning.verb == "update" and target.ordinal > MOST_LEASES:

@@ -146,16 +146,16 @@ async def _without_lease(run: Run) -> None:
 
 async def _with_lease_only(run: Run) -> None:
     await until_condition(run, "Created")
-    told = False
+    reported = False
     async with _cut_off(run):
         until = asyncio.get_running_loop().time() + BLIND_SECONDS * run.ground.patience
-        while not told and asyncio.get_running_loop().time() < until:
-            ready, live = await run.replicas[0].look("/readyz"), await run.replicas[0].look("/healthz")
+        while not reported and asyncio.get_running_loop().time() < until:
+            ready, live = await run.replicas[0].fetch("/readyz"), await run.replicas[0].fetch("/healthz")
             if live and not live.startswith("200 "):
                 run.findings.append(f"/healthz without the API server: {live}")
-            told = "out of reach" in ready or "not synced" in ready
+            reported = "out of reach" in ready or "not synced" in ready
             await asyncio.sleep(0.5)
-    if not told:
+    if not reported:
         run.findings.append("/readyz told nothing, though nothing but the lease was in reach for long")
 
 

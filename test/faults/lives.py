@@ -18,7 +18,7 @@ Life = Callable[[Run], Awaitable[None]]
 
 
 def job(run: Run, name: str = JOB) -> Object:
-    """Return the example's MPIJob for the run; no scheduler looks at its pods, and its watch events hold characters of many bytes."""
+    """Return the example's MPIJob for the run; no scheduler handles its pods, and its watch events hold characters of many bytes."""
     made: Any = copy.deepcopy(yaml.safe_load(PI.read_text(encoding="utf-8")))
     made["metadata"] = {"name": name, "namespace": run.namespace, "annotations": {"example.org/note": "π ≈ 3.14 🥧"}}
     for replica in made["spec"]["mpiReplicaSpecs"].values():

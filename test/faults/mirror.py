@@ -10,7 +10,7 @@ from mpiop.kube.client import Client
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Selection
 
 TOGETHER_SECONDS = 0.03
-"""What follows so soon is looked at together."""
+"""Changes within this time are handled together."""
 
 
 class Mirror:
@@ -38,7 +38,7 @@ class Mirror:
         return self._changes.setdefault(namespace, asyncio.Event())
 
     def tell(self, namespace: str) -> None:
-        """Let those who wait look."""
+        """Wake up those who wait."""
         if change := self._changes.pop(namespace, None):
             change.set()
 

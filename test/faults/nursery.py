@@ -78,11 +78,11 @@ class Nursery:
         """Take what the process tells, until it ends."""
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
-            told = json.loads(line)
-            if "code" in told:
-                self._children.pop(told["pid"]).note_end(told["code"])
+            reported = json.loads(line)
+            if "code" in reported:
+                self._children.pop(reported["pid"]).note_end(reported["code"])
             else:
-                child = self._children[told["pid"]] = Child(told["pid"])
+                child = self._children[reported["pid"]] = Child(reported["pid"])
                 self._started.put_nowait(child)
 
 

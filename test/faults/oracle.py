@@ -100,7 +100,7 @@ def relapses(trace: Trace) -> Iterator[str]:
 
 
 def unguarded(trace: Trace) -> Iterator[str]:
-    """Yield writes that could hit what nobody looked at: deletions without a UID, changes without UID and version.
+    """Yield writes that could hit what nobody has read: deletions without a UID, changes without UID and version.
 
     An Event is changed by its name, which only its writer knows; a launcher's pod is told addresses by its UID alone
     (`mpiop.controller.plan.diff.Patch.is_for_any_version`).
@@ -109,13 +109,13 @@ def unguarded(trace: Trace) -> Iterator[str]:
     by_uid = {"patch pods/pi-launcher-pod"}
     for entry in trace.entries:
         meaning = entry.target.meaning
-        wanted = {"uid"} if str(meaning) in by_uid else needed.get(meaning.verb, set())
-        if meaning.resource != "events" and (missing := wanted - entry.asked.keys()):
+        desired = {"uid"} if str(meaning) in by_uid else needed.get(meaning.verb, set())
+        if meaning.resource != "events" and (missing := desired - entry.asked.keys()):
             yield f"names no {' and no '.join(sorted(missing))}: {entry}"
 
 
 def resent(trace: Trace, starts: Sequence[float]) -> Iterator[str]:
-    """Yield patches that were sent again after the server had refused just them: a conflict is to be looked at, not to be repeated.
+    """Yield patches that were sent again after the server had refused just them: after a conflict the object must be read again.
 
     Args:
         trace: What passed.

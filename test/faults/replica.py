@@ -28,7 +28,7 @@ class Launch:
         server: URL of the API server, or of what stands in for it.
         authority: PEM of who signed its certificate.
         token: Bearer token.
-        namespace: Whose jobs it looks after, and where its lease is.
+        namespace: Whose jobs it serves, and where its lease is.
         folder: Where its kubeconfig, token and logs go.
         flags: More flags, after the usual ones.
         lease_seconds: Lease duration; the other times of the lease follow from it.
@@ -102,9 +102,9 @@ class Replica:
 
     async def is_ready(self) -> bool:
         """Return whether /readyz says so."""
-        return (await self.look("/readyz")).startswith("200 ")
+        return (await self.fetch("/readyz")).startswith("200 ")
 
-    async def look(self, path: str) -> str:
+    async def fetch(self, path: str) -> str:
         """Return what a probe or scrape is told, the status code first; "" when nobody answers."""
         port = self.metrics_port if path == "/metrics" else self.health_port
         try:

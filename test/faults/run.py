@@ -106,14 +106,14 @@ class Run:
     async def _play_pod(self, pod: Object) -> None:
         phase = pod.get("status", {}).get("phase")
         is_ended = phase in {"Succeeded", "Failed"}
-        wanted = self.launcher_ends if self.launcher_ends and role(pod) == "launcher" else "Running"
-        if is_ended or phase == wanted:
+        desired = self.launcher_ends if self.launcher_ends and role(pod) == "launcher" else "Running"
+        if is_ended or phase == desired:
             return
-        is_ready = "True" if wanted == "Running" else "False"
+        is_ready = "True" if desired == "Running" else "False"
         key = Key(self.namespace, pod["metadata"]["name"])
         address = ADDRESSES.get(key.name, OTHER_ADDRESS)
         status = {
-            "phase": wanted,
+            "phase": desired,
             "conditions": [{"type": "Ready", "status": is_ready}],
             "podIP": address,
             "podIPs": [{"ip": address}],

@@ -76,10 +76,10 @@ def _summary(resource: Resource, obj: Mapping[str, Any]) -> Any:
     return common | {"selector": obj["spec"].get("selector")}
 
 
-def difference(wanted: State, found: State, *, but: Collection[str] = ()) -> list[str]:
+def difference(desired: State, found: State, *, but: Collection[str] = ()) -> list[str]:
     """Return what differs, a line each, leaving out some names."""
     return [
-        f"{name}: {found.get(name, 'absent')} instead of {wanted.get(name, 'absent')}"
-        for name in sorted(wanted.keys() | found.keys())
-        if wanted.get(name) != found.get(name) and name not in but
+        f"{name}: {found.get(name, 'absent')} instead of {desired.get(name, 'absent')}"
+        for name in sorted(desired.keys() | found.keys())
+        if desired.get(name) != found.get(name) and name not in but
     ]

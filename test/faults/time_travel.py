@@ -70,14 +70,14 @@ class StaleServer:
             await exchange.pass_on()
 
     async def _list(self, exchange: Exchange, cached: ObjectList) -> None:
-        wanted = exchange.entry.asked.get("resourceVersion", "")
-        if not wanted:
+        desired = exchange.entry.asked.get("resourceVersion", "")
+        if not desired:
             await exchange.pass_on()
-        elif int(wanted) <= int(cached["metadata"]["resourceVersion"]):
+        elif int(desired) <= int(cached["metadata"]["resourceVersion"]):
             exchange.entry.answer = {"resourceVersion": cached["metadata"]["resourceVersion"]}
             await exchange.deliver(answer_of(200, msgspec.json.encode(cached)))
         else:
-            await exchange.deliver(_too_large(wanted, cached["metadata"]["resourceVersion"]))
+            await exchange.deliver(_too_large(desired, cached["metadata"]["resourceVersion"]))
 
     async def _watch(self, exchange: Exchange) -> None:
         resource = exchange.target.meaning.resource
@@ -97,7 +97,7 @@ class StaleServer:
             exchange.cut(reset=False)
 
 
-def _too_large(wanted: str, have: str) -> Message:
+def _too_large(desired: str, have: str) -> Message:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     body: dict[str, Any] = {
         "kind": "Status",
@@ -105,7 +105,7 @@ def _too_large(wanted: str, have: str) -> Message:
         "status": "Failure",
         "code": 504,
         "reason": "Timeout",
-        "message": f"Timeout: Too large resource version: {wanted}, current: {have}",
+        "message": f"Timeout: Too large resource version: {desired}, current: {have}",
         "details": {"causes": [cause], "retryAfterSeconds": 1},
     }
     return answer_of(504, msgspec.json.encode(body), retry_after="1")

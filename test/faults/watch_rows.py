@@ -72,7 +72,7 @@ async def _until_watched_again(run: Run) -> None:
         if silent is None:
             return False
         name = f'mpiop_informer_staleness_seconds{{informer="{silent.target.meaning.resource}"}} '
-        lines = (await run.replicas[0].look("/metrics")).splitlines()
+        lines = (await run.replicas[0].fetch("/metrics")).splitlines()
         return any(float(line.removeprefix(name)) > STALE_SECONDS for line in lines if line.startswith(name))
 
     async def is_over() -> bool:

@@ -37,11 +37,11 @@ class Scene:
         self.client = FakeClient(VirtualClock())
         self.outcomes: list[str] = []
         self.has_lost_lease = False
-        client = self.client.fenced(self.guard)
+        client = self.client.fenced(self.fencing)
         self.recorder = EventRecorder(client, VirtualClock(), count=self.outcomes.append)
         self.task = asyncio.create_task(self.recorder.run())
 
-    def guard(self) -> None:
+    def fencing(self) -> None:
         if self.has_lost_lease:
             raise CalledOffError
 
@@ -173,7 +173,7 @@ async def test_T5_chatter_about_one_object_is_limited_and_others_are_not(scene: 
     assert "AfterFiveMinutes" in reasons
 
 
-async def test_T5_a_long_silence_refills_no_more_than_the_burst(scene: Scene) -> None:
+async def test_T5_a_long_idle_time_refills_no_more_than_the_burst(scene: Scene) -> None:
     scene.record()
     await asyncio.sleep(86400)
     for number in range(40):
@@ -265,7 +265,7 @@ async def test_what_occurs_while_it_is_written_is_written_again(scene: Scene) ->
     assert scene.event()["count"] == 2
 
 
-async def test_T5_a_slow_server_is_told_of_many_objects_at_a_time(scene: Scene) -> None:
+async def test_T5_a_slow_server_gets_events_of_many_objects_at_a_time(scene: Scene) -> None:
     scene.recorder._client = SlowClient(scene.client)
     for reason in ("MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"):
         for number in range(8):
@@ -287,7 +287,7 @@ async def test_T5_one_write_without_an_answer_does_not_hold_up_the_others(scene:
     assert [event["involvedObject"]["name"] for event in scene.events()] == ["pi-2"]
 
 
-async def test_T5_what_happened_later_to_an_object_is_told_later(scene: Scene) -> None:
+async def test_T5_what_happened_later_to_an_object_is_sent_later(scene: Scene) -> None:
     scene.recorder._client = client = SlowClient(scene.client)
     client.seconds = 5
     scene.record()

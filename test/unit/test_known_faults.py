@@ -31,16 +31,16 @@ async def started(*, options: BuildOptions | None = None, workers: int = 2, **sp
     """Return a world in which the job runs, nothing told yet."""
     world = World(options=options)
     await world.submit(workers=workers, **spec)
-    await world.settle()
+    await world.sync_until_idle()
     await world.run_job()
     world.client.actions.clear()
-    world.recorder.told.clear()
+    world.recorder.reported.clear()
     return world
 
 
 async def suspend(world: World, *, suspended: bool) -> None:
     await world.edit({"spec": {"runPolicy": {"suspend": suspended}}})
-    await world.settle()
+    await world.sync_until_idle()
 
 
 def workers(world: World) -> list[str]:
@@ -62,31 +62,31 @@ async def replica(client: FakeClient) -> AsyncIterator[tuple[Operator, asyncio.T
 async def test_fault_1_scaling_down_by_one_with_the_launcher_as_worker_deletes_one_worker() -> None:
     world = await started(workers=3, runLauncherAsWorker=True)
     await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 2}}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert workers(world) == ["pi-worker-0", "pi-worker-1"]
     assert [write for write in world.writes if write.startswith("delete")] == ["delete Pod default/pi-worker-2"]
 
 
-async def test_fault_2_created_is_told_and_counted_once_however_often_a_sync_fails() -> None:
+async def test_fault_2_created_is_recorded_and_counted_once_however_often_a_sync_fails() -> None:
     world = World()
     await world.submit()
     world.client.refuse("create", CONFIG_MAPS, "", StatusError("test", {"code": 500}), times=5)
     for _ in range(5):
         with pytest.raises(ExceptionGroup):
             await world.sync()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.recorder.reasons == ["MPIJobCreated"]
     assert world.metrics.registry.get_sample_value("mpi_operator_jobs_created_total") == 1
 
 
-async def test_fault_3_running_is_told_once() -> None:
+async def test_fault_3_running_is_recorded_once() -> None:
     world = World()
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
     world.start_launcher()
     for _ in range(5):
-        await world.settle()
+        await world.sync_until_idle()
     assert world.recorder.reasons.count("MPIJobRunning") == 1
 
 
@@ -130,7 +130,7 @@ async def test_fault_6_nothing_in_a_cache_is_changed_in_place_neither_the_job_no
     for edit in edits:
         await world.edit({"spec": edit})
         for _ in range(3):
-            world.look(*resources)
+            world.refresh(*resources)
             cached: list[Object] = [obj for resource in resources for obj in world.stores[resource].values()]
             before = copy.deepcopy(cached)
             await world.syncer.sync(KEY)
@@ -163,7 +163,7 @@ async def test_fault_8_the_caches_of_a_standby_are_warm_before_it_is_elected() -
 async def test_fault_9_the_key_pair_of_a_job_is_made_once() -> None:
     world = await started()
     for _ in range(5):
-        await world.settle()
+        await world.sync_until_idle()
     await suspend(world, suspended=True)
     await suspend(world, suspended=False)
     assert world.keys_made == 1
@@ -172,11 +172,11 @@ async def test_fault_9_the_key_pair_of_a_job_is_made_once() -> None:
 async def test_fault_10_the_status_of_a_finished_job_is_written_once() -> None:
     world = await started()
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.writes.count(STATUS) == 1
     world.client.actions.clear()
     for _ in range(5):
-        await world.settle()
+        await world.sync_until_idle()
     assert world.writes == []
 
 
@@ -185,22 +185,22 @@ async def test_fault_11_an_evicted_worker_ends_the_job_for_good() -> None:
     world.pod_status("pi-worker-1", "Failed", reason="Evicted")
     await world.sync()
     assert world.status.completion_time is not None
-    await world.settle()
+    await world.sync_until_idle()
     assert workers(world) == []
     assert all("deletionTimestamp" in job["metadata"] for job in world.client.server.objects(JOBS)), "the launcher does not run on"
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert not world.status.is_true(c.CONDITION_SUCCEEDED), "and what it does on its way out changes nothing"
 
 
 async def test_fault_12_clean_up_of_all_pods_deletes_an_active_launcher_and_keeps_a_finished_one() -> None:
     world = await started(runPolicy={"cleanPodPolicy": "All"})
     world.pod_status("pi-worker-1", "Failed", reason="Evicted")
-    await world.settle()
+    await world.sync_until_idle()
     assert "delete Job default/pi-launcher" in world.writes
     world = await started(runPolicy={"cleanPodPolicy": "All"})
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert "pi-launcher-x" in world.names(PODS)
 
 
@@ -209,7 +209,7 @@ async def test_fault_13_the_time_to_live_takes_all_children_and_leaves_the_job_a
     world.end_launcher()
     await world.sync()
     await asyncio.sleep(10)
-    await world.settle()
+    await world.sync_until_idle()
     assert [name for resource in (SERVICES, CONFIG_MAPS, SECRETS) for name in world.names(resource)] == workers(world) == []
     assert "deletionTimestamp" in world.one(JOBS, "pi-launcher")["metadata"]
     assert world.status.is_true(c.CONDITION_SUCCEEDED)
@@ -225,7 +225,7 @@ async def test_fault_14_a_launcher_that_vanished_before_its_end_was_recorded_is_
         "replicaStatuses": counts,
     }
     world.client.server.put(MPIJOBS, {**job, "status": status})
-    await world.settle()
+    await world.sync_until_idle()
     failed = world.status.condition(c.CONDITION_FAILED)
     assert failed is not None
     assert (failed.status, failed.reason) == ("True", "LauncherJobNotFound")
@@ -238,7 +238,7 @@ async def test_fault_15_a_launcher_that_is_to_wait_for_its_workers_does_so_after
     await suspend(world, suspended=False)
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
     world.start_workers()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is False
 
 
@@ -260,7 +260,7 @@ async def test_fault_17_the_resume_of_a_job_that_ran_clears_the_start_of_its_lau
     world.client.server.put_status(JOBS, LAUNCHER, status)
     template = {"spec": {"nodeSelector": {"zone": "a"}}}
     await world.edit({"spec": {"runPolicy": {"suspend": False}, "mpiReplicaSpecs": {"Launcher": {"template": template}}}})
-    await world.settle()
+    await world.sync_until_idle()
     writes = [write for write in world.writes if "Job" in write and "MPIJob" not in write]
     assert writes == ["patch Job/status default/pi-launcher", "patch Job default/pi-launcher"]
     assert world.one(JOBS, "pi-launcher")["spec"]["template"]["spec"]["nodeSelector"] == {"zone": "a"}
@@ -273,10 +273,10 @@ async def test_fault_18_a_pod_that_only_looks_like_a_worker_is_none() -> None:
     metadata = {"name": "stranger", "namespace": "default", "labels": like["metadata"]["labels"], "ownerReferences": [owner]}
     world.client.server.put(PODS, {**like, "metadata": metadata})
     world.pod_status("stranger", "Failed", reason="Evicted")
-    await world.settle()
+    await world.sync_until_idle()
     assert not world.status.is_finished
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert "stranger" in world.names(PODS)
 
 
@@ -319,7 +319,7 @@ async def test_fault_22_an_object_in_the_way_is_named_with_its_kind() -> None:
     world.client.server.put(CONFIG_MAPS, {"metadata": {"name": "pi-config", "namespace": "default"}})
     await world.sync_refused()
     message = 'Resource "pi-config" of Kind "ConfigMap" already exists and is not managed by MPIJob'
-    assert ("Warning", "ErrResourceExists", message) in world.recorder.told
+    assert ("Warning", "ErrResourceExists", message) in world.recorder.reported
 
 
 async def test_fault_23_a_stop_gives_the_lease_back_and_a_loss_leaves_it_to_whoever_has_it() -> None:

@@ -78,8 +78,8 @@ class LeaseServer(FakeApiServer):
 
     def held_by(self, holder: str, *, duration: Any = 15, **spec: Any) -> None:
         """Let somebody else write the Lease."""
-        wanted = {"holderIdentity": holder, "leaseDurationSeconds": duration, "leaseTransitions": 3, **spec}
-        self.put(LEASES, {"metadata": {"namespace": KEY.namespace, "name": KEY.name, "labels": {"team": "hpc"}}, "spec": wanted})
+        desired = {"holderIdentity": holder, "leaseDurationSeconds": duration, "leaseTransitions": 3, **spec}
+        self.put(LEASES, {"metadata": {"namespace": KEY.namespace, "name": KEY.name, "labels": {"team": "hpc"}}, "spec": desired})
 
 
 class Replica:
@@ -281,7 +281,7 @@ async def test_L61_F46_a_lease_without_spec_is_free(server: LeaseServer) -> None
         assert candidate.began_at == 0
 
 
-async def test_L61_F44_a_standby_that_was_suspended_looks_again_before_it_takes_over(server: LeaseServer, clock: AdjustableClock) -> None:
+async def test_L61_F44_a_standby_that_was_suspended_reads_again_before_it_takes_over(server: LeaseServer, clock: AdjustableClock) -> None:
     server.refuse("watch", LEASES, "", unavailable())
     server.held_by("other")
     async with replica(server) as candidate:
@@ -551,14 +551,14 @@ async def test_L64_a_hair_before_the_deadline_it_does_not_turn_hot(server: Lease
 
 
 @pytest.mark.parametrize(
-    ("is_lost", "told", "holder"),
+    ("is_lost", "reported", "holder"),
     [
         pytest.param(True, LeaseLostError, "a", id="lost: the loss is told, and nothing is released"),
         pytest.param(False, RuntimeError, "", id="stopped: the error is told, and the lease is released"),
     ],
 )
 async def test_L64_L65_work_that_fails_on_its_way_out_hides_no_loss_and_is_not_lost_itself(
-    server: LeaseServer, told: type[Exception], holder: str, *, is_lost: bool
+    server: LeaseServer, reported: type[Exception], holder: str, *, is_lost: bool
 ) -> None:
     async def work() -> None:
         try:
@@ -573,7 +573,7 @@ async def test_L64_L65_work_that_fails_on_its_way_out_hides_no_loss_and_is_not_l
         server.refuse("update", LEASES, "", unavailable())
     else:
         leading.cancel()
-    with pytest.raises(told):
+    with pytest.raises(reported):
         await leading
     assert server.spec()["holderIdentity"] == holder
 

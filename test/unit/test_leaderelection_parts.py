@@ -60,9 +60,9 @@ def test_L61_a_record_that_says_nothing_counts_for_our_own_duration() -> None:
     assert observation.remaining_seconds() == 20
 
 
-@pytest.mark.parametrize(("told", "counted"), [(0, 0), (1, 1), (7, 7), (-1, 0), (None, 0), ("7", 0)])
-def test_L63_transitions_are_counted_from_what_the_record_says(told: object, counted: int) -> None:
-    old = lease("b", leaseTransitions=told)
+@pytest.mark.parametrize(("reported", "counted"), [(0, 0), (1, 1), (7, 7), (-1, 0), (None, 0), ("7", 0)])
+def test_L63_transitions_are_counted_from_what_the_record_says(reported: object, counted: int) -> None:
+    old = lease("b", leaseTransitions=reported)
     assert held(old, "a", 15, NOON)["spec"]["leaseTransitions"] == counted + 1
     assert held(old, "b", 15, NOON)["spec"]["leaseTransitions"] == counted
     assert released(old, NOON)["spec"]["leaseTransitions"] == counted
@@ -73,7 +73,7 @@ def test_L63_transitions_are_counted_from_what_the_record_says(told: object, cou
     [("a", 0, True), ("a", 1, True), ("a", 2, False), ("b", 0, False), ("", 0, False), (None, 0, False)],
     ids=["ours", "ours after a conflict", "ours but for conflicts", "somebody else's", "nobody's", "no Lease at all"],
 )
-async def test_L65_a_release_tells_whether_there_was_something_to_give_away(
+async def test_L65_a_release_reports_whether_there_was_something_to_release(
     holder: str | None, refusals: int, *, was_released: bool
 ) -> None:
     clock = VirtualClock()

@@ -61,7 +61,7 @@ async def test_a_job_is_run_from_its_creation_by_whoever_leads() -> None:
         assert len(private) > 100
 
 
-async def test_a_wanted_stop_gives_the_lease_back_and_another_replica_goes_on() -> None:
+async def test_a_planned_stop_releases_the_lease_and_another_replica_continues() -> None:
     client = FakeClient()
     async with running(client) as (_, metrics, task):
         await asyncio.sleep(5)
@@ -130,7 +130,7 @@ async def test_what_the_informers_do_is_counted() -> None:
         assert (value("failures_total") or 0) >= 2
 
 
-async def test_F16_F45_what_cannot_be_followed_for_a_while_is_told_by_readiness_until_it_can() -> None:
+async def test_F16_F45_what_cannot_be_followed_for_a_while_is_reported_by_readiness_until_it_can() -> None:
     client = FakeClient()
     async with running(client) as (replica, _metrics, _task):
         await asyncio.sleep(5)
@@ -140,9 +140,9 @@ async def test_F16_F45_what_cannot_be_followed_for_a_while_is_told_by_readiness_
         await asyncio.sleep(9)
         assert replica._blind() == [], "a restart of the API server is nothing to tell of"
         await asyncio.sleep(2)
-        [told] = replica._blind()
-        assert "pods" in told
-        assert "out of reach" in told
+        [reported] = replica._blind()
+        assert "pods" in reported
+        assert "out of reach" in reported
         client.server.allow()
         await asyncio.sleep(120)
         assert replica._blind() == []

@@ -90,8 +90,8 @@ async def test_a_taken_port_is_a_clear_error() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         server = Server("127.0.0.1", port, {"/readyz": health({}), "/healthz": health({})})
-        wanted = f"cannot serve /healthz, /readyz on port {port}: another process listens there; choose another port by its flag"
-        with pytest.raises(ServerError, match=wanted):
+        desired = f"cannot serve /healthz, /readyz on port {port}: another process listens there; choose another port by its flag"
+        with pytest.raises(ServerError, match=desired):
             await server.run()
 
 

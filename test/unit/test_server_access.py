@@ -123,8 +123,8 @@ async def test_without_an_answer_of_the_api_server_nobody_is_let_in_and_it_is_as
     client = client_that_knows_two()
     client.refuse("create", resource, "", error, times=1)
     async with serving(client) as url:
-        told = await scraped(url, "Bearer of-prometheus")
-        assert (told[0], text in told[2]) == (status, True)
+        reported = await scraped(url, "Bearer of-prometheus")
+        assert (reported[0], text in reported[2]) == (status, True)
         assert (await scraped(url, "Bearer of-prometheus"))[0] == 200
 
 

@@ -96,7 +96,7 @@ async def test_a_folders_certificate_is_shown_and_renewed_without_a_restart(tmp_
     context = serving_context(str(tmp_path), "host", clock)
     assert name_of(await shown(context, host=host, trust=authority.certificate)) == "one"
     write(tmp_path, authority, "two")
-    assert name_of(await shown(context)) == "one", "looked at a moment ago"
+    assert name_of(await shown(context)) == "one", "read a moment ago"
     clock.seconds += CHECK_SECONDS
     with structlog.testing.capture_logs() as logs:
         assert name_of(await shown(context)) == "two"

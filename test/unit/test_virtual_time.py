@@ -7,7 +7,7 @@ import time
 import pytest
 
 from mpiop.clock import Clock
-from virtual_time import EPOCH, StandstillError, VirtualClock, VirtualTimeLoop, settle
+from virtual_time import EPOCH, StandstillError, VirtualClock, VirtualTimeLoop, run_ready_tasks
 
 
 async def test_time_jumps_to_the_next_timer() -> None:
@@ -75,7 +75,7 @@ async def test_advance_lets_time_pass_without_running_anything() -> None:
     loop.call_later(5, lambda: ran.append(loop.time()))
     loop.advance(60)
     assert not ran
-    await settle()
+    await run_ready_tasks()
     assert ran == [60]
 
 

@@ -9,7 +9,7 @@ import pytest
 from fakes.following import background
 from mpiop.token_bucket import TokenBucket
 from mpiop.workqueue import BucketLimiter, NotReady, ShutDown, WorkQueue, work
-from virtual_time import VirtualTimeLoop, settle
+from virtual_time import VirtualTimeLoop, run_ready_tasks
 
 
 @dataclass
@@ -118,7 +118,7 @@ async def test_Q42_done_leaves_no_reference() -> None:
 async def test_Q42_each_of_several_waiting_workers_gets_a_key() -> None:
     queue = WorkQueue[str]()
     waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
-    await settle()
+    await run_ready_tasks()
     for key in "abc":
         queue.add(key)
     assert await asyncio.gather(*waiting) == ["a", "b", "c"]
@@ -127,7 +127,7 @@ async def test_Q42_each_of_several_waiting_workers_gets_a_key() -> None:
 async def test_Q42_a_worker_cancelled_as_it_is_woken_passes_the_key_on() -> None:
     queue = WorkQueue[str]()
     first, second = (asyncio.create_task(queue.get()) for _ in range(2))
-    await settle()
+    await run_ready_tasks()
     queue.add("a")  # wakes the first, which has not run yet
     first.cancel()
     assert await asyncio.wait_for(second, 60) == "a"
@@ -137,9 +137,9 @@ async def test_Q42_a_worker_cancelled_as_it_is_woken_passes_the_key_on() -> None
 async def test_Q42_a_worker_cancelled_while_waiting_is_forgotten() -> None:
     queue = WorkQueue[str]()
     first = asyncio.create_task(queue.get())
-    await settle()
+    await run_ready_tasks()
     first.cancel()
-    await settle()
+    await run_ready_tasks()
     assert not queue._waiters
     queue.add("a")
     assert await take(queue) == "a"
@@ -163,7 +163,7 @@ async def test_Q43_after_shut_down_adds_are_dropped_queued_work_is_handed_out_an
 async def test_Q43_waiting_workers_are_sent_home() -> None:
     queue = WorkQueue[str]()
     waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
-    await settle()
+    await run_ready_tasks()
     queue.shut_down()
     assert [type(result) for result in await asyncio.gather(*waiting, return_exceptions=True)] == [ShutDown] * 3
 
@@ -176,7 +176,7 @@ async def test_Q44_drain_waits_for_what_is_queued_in_work_and_dirty() -> None:
     queue.add("a")
     drain = asyncio.create_task(queue.drain())
     for expected in ("a", "b", "a"):
-        await settle()
+        await run_ready_tasks()
         assert not drain.done()
         queue.done(expected)
         if len(queue):
@@ -196,7 +196,7 @@ async def test_Q44_shut_down_ends_a_drain() -> None:
     queue.add("a")
     await take(queue)
     drains = [asyncio.create_task(queue.drain()) for _ in range(2)]
-    await settle()
+    await run_ready_tasks()
     assert not any(drain.done() for drain in drains)
     queue.shut_down()
     await asyncio.wait_for(asyncio.gather(*drains), 1)
@@ -208,9 +208,9 @@ async def test_Q44_a_cancelled_drain_does_not_end_another() -> None:
     queue.add("a")
     await take(queue)
     first, second = (asyncio.create_task(queue.drain()) for _ in range(2))
-    await settle()
+    await run_ready_tasks()
     first.cancel()
-    await settle()
+    await run_ready_tasks()
     assert not second.done()
     queue.done("a")
     await asyncio.wait_for(second, 1)
@@ -413,13 +413,13 @@ async def test_Q48_workers_go_home_when_the_queue_is_shut_down() -> None:
     workers = [asyncio.create_task(work(queue, sync, lambda _key, _error: None)) for _ in range(2)]
     for key in "abc":
         queue.add(key)
-    await settle()
+    await run_ready_tasks()
     await queue.drain()
     assert done == ["a", "b", "c"]
     await asyncio.wait_for(asyncio.gather(*workers), 1)
 
 
-async def test_Q49_the_measures_tell_depth_adds_latency_work_and_retries() -> None:
+async def test_Q49_the_measures_show_depth_adds_latency_work_and_retries() -> None:
     measured = Measured()
     queue = WorkQueue[str](metrics=measured)
     queue.add("a")

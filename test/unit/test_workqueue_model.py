@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mpiop.workqueue import ShutDown, WorkQueue
-from virtual_time import VirtualTimeLoop, settle
+from virtual_time import VirtualTimeLoop, run_ready_tasks
 
 KEYS = st.sampled_from("abcde")
 ResultT = TypeVar("ResultT")
@@ -70,7 +70,7 @@ class QueueMachine(RuleBasedStateMachine):
         # In steps, so that keys due at different moments come in the order of these.
         async def call() -> None:
             await asyncio.sleep(0.5)
-            await settle(3)
+            await run_ready_tasks(3)
 
         for _ in range(int(seconds / 0.5)):
             self.run(call())
@@ -98,7 +98,7 @@ class QueueMachine(RuleBasedStateMachine):
 
         async def call() -> bool:
             getter = asyncio.create_task(self.queue.get())
-            await settle(3)
+            await run_ready_tasks(3)
             getter.cancel()
             await asyncio.wait([getter])
             return getter.cancelled()

@@ -74,7 +74,7 @@ class ReplicaStatus:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What `kubectl get mpijobs` shows: a word for the state, `running/wanted` workers, and how long it took."""
+    """What `kubectl get mpijobs` shows: a word for the state, `running/desired` workers, and how long it took."""
 
     state: str = ""
     workers: str = ""
@@ -146,7 +146,7 @@ class MPIJob:
 
     @property
     def worker_replicas(self) -> int:
-        """Return how many workers are wanted; 0 for a launcher on its own."""
+        """Return the desired number of workers; 0 for a launcher on its own."""
         return self.worker.replicas if self.worker else 0
 
     @property
@@ -156,5 +156,5 @@ class MPIJob:
 
     @property
     def is_resuming(self) -> bool:
-        """Return whether the job is wanted again after a suspension, and nobody has been told yet."""
+        """Return whether the job is resumed, and the status does not say so yet."""
         return self.status.is_true(c.CONDITION_SUSPENDED) and not self.is_suspended

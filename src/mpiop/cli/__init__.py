@@ -19,7 +19,7 @@ _USAGE_ERROR = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 ended as wanted, 1 failed, 2 not understood.
+    """Run the command and return its exit code: 0 ended as requested, 1 failed, 2 not understood.
 
     Args:
         arguments: The command line without the program's name; by default that of this process.

@@ -28,7 +28,7 @@ def _setting(name: str, kind: Kind, text: str, *, option: str = "", shown_defaul
 
 
 GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
-    "What it looks after": (
+    "What it serves": (
         _setting(
             "namespace",
             text_kind("NAME"),

@@ -27,7 +27,7 @@ class Kind:
 
     Attributes:
         placeholder: What stands for a value in the help; "" for a boolean.
-        parse: Turns text into a value, or raises ValueError with what is wanted instead.
+        parse: Turns text into a value, or raises ValueError with what it expects instead.
         render: Turns a value into the text that the help shows.
     """
 
@@ -124,7 +124,7 @@ def parse_int(text: str) -> int:
     try:
         return int(text, 8 if _OLD_OCTAL.fullmatch(text) else 0)
     except ValueError:
-        raise ValueError("a whole number is wanted") from None
+        raise ValueError("must be a whole number") from None
 
 
 def parse_float(text: str) -> float:
@@ -136,9 +136,9 @@ def parse_float(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise ValueError("a number is wanted") from None
+        raise ValueError("must be a number") from None
     if not math.isfinite(number):
-        raise ValueError("a finite number is wanted")
+        raise ValueError("must be a finite number")
     return number
 
 
@@ -152,7 +152,7 @@ def parse_duration(text: str) -> float:
         return 0.0
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ValueError("a duration with its unit is wanted, like 15s, 1m30s or 500ms")
+        raise ValueError("must be a duration with its unit, like 15s, 1m30s or 500ms")
     return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
 
 

@@ -44,7 +44,7 @@ def run_until_stopped(work: Work) -> int:
 
 
 async def _supervise(work: Work) -> BaseException | None:
-    """Return what made `work` fail, or None when it ended as wanted."""
+    """Return what made `work` fail, or None when it ended as requested."""
     loop = asyncio.get_running_loop()
     working = asyncio.ensure_future(work())
     watchdog = asyncio.create_task(Watchdog().run(), name="watchdog")

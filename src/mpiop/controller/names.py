@@ -20,7 +20,7 @@ ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105
 ANNOTATION_LAUNCHER_REVISION: Final = "mpiop.kubeflow.org/launcher-revision"
 """On a launcher Job: `revision.launcher_revision` as it was made."""
 ANNOTATION_START_REVISION: Final = "mpiop.kubeflow.org/start-revision"
-"""On a launcher Job: `revision.start_revision` as it was made, or let go last."""
+"""On a launcher Job: `revision.start_revision` when it was created or unsuspended last."""
 ANNOTATION_TTL_DELETES_JOB: Final = "mpiop.kubeflow.org/ttl-deletes-job"
 """On an MPIJob: "true" lets `ttlSecondsAfterFinished` delete the MPIJob too, and its status with it."""
 ANNOTATION_SSH_AGENT: Final = "mpiop.kubeflow.org/ssh-agent"
@@ -62,7 +62,7 @@ def worker_name(job: MPIJob, index: int) -> str:
 
 
 def worker_names(job: MPIJob) -> Sequence[str]:
-    """Return the names of all wanted workers, by index."""
+    """Return the names of all desired workers, by index."""
     return _worker_names(job.name, job.worker_replicas)
 
 
@@ -76,7 +76,7 @@ def _worker_name(job_name: str, index: int) -> str:
 
 
 def is_worker_name(job: MPIJob, name: str) -> bool:
-    """Return whether some worker of the job, wanted or not, is called so."""
+    """Return whether a worker of the job, desired or surplus, can have this name."""
     prefix = f"{job.name}-worker-"
     index = name.removeprefix(prefix)
     return name.startswith(prefix) and index.isdecimal() and (index == "0" or not index.startswith("0"))

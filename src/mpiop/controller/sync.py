@@ -14,7 +14,7 @@ from mpiop.controller.objects import BuildOptions
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS
 from mpiop.controller.observe.job_reader import InvalidJobError, Reader
 from mpiop.controller.observe.observed import Lister, Listers, Observed, observe
-from mpiop.controller.plan.desired import Desired, desired, remaining_seconds
+from mpiop.controller.plan.desired import Desired, desired_state, remaining_seconds
 from mpiop.controller.plan.diff import Delete, Stage, Step, diff, is_blocked
 from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError, SecretLostError
@@ -97,11 +97,11 @@ class Syncer:
             return None
         if time_left == 0:
             observed = await with_unlabelled(job, observed, self.applier, self.listers.gang)
-        wanted = desired(job, observed, is_expired=time_left == 0)
+        desired = desired_state(job, observed, is_expired=time_left == 0)
         owner = Owner(job.key, job.uid)
-        failed = await self._apply(owner, job, observed, wanted, now)
+        failed = await self._apply(owner, job, observed, desired, now)
         problem, recheck_seconds = await self._find_problem(job, observed, failed, now)
-        has_created_launcher = observed.launcher is None and wanted is not None and bool(wanted.launcher) and not failed
+        has_created_launcher = observed.launcher is None and desired is not None and bool(desired.launcher) and not failed
         created = Created(has_created_launcher, owner.warnings)
         await self.reporter.report(job, next_status(job, observed, problem, now, created))
         self.reporter.show(job, observed)
@@ -125,31 +125,31 @@ class Syncer:
         awaited = len(observed.workers) if are_leaving else job.worker_replicas - len(observed.ready_workers)
         self.batches.begin(job.key, awaited, are_leaving=are_leaving)
 
-    async def _apply(self, owner: Owner, job: MPIJob, observed: Observed, wanted: Desired | None, now: datetime) -> Sequence[FailedWrite]:
+    async def _apply(self, owner: Owner, job: MPIJob, observed: Observed, desired: Desired | None, now: datetime) -> Sequence[FailedWrite]:
         """Carry out the writes, step by step; return those that failed."""
-        if wanted is None:
+        if desired is None:
             return ()
         secret_uid = noted_uid(observed)
         failed: dict[Step, list[FailedWrite]] = {}
         try:
-            if wanted.dependencies is not None:
-                ask = self.secrets.uid(job, observed, now) if wanted.dependencies else self.secrets.uid_to_delete(job, observed)
+            if desired.dependencies is not None:
+                ask = self.secrets.uid(job, observed, now) if desired.dependencies else self.secrets.uid_to_delete(job, observed)
                 secret_uid = await ask
         except (KubeError, ResourceExistsError, PredecessorError, SecretLostError) as error:
             failed[Step.DEPENDENCIES] = [FailedWrite(SECRETS.kind, error)]
-        if wanted.gang and (missing := self.gang.missing):
+        if desired.gang and (missing := self.gang.missing):
             failed[Step.GANG] = [FailedWrite(missing.kind, missing)]
-        for step, actions in self._plan(job, wanted, observed, secret_uid):
+        for step, actions in self._plan(job, desired, observed, secret_uid):
             due = [action for action in actions if not is_blocked(step, action, failed)]
             if refused := await self.applier.apply(owner, due):
                 failed.setdefault(step, []).extend(refused)
         return [write for writes in failed.values() for write in writes]
 
-    def _plan(self, job: MPIJob, wanted: Desired, observed: Observed, secret_uid: str) -> Sequence[Stage]:
+    def _plan(self, job: MPIJob, desired: Desired, observed: Observed, secret_uid: str) -> Sequence[Stage]:
         started = self.clock.monotonic()
         stages = [
-            *self.gang.stages(job, wanted, observed),
-            *diff(job, wanted, observed, secret_uid=secret_uid, options=self.options),
+            *self.gang.stages(job, desired, observed),
+            *diff(job, desired, observed, secret_uid=secret_uid, options=self.options),
         ]
         self.batches.planned(job.key, self.clock.monotonic() - started)
         return sorted(stages, key=lambda stage: stage.step)

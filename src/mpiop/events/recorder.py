@@ -63,7 +63,7 @@ class EventRecorder:
         Args:
             client: Where to write to; what it calls off is dropped, for whoever lost its lease must not write any more.
             clock: For time stamps and limits.
-            count: Told `WRITTEN`, `DROPPED` or `LIMITED` for each occurrence or write, for metrics.
+            count: Called with `WRITTEN`, `DROPPED` or `LIMITED` for each occurrence or write, for metrics.
         """
         self._client = client
         self._clock = clock
@@ -202,7 +202,7 @@ class EventRecorder:
             "count": series.count,
             "firstTimestamp": format_time(series.first),
             "lastTimestamp": format_time(series.last),
-            # Neither source.host nor reportingInstance, as the reference has it: programs compare them, and a replica is no news to users.
+            # Neither source.host nor reportingInstance, as the reference has it: programs compare them.
             "source": {"component": EVENT_COMPONENT},
             "reportingComponent": EVENT_COMPONENT,
         }

@@ -107,8 +107,8 @@ class Watching:
         actual = cast("dict[str, Any]", obj).get("kind", expected)
         if actual != expected:
             return f"a {actual}, not a {expected}"
-        wanted = "resourceVersion" if kind == "BOOKMARK" else "name"
-        return "" if cast("dict[str, Any]", metadata).get(wanted) else f"no metadata.{wanted}"
+        desired = "resourceVersion" if kind == "BOOKMARK" else "name"
+        return "" if cast("dict[str, Any]", metadata).get(desired) else f"no metadata.{desired}"
 
     def _understand(self, kind: str, obj: Object) -> Replace | Apply | Bookmark | None:
         version = str(obj["metadata"].get("resourceVersion") or "")

@@ -57,7 +57,7 @@ class WatchedFiles:
     """Files that are checked for changes.
 
     They are compared by identity, size and time of change, through symbolic links: a mounted Secret or ConfigMap changes by
-    swapping the link `..data`. Changed ones that cannot be used are told again at the next look: they may be half written.
+    swapping the link `..data`. Changed ones that cannot be used are reported again at the next check: they may be half written.
     """
 
     def __init__(self, files: tuple[str, ...], now: Callable[[], float]) -> None:

@@ -48,7 +48,7 @@ class TransportOptions:
         most_in_flight: Calls at a time; those that wait take turns by `FLOW`.
         qps: Calls a second; 0 is no bound.
         burst: Calls at once before `qps` counts.
-        observer: Told of each attempt, for metrics.
+        observer: Called after each attempt, for metrics.
     """
 
     deadline_seconds: float = 10.0

@@ -7,7 +7,7 @@ Theory of operation (`docs/adr` and the invariants L60-L66 say why):
 - The leader renews. Its right to work ends `renew_deadline_seconds` after its last successful renewal was *sent*, which is before any other
   replica's wait can end: those count from a later moment, and for longer.
 - A lease is not a lock: each write asks `LeaderElector.assert_leading` first, and must still be safe under two leaders.
-- A lost lease ends the process. A wanted stop ends the work first and gives the lease away last.
+- A lost lease ends the process. A planned stop ends the work first and releases the lease last.
 """
 
 from mpiop.leaderelection.config import ElectionConfig, unique_identity

@@ -33,7 +33,7 @@ def serving_context(folder: str, host: str, clock: Clock) -> ssl.SSLContext:
     Args:
         folder: With `tls.crt` and `tls.key` (PEM); "" makes a self-signed certificate.
         host: Name in the self-signed one, beside localhost.
-        clock: Dates the self-signed one, and says when to look at the files again.
+        clock: Dates the self-signed one, and says when to read the files again.
 
     Raises:
         ServerError: The files of `folder` cannot be used.

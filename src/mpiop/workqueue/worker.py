@@ -26,7 +26,7 @@ async def work(queue: WorkQueue[KeyT], sync: Callable[[KeyT], Awaitable[float | 
     Args:
         queue: Where keys come from. Several workers may share it.
         sync: Does the work for a key and returns the seconds until it wants to be called again, or None; raises `NotReady` to be put off.
-        failed: Told about each exception, to log it: it is raised no further. Must not raise.
+        failed: Called with each exception, which is not raised further. Must not raise.
     """
     while True:
         try:

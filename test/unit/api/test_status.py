@@ -131,7 +131,7 @@ def test_timestamps(raw: object, moment: datetime | None) -> None:
     assert timestamp(raw) == moment
 
 
-def test_finished_and_true_are_told_by_the_conditions() -> None:
+def test_finished_and_true_follow_the_conditions() -> None:
     status = parse_status({"conditions": [{"type": "Failed", "status": "True"}, {"type": "Running", "status": "False"}]})
     assert (status.is_finished, status.is_true("Failed"), status.is_true("Running"), status.is_true("Created")) == (
         True,

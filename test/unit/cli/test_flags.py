@@ -135,7 +135,7 @@ def test_klog_s_verbosity_becomes_a_level(arguments: list[str], level: str) -> N
         ("--controller-queue-burst=0", "flag --controller-queue-burst cannot be '0'"),
         ("--kube-api-qps=-1", "flag --kube-api-qps cannot be '-1'"),
         ("--monitoring-port=http", "flag --monitoring-port cannot be 'http'"),
-        ("--lease-duration=15", "flag --lease-duration cannot be '15': a duration with its unit"),
+        ("--lease-duration=15", "flag --lease-duration cannot be '15': must be a duration with its unit"),
         ("--log-level=loud", "flag --log-level cannot be 'loud': it is one of debug, info, warning, error"),
         ("--treadiness=2", "there is no flag --treadiness; did you mean --threadiness?"),
         ("--kube-confg=x", "there is no flag --kube-confg; did you mean --kube-config?"),

@@ -59,7 +59,7 @@ def test_arguments_are_read_as_go_reads_them(arguments: list[str], values: dict[
         pytest.param(["--COUNT=1"], "there is no flag --COUNT; did you mean --count?", id="capitals"),
         pytest.param(["--zebra"], "there is no flag --zebra; see mpiop --help for all flags", id="like no other"),
         pytest.param(["--name"], "flag --name needs a value: --name=NAME", id="no value"),
-        pytest.param(["--count=many"], "flag --count cannot be 'many': a whole number is wanted", id="not a number"),
+        pytest.param(["--count=many"], "flag --count cannot be 'many': must be a whole number", id="not a number"),
         pytest.param(["--loud=maybe"], "flag --loud cannot be 'maybe': it is either true or false", id="not a truth"),
         pytest.param(
             ["--loud", "false"], "argument 'false' is no flag; flags are written --name=value, see mpiop --help", id="in Go: ends all"
@@ -97,13 +97,13 @@ def test_integers_have_go_s_spellings(text: str, number: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "08", "1e3", "0x"])
 def test_what_is_no_integer(text: str) -> None:
-    with pytest.raises(ValueError, match="a whole number is wanted"):
+    with pytest.raises(ValueError, match="must be a whole number"):
         parse_int(text)
 
 
 @pytest.mark.parametrize("text", ["", "x", "nan", "inf", "1,5"])
 def test_what_is_no_finite_number(text: str) -> None:
-    with pytest.raises(ValueError, match="number is wanted"):
+    with pytest.raises(ValueError, match="number"):
         parse_float(text)
 
 
@@ -128,7 +128,7 @@ def test_durations_have_go_s_spellings(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "15", "s", "15 s", "15s ", "15sec", "-5s", "1m 30s", "1d"])
 def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(ValueError, match="a duration with its unit is wanted, like 15s"):
+    with pytest.raises(ValueError, match="must be a duration with its unit, like 15s"):
         parse_duration(text)
 
 

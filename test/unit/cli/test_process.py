@@ -41,7 +41,7 @@ def test_work_that_ends_by_itself_is_exit_code_0() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_F33_a_signal_cancels_the_work_and_waits_for_its_end(number: signal.Signals) -> None:
-    told = []
+    reported = []
 
     async def work() -> None:
         try:
@@ -49,10 +49,10 @@ def test_F33_a_signal_cancels_the_work_and_waits_for_its_end(number: signal.Sign
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0.01)
-            told.append("ended in order")
+            reported.append("ended in order")
 
     assert run_until_stopped(work) == 0
-    assert told == ["ended in order"]
+    assert reported == ["ended in order"]
 
 
 def test_F38_without_standard_output_there_is_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_standard_output_has_its_descriptor(capfd: pytest.CaptureFixture[str]) -
         pytest.param(RuntimeError("a defect"), ["the operator failed", "RuntimeError: a defect"], True, id="a defect has a traceback"),
     ],
 )
-def test_F36_a_failure_is_told_with_all_its_causes(
+def test_F36_a_failure_is_logged_with_all_its_causes(
     failure: Exception, phrases: list[str], capsys: pytest.CaptureFixture[str], *, has_traceback: bool
 ) -> None:
     try:
@@ -280,9 +280,9 @@ def test_a_loop_without_processor_time_is_not_called_blocked(monkeypatch: pytest
 
     with capture_logs() as logged:
         assert run_until_stopped(work) == 0
-    told = [each for each in logged if each["event"] != "stopped"]
-    assert {(each["log_level"], each["event"].split(":")[0]) for each in told} == {("warning", "event loop gets no processor time")}
-    assert all(each["seconds"] / 2 < each["waited"] <= each["seconds"] + 0.1 for each in told)
+    reported = [each for each in logged if each["event"] != "stopped"]
+    assert {(each["log_level"], each["event"].split(":")[0]) for each in reported} == {("warning", "event loop gets no processor time")}
+    assert all(each["seconds"] / 2 < each["waited"] <= each["seconds"] + 0.1 for each in reported)
 
 
 def test_where_the_kernel_does_not_tell_how_long_a_thread_waited_it_is_nothing() -> None:

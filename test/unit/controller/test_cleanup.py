@@ -26,10 +26,10 @@ async def running(**spec: Any) -> World:
     """Return a world in which the job runs."""
     world = World()
     await world.submit(**spec)
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
     world.start_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     return world
 
 
@@ -56,13 +56,13 @@ async def test_workers_stay_by_policy_and_phase_however_the_job_ended(policy: st
     world.pod_status("pi-worker-0", phase)
     world.pod_status("pi-worker-1", "Running")
     end(world, how)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.status.is_finished
     evicted = {"pi-worker-1"} if how == "Evicted" and policy == "Running" else set[str]()
     expected = {"pi-worker-0"} if phase in KEPT[policy] else set[str]()
     assert workers(world) == expected | evicted | ({"pi-worker-1"} if policy == "None" else set())
     world.client.actions.clear()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.writes == [], "and that is that"
 
 
@@ -70,7 +70,7 @@ async def test_workers_stay_by_policy_and_phase_however_the_job_ended(policy: st
 async def test_no_launcher_runs_on_and_one_that_ended_stays_for_its_log(policy: str, how: str) -> None:
     world = await running(runPolicy={"cleanPodPolicy": policy})
     end(world, how)
-    await world.settle()
+    await world.sync_until_idle()
     launchers = world.client.server.objects(JOBS)
     if how == "Lost" or (how == "Evicted" and policy == "All"):
         assert all("deletionTimestamp" in job["metadata"] for job in launchers)
@@ -85,18 +85,18 @@ async def test_a_worker_that_appears_after_the_end_goes_too() -> None:
     world = await running(runPolicy={"cleanPodPolicy": "All"})
     left = world.one(PODS, "pi-worker-0")
     end(world, "Succeeded")
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.put(PODS, {**left, "metadata": {**left["metadata"], "resourceVersion": ""}})
-    await world.settle()
+    await world.sync_until_idle()
     assert workers(world) == set()
 
 
 async def test_scaling_a_finished_job_makes_nothing() -> None:
     world = await running()
     end(world, "Succeeded")
-    await world.settle()
+    await world.sync_until_idle()
     await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert workers(world) == {"pi-worker-0", "pi-worker-1"}
 
 
@@ -128,22 +128,22 @@ def left(world: World) -> list[str]:
 async def test_after_its_time_to_live_nothing_of_a_job_is_left_but_itself_and_its_status(policy: str, how: str) -> None:
     world = await expired(how, cleanPodPolicy=policy)
     before = world.status.conditions
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.collect_garbage()
     if "pi-launcher" in world.names(JOBS):
         assert "deletionTimestamp" in world.one(JOBS, "pi-launcher")["metadata"]
         world.client.server.remove(JOBS, Key("default", "pi-launcher"))
     world.client.server.collect_garbage()
-    await world.settle()
+    await world.sync_until_idle()
     assert left(world) == []
     assert world.names(MPIJOBS) == ["pi"]
     assert world.status.conditions == before
     world.client.actions.clear()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.writes == []
 
 
-async def test_until_then_it_is_looked_at_again_at_the_right_moment_and_left_alone() -> None:
+async def test_until_then_it_is_synced_again_at_the_right_moment_and_left_alone() -> None:
     world = await running(runPolicy={"ttlSecondsAfterFinished": TTL})
     end(world, "Succeeded")
     await ended(world)
@@ -168,7 +168,7 @@ async def test_a_time_to_live_of_0_is_over_once_the_end_is_recorded() -> None:
 async def test_without_a_time_to_live_everything_stays() -> None:
     world = await running()
     end(world, "Succeeded")
-    await world.settle()
+    await world.sync_until_idle()
     await asyncio.sleep(10**6)
     assert await world.sync() is None
     assert len(left(world)) == 7
@@ -190,7 +190,7 @@ async def test_the_config_map_which_knows_the_secret_goes_last_and_not_before_it
     await world.sync_refused()
     assert world.names(CONFIG_MAPS) == ["pi-config"]
     assert world.names(SERVICES) == [], "what is not refused goes"
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(CONFIG_MAPS) == world.names(SECRETS) == []
     assert world.writes[-2:] == ["delete Secret default/pi-ssh", "delete ConfigMap default/pi-config"]
 
@@ -200,7 +200,7 @@ async def test_a_secret_that_nobody_noted_is_asked_for_and_removed_if_it_is_the_
     config_map = world.one(CONFIG_MAPS, "pi-config")
     config_map["metadata"]["annotations"] = {}
     world.client.server.put(CONFIG_MAPS, config_map)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(SECRETS) == world.names(CONFIG_MAPS) == []
 
 
@@ -210,7 +210,7 @@ async def test_a_secret_of_somebody_else_stays() -> None:
     config_map["metadata"]["annotations"] = {}
     world.client.server.put(CONFIG_MAPS, config_map)
     world.client.server.put(SECRETS, {**world.one(SECRETS, "pi-ssh"), "metadata": {"name": "pi-ssh", "namespace": "default"}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(SECRETS) == ["pi-ssh"]
     assert world.names(CONFIG_MAPS) == []
 
@@ -219,7 +219,7 @@ async def test_a_secret_that_another_took_the_name_of_holds_nothing_up() -> None
     world = await expired()
     world.client.server.remove(SECRETS, Key("default", "pi-ssh"))
     world.client.server.put(SECRETS, {"metadata": {"name": "pi-ssh", "namespace": "default"}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(CONFIG_MAPS) == []
     assert world.names(SECRETS) == ["pi-ssh"]
 
@@ -227,7 +227,7 @@ async def test_a_secret_that_another_took_the_name_of_holds_nothing_up() -> None
 async def test_a_secret_that_is_gone_already_holds_nothing_up() -> None:
     world = await expired()
     world.client.server.remove(SECRETS, Key("default", "pi-ssh"))
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(CONFIG_MAPS) == []
 
 
@@ -237,7 +237,7 @@ async def test_the_mpijob_goes_too_only_if_it_says_so(value: str, *, goes: bool)
     await world.client.patch(MPIJOBS, KEY, {"metadata": {"annotations": {ANNOTATION_TTL_DELETES_JOB: value}}})
     world.client.actions.clear()
     uid = uid_of(world.one(MPIJOBS, "pi"))
-    await world.settle()
+    await world.sync_until_idle()
     assert (world.names(MPIJOBS) == []) == goes
     if goes:
         assert world.writes == ["delete MPIJob default/pi"], "the garbage collector does the rest"
@@ -247,7 +247,7 @@ async def test_the_mpijob_goes_too_only_if_it_says_so(value: str, *, goes: bool)
 async def test_a_job_that_has_not_ended_lives_as_long_as_it_likes() -> None:
     world = await running(runPolicy={"ttlSecondsAfterFinished": 0})
     await asyncio.sleep(TTL)
-    await world.settle()
+    await world.sync_until_idle()
     assert len(left(world)) == 7
     assert annotations_of(world.one(CONFIG_MAPS, "pi-config"))
     assert world.status.is_true(c.CONDITION_RUNNING)

@@ -42,7 +42,7 @@ async def test_a_suspend_of_a_thousand_workers_does_not_keep_a_small_job_waiting
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
     await world.client.create(MPIJOBS, mpijob("small", workers=1))
     world.client.actions.clear()
-    world.look()
+    world.refresh()
     suspending = asyncio.create_task(world.syncer.sync(KEY))
     await asyncio.sleep(0.05)
     await world.syncer.sync(Key("default", "small"))

@@ -35,9 +35,9 @@ class Scene:
         self.pods = Store()
         self.consistency = Consistency({PODS: self.pods}, VirtualClock())
         self.applier = Applier(self.client, self.consistency)
-        self.look()
+        self.refresh()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         self.pods.replace(self.client.server.objects(PODS), str(self.client.server.storage.version))
 
     def is_waiting(self) -> bool:
@@ -70,16 +70,16 @@ async def test_E50_of_several_writes_those_that_succeeded_are_waited_for() -> No
     scene.client.refuse("create", PODS, "b", TransportError("no answer"))
     assert len(await scene.applier.apply(OWNER, [create("a"), create("b"), create("c")])) == 1
     assert scene.is_waiting()
-    scene.look()
+    scene.refresh()
     assert not scene.is_waiting()
 
 
 async def test_E50_a_write_that_the_watch_shows_before_its_answer_comes_leaves_nothing_to_wait_for() -> None:
     scene = Scene()
     scene.client.server.put(PODS, pod("a"))
-    scene.look()
+    scene.refresh()
     await scene.applier.perform(OWNER, create("a"))  # it is there: the live object is the answer
-    scene.look()
+    scene.refresh()
     assert not scene.is_waiting()
 
 
@@ -100,7 +100,7 @@ async def test_E51_a_cache_that_stands_still_holds_a_job_up_but_not_for_good_and
     assert len(world.writes) > len(done)
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
     world.client.actions.clear()
-    await world.settle()
+    await world.sync_until_idle()
     assert [write for write in world.writes if write.startswith("create")] == []
     assert world.recorder.reasons == ["MPIJobCreated"]
 
@@ -108,7 +108,7 @@ async def test_E51_a_cache_that_stands_still_holds_a_job_up_but_not_for_good_and
 async def test_E52_a_deleted_pod_on_its_way_out_is_waited_for_until_the_cache_shows_that() -> None:
     scene = Scene()
     stored = scene.client.server.put(PODS, pod("a", finalizers=["example.com/x"]))
-    scene.look()
+    scene.refresh()
     left = await scene.applier.perform(OWNER, Delete(PODS, stored))
     assert left is not None
     assert "deletionTimestamp" in left["metadata"]
@@ -123,7 +123,7 @@ async def test_E52_a_deleted_pod_on_its_way_out_is_waited_for_until_the_cache_sh
 async def test_E52_a_deletion_that_leaves_nothing_is_not_waited_for(*, is_gone_before: bool) -> None:
     scene = Scene()
     stored = scene.client.server.put(PODS, pod("a"))
-    scene.look()
+    scene.refresh()
     if is_gone_before:
         scene.client.server.remove(PODS, Key("default", "a"))
     await scene.applier.perform(OWNER, Delete(PODS, stored))
@@ -154,7 +154,7 @@ async def test_E54_no_child_is_read_from_a_cache_before_it_is_known_to_be_new_en
     children = world.syncer.listers
     spies = [Spy(store) for store in (children.services, children.config_maps, children.jobs, children.pods)]  # type: ignore[arg-type]  # they are
     world.syncer = replace(world.syncer, listers=Listers(*spies))
-    world.look(MPIJOBS)
+    world.refresh(MPIJOBS)
     with pytest.raises(NotReady):
         await world.syncer.sync(KEY)
     assert [spy.reads for spy in spies] == [0, 0, 0, 0]
@@ -165,7 +165,7 @@ async def test_E54_no_child_is_read_from_a_cache_before_it_is_known_to_be_new_en
 async def test_E57_a_strangers_pod_with_our_name_and_labels_outlives_job_and_clean_up() -> None:
     world = World()
     await world.submit(runPolicy={"cleanPodPolicy": "All"})
-    await world.settle()
+    await world.sync_until_idle()
     mine = world.one(PODS, "pi-worker-1")
     world.client.server.remove(PODS, Key("default", "pi-worker-1"))
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "pi", "uid": "stranger", "controller": True}
@@ -203,7 +203,7 @@ async def live_for(world: World, seconds: float) -> list[float]:
     return times
 
 
-async def test_E59_in_a_namespace_on_its_way_out_nothing_is_told_and_tries_grow_rare() -> None:
+async def test_E59_in_a_terminating_namespace_nothing_is_reported_and_retries_grow_rare() -> None:
     world = World()
     await world.submit()
     world.client.server.terminate_namespace("default")
@@ -216,7 +216,7 @@ async def test_E59_in_a_namespace_on_its_way_out_nothing_is_told_and_tries_grow_
     assert not world.status.is_true(c.CONDITION_STALLED)
 
 
-async def test_E58_a_name_that_stays_taken_is_looked_at_rarely_and_told_once() -> None:
+async def test_E58_a_name_that_stays_taken_is_checked_rarely_and_reported_once() -> None:
     world = World()
     await world.submit()
     world.client.server.put(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pi-worker-0", "namespace": "default"}})
@@ -230,13 +230,13 @@ async def test_E58_a_name_that_stays_taken_is_looked_at_rarely_and_told_once() -
 async def test_T4_a_status_that_met_a_conflict_is_computed_again_from_what_was_read_since() -> None:
     world = World()
     await world.submit()
-    world.look()
+    world.refresh()
     await world.edit({"metadata": {"annotations": {"touched": "by kubectl"}}})  # between our reading and our writing
     with pytest.raises(StatusError) as caught:
         await world.syncer.sync(KEY)
     assert caught.value.is_conflict
     assert world.writes.count(STATUS) == 1, "the body that was refused is not sent again"
-    await world.settle()
+    await world.sync_until_idle()
     assert world.status.is_true(c.CONDITION_CREATED)
     assert world.one(MPIJOBS, "pi")["metadata"]["annotations"] == {"touched": "by kubectl"}
     assert world.recorder.reasons == ["MPIJobCreated"]

@@ -59,7 +59,7 @@ def changed(obj: Object, *, owner: dict[str, Any] | None = None, **metadata: Any
     return {**deepcopy(obj), "metadata": {**obj["metadata"], **metadata, "ownerReferences": [reference]}}  # type: ignore[typeddict-item]
 
 
-def look(*objects: tuple[Resource, Object]) -> Observed:
+def observe_objects(*objects: tuple[Resource, Object]) -> Observed:
     """Return what is observed of the example job where these objects are in the stores."""
     resources = (SERVICES, CONFIG_MAPS, JOBS, PODS, VOLCANO_POD_GROUPS)
     stores = {resource: Store({BY_CONTROLLER: index_by_controller}) for resource in resources}
@@ -76,18 +76,18 @@ def around(child: Child) -> tuple[tuple[Resource, Object], ...]:
 
 @pytest.mark.parametrize("child", CHILDREN, ids=lambda child: child.field)
 def test_the_children_of_a_job_are_seen(child: Child) -> None:
-    assert getattr(look(*around(child), (child.resource, child.example)), child.field)
+    assert getattr(observe_objects(*around(child), (child.resource, child.example)), child.field)
 
 
 @pytest.mark.parametrize("foreign", FOREIGN.values(), ids=FOREIGN)
 @pytest.mark.parametrize("child", CHILDREN, ids=lambda child: child.field)
 def test_what_belongs_to_somebody_else_is_none(child: Child, foreign: dict[str, Any]) -> None:
-    assert not getattr(look(*around(child), (child.resource, changed(child.example, **foreign))), child.field)
+    assert not getattr(observe_objects(*around(child), (child.resource, changed(child.example, **foreign))), child.field)
 
 
 @pytest.mark.parametrize("version", ["v1", "v2beta2"])
 def test_another_version_of_the_api_is_the_same_owner(version: str) -> None:
-    assert look((SERVICES, changed(service(), owner={"apiVersion": f"kubeflow.org/{version}"}))).service
+    assert observe_objects((SERVICES, changed(service(), owner={"apiVersion": f"kubeflow.org/{version}"}))).service
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_another_version_of_the_api_is_the_same_owner(version: str) -> None:
     ],
 )
 def test_a_worker_has_the_name_of_one(name: str, is_worker: bool) -> None:  # noqa: FBT001 - a column of the table
-    assert list(look((PODS, changed(worker(0), name=name))).workers) == ([name] if is_worker else [])
+    assert list(observe_objects((PODS, changed(worker(0), name=name))).workers) == ([name] if is_worker else [])
 
 
 @pytest.mark.parametrize("foreign", [{}, *list(FOREIGN.values())[1:]], ids=["its own", *list(FOREIGN)[1:]])
@@ -138,11 +138,11 @@ async def test_a_tenant_cannot_fail_the_job_of_another_nor_keep_its_workers_from
     world.client.server.remove(PODS, Key("default", "pi-worker-0"))
     for pod in foreign_pods(world):
         world.client.server.put(PODS, pod)
-    await world.settle()
+    await world.sync_until_idle()
     own = {obj["metadata"]["name"] for obj in world.client.server.objects(PODS) if obj["metadata"].get("namespace") == "default"}
     assert own == {"pi-worker-0", "pi-worker-1"}
     await world.run_job()
     assert not world.status.is_finished
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.status.is_true("Succeeded")

@@ -25,7 +25,7 @@ async def new() -> World:
 
 async def starting() -> World:
     world = await new()
-    await world.settle()
+    await world.sync_until_idle()
     return world
 
 
@@ -38,7 +38,7 @@ async def running() -> World:
 async def suspended() -> World:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.settle()
+    await world.sync_until_idle()
     return world
 
 
@@ -51,14 +51,14 @@ async def resumed() -> World:
 async def succeeded() -> World:
     world = await running()
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     return world
 
 
 async def failed() -> World:
     world = await running()
     world.end_launcher("Failed")
-    await world.settle()
+    await world.sync_until_idle()
     return world
 
 
@@ -78,7 +78,7 @@ in_each_phase = pytest.mark.parametrize("phase", PHASES.values(), ids=PHASES)
 def quiet(world: World) -> None:
     """Forget what was written and told so far."""
     world.client.actions.clear()
-    world.recorder.told.clear()
+    world.recorder.reported.clear()
 
 
 # The job is deleted
@@ -93,7 +93,7 @@ async def test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector(phas
     await world.client.delete(MPIJOBS, KEY, uid=uid_of(job))
     quiet(world)
     assert await world.sync() is None
-    assert (world.writes, world.recorder.told) == ([], [])
+    assert (world.writes, world.recorder.reported) == ([], [])
 
 
 @in_each_phase
@@ -108,7 +108,7 @@ async def test_of_a_deleted_job_nothing_is_left_and_a_namesake_starts_afresh(pha
     assert [name for resource in (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS) for name in world.names(resource)] == []
     await world.client.create(MPIJOBS, mpijob())
     quiet(world)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
     assert world.recorder.reasons == ["MPIJobCreated"]
 
@@ -166,7 +166,7 @@ async def test_a_child_deleted_by_hand_comes_back_or_ends_the_job_or_is_not_need
         world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
     world.client.server.remove(resource, Key("default", child))
     quiet(world)
-    await world.settle()
+    await world.sync_until_idle()
     assert (child in world.names(resource)) == (name in COMES_BACK[kind])
     if (kind, name) in ENDS:
         assert world.recorder.reasons == ["LauncherJobNotFound"]
@@ -181,9 +181,9 @@ async def test_a_child_that_comes_back_is_like_the_one_before(kind: str) -> None
     resource, child = CHILDREN[kind]
     before = world.one(resource, child)
     world.client.server.remove(resource, Key("default", child))
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
-    await world.settle()
+    await world.sync_until_idle()
     after = world.one(resource, child)
     assert uid_of(after) != uid_of(before)
     assert (after.get("spec"), after.get("data")) == (before.get("spec"), before.get("data"))
@@ -194,7 +194,7 @@ async def test_a_child_that_comes_back_is_like_the_one_before(kind: str) -> None
 
 @pytest.mark.parametrize("owner", [None, "another MPIJob"])
 @pytest.mark.parametrize("kind", CHILDREN)
-async def test_F60_an_object_in_the_way_is_not_touched_and_told_once_and_then_the_job_goes_on(kind: str, owner: str | None) -> None:
+async def test_F60_an_object_in_the_way_is_not_touched_and_reported_once_and_then_the_job_continues(kind: str, owner: str | None) -> None:
     world = await new()
     resource, name = CHILDREN[kind]
     owners = [{"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "another", "uid": "another", "controller": True}]
@@ -204,13 +204,13 @@ async def test_F60_an_object_in_the_way_is_not_touched_and_told_once_and_then_th
         await world.sync_refused()
     assert world.one(resource, name) == before
     message = f'Resource "{name}" of Kind "{resource.kind}" already exists and is not managed by MPIJob'
-    assert [told for told in world.recorder.told if told[0] == "Warning"] == [("Warning", "ErrResourceExists", message)]
+    assert [reported for reported in world.recorder.reported if reported[0] == "Warning"] == [("Warning", "ErrResourceExists", message)]
     stalled = world.status.condition(c.CONDITION_STALLED)
     assert stalled is not None
     assert (stalled.status, stalled.reason) == ("True", "ResourceExists")
     assert stalled.message == f"{message}. Delete or rename that object; the job continues within 60 s."
     world.client.server.remove(resource, Key("default", name))
-    await world.settle()
+    await world.sync_until_idle()
     assert not world.status.is_true(c.CONDITION_STALLED)
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
 
@@ -223,11 +223,11 @@ async def test_a_pod_with_the_jobs_labels_but_another_owner_is_none_of_its_worke
     world.client.server.put(PODS, {**stranger, "metadata": metadata})
     world.pod_status("stranger", "Failed", reason="Evicted")
     quiet(world)
-    await world.settle()
-    assert (world.writes, world.recorder.told) == ([], [])
+    await world.sync_until_idle()
+    assert (world.writes, world.recorder.reported) == ([], [])
     world.end_launcher()
     await world.edit({"spec": {"runPolicy": {"cleanPodPolicy": "All"}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert "stranger" in world.names(PODS)
 
 
@@ -239,7 +239,7 @@ async def test_a_worker_that_ends_is_kept_and_ends_nothing(end: str) -> None:
     world = await running()
     before = world.one(PODS, "pi-worker-1")
     world.pod_status("pi-worker-1", end)
-    await world.settle()
+    await world.sync_until_idle()
     assert uid_of(world.one(PODS, "pi-worker-1")) == uid_of(before)
     assert world.status.is_true(c.CONDITION_RUNNING), "once True it stays so until the end"
     assert not world.status.is_finished
@@ -249,19 +249,19 @@ async def test_a_worker_that_ends_is_kept_and_ends_nothing(end: str) -> None:
 async def test_a_launcher_that_waits_for_a_worker_that_has_ended_says_so(end: str) -> None:
     world = World()
     await world.submit(launcherCreationPolicy="WaitForWorkersReady")
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
     world.pod_status("pi-worker-1", end)
-    await world.settle()
+    await world.sync_until_idle()
     stalled = world.status.condition(c.CONDITION_STALLED)
     assert stalled is not None
     assert stalled.reason == "WorkerEnded"
     assert "worker pi-worker-1 has ended" in stalled.message
     assert world.names(JOBS) == []
     world.client.server.remove(PODS, Key("default", "pi-worker-1"))
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(JOBS) == ["pi-launcher"]
     assert not world.status.is_true(c.CONDITION_STALLED)
 
@@ -273,10 +273,10 @@ async def test_a_launcher_that_waits_for_a_worker_that_has_ended_says_so(end: st
 async def test_a_launcher_as_worker_is_the_first_host_with_workers_and_without(workers: int) -> None:
     world = World()
     await world.submit(workers=workers, runLauncherAsWorker=True, slotsPerWorker=2)
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
     world.start_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     hosts = ["pi-launcher", *(f"pi-worker-{index}" for index in range(workers))]
     data = world.one(CONFIG_MAPS, "pi-config")["data"]
     assert data["hostfile"] == "".join(f"{host}.pi.default.svc slots=2\n" for host in hosts)
@@ -290,12 +290,12 @@ async def test_a_launcher_as_worker_is_the_first_host_with_workers_and_without(w
 async def test_scaling_follows_in_pods_and_in_both_lists_of_hosts(policy: str, *, as_worker: bool) -> None:
     world = World()
     await world.submit(workers=3, launcherCreationPolicy=policy, runLauncherAsWorker=as_worker)
-    for wanted in (3, 2, 1, 4):
-        await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": wanted}}}})
-        await world.settle()
+    for desired in (3, 2, 1, 4):
+        await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": desired}}}})
+        await world.sync_until_idle()
         world.start_workers()
-        await world.settle()
-        workers = [f"pi-worker-{index}" for index in range(wanted)]
+        await world.sync_until_idle()
+        workers = [f"pi-worker-{index}" for index in range(desired)]
         hosts = [*(["pi-launcher"] if as_worker else []), *workers]
         data = world.one(CONFIG_MAPS, "pi-config")["data"]
         assert [name for name in world.names(PODS) if "-worker-" in name] == workers
@@ -307,7 +307,7 @@ async def test_scaling_follows_in_pods_and_in_both_lists_of_hosts(policy: str, *
 # Events
 
 
-async def test_a_long_life_tells_each_event_once_though_it_is_looked_at_many_times() -> None:
+async def test_each_event_of_a_long_lifecycle_is_recorded_once_despite_many_syncs() -> None:
     world = await new()
     for step in (
         world.start_workers,
@@ -317,9 +317,9 @@ async def test_a_long_life_tells_each_event_once_though_it_is_looked_at_many_tim
     ):
         for _ in range(3):
             await world.sync()
-        await world.settle()
+        await world.sync_until_idle()
         step()
     for _ in range(3):
         await world.sync()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]

@@ -49,7 +49,7 @@ class Life:
         self.random = Random(seed)  # noqa: S311 - a reproducible life, no secret
         self.cluster = Cluster(VirtualClock(), self.random)
         self.operators = [self._new_operator(), self._new_operator()]
-        self.told = list[tuple[str, str, str]]()
+        self.reported = list[tuple[str, str, str]]()
         self.is_calm = seed % 4 == 0
         self.is_alone = seed % 4 <= 1
         everybody: list[tuple[Step, int]] = [
@@ -92,7 +92,7 @@ class Life:
     def _see_jobs(self) -> None:
         """Let no cache of MPIJobs be older than the vanishing of a launcher Job (see above)."""
         for operator in self.operators:
-            operator.look(MPIJOBS)
+            operator.refresh(MPIJOBS)
 
     def restart(self) -> None:
         """Let an operator die and another begin with an empty memory."""
@@ -103,7 +103,7 @@ class Life:
     def _new_operator(self) -> World:
         """Return an operator with an empty memory, whose caches have been filled once."""
         operator = World(client=self.cluster.client)
-        operator.look()
+        operator.refresh()
         return operator
 
     async def live(self) -> None:
@@ -133,13 +133,13 @@ class Life:
             self._collect(operator)
 
     async def see_and_sync(self, operator: World) -> float | None:
-        operator.look()
+        operator.refresh()
         return await self._try(operator)
 
     async def _sync(self, operator: World) -> None:
         stores = [resource for resource in WATCHED if self.random.random() < 0.7]
         if stores:
-            operator.look(*stores)
+            operator.refresh(*stores)
         await self._try(operator)
 
     async def _try(self, operator: World) -> float | None:
@@ -152,9 +152,9 @@ class Life:
         return wait
 
     def _collect(self, operator: World) -> None:
-        for uid, (_, reason, message) in zip(operator.recorder.uids, operator.recorder.told, strict=True):
-            self.told.append((uid, reason, message))
-        operator.recorder.told.clear()
+        for uid, (_, reason, message) in zip(operator.recorder.uids, operator.recorder.reported, strict=True):
+            self.reported.append((uid, reason, message))
+        operator.recorder.reported.clear()
         operator.recorder.uids.clear()
 
 
@@ -186,13 +186,13 @@ def check_history(life: Life) -> None:
         change for change in server.storage.history if change.resource is MPIJOBS and change.old is not None and not change.is_deletion
     ]
     happened = sum((news_of(change) for change in changes), Counter[tuple[str, str, str]]())
-    told = Counter(life.told)
-    assert told <= happened, f"told more than happened: {told - happened}"
-    assert told == happened or not life.is_alone, f"not told: {happened - told}"
+    reported = Counter(life.reported)
+    assert reported <= happened, f"told more than happened: {reported - happened}"
+    assert reported == happened or not life.is_alone, f"not told: {happened - reported}"
 
 
 def news_of(change: Change) -> Counter[tuple[str, str, str]]:
-    """Check one write of an MPIJob and return the news in it."""
+    """Check one write of an MPIJob and return its transitions."""
     before, after = parse_status((change.old or {}).get("status")), parse_status(change.new.get("status"))
     if before.is_finished:
         assert [(x.type, x.reason) for x in before.conditions if x.status == "True"] == [
@@ -201,7 +201,7 @@ def news_of(change: Change) -> Counter[tuple[str, str, str]]:
         assert before.completion_time == after.completion_time
     assert not (after.is_finished and after.is_true(c.CONDITION_RUNNING))
     assert not (after.is_true(c.CONDITION_SUCCEEDED) and after.is_true(c.CONDITION_FAILED))
-    return Counter((change.new["metadata"]["uid"], news.reason, news.message) for news in transitions(KEY, before, after))
+    return Counter((change.new["metadata"]["uid"], changes.reason, changes.message) for changes in transitions(KEY, before, after))
 
 
 def check_launchers(history: list[Change]) -> None:
@@ -263,8 +263,10 @@ def check_life(life: Life, job: MPIJob) -> None:
 
 def check_templates(job: MPIJob, launcher: Object) -> None:
     """Check that the launcher is as the job wants it, or the job says that it is not."""
-    wanted, made = job.launcher.template["spec"], launcher["spec"]["template"]["spec"]
-    is_same = wanted.get("nodeSelector") == made.get("nodeSelector") and wanted["containers"][0]["image"] == made["containers"][0]["image"]
+    desired, made = job.launcher.template["spec"], launcher["spec"]["template"]["spec"]
+    is_same = (
+        desired.get("nodeSelector") == made.get("nodeSelector") and desired["containers"][0]["image"] == made["containers"][0]["image"]
+    )
     assert is_same or job.status.is_true(c.CONDITION_UPDATE_PENDING)
 
 

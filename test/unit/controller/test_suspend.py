@@ -21,14 +21,14 @@ async def started(**spec: Any) -> World:
     """Return a world in which the job runs, its launcher Job too."""
     world = World()
     await world.submit(**spec)
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
-    await world.settle()
+    await world.sync_until_idle()
     world.start_launcher()
     job_status(world, active=1, startTime=STARTED)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.status.is_true(c.CONDITION_RUNNING)
-    world.recorder.told.clear()
+    world.recorder.reported.clear()
     return world
 
 
@@ -36,12 +36,12 @@ async def suspended(**spec: Any) -> World:
     """Return a world in which a job that ran is suspended, and none of its pods is left."""
     world = await started(**spec)
     await suspend(world)
-    await world.settle()
+    await world.sync_until_idle()
     carry_out(world, startTime=None)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == []
     world.client.actions.clear()
-    world.recorder.told.clear()
+    world.recorder.reported.clear()
     return world
 
 
@@ -76,7 +76,7 @@ def launcher(world: World) -> Object:
 async def test_a_job_created_suspended_has_all_but_its_pods_and_no_start() -> None:
     world = World()
     await world.submit(runPolicy={"suspend": True})
-    await world.settle()
+    await world.sync_until_idle()
     assert [world.names(resource) for resource in (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS)] == [
         ["pi"],
         ["pi-config"],
@@ -90,28 +90,28 @@ async def test_a_job_created_suspended_has_all_but_its_pods_and_no_start() -> No
     assert not world.status.is_true(c.CONDITION_RUNNING)
 
 
-async def test_suspended_is_told_at_once_and_the_counts_tell_when_no_pod_is_left() -> None:
+async def test_suspended_is_set_at_once_and_the_counts_show_when_no_pod_is_left() -> None:
     world = await started()
     await suspend(world)
     await world.sync()
     assert world.status.is_true(c.CONDITION_SUSPENDED)
     assert not world.status.is_true(c.CONDITION_RUNNING)
     assert world.status.replica_statuses["Launcher"].active == 1, "Kueue gives the quota away when it is 0"
-    await world.settle()
+    await world.sync_until_idle()
     carry_out(world)
-    await world.settle()
+    await world.sync_until_idle()
     assert [counts.active for counts in world.status.replica_statuses.values()] == [0, 0]
 
 
 async def test_a_launcher_that_still_runs_is_not_let_go_again() -> None:
     world = await started()
     await suspend(world)
-    await world.settle()
+    await world.sync_until_idle()
     await resume(world)
-    await world.settle()
+    await world.sync_until_idle()
     assert launcher(world)["spec"]["suspend"] is True, "its pod would run on with workers that are gone"
     carry_out(world)
-    await world.settle()
+    await world.sync_until_idle()
     assert launcher(world)["spec"]["suspend"] is False
 
 
@@ -119,12 +119,12 @@ async def test_a_launcher_that_still_runs_is_not_let_go_again() -> None:
 async def test_the_launcher_follows_the_directives_of_scheduling_before_it_is_let_go(*, clears: bool) -> None:
     world = await started()
     await suspend(world)
-    await world.settle()
+    await world.sync_until_idle()
     carry_out(world, startTime=None if clears else STARTED)
-    await world.settle()
+    await world.sync_until_idle()
     uid = uid_of(launcher(world))
     await resume(world, **launcher_template(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}]))
-    await world.settle()
+    await world.sync_until_idle()
     status_first = [] if clears else ["patch Job/status default/pi-launcher"]
     assert [write for write in world.writes if "Job" in write and "MPI" not in write] == [*status_first, LET_GO]
     spec = launcher(world)["spec"]
@@ -138,32 +138,32 @@ async def test_suspending_and_restoring_templates_in_one_edit_is_for_the_next_st
     """Kueue does so when it takes a job's quota away."""
     world = await started()
     await suspend(world, **launcher_template(nodeSelector={"zone": "a"}))
-    await world.settle()
+    await world.sync_until_idle()
     carry_out(world, startTime=None)
-    await world.settle()
+    await world.sync_until_idle()
     assert "nodeSelector" not in launcher(world)["spec"]["template"]["spec"]
     await resume(world, **launcher_template(nodeSelector={"zone": "b"}))
-    await world.settle()
+    await world.sync_until_idle()
     assert launcher(world)["spec"]["template"]["spec"]["nodeSelector"] == {"zone": "b"}
 
 
 async def test_workers_are_made_from_the_template_as_it_is_then() -> None:
     world = await suspended()
     await resume(world, mpiReplicaSpecs={"Worker": {"template": {"spec": {"nodeSelector": {"zone": "a"}}}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.one(PODS, "pi-worker-0")["spec"]["nodeSelector"] == {"zone": "a"}
 
 
-async def test_an_edit_that_a_job_cannot_follow_replaces_the_launcher_before_the_resume_is_told() -> None:
+async def test_an_edit_that_a_job_cannot_follow_replaces_the_launcher_before_the_resume_is_reported() -> None:
     world = await suspended()
     uid = uid_of(launcher(world))
     await resume(world, **launcher_template(containers=[{"name": "launcher", "image": "example.com/other"}]))
     await world.sync()
     assert "delete Job default/pi-launcher" in world.writes
     assert world.status.is_true(c.CONDITION_SUSPENDED), "a launcher that is missing later would be a lost one"
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.remove(JOBS, LAUNCHER)  # what the garbage collector does in the end
-    await world.settle()
+    await world.sync_until_idle()
     assert uid_of(launcher(world)) != uid
     assert launcher(world)["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/other"
     assert launcher(world)["spec"]["suspend"] is False
@@ -174,26 +174,26 @@ async def test_an_edit_that_a_job_cannot_follow_replaces_the_launcher_before_the
 async def test_a_suspended_launcher_is_not_replaced_before_the_resume() -> None:
     world = await suspended()
     await suspend(world, slotsPerWorker=2)
-    await world.settle()
+    await world.sync_until_idle()
     assert [write for write in world.writes if "Job default" in write] == []
 
 
 async def test_an_edit_of_a_running_job_is_said_to_be_pending_until_the_next_start() -> None:
     world = await started()
     await world.edit({"spec": {"slotsPerWorker": 2}})
-    await world.settle()
+    await world.sync_until_idle()
     pending = world.status.condition(c.CONDITION_UPDATE_PENDING)
     assert pending is not None
     assert (pending.status, pending.reason) == ("True", "EditedAfterStart")
-    assert world.recorder.told == [("Normal", "EditedAfterStart", pending.message)]
+    assert world.recorder.reported == [("Normal", "EditedAfterStart", pending.message)]
     assert [write for write in world.writes if "Job default" in write] == [], "nothing of what runs is touched"
     await suspend(world)
-    await world.settle()
+    await world.sync_until_idle()
     carry_out(world, startTime=None)
     await resume(world)
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.remove(JOBS, LAUNCHER)
-    await world.settle()
+    await world.sync_until_idle()
     assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
     assert world.recorder.reasons == ["EditedAfterStart", "MPIJobSuspended", "MPIJobResumed"]
 
@@ -201,18 +201,18 @@ async def test_an_edit_of_a_running_job_is_said_to_be_pending_until_the_next_sta
 async def test_taking_an_edit_back_ends_its_being_pending() -> None:
     world = await started()
     await world.edit({"spec": {"slotsPerWorker": 2}})
-    await world.settle()
+    await world.sync_until_idle()
     await world.edit({"spec": {"slotsPerWorker": 1}})
-    await world.settle()
+    await world.sync_until_idle()
     assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
 
 
 async def test_what_is_pending_at_the_end_is_so_no_more() -> None:
     world = await started()
     await world.edit({"spec": {"slotsPerWorker": 2}})
-    await world.settle()
+    await world.sync_until_idle()
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
     assert world.status.conditions[-1].type == "Succeeded"
 
@@ -224,7 +224,7 @@ async def test_a_launcher_of_the_go_operator_is_let_go_as_it_is() -> None:
     go_made["metadata"]["annotations"] = {}
     world.client.server.put(JOBS, go_made)
     await resume(world, slotsPerWorker=2, **launcher_template(nodeSelector={"zone": "a"}))
-    await world.settle()
+    await world.sync_until_idle()
     assert uid_of(launcher(world)) == uid_of(go_made)
     assert launcher(world)["spec"]["suspend"] is False
     assert launcher(world)["spec"]["template"]["spec"]["nodeSelector"] == {"zone": "a"}
@@ -233,10 +233,10 @@ async def test_a_launcher_of_the_go_operator_is_let_go_as_it_is() -> None:
 async def test_waiting_for_workers_is_judged_anew_after_a_resume() -> None:
     world = await suspended(launcherCreationPolicy="WaitForWorkersReady")
     await resume(world)
-    await world.settle()
+    await world.sync_until_idle()
     assert launcher(world)["spec"]["suspend"] is True
     world.start_workers()
-    await world.settle()
+    await world.sync_until_idle()
     assert launcher(world)["spec"]["suspend"] is False
 
 
@@ -244,22 +244,22 @@ async def test_a_worker_that_had_ended_does_not_fail_the_job_after_its_resume() 
     world = await started(runPolicy={"cleanPodPolicy": "Running"})
     world.pod_status("pi-worker-0", "Succeeded")
     await suspend(world)
-    await world.settle()
+    await world.sync_until_idle()
     carry_out(world, startTime=None)
     await resume(world)
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
     world.start_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1"]
     assert world.status.is_true(c.CONDITION_RUNNING)
 
 
-async def test_resuming_starts_the_clock_anew_and_tells_it_once() -> None:
+async def test_resuming_sets_the_start_time_anew_and_records_it_once() -> None:
     world = await suspended()
     before = world.status.start_time
     await resume(world)
-    await world.settle()
+    await world.sync_until_idle()
     assert before is not None
     assert world.status.start_time is not None
     assert world.status.start_time >= before
@@ -270,22 +270,22 @@ async def test_a_resume_forgets_how_the_launcher_failed_before() -> None:
     world = await started()
     status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
     world.pod_status("pi-launcher-x", "Running", containerStatuses=[status])
-    await world.settle()
+    await world.sync_until_idle()
     assert world.status.last_failure is not None
     await suspend(world)
-    await world.settle()
+    await world.sync_until_idle()
     carry_out(world)
     await resume(world)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.status.last_failure is None
 
 
 async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None:
     world = await started()
     await suspend(world)
-    await world.settle()
+    await world.sync_until_idle()
     carry_out(world)
-    await world.settle()
+    await world.sync_until_idle()
     world.client.refuse("patch", JOBS, "pi-launcher", StatusError("test", {"code": 403, "message": "jobs/status is forbidden"}), times=1)
     await resume(world, **launcher_template(nodeSelector={"zone": "a"}))
     await world.sync_refused()
@@ -295,7 +295,7 @@ async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None
         "Forbidden",
         "Job: jobs/status is forbidden. Change what the message names: the Pod template, the policy, or the operator's rights.",
     )
-    await world.settle()
+    await world.sync_until_idle()
     assert launcher(world)["spec"]["suspend"] is False
 
 
@@ -306,15 +306,15 @@ async def test_a_suspended_launcher_that_goes_while_the_job_is_resumed_is_made_a
     world.client.server.put(JOBS, deleted)
     await world.client.delete(JOBS, LAUNCHER, uid=uid_of(deleted))
     await resume(world)
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.remove(JOBS, LAUNCHER)
-    await world.settle()
+    await world.sync_until_idle()
     assert launcher(world)["spec"]["suspend"] is False
     assert not world.status.is_finished
     assert world.one(MPIJOBS, "pi")["status"]["summary"]["state"] == "Starting"
 
 
-async def test_a_suspension_that_was_never_told_is_no_start_that_an_edit_takes_effect_at() -> None:
+async def test_a_suspension_that_was_never_reported_is_no_start_that_an_edit_takes_effect_at() -> None:
     """The launcher is let go as it is, for if it were deleted nobody could tell that from a lost one."""
     world = await started()
     await suspend(world)
@@ -324,7 +324,7 @@ async def test_a_suspension_that_was_never_told_is_no_start_that_an_edit_takes_e
     carry_out(world, startTime=None)
     uid = uid_of(launcher(world))
     await resume(world, slotsPerWorker=2)
-    await world.settle()
+    await world.sync_until_idle()
     assert uid_of(launcher(world)) == uid
     assert launcher(world)["spec"]["suspend"] is False
     assert world.status.is_true(c.CONDITION_UPDATE_PENDING)

@@ -34,13 +34,13 @@ async def running() -> World:
     """Return a world in which the job runs."""
     world = World()
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
     world.start_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.status.is_true(c.CONDITION_RUNNING)
     world.client.actions.clear()
-    world.recorder.told.clear()
+    world.recorder.reported.clear()
     return world
 
 
@@ -50,7 +50,7 @@ async def test_a_new_job_gets_its_children_and_then_its_status() -> None:
     await world.sync()
     assert world.writes == [*CHILDREN, STATUS]
     assert world.status.replica_statuses == {c.LAUNCHER: ReplicaStatus(), c.WORKER: ReplicaStatus()}
-    assert world.recorder.told == [("Normal", "MPIJobCreated", "MPIJob default/pi is created.")]
+    assert world.recorder.reported == [("Normal", "MPIJobCreated", "MPIJob default/pi is created.")]
 
 
 async def test_every_child_is_the_jobs_and_found_by_label() -> None:
@@ -65,7 +65,7 @@ async def test_every_child_is_the_jobs_and_found_by_label() -> None:
             assert labels_of(child)[c.LABEL_OPERATOR_NAME] == c.OPERATOR_NAME
 
 
-async def test_a_settled_job_costs_no_write() -> None:
+async def test_a_job_that_is_up_to_date_costs_no_write() -> None:
     world = await running()
     await world.sync()
     assert world.writes == []
@@ -74,7 +74,7 @@ async def test_a_settled_job_costs_no_write() -> None:
 async def test_an_edit_that_changes_nothing_that_users_see_costs_no_write() -> None:
     world = await running()
     await world.edit({"metadata": {"generation": 2}, "spec": {"runPolicy": {"cleanPodPolicy": "All"}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.writes == []
 
 
@@ -84,9 +84,9 @@ async def test_a_whole_life_in_the_fewest_writes() -> None:
     await world.sync()
     world.start_workers()
     world.start_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.writes == [
         *CHILDREN,
         STATUS,
@@ -110,7 +110,7 @@ async def test_E55_nothing_is_judged_before_the_caches_show_our_own_writes() -> 
     await world.submit()
     await world.sync()
     done = list(world.writes)
-    world.look(MPIJOBS)
+    world.refresh(MPIJOBS)
     with pytest.raises(NotReady):
         await world.syncer.sync(KEY)
     assert world.writes == done
@@ -120,54 +120,54 @@ async def waiting() -> World:
     """Return a world where the launcher runs, and one of its workers is not Ready."""
     world = World()
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     world.start_launcher()
     world.start_workers()
     world.pod_status("pi-worker-1", "Pending")
-    await world.settle()
-    assert told(world) == ""
+    await world.sync_until_idle()
+    assert reported(world) == ""
     return world
 
 
-def told(world: World) -> str:
+def reported(world: World) -> str:
     return str(world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_ADDRESSES])
 
 
-async def test_the_launcher_is_told_all_addresses_when_all_workers_are_ready() -> None:
+async def test_all_addresses_are_published_when_all_workers_are_ready() -> None:
     world = await waiting()
     assert "patch Pod default/pi-launcher-x" not in world.writes
     world.start_workers()
-    await world.settle()
-    assert told(world) == "0 10.0.0.1\n1 10.0.0.2\n"
-    await world.settle()
+    await world.sync_until_idle()
+    assert reported(world) == "0 10.0.0.1\n1 10.0.0.2\n"
+    await world.sync_until_idle()
     assert world.writes.count("patch Pod default/pi-launcher-x") == 1
 
 
-async def test_the_line_of_a_lost_worker_is_withdrawn_and_that_of_its_successor_told_by_itself() -> None:
+async def test_the_line_of_a_lost_worker_is_removed_and_that_of_its_successor_added() -> None:
     world = await waiting()
     world.start_workers()
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.remove(PODS, Key("default", "pi-worker-0"))
-    await world.settle()
-    assert told(world) == "1 10.0.0.2\n"
+    await world.sync_until_idle()
+    assert reported(world) == "1 10.0.0.2\n"
     world.pod_status("pi-worker-0", "Running", ready=True, podIP="10.0.0.9")
-    await world.settle()
-    assert told(world) == "0 10.0.0.9\n1 10.0.0.2\n"
+    await world.sync_until_idle()
+    assert reported(world) == "0 10.0.0.9\n1 10.0.0.2\n"
 
 
-async def test_addresses_are_told_though_other_writes_are_refused() -> None:
+async def test_addresses_are_published_though_other_writes_are_refused() -> None:
     world = await waiting()
     world.client.refuse("patch", CONFIG_MAPS, "", refusal(422, "may not be more than 1048576 bytes"), times=100)
     world.start_workers()
     await world.sync_refused()
-    assert told(world) == "0 10.0.0.1\n1 10.0.0.2\n"
+    assert reported(world) == "0 10.0.0.1\n1 10.0.0.2\n"
 
 
 async def test_a_deleted_worker_comes_back_and_a_finished_one_does_not() -> None:
     world = await running()
     world.client.server.remove(PODS, Key("default", "pi-worker-0"))
     world.pod_status("pi-worker-1", "Failed")
-    await world.settle()
+    await world.sync_until_idle()
     assert "create Pod default/pi-worker-0" in world.writes
     assert not any("pi-worker-1" in write for write in world.writes)
 
@@ -175,15 +175,15 @@ async def test_a_deleted_worker_comes_back_and_a_finished_one_does_not() -> None
 async def test_a_failing_launcher_fails_the_job() -> None:
     world = await running()
     world.end_launcher("Failed", reason="DeadlineExceeded", message="too late")
-    await world.settle()
-    assert world.recorder.told == [("Warning", "DeadlineExceeded", "too late")]
+    await world.sync_until_idle()
+    assert world.recorder.reported == [("Warning", "DeadlineExceeded", "too late")]
     assert world.metrics.registry.get_sample_value("mpiop_job_failures_total", {"reason": "DeadlineExceeded"}) == 1
 
 
 async def test_the_end_is_recorded_before_anything_is_cleaned_up() -> None:
     world = World()
     await world.submit(runPolicy={"cleanPodPolicy": "All"})
-    await world.settle()
+    await world.sync_until_idle()
     world.end_launcher()
     world.client.actions.clear()
     await world.sync()
@@ -193,34 +193,34 @@ async def test_the_end_is_recorded_before_anything_is_cleaned_up() -> None:
 async def test_clean_up_of_running_pods_keeps_the_finished_ones() -> None:
     world = World()
     await world.submit(runPolicy={"cleanPodPolicy": "Running"})
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
     world.pod_status("pi-worker-1", "Failed")
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-worker-1"]
 
 
 async def test_scaling_follows_in_pods_and_hostfile() -> None:
     world = await running()
     await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0"]
     assert world.one(CONFIG_MAPS, "pi-config")["data"]["hostfile"] == "pi-worker-0.pi.default.svc slots=1\n"
     await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1", "pi-worker-2"]
 
 
 async def test_suspend_takes_the_workers_away_and_resume_brings_them_back() -> None:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-launcher-x"]
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
     assert world.status.is_true(c.CONDITION_SUSPENDED)
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1"]
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is False
     assert world.recorder.reasons == ["MPIJobSuspended", "MPIJobResumed"]
@@ -229,8 +229,8 @@ async def test_suspend_takes_the_workers_away_and_resume_brings_them_back() -> N
 async def test_an_evicted_worker_ends_the_job_and_its_launcher() -> None:
     world = await running()
     world.pod_status("pi-worker-1", "Failed", reason="Evicted")
-    await world.settle()
-    assert world.recorder.told == [("Warning", "MPIJobEvicted", "1/2 workers are evicted")]
+    await world.sync_until_idle()
+    assert world.recorder.reported == [("Warning", "MPIJobEvicted", "1/2 workers are evicted")]
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
     assert world.status.completion_time is not None
 
@@ -238,10 +238,10 @@ async def test_an_evicted_worker_ends_the_job_and_its_launcher() -> None:
 async def test_a_patient_launcher_waits_for_its_workers() -> None:
     world = World()
     await world.submit(launcherCreationPolicy="WaitForWorkersReady")
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(JOBS) == []
     world.start_workers()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(JOBS) == ["pi-launcher"]
 
 
@@ -304,14 +304,14 @@ async def test_E57_E58_a_foreign_object_in_the_way_is_not_touched_and_said() -> 
     await world.submit()
     world.client.server.put(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "pi", "namespace": "default"}})
     await world.sync_refused()
-    assert world.recorder.told[-1] == (
+    assert world.recorder.reported[-1] == (
         "Warning",
         "ErrResourceExists",
         'Resource "pi" of Kind "Service" already exists and is not managed by MPIJob',
     )
     assert not any("Pod" in write for write in world.writes), "without its Service no worker would be found"
     world.client.server.remove(SERVICES, KEY)
-    await world.settle()
+    await world.sync_until_idle()
     assert "create Pod default/pi-worker-1" in world.writes
     assert not world.status.is_true(c.CONDITION_STALLED)
 
@@ -329,16 +329,16 @@ async def test_E58_a_child_of_a_deleted_namesake_is_waited_for() -> None:
 async def test_children_without_our_label_are_found_by_name_and_labelled() -> None:
     world = World()
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
-    await world.settle()
+    await world.sync_until_idle()
     for resource, name in ((SERVICES, "pi"), (CONFIG_MAPS, "pi-config"), (JOBS, "pi-launcher"), (SECRETS, "pi-ssh")):
         child = world.one(resource, name)
         child["metadata"]["labels"] = {"app": "pi"}
         child["metadata"].pop("annotations", None)
         world.client.server.put(resource, child)
     uids = [uid_of(obj) for resource in (SERVICES, CONFIG_MAPS, JOBS, SECRETS) for obj in world.client.server.objects(resource)]
-    world.look()
+    world.refresh()
     for resource in (SERVICES, CONFIG_MAPS, JOBS):
         world.stores[resource].replace((), "999999")
     await world.syncer.sync(KEY)
@@ -348,7 +348,7 @@ async def test_children_without_our_label_are_found_by_name_and_labelled() -> No
         for resource, name in ((SERVICES, "pi"), (CONFIG_MAPS, "pi-config"), (JOBS, "pi-launcher"))
     )
     world.stores[CONFIG_MAPS].replace((), "")
-    await world.settle()
+    await world.sync_until_idle()
     assert world.one(CONFIG_MAPS, "pi-config")["metadata"]["annotations"][ANNOTATION_SECRET_UID] == uid_of(world.one(SECRETS, "pi-ssh"))
 
 
@@ -358,10 +358,10 @@ async def test_E56_a_quota_is_asked_few_times_and_the_job_says_why_it_waits() ->
     world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"))
     await world.sync_refused()
     assert sum("create Pod" in write for write in world.writes) <= 2
-    assert world.recorder.told[-1] == ("Warning", "QuotaExceeded", "worker pod created failed: exceeded quota: pods")
+    assert world.recorder.reported[-1] == ("Warning", "QuotaExceeded", "worker pod created failed: exceeded quota: pods")
     assert world.status.is_true(c.CONDITION_STALLED)
     world.client.server.allow()
-    await world.settle()
+    await world.sync_until_idle()
     assert len(world.names(PODS)) == 100
     assert not world.status.is_true(c.CONDITION_STALLED)
 
@@ -383,21 +383,21 @@ async def test_a_failed_write_is_repeated_and_nothing_is_made_twice(
     with pytest.raises(ExceptionGroup):
         await world.sync()
     assert world.status.is_true(c.CONDITION_CREATED), "the status is written on the error path too"
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
     assert len(world.names(SECRETS)) == len(world.names(JOBS)) == len(world.names(SERVICES)) == 1
     assert world.recorder.reasons == ["MPIJobCreated"]
 
 
-async def test_an_event_is_told_once_though_the_status_was_refused_at_first() -> None:
+async def test_an_event_is_recorded_once_though_the_status_was_refused_at_first() -> None:
     world = World()
     await world.submit()
     world.client.refuse("patch", MPIJOBS, "pi", refusal(500), times=2)
     for _ in range(2):
         with pytest.raises(StatusError):
             await world.sync()
-        assert world.recorder.told == []
-    await world.settle()
+        assert world.recorder.reported == []
+    await world.sync_until_idle()
     assert world.recorder.reasons == ["MPIJobCreated"]
     assert world.metrics.registry.get_sample_value("mpi_operator_jobs_created_total") == 1
 
@@ -405,7 +405,7 @@ async def test_an_event_is_told_once_though_the_status_was_refused_at_first() ->
 async def test_counts_and_hosts_follow_every_worker() -> None:
     world = World()
     await world.submit(workers=3)
-    await world.settle()
+    await world.sync_until_idle()
     world.client.actions.clear()
     for number in range(2):
         world.pod_status(f"pi-worker-{number}", "Running", ready=True)
@@ -416,7 +416,7 @@ async def test_counts_and_hosts_follow_every_worker() -> None:
 
 
 @pytest.mark.parametrize("template", [{}, {"spec": None}, "none"], ids=str)
-async def test_a_creation_whose_storing_got_no_answer_is_told_though_an_edit_made_the_job_invalid(template: object) -> None:
+async def test_created_is_recorded_though_its_update_got_no_answer_and_an_edit_made_the_job_invalid(template: object) -> None:
     world = World()
     await world.submit()
     world.client.server.refuse("patch", MPIJOBS, "pi", refusal(500), times=1, takes_effect=True)
@@ -433,34 +433,34 @@ async def test_the_cause_of_a_failure_outlives_its_pod() -> None:
     world = await running()
     status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
     world.pod_status("pi-launcher-x", "Running", containerStatuses=[status])
-    await world.settle()
+    await world.sync_until_idle()
     assert world.writes == [STATUS], "the launcher Job is left alone: others hold its version"
     assert world.status.last_failure == Failure("Error", "pod pi-launcher-x on node node container launcher exit code 3")
     world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
     world.end_launcher("Failed", reason="BackoffLimitExceeded", message="too often")
-    await world.settle()
-    assert world.recorder.told[-1] == (
+    await world.sync_until_idle()
+    assert world.recorder.reported[-1] == (
         "Warning",
         "BackoffLimitExceeded/Error",
         "too often: pod pi-launcher-x on node node container launcher exit code 3",
     )
 
 
-async def test_a_cause_that_is_seen_after_the_failure_is_added_and_not_told_as_another_failure() -> None:
+async def test_a_cause_that_is_seen_after_the_failure_is_added_without_another_event() -> None:
     world = await running()
     world.end_launcher("Failed", reason="BackoffLimitExceeded", message="too often")
-    await world.settle()
-    told = world.status.condition("Failed")
+    await world.sync_until_idle()
+    reported = world.status.condition("Failed")
     await asyncio.sleep(5)
     status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
     world.pod_status("pi-launcher-x", "Failed", containerStatuses=[status])
-    await world.settle()
+    await world.sync_until_idle()
     failed = world.status.condition("Failed")
-    assert told is not None
+    assert reported is not None
     assert failed is not None
-    assert (told.reason, failed.reason) == ("BackoffLimitExceeded", "BackoffLimitExceeded/Error")
+    assert (reported.reason, failed.reason) == ("BackoffLimitExceeded", "BackoffLimitExceeded/Error")
     assert failed.message == "too often: pod pi-launcher-x on node node container launcher exit code 3"
-    assert failed.last_transition_time == told.last_transition_time
+    assert failed.last_transition_time == reported.last_transition_time
     assert world.recorder.reasons == ["BackoffLimitExceeded"]
     assert world.metrics.jobs_failed._value.get() == 1
 
@@ -471,18 +471,18 @@ async def test_a_launcher_that_is_gone_unseen_is_not_run_again(*, taken: bool) -
     world.client.server.remove(JOBS, Key("default", "pi-launcher"))
     if taken:
         world.client.server.put(JOBS, {"metadata": {"name": "pi-launcher", "namespace": "default"}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.writes == [STATUS]
     assert world.recorder.reasons == ["LauncherJobNotFound"]
 
 
-async def test_how_a_launcher_without_our_label_ended_is_recorded_by_the_first_look() -> None:
+async def test_how_a_launcher_without_our_label_ended_is_recorded_by_the_first_sync() -> None:
     world = await running()
     world.end_launcher("Complete")
     launcher = world.one(JOBS, "pi-launcher")
     del launcher["metadata"]["labels"][c.LABEL_OPERATOR_NAME]
     world.client.server.put(JOBS, launcher)
-    world.look()
+    world.refresh()
     world.stores[JOBS].replace((), "999999")  # which shows what has the label
     await world.syncer.sync(KEY)
     assert labels_of(world.one(JOBS, "pi-launcher"))[c.LABEL_OPERATOR_NAME] == c.OPERATOR_NAME
@@ -494,15 +494,15 @@ async def test_a_launcher_that_only_the_cache_has_lost_goes_on() -> None:
     job = world.one(JOBS, "pi-launcher")
     job["metadata"]["labels"] = {}
     world.client.server.put(JOBS, job)
-    world.look()
+    world.refresh()
     world.stores[JOBS].replace((), world.stores[JOBS].resource_version)
     await world.syncer.sync(KEY)
     assert "patch Job default/pi-launcher" in world.writes, "found, and labelled so that the cache will see it"
-    await world.settle()
+    await world.sync_until_idle()
     assert world.status.is_true(c.CONDITION_RUNNING)
 
 
-async def test_a_launcher_that_cannot_be_looked_for_is_not_given_up() -> None:
+async def test_a_launcher_that_cannot_be_read_is_not_given_up() -> None:
     world = await running()
     world.client.server.remove(JOBS, Key("default", "pi-launcher"))
     world.client.refuse("get", JOBS, "pi-launcher", refusal(500), times=1)
@@ -540,22 +540,22 @@ async def test_a_write_that_could_not_be_tried_does_not_end_a_stall() -> None:
 
 
 @pytest.mark.parametrize("takes_effect", [False, True], ids=["not done", "done unseen"])
-async def test_an_event_is_told_once_though_storing_its_status_got_no_answer(*, takes_effect: bool) -> None:
+async def test_an_event_is_recorded_once_though_storing_its_status_got_no_answer(*, takes_effect: bool) -> None:
     world = World()
     await world.submit()
     world.client.refuse("patch", MPIJOBS, "pi", TransportError("lost"), times=1, takes_effect=takes_effect)
     with pytest.raises(TransportError):
         await world.sync()
-    assert world.recorder.told == []
-    world.look(PODS, SERVICES, CONFIG_MAPS, JOBS)
+    assert world.recorder.reported == []
+    world.refresh(PODS, SERVICES, CONFIG_MAPS, JOBS)
     with pytest.raises(StatusError) if takes_effect else nullcontext():
         await world.syncer.sync(KEY)  # the cache of jobs does not show it yet
     await asyncio.sleep(2)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.recorder.reasons == ["MPIJobCreated"]
 
 
-async def test_news_of_an_attempt_that_nobody_answered_is_not_told_of_a_status_that_another_stored() -> None:
+async def test_transitions_of_an_unanswered_update_are_not_recorded_for_a_status_that_another_stored() -> None:
     world = World()
     await world.submit()
     world.client.refuse("patch", MPIJOBS, "pi", TransportError("lost"), times=1)
@@ -563,8 +563,8 @@ async def test_news_of_an_attempt_that_nobody_answered_is_not_told_of_a_status_t
         await world.sync()
     created = {"type": "Created", "status": "True", "reason": "MPIJobCreated", "message": "by another leader"}
     world.client.server.put_status(MPIJOBS, KEY, {"conditions": [created]})
-    await world.settle()
-    assert world.recorder.told == []
+    await world.sync_until_idle()
+    assert world.recorder.reported == []
 
 
 async def test_what_others_add_to_the_owners_of_a_child_stays() -> None:
@@ -573,16 +573,16 @@ async def test_what_others_add_to_the_owners_of_a_child_stays() -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other"}
     service["metadata"]["ownerReferences"].append(other)  # type: ignore[arg-type,union-attr]  # a plain dict
     world.client.server.put(SERVICES, service)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.writes == []
 
 
 async def test_a_finished_launcher_is_not_touched_again() -> None:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.settle()
+    await world.sync_until_idle()
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     world.client.actions.clear()
     await world.sync()
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
@@ -601,21 +601,21 @@ async def test_without_the_lease_nothing_is_written() -> None:
 async def test_the_key_is_made_once() -> None:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.settle()
+    await world.sync_until_idle()
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.keys_made == 1
 
 
-@pytest.mark.parametrize(("given", "told"), [("Always", ["SetPodTemplateRestartPolicy"]), ("", []), (None, [])])
-async def test_templates_with_a_restart_policy_are_warned_of(given: str | None, told: list[str]) -> None:
+@pytest.mark.parametrize(("given", "reported"), [("Always", ["SetPodTemplateRestartPolicy"]), ("", []), (None, [])])
+async def test_templates_with_a_restart_policy_are_warned_of(given: str | None, reported: list[str]) -> None:
     world = World()
     job = mpijob()
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     worker["template"] = {"spec": {**worker["template"]["spec"], "restartPolicy": given}}
     await world.client.create(MPIJOBS, job)
     await world.sync()
-    assert world.recorder.reasons == ["MPIJobCreated", *told]
+    assert world.recorder.reasons == ["MPIJobCreated", *reported]
 
 
 async def test_a_sync_that_the_caches_are_too_old_for_is_put_off() -> None:
@@ -636,31 +636,31 @@ async def test_no_worker_is_deleted_while_the_suspension_of_its_launcher_is_refu
     world.client.refuse("patch", JOBS, "", refusal(409, reason="Conflict"), times=1)
     await world.sync_refused()
     assert len(world.names(PODS)) == 3, "its mpirun would fail, and the launcher be tried again"
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-launcher-x"]
 
 
 async def test_a_suspension_that_was_taken_back_before_a_restart_stops_nothing() -> None:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    world.look()
+    world.refresh()
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
     with pytest.raises(NotReady):
         await world.syncer.sync(KEY)  # by a cache that is behind
     assert world.writes == []
-    await world.settle()
+    await world.sync_until_idle()
     assert world.writes == []
 
 
 async def test_no_launcher_is_released_while_a_worker_cannot_be_made() -> None:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.settle()
+    await world.sync_until_idle()
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
     world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"), times=1)
     await world.sync_refused()
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
-    await world.settle()
+    await world.sync_until_idle()
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is False
 
 
@@ -678,7 +678,7 @@ async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> Non
     stalled = world.status.condition("Stalled")
     assert stalled is not None
     assert (stalled.status, stalled.reason) == ("True", "WriteFailed")
-    assert ("Warning", "WriteFailed", "worker pod created failed: failed calling webhook: no endpoints") in world.recorder.told
+    assert ("Warning", "WriteFailed", "worker pod created failed: failed calling webhook: no endpoints") in world.recorder.reported
     world.client.server.allow()
-    await world.settle()
+    await world.sync_until_idle()
     assert not world.status.is_true("Stalled")

@@ -69,7 +69,7 @@ async def test_what_is_given_out_and_taken_in_is_a_copy() -> None:
     assert (await client.get(CONFIG_MAPS, KEY)).get("data") == {"x": "1"}
 
 
-async def test_an_old_version_is_told_that_it_is_gone() -> None:
+async def test_an_old_version_is_answered_with_gone() -> None:
     client = FakeClient()
     old = await client.create(CONFIG_MAPS, BODY)
     await client.patch(CONFIG_MAPS, KEY, {"data": {"x": "2"}})

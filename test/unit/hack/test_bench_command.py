@@ -40,7 +40,7 @@ def raising(error: BaseException) -> Callable[[], int]:
         pytest.param(KeyboardInterrupt(), 130, "", id="interrupted"),
     ],
 )
-def test_what_goes_wrong_is_told_in_a_line(error: BaseException, code: int, said: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_goes_wrong_is_printed_in_a_line(error: BaseException, code: int, said: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert command.run("bench", raising(error)) == code
     assert capfd.readouterr().err == said
 

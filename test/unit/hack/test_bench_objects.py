@@ -8,7 +8,7 @@ async def test_the_floor_makes_all_that_the_operator_makes_of_a_job_that_runs() 
     world = World()
     made = {(child.resource.kind, child.body["metadata"].get("name")) for child in children(await world.submit(workers=3))}
 
-    await world.settle()
+    await world.sync_until_idle()
     await world.run_job()
 
     assert made == {(action.resource.kind, action.key.name) for action in world.client.actions if action.verb == "create"}

@@ -14,7 +14,7 @@ from embedded.layout import Layout
 from embedded.network import Addresses
 from embedded.parts import CONTROL_PLANE, NODE, PARTS, SIMULATED
 from embedded.record import Options, Record
-from embedded.up import components, is_ready, wanted_parts
+from embedded.up import components, desired_parts, is_ready
 
 PLAN = Plan(Layout("x", Path("/state/x")), Record(Options(), Addresses(3), programs={}), may_lower_oom_score=True)
 
@@ -52,7 +52,7 @@ def test_a_cluster_with_all_has_all_each_once_and_the_api_server_before_its_clie
     ids=["a real node", "a control plane", "a control plane with simulated nodes"],
 )
 def test_only_what_is_used_is_built(options: Options, parts: tuple[str, ...]) -> None:
-    assert wanted_parts(options) == parts
+    assert desired_parts(options) == parts
 
 
 def test_every_component_runs_a_program_that_some_part_builds() -> None:
@@ -170,5 +170,5 @@ def test_a_servers_certificate_names_the_server_and_a_clients_names_nobody() -> 
 
 def test_the_api_servers_certificate_holds_every_name_that_clients_use() -> None:
     names = next(leaf.names for leaf in controlplane.leaves(PLAN) if leaf.file == "apiserver")
-    wanted = {"DNS:kubernetes.default.svc", "DNS:kubernetes.default.svc.cluster.local", "IP:10.131.64.1", "IP:10.131.96.2", "IP:127.0.0.1"}
-    assert wanted <= set(names)
+    desired = {"DNS:kubernetes.default.svc", "DNS:kubernetes.default.svc.cluster.local", "IP:10.131.64.1", "IP:10.131.96.2", "IP:127.0.0.1"}
+    assert desired <= set(names)

@@ -148,14 +148,14 @@ async def test_only_a_test_that_fails_catches_a_defect(status: int | None, *, ha
 
 
 @pytest.mark.parametrize("old", ["text that nobody wrote", "self"], ids=["gone", "often"])
-async def test_a_defect_whose_text_is_not_there_once_is_told(old: str) -> None:
+async def test_a_defect_whose_text_is_not_there_once_is_reported(old: str) -> None:
     copy = Scripted(1)
     outcome = await try_one(copy, DEFECT._replace(old=old), ["x"])
     assert outcome.verdict is Verdict.NOT_FOUND
     assert copy.texts == [""]
 
 
-async def test_a_defect_without_test_is_told() -> None:
+async def test_a_defect_without_test_is_reported() -> None:
     assert await try_one(Scripted(1), DEFECT, []) == Outcome(DEFECT, Verdict.UNTESTED)
 
 

@@ -72,7 +72,7 @@ def test_a_soak_without_samples_is_no_pass() -> None:
         pytest.param(range(0, 10, 5), [2], id="less than a minute in all"),
     ],
 )
-def test_samples_are_told_by_the_minute(times: Sequence[int], lengths: Sequence[int]) -> None:
+def test_samples_are_printed_by_the_minute(times: Sequence[int], lengths: Sequence[int]) -> None:
     assert [len(window) for window in windows([flat(float(at)) for at in times])] == list(lengths)
 
 

@@ -27,7 +27,7 @@ def programs(folder: Path, ending: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("ending", ["Succeeded", "Failed"])
-def test_a_job_is_shown_until_its_end_each_news_once(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_is_shown_until_its_end_each_change_once(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environment = programs(tmp_path, rf"{ending}|True|the end")
     assert following.follow(Cluster(is_current=False, environment=environment), Screen(steps=1), "pi") == ending
     shown = [line.split(" s  ")[1].split() for line in capsys.readouterr().out.splitlines() if "condition" in line]
@@ -44,9 +44,9 @@ def test_a_job_without_end_is_given_up_with_a_hint(tmp_path: Path, monkeypatch: 
 def test_the_users_cluster_is_never_taken_by_accident(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/somewhere")
     monkeypatch.delenv("MPIOP_CLUSTER", raising=False)
-    assert cluster.is_current_wanted() is False
+    assert cluster.is_current_desired() is False
     monkeypatch.setenv("MPIOP_CLUSTER", "current")
-    assert cluster.is_current_wanted() is True
+    assert cluster.is_current_desired() is True
 
 
 def test_an_unknown_cluster_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,18 +63,18 @@ def test_unknown_arguments_show_the_usage(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "wanted"),
+    ("name", "version", "desired"),
     [
         pytest.param("", "", "{repository}:{version}", id="what the manifest names"),
         pytest.param("registry.example.com/op", "", "registry.example.com/op:{version}", id="another repository"),
         pytest.param("registry.example.com:5000/op", "dev", "registry.example.com:5000/op:dev", id="another repository and tag"),
     ],
 )
-def test_the_image_for_the_users_cluster(name: str, version: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_image_for_the_users_cluster(name: str, version: str, desired: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IMAGE_NAME", name)
     monkeypatch.setenv("RELEASE_VERSION", version)
     repository, _, tag = operator_images.named_image().rpartition(":")
-    assert operator_images.wanted_image() == wanted.format(repository=repository, version=tag)
+    assert operator_images.desired_image() == desired.format(repository=repository, version=tag)
 
 
 def test_a_kubectl_that_fails_is_quoted(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which base is chosen: the wanted one, the one from before, the registry's, our own."""
+"""Which base is chosen: the requested one, the one from before, the registry's, our own."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ FOREIGN = (NATIVE, "linux/pdp11")
 class Case:
     id: str
     chosen: str
-    wanted: str = ""
+    desired: str = ""
     there: tuple[str, ...] = ()
     registry_answers: bool = False
     fresh: bool = False
@@ -32,7 +32,7 @@ class Case:
 
 
 CASES = [
-    Case(id="what the user wants is not questioned", wanted="my/base", chosen="my/base", there=(REGISTRY_BASE,)),
+    Case(id="what the user wants is not questioned", desired="my/base", chosen="my/base", there=(REGISTRY_BASE,)),
     Case(id="what was pulled before asks no registry", there=(REGISTRY_BASE, LOCAL), registry_answers=True, chosen=REGISTRY_BASE),
     Case(id="what was made before asks no registry", there=(LOCAL,), registry_answers=True, chosen=LOCAL),
     Case(id="a registry that answers is used", registry_answers=True, chosen=REGISTRY_BASE, pulls=1),
@@ -54,7 +54,7 @@ CASES = [
 def test_choice(case: Case, programs: Programs, tmp_path: Path, install: Callable[[str, str], Path]) -> None:
     install("mmdebstrap", 'for last; do :; done; echo root >"$last"; echo "$*" >>"$CALLS"')
     engine = FakeEngine(images={name: {} for name in case.there}, registry={REGISTRY_BASE} if case.registry_answers else set())
-    assert Bases(engine, programs, tmp_path, platforms=case.platforms, fresh=case.fresh).choose(case.wanted) == case.chosen
+    assert Bases(engine, programs, tmp_path, platforms=case.platforms, fresh=case.fresh).choose(case.desired) == case.chosen
     assert len(engine.pulls) == case.pulls
     assert bool(engine.imports) == (case.chosen == LOCAL and LOCAL not in case.there)
 
@@ -89,7 +89,7 @@ def test_a_user_who_cannot_make_one_is_told_the_ways_out(
         Bases(FakeEngine(), programs, tmp_path).choose("")
 
 
-def test_a_full_disk_is_told_before_the_work(programs: Programs, tmp_path: Path, install: Callable[[str, str], Path]) -> None:
+def test_a_full_disk_is_reported_before_the_work(programs: Programs, tmp_path: Path, install: Callable[[str, str], Path]) -> None:
     install("mmdebstrap", "exit 1")
     needed = shutil.disk_usage(tmp_path).free / 1e9 + 100
     with pytest.MonkeyPatch.context() as patch:

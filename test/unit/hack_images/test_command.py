@@ -36,14 +36,14 @@ def test_list_prints_full_names(capsys: pytest.CaptureFixture[str], monkeypatch:
     monkeypatch.setenv("IMAGE_NAME", "registry.example.com/mpi-operator")
     monkeypatch.setenv("RELEASE_VERSION", "dev")
     assert main(["list"]) == 0
-    wanted = "operator registry.example.com/mpi-operator:dev\npi docker.io/mpioperator/mpi-pi:openmpi\n"
-    assert capsys.readouterr().out.startswith(wanted)
+    desired = "operator registry.example.com/mpi-operator:dev\npi docker.io/mpioperator/mpi-pi:openmpi\n"
+    assert capsys.readouterr().out.startswith(desired)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["build", "--image-name", "x.io/a:dev"], "a name without tag or digest is wanted"),
+        (["build", "--image-name", "x.io/a:dev"], "must be a name without tag or digest"),
         (["build", "--only", "tau"], "no such image; there are operator, pi"),
         (["build", "--builder", "kaniko"], "no such builder"),
         (["build", "--platforms", "linux/amd64, linux/arm64", "--save", "out"], "--save writes one platform"),
@@ -91,7 +91,7 @@ def test_the_cache_can_be_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert cache_folder() == tmp_path / "cache/mpiop/images"
 
 
-def test_a_cache_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(ImagesError, match="set MPIOP_CACHE"):

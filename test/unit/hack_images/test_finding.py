@@ -28,21 +28,21 @@ def test_the_first_that_works(scripts: dict[str, str], found: str, programs: Pro
     assert find_engine(tmp_path, programs).name == found
 
 
-def test_the_wanted_one_is_used(programs: Programs, tmp_path: Path, install: Install) -> None:
+def test_the_requested_one_is_used(programs: Programs, tmp_path: Path, install: Install) -> None:
     install("docker", "exit 0")
     install("buildah", "exit 0")
-    assert find_engine(tmp_path, programs, wanted="buildah").name == "buildah"
+    assert find_engine(tmp_path, programs, desired="buildah").name == "buildah"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"), [("kaniko", "no such builder; there are docker, podman, buildah"), ("podman", "start its engine")]
+    ("desired", "message"), [("kaniko", "no such builder; there are docker, podman, buildah"), ("podman", "start its engine")]
 )
-def test_a_wanted_one_that_does_not_work_is_not_replaced(
-    wanted: str, message: str, programs: Programs, tmp_path: Path, install: Install
+def test_a_requested_one_that_does_not_work_is_not_replaced(
+    desired: str, message: str, programs: Programs, tmp_path: Path, install: Install
 ) -> None:
     install("docker", "exit 0")
     with pytest.raises(ImagesError, match=message):
-        find_engine(tmp_path, programs, wanted=wanted)
+        find_engine(tmp_path, programs, desired=desired)
 
 
 def test_buildah_is_installed_by_root_on_debian(
@@ -59,14 +59,14 @@ def test_buildah_is_installed_by_root_on_debian(
     assert "installing Debian packages: buildah" in output.getvalue()
 
 
-def test_without_root_the_command_is_told(programs: Programs, tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_the_command_is_printed(programs: Programs, tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     install("apt-get", "exit 0")
     with pytest.raises(ImagesError, match="as root with: apt-get install buildah"):
         find_engine(tmp_path, programs)
 
 
-def test_without_debian_the_choice_is_told(programs: Programs, tmp_path: Path, install: Install) -> None:
+def test_without_debian_the_choice_is_printed(programs: Programs, tmp_path: Path, install: Install) -> None:
     install("unrelated", "exit 0")
     with pytest.raises(ImagesError, match="install docker, podman or buildah"):
         find_engine(tmp_path, programs)

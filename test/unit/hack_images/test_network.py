@@ -14,8 +14,8 @@ def test_later_files_and_variables_win(tmp_path: Path) -> None:
     user.parent.mkdir(parents=True)
     user.write_text("[global]\nindex-url = https://u/simple\nproxy = http://p\n", "utf-8")
     settings = network.pip_settings({"HOME": str(tmp_path), "PIP_CONFIG_FILE": str(chosen), "PIP_TIMEOUT": "7"})
-    wanted = {"index-url": "https://a/simple", "timeout": "7", "trusted-host": "a", "proxy": "http://p"}
-    assert wanted.items() <= settings.items()
+    desired = {"index-url": "https://a/simple", "timeout": "7", "trusted-host": "a", "proxy": "http://p"}
+    assert desired.items() <= settings.items()
 
 
 def test_only_what_says_where_the_index_is_goes_into_the_build() -> None:

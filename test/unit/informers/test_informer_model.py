@@ -17,7 +17,7 @@ from mpiop.informers import InformerSettings, Notification, SharedInformer, Stor
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object, key_of, labels_of, resource_version_of, uid_of
 from mpiop.kube.resources import PODS, Selection
-from virtual_time import VirtualClock, VirtualTimeLoop, settle
+from virtual_time import VirtualClock, VirtualTimeLoop, run_ready_tasks
 
 NAMES = st.sampled_from("abcd")
 ROLES = st.sampled_from(["", "x", "y", "x.y"])
@@ -59,19 +59,19 @@ def test_I24_I28_the_store_and_its_index_equal_a_dict_and_notifications_rebuild_
     model: dict[Key, Object] = {}
     rebuilt: dict[Key, Object] = {}
     for version, step in enumerate(steps, start=1):
-        told: list[Notification | None]
+        reported: list[Notification | None]
         if isinstance(step, Put):
             obj = pod(step.name, version, uid=step.uid, labels={"role": step.role})
             model[key_of(obj)] = obj
-            told = [store.put(obj, str(version))]
+            reported = [store.put(obj, str(version))]
         elif isinstance(step, Remove):
             model.pop(Key("ns", step.name), None)
-            told = [store.remove(pod(step.name, version), str(version))]
+            reported = [store.remove(pod(step.name, version), str(version))]
         else:
             fresh = [pod(name, version, labels={"role": step.role}) for name in sorted(step.names)]
             model = {key_of(obj): obj for obj in fresh}
-            told = list(store.replace(fresh, str(version)))
-        for notification in filter(None, told):
+            reported = list(store.replace(fresh, str(version)))
+        for notification in filter(None, reported):
             assert (notification.key in rebuilt) == (notification.old is not None)
             rebuilt.pop(notification.key, None)
             if notification.new is not None:
@@ -186,7 +186,7 @@ class InformerMachine(RuleBasedStateMachine):
 
     @rule()
     def tasks_run(self) -> None:
-        self.run(settle(20))
+        self.run(run_ready_tasks(20))
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 30.0, 700.0]))
     def time_passes(self, seconds: float) -> None:

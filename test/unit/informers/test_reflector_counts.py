@@ -201,7 +201,7 @@ async def test_R21_lists_watches_events_and_failures_are_measured_and_failures_l
             await asyncio.sleep(60)
     measured = followed.measured
     assert (measured.lists, measured.watches, measured.events, len(measured.failures)) == ([2, 0], 3, 4, 3)
-    told = [(line["log_level"], line["ending"], line["error"]) for line in logs if line["event"] == "list or watch broke off"]
-    assert [line[:2] for line in told] == [("info", "SHORT"), ("warning", "FAILED"), ("warning", "FAILED")]
-    assert "cut" in told[0][2]
-    assert told[2][2] == "ValueError()"
+    reported = [(line["log_level"], line["ending"], line["error"]) for line in logs if line["event"] == "list or watch broke off"]
+    assert [line[:2] for line in reported] == [("info", "SHORT"), ("warning", "FAILED"), ("warning", "FAILED")]
+    assert "cut" in reported[0][2]
+    assert reported[2][2] == "ValueError()"

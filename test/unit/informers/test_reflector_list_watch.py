@@ -35,7 +35,7 @@ from mpiop.informers.reflector import Output, Reflector
 from mpiop.informers.watching import Apply
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import ObjectList
-from virtual_time import settle, turns_until
+from virtual_time import run_ready_tasks, turns_until
 
 TOO_LARGE = [
     refusal(504, "Timeout", "not yet", causes=[{"reason": "ResourceVersionTooLarge"}]),
@@ -125,7 +125,7 @@ async def test_R05_a_stream_cut_after_an_event_is_followed_by_a_watch_from_there
     )
     async with following(server) as followed:
         await asyncio.sleep(4)
-        await settle()
+        await run_ready_tasks()
         assert server.log == ["LIST 0", "WATCH 10", "WATCH 15", "WATCH 16"]
     assert len(followed.measured.failures) == 2
 
@@ -493,8 +493,8 @@ async def test_R21_a_sink_that_fails_is_reported_and_the_list_repeated() -> None
 
 
 async def test_R22_a_silent_stream_is_left_and_watched_again() -> None:
-    silence = TransportError("watch pods: no byte for 150 s")
-    server = server_of([page(version=10)], [[bookmark(11), Sleep(150), silence]])
+    idle = TransportError("watch pods: no byte for 150 s")
+    server = server_of([page(version=10)], [[bookmark(11), Sleep(150), idle]])
     async with following(server):
         await asyncio.sleep(200)
     assert server.log == ["LIST 0", "WATCH 10", "WATCH 11"]
@@ -503,8 +503,8 @@ async def test_R22_a_silent_stream_is_left_and_watched_again() -> None:
 
 async def test_R22_two_streams_that_never_said_anything_are_followed_by_a_list() -> None:
     """So is found that etcd was restored from a backup: a watch from a version that is yet to come is silent, a list from it is refused."""
-    silence = TransportError("watch pods: no byte for 150 s")
-    server = server_of([page(version=10), TOO_LARGE[0], page(version=4)], [[Sleep(150), silence], [Sleep(150), silence]])
+    idle = TransportError("watch pods: no byte for 150 s")
+    server = server_of([page(version=10), TOO_LARGE[0], page(version=4)], [[Sleep(150), idle], [Sleep(150), idle]])
     async with following(server) as followed:
         await asyncio.sleep(400)
     assert server.log == ["LIST 0", "WATCH 10", "WATCH 10", "LIST 10", "LIST ", "WATCH 4"]

@@ -29,7 +29,7 @@ from mpiop.informers.listener import Listener
 from mpiop.informers.mutation import MutationDetector
 from mpiop.kube.errors import TransportError
 from mpiop.kube.objects import Key, Object
-from virtual_time import VirtualTimeLoop, settle, turns_until
+from virtual_time import VirtualTimeLoop, run_ready_tasks, turns_until
 
 SETTINGS = InformerSettings(reflector=LISTS)
 DETECTING = InformerSettings(reflector=LISTS, detects_mutations=True)
@@ -100,8 +100,8 @@ async def test_I26_the_store_is_updated_before_a_handler_is_called() -> None:
     def handle(notification: Notification) -> None:
         stored = informer.store.get(notification.key)
         version = int(stored["metadata"].get("resourceVersion", "")) if stored else 1000
-        told = int(notification.new["metadata"].get("resourceVersion", "")) if notification.new else 1000
-        ahead.append(version >= told)
+        reported = int(notification.new["metadata"].get("resourceVersion", "")) if notification.new else 1000
+        ahead.append(version >= reported)
 
     informer.add_handler(handle)
     async with running(informer):
@@ -171,7 +171,7 @@ async def test_I30_initial_items_deleted_before_they_are_handled_do_not_hinder_i
     registration = informer.add_handler(heard)
     async with running(informer):
         await asyncio.wait_for(registration.wait_for_sync(), 1)
-        await settle()
+        await run_ready_tasks()
     assert heard.lines() == ["a ->1 initial", "a 11>-"]
 
 
@@ -248,7 +248,7 @@ async def test_I33_removal_drops_what_is_buffered_and_who_waits_for_it_waits_no_
     assert registration.backlog == 0
 
 
-async def test_I34_resync_tells_stored_objects_again_without_a_request() -> None:
+async def test_I34_resync_notifies_of_stored_objects_again_without_a_request() -> None:
     informer = informer_of([page(pod("a", 1), pod("b", 2), version=10)])
     heard, other = Heard(), Heard()
     informer.add_handler(heard, resync_seconds=60)
@@ -259,12 +259,12 @@ async def test_I34_resync_tells_stored_objects_again_without_a_request() -> None
     assert other.lines() == ["a ->1 initial", "b ->2 initial"]
 
 
-async def test_I34_resync_skips_objects_with_news_in_the_buffer() -> None:
+async def test_I34_resync_skips_objects_with_changes_in_the_buffer() -> None:
     heard = Heard()
     listener = Listener(heard, 0.0, lambda _listener: None)
     listener.push([Notification(pod("a", 1), pod("a", 11))])
     listener.resync([pod("a", 11), pod("b", 2)])
-    await settle()
+    await run_ready_tasks()
     assert heard.lines() == ["a 1>11", "b 2>2"]
 
 
@@ -371,7 +371,7 @@ async def test_I38_a_changed_object_is_found_while_stored_and_when_it_leaves() -
             informer.verify_unchanged()
 
 
-async def test_I38_what_was_changed_is_found_when_it_leaves_though_nobody_looked_before() -> None:
+async def test_I38_what_was_changed_is_found_when_it_leaves_though_nobody_checked_before() -> None:
     informer = informer_of([page(pod("a", 1), version=10)], [[Sleep(5), deleted(pod("a", 11)), Hang()]], DETECTING)
     async with running(informer):
         await informer.wait_for_sync()
@@ -408,7 +408,7 @@ async def test_I33_a_closed_handler_takes_nothing_more() -> None:
     listener.push([Notification(None, pod("a", 1))])
     listener.close()
     listener.push([Notification(None, pod("b", 2))])
-    await settle()
+    await run_ready_tasks()
     assert (heard.lines(), listener.backlog) == ([], 0)
 
 
@@ -434,7 +434,7 @@ async def test_I38_what_the_client_gave_is_not_changed() -> None:
     assert informer.store.get(Key("ns", "a")) == pod("a", 1)
 
 
-async def test_I39_after_a_disrupted_watch_what_is_told_is_the_real_difference() -> None:
+async def test_I39_after_a_disrupted_watch_the_notifications_are_the_real_difference() -> None:
     first = page(pod("same", 1), pod("changed", 2), pod("gone", 3), pod("swapped", 4, uid="old"), version=10)
     second = page(pod("same", 1), pod("changed", 15), pod("new", 16), pod("swapped", 17, uid="new"), version=20)
     informer = informer_of([first, TransportError("down"), second], [[TransportError("reset")], [error_event(410, "Expired")]])

@@ -33,7 +33,7 @@ def changes(notifications: Iterable[Notification]) -> list[tuple[str, str, str]]
     ]
 
 
-def test_I23_what_vanished_in_a_gap_is_told_with_its_last_known_state() -> None:
+def test_I23_what_vanished_in_a_gap_is_notified_with_its_last_known_state() -> None:
     store = Store()
     store.replace([pod("a", 1), pod("b", 2)], "10")
     (deletion,) = store.replace([pod("b", 2)], "20")
@@ -41,7 +41,7 @@ def test_I23_what_vanished_in_a_gap_is_told_with_its_last_known_state() -> None:
     assert deletion.key == A
 
 
-def test_I23_a_deletion_tells_the_state_in_which_the_object_was_deleted() -> None:
+def test_I23_a_deletion_has_the_state_in_which_the_object_was_deleted() -> None:
     store = Store()
     store.put(pod("a", 1, phase="Running"))
     assert store.remove(pod("a", 5, phase="Failed")) == Notification(pod("a", 5, phase="Failed"), None)
@@ -51,8 +51,8 @@ def test_I23_a_deletion_tells_the_state_in_which_the_object_was_deleted() -> Non
 def test_I24_a_replace_gives_one_change_a_key_deletes_first() -> None:
     store = Store()
     store.replace([pod("same", 1), pod("gone", 2), pod("changed", 3)], "10")
-    told = store.replace([pod("new", 11), pod("changed", 12), pod("same", 1)], "20")
-    assert changes(told) == [("gone", "2", ""), ("new", "", "11"), ("changed", "3", "12")]
+    reported = store.replace([pod("new", 11), pod("changed", 12), pod("same", 1)], "20")
+    assert changes(reported) == [("gone", "2", ""), ("new", "", "11"), ("changed", "3", "12")]
     assert store.replace([pod("new", 11), pod("changed", 12), pod("same", 1)], "30") == []
 
 
@@ -74,9 +74,9 @@ def test_I25_a_delete_and_recreation_in_a_gap_is_one_update_with_a_new_uid(throu
     store = Store()
     store.replace([pod("a", 1, uid="first")], "10")
     successor = pod("a", version, uid="second")
-    told = store.put(successor) if through == "put" else store.replace([successor], "20")[0]
-    assert told == Notification(pod("a", 1, uid="first"), successor)
-    assert told.is_replacement
+    reported = store.put(successor) if through == "put" else store.replace([successor], "20")[0]
+    assert reported == Notification(pod("a", 1, uid="first"), successor)
+    assert reported.is_replacement
     assert not Notification(None, successor).is_replacement
     assert not Notification(pod("a", 1), pod("a", 2)).is_replacement
 
@@ -97,7 +97,7 @@ def test_I27_an_event_that_is_known_or_outdated_is_no_change() -> None:
     assert store.resource_version == "11"
 
 
-def test_I27_versions_that_cannot_be_compared_count_as_news() -> None:
+def test_I27_versions_that_cannot_be_compared_count_as_newer() -> None:
     store = Store()
     store.put(pod("a", "x"))
     assert store.put(pod("a", "")) is not None
@@ -160,7 +160,7 @@ def test_I28_an_object_that_cannot_be_indexed_is_stored_all_the_same() -> None:
     assert len(store) == 0
 
 
-def test_I29_the_store_tells_the_version_that_it_is_synchronised_to() -> None:
+def test_I29_the_store_knows_the_version_that_it_is_synchronised_to() -> None:
     store = Store()
     assert store.resource_version == ""
     store.replace([pod("a", 1)], "10")

@@ -44,11 +44,11 @@ def test_F15_what_is_no_answer_is_an_error(status: int, headers: dict[str, str],
         assert caught.value.code == status
 
 
-@pytest.mark.parametrize(("text", "wanted"), [("3", 3.0), ("0", 0.0), ("", None), ("Fri, 31 Dec 1999 23:59:59 GMT", None), ("-1", None)])
-def test_retry_after_is_read_in_seconds(text: str, wanted: float | None) -> None:
+@pytest.mark.parametrize(("text", "desired"), [("3", 3.0), ("0", 0.0), ("", None), ("Fri, 31 Dec 1999 23:59:59 GMT", None), ("-1", None)])
+def test_retry_after_is_read_in_seconds(text: str, desired: float | None) -> None:
     with pytest.raises(StatusError) as caught:
         decode(GET, Head(429, {"retry-after": text}), b"busy")
-    assert caught.value.retry_after_seconds == wanted
+    assert caught.value.retry_after_seconds == desired
 
 
 def test_an_event_is_decoded() -> None:

@@ -51,11 +51,11 @@ TABLE: list[tuple[dict[str, Any], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("status", "wanted"), TABLE)
-def test_what_the_answer_means(status: dict[str, Any], wanted: set[str]) -> None:
+@pytest.mark.parametrize(("status", "desired"), TABLE)
+def test_what_the_answer_means(status: dict[str, Any], desired: set[str]) -> None:
     error = StatusError("x", status)
     questions = {name for name in dir(StatusError) if name.startswith("is_")}
-    assert {name for name in questions if getattr(error, name)} == wanted
+    assert {name for name in questions if getattr(error, name)} == desired
 
 
 def test_the_header_wins_over_the_details() -> None:

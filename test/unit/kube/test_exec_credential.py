@@ -111,7 +111,7 @@ async def test_a_client_certificate_is_taken(plugin: Plugin) -> None:
     assert (credential.certificate.certificate, credential.certificate.key) == ("certificate", "key")
 
 
-async def test_what_the_plugin_is_told(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_the_plugin_receives(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INHERITED", "yes")
     text = f'echo "$KUBERNETES_EXEC_INFO" > {plugin.directory}/info; echo "$1 $2 $INHERITED $GIVEN" > {plugin.directory}/rest; '
     plugin.write(text + saying({"token": "one"}))

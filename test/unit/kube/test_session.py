@@ -105,7 +105,7 @@ async def test_a_tunnel_through_a_proxy(authority: Authority, scheme: str) -> No
 
 
 @pytest.mark.real_time
-async def test_a_proxy_is_told_its_user_and_no_token(authority: Authority) -> None:
+async def test_a_proxy_receives_its_user_and_no_token(authority: Authority) -> None:
     proxy = Proxy()
     async with http_server(thing, authority.issue("server")) as server, running(proxy):
         async with client_of(server.url, authority, f"http://me:p%40ss@127.0.0.1:{proxy.port}") as client:
@@ -132,7 +132,7 @@ async def test_a_proxy_that_refuses_is_named(authority: Authority) -> None:
 
 
 @pytest.mark.real_time
-async def test_a_certificate_behind_a_proxy_is_looked_at_too(authority: Authority) -> None:
+async def test_a_certificate_behind_a_proxy_is_verified_too(authority: Authority) -> None:
     proxy = Proxy()
     async with http_server(thing, authority.issue("server")) as server, running(proxy):
         async with client_of(server.url, Authority("other"), f"http://127.0.0.1:{proxy.port}") as client:

@@ -8,11 +8,11 @@ from mpiop.kube.text import truncated
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "desired"),
     [("short", "short"), ("12345678", "12345678"), ("123456789", "12345..."), ("1234é789", "1234..."), ("\ud800", "?")],
 )
-def test_truncated(text: str, wanted: str) -> None:
-    assert truncated(text, 8) == wanted
+def test_truncated(text: str, desired: str) -> None:
+    assert truncated(text, 8) == desired
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=200, max_size=1200))

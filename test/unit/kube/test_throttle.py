@@ -6,7 +6,7 @@ from collections.abc import Hashable
 import pytest
 
 from mpiop.kube.throttle import FLOW, Throttle
-from virtual_time import settle
+from virtual_time import run_ready_tasks
 
 
 async def test_the_rate_is_bound_when_asked_for() -> None:
@@ -63,7 +63,7 @@ async def test_flows_take_turns(bounds: tuple[int]) -> None:
 async def test_who_is_cancelled_leaves_the_turn_to_others() -> None:
     throttle, log = Throttle(1), list[Hashable]()
     first, *others = [asyncio.create_task(requests(throttle, flow, 2, log)) for flow in "abc"]
-    await settle()
+    await run_ready_tasks()
     others[0].cancel()
     await asyncio.wait([first, *others])
     assert log == ["a", "a", "c", "c"]
@@ -73,7 +73,7 @@ async def test_a_place_is_not_lost_when_its_turn_and_the_cancellation_come_toget
     throttle, log = Throttle(1), list[Hashable]()
     await throttle.__aenter__()
     waiting = asyncio.create_task(requests(throttle, "a", 1, log))
-    await settle()
+    await run_ready_tasks()
     await throttle.__aexit__()
     waiting.cancel()
     await asyncio.wait([waiting])

@@ -166,11 +166,11 @@ def allowing(times: int) -> Callable[[], None]:
     """Return a guard that allows so many requests."""
     left = iter(range(times))
 
-    def guard() -> None:
+    def fencing() -> None:
         if next(left, None) is None:
             raise CalledOffError("not any more")
 
-    return guard
+    return fencing
 
 
 async def test_L64_F42_a_write_is_called_off_before_it_is_sent(bench: Any) -> None:

@@ -94,7 +94,7 @@ async def test_F31_an_event_of_20_mebibytes(bench: Any) -> None:
     assert await names(await bench.client(await bench.serve(script))) == ["a", "b"]
 
 
-async def test_R22_F22_silence_is_an_error(bench: Any) -> None:
+async def test_R22_F22_an_idle_watch_is_an_error(bench: Any) -> None:
     async def script(exchange: Exchange) -> None:
         await exchange.begin_stream()
         await exchange.event("ADDED", "a")
@@ -105,7 +105,7 @@ async def test_R22_F22_silence_is_an_error(bench: Any) -> None:
         await names(client)
 
 
-async def test_R22_what_came_while_the_process_was_frozen_is_not_silence(bench: Any) -> None:
+async def test_R22_what_came_while_the_process_was_frozen_is_not_idle_time(bench: Any) -> None:
     async def script(exchange: Exchange) -> None:
         await exchange.begin_stream()
         await asyncio.sleep(0.1)

@@ -102,11 +102,11 @@ class Gang:
             return None
         return _missing(self.scheduler, self.refusal)
 
-    def stages(self, job: MPIJob, wanted: Desired, observed: Observed) -> tuple[Stage, ...]:
+    def stages(self, job: MPIJob, desired: Desired, observed: Observed) -> tuple[Stage, ...]:
         """Return the writes that give the gang its desired state, each kind after the one that it refers to."""
-        if wanted.gang is None or self.api is None:
+        if desired.gang is None or self.api is None:
             return ()
-        if not wanted.gang:
+        if not desired.gang:
             deletes = tuple(Delete(resource, obj) for resource, obj in observed.gang.items() if not is_terminating(obj))
             return (Stage(Step.GANG, deletes),) if deletes else ()
         values = {obj["metadata"].get("name", ""): _value(obj) for obj in self.priority_classes()}
@@ -119,13 +119,13 @@ def _value(priority_class: Mapping[str, Any]) -> int:
     return value
 
 
-def _ensure(part: Part, wanted: Object, have: Object | None) -> Action | None:
-    if have is None:
-        return ensure(part.resource, wanted, None)
-    spec = wanted.get("spec", {})
+def _ensure(part: Part, desired: Object, current: Object | None) -> Action | None:
+    if current is None:
+        return ensure(part.resource, desired, None)
+    spec = desired.get("spec", {})
     followed: dict[str, Any] = {name: spec.get(name) for name in part.ours}
     followed |= {name: spec[name] for name in part.shared if name in spec}
-    return ensure(part.resource, {"metadata": wanted["metadata"], "spec": followed}, have)
+    return ensure(part.resource, {"metadata": desired["metadata"], "spec": followed}, current)
 
 
 def _missing(scheduler: str, refusal: str) -> GangApiMissingError:

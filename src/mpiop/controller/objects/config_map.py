@@ -16,7 +16,7 @@ def build_config_map(job: MPIJob, running_workers: Iterable[str], options: Build
     Its data has the keys that the reference operator writes and no other, so that a job may pass from one operator to the other.
 
     Args:
-        job: Says which workers are wanted.
+        job: Says which workers are desired.
         running_workers: Names of the worker pods in phase Running, in any order.
         options: For the cluster domain.
     """

@@ -15,7 +15,7 @@ def render_hostfile(job: MPIJob, cluster_domain: str) -> str:
         cluster_domain: Without outer dots; "" leaves it out.
 
     Returns:
-        One line a host: the launcher with `run_launcher_as_worker`, then every wanted worker by index, whatever its phase. "" when
+        One line a host: the launcher with `run_launcher_as_worker`, then every desired worker by index, whatever its phase. "" when
         there is none. Open MPI: `<fqdn> slots=<n>`; Intel and MPICH: `<fqdn>:<n>`.
     """
     pods = list(names.worker_names(job))

@@ -60,12 +60,12 @@ class Observed:
 
     @cached_property
     def running_workers(self) -> frozenset[str]:
-        """Return the names of the running workers, including unwanted ones."""
+        """Return the names of the running workers, including surplus ones."""
         return frozenset(name for name, pod in self.workers.items() if pods.is_running(pod))
 
     @cached_property
     def ready_workers(self) -> frozenset[str]:
-        """Return the names of the Ready workers, including unwanted ones."""
+        """Return the names of the Ready workers, including surplus ones."""
         return frozenset(name for name, pod in self.workers.items() if pods.is_ready(pod))
 
     @cached_property
@@ -74,7 +74,7 @@ class Observed:
         return tuple(pod for pod in self.all_pods if pods.is_being_created(pod))
 
     def is_ready(self, job: MPIJob) -> bool:
-        """Return whether every wanted worker is Ready (true when none is wanted)."""
+        """Return whether every desired worker is Ready (true without workers)."""
         return self.ready_workers.issuperset(names.worker_names(job))
 
     def evicted_workers(self, job: MPIJob) -> int:
@@ -115,7 +115,7 @@ class Observed:
         return is_terminating(launcher) or (noted is not None and noted != launcher_revision(job))
 
     def has_pending_edit(self, job: MPIJob) -> bool:
-        """Return whether the launcher was let go from another spec than the one that is there now."""
+        """Return whether the launcher was started from another spec than the current one."""
         if self.launcher is None or pods.is_suspended(self.launcher):
             return False
         noted = annotations_of(self.launcher).get(names.ANNOTATION_START_REVISION)

@@ -1,4 +1,4 @@
-"""What we read of Pods and Jobs, and so what is decoded and stored of them, and what of a change is news.
+"""The parts of Pods and Jobs that we read: only these are decoded and stored, and only their changes queue a job.
 
 Every question about a whole object has the same answer about what is kept. Times are not in it, which no two pods have in common.
 """

@@ -33,7 +33,7 @@ class Desired:
     gang: bool | None
 
 
-def desired(job: MPIJob, observed: Observed, *, is_expired: bool = False) -> Desired | None:
+def desired_state(job: MPIJob, observed: Observed, *, is_expired: bool = False) -> Desired | None:
     """Return the desired children of `job`; None while its end is not recorded, when nothing may change."""
     if job.status.is_finished:
         return _NOTHING if is_expired else _after_the_end(job, observed)

@@ -101,62 +101,62 @@ def is_blocked(step: Step, action: Action, failed: Collection[Step]) -> bool:
     return isinstance(action, Delete) and step in {Step.GANG, Step.WORKERS} and Step.SUSPEND in failed
 
 
-def diff(job: MPIJob, wanted: Desired, observed: Observed, *, secret_uid: str, options: BuildOptions) -> list[Stage]:
+def diff(job: MPIJob, desired: Desired, observed: Observed, *, secret_uid: str, options: BuildOptions) -> list[Stage]:
     """Return the writes of all steps except those of the gang, in no particular order."""
     stages = [
-        *_dependencies(job, wanted, observed, secret_uid, options),
-        *_launcher(job, wanted, observed, options),
-        Stage(Step.WORKERS, _workers(job, wanted, observed, options)),
+        *_dependencies(job, desired, observed, secret_uid, options),
+        *_launcher(job, desired, observed, options),
+        Stage(Step.WORKERS, _workers(job, desired, observed, options)),
         Stage(Step.ADDRESSES, _addresses(job, observed)),
     ]
     return [stage for stage in stages if stage.actions]
 
 
-def _dependencies(job: MPIJob, wanted: Desired, observed: Observed, secret_uid: str, options: BuildOptions) -> Iterator[Stage]:
-    if wanted.dependencies:
+def _dependencies(job: MPIJob, desired: Desired, observed: Observed, secret_uid: str, options: BuildOptions) -> Iterator[Stage]:
+    if desired.dependencies:
         running = [name for name in names.worker_names(job) if name in observed.running_workers]
         config_map = build_config_map(job, running, options)
         config_map["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: secret_uid}
         actions = (ensure(SERVICES, build_service(job), observed.service), ensure(CONFIG_MAPS, config_map, observed.config_map))
         yield Stage(Step.DEPENDENCIES, tuple(action for action in actions if action is not None))
-    elif wanted.dependencies is False:
+    elif desired.dependencies is False:
         secret: Object = {"metadata": {"name": names.secret_name(job), "namespace": job.namespace, "uid": secret_uid}}
         yield Stage(Step.LEFTOVERS, (*_remove(SERVICES, observed.service), *(_remove(SECRETS, secret) if secret_uid else ())))
         yield Stage(Step.CONFIG_MAP, _remove(CONFIG_MAPS, observed.config_map))
 
 
-def _remove(resource: Resource, have: Object | None) -> tuple[Action, ...]:
-    return () if have is None or is_terminating(have) else (Delete(resource, have),)
+def _remove(resource: Resource, current: Object | None) -> tuple[Action, ...]:
+    return () if current is None or is_terminating(current) else (Delete(resource, current),)
 
 
-def ensure(resource: Resource, wanted: Object, have: Object | None) -> Action | None:
-    """Return the write that gives `have` the fields of `wanted`; None if it has them or is terminating."""
-    if have is None:
-        return Create(resource, key_of(wanted), lambda: wanted)
+def ensure(resource: Resource, desired: Object, current: Object | None) -> Action | None:
+    """Return the write that gives `current` the fields of `desired`; None if it has them or is terminating."""
+    if current is None:
+        return Create(resource, key_of(desired), lambda: desired)
     # Others may add owners; ours is there, otherwise the object would not be a child of the job.
-    metadata = {name: value for name, value in wanted["metadata"].items() if name != "ownerReferences"}
-    if is_terminating(have) or not (body := merge_patch({**wanted, "metadata": metadata}, have, whole=_WHOLE)):
+    metadata = {name: value for name, value in desired["metadata"].items() if name != "ownerReferences"}
+    if is_terminating(current) or not (body := merge_patch({**desired, "metadata": metadata}, current, whole=_WHOLE)):
         return None
-    return Patch(resource, have, body)
+    return Patch(resource, current, body)
 
 
-def _launcher(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOptions) -> Iterator[Stage]:
-    have = observed.launcher
-    if have is None:
-        if wanted.launcher:
-            build = partial(build_launcher_job, job, options, suspend=wanted.launcher_suspended)
+def _launcher(job: MPIJob, desired: Desired, observed: Observed, options: BuildOptions) -> Iterator[Stage]:
+    current = observed.launcher
+    if current is None:
+        if desired.launcher:
+            build = partial(build_launcher_job, job, options, suspend=desired.launcher_suspended)
             yield Stage(Step.LAUNCHER, (Create(JOBS, Key(job.namespace, names.launcher_name(job)), build),))
-    elif wanted.launcher is None or is_terminating(have):
+    elif desired.launcher is None or is_terminating(current):
         return
-    elif not wanted.launcher:
-        yield Stage(Step.LAUNCHER, (Delete(JOBS, have),))
-    elif pods.is_suspended(have) and not wanted.launcher_suspended and is_suspension_complete(have):
-        unsuspended, subresource = unsuspend_patch(job, have, options)
-        yield Stage(Step.UNSUSPEND, (Patch(JOBS, have, unsuspended, subresource=subresource),))
+    elif not desired.launcher:
+        yield Stage(Step.LAUNCHER, (Delete(JOBS, current),))
+    elif pods.is_suspended(current) and not desired.launcher_suspended and is_suspension_complete(current):
+        unsuspended, subresource = unsuspend_patch(job, current, options)
+        yield Stage(Step.UNSUSPEND, (Patch(JOBS, current, unsuspended, subresource=subresource),))
     else:
-        suspend = pods.is_suspended(have) or wanted.launcher_suspended
-        body = merge_patch({"metadata": {"labels": names.child_labels(job)}, "spec": {"suspend": suspend}}, have)
-        yield Stage(Step.SUSPEND, (Patch(JOBS, have, body),) if body else ())
+        suspend = pods.is_suspended(current) or desired.launcher_suspended
+        body = merge_patch({"metadata": {"labels": names.child_labels(job)}, "spec": {"suspend": suspend}}, current)
+        yield Stage(Step.SUSPEND, (Patch(JOBS, current, body),) if body else ())
 
 
 def _addresses(job: MPIJob, observed: Observed) -> tuple[Action, ...]:
@@ -167,14 +167,14 @@ def _addresses(job: MPIJob, observed: Observed) -> tuple[Action, ...]:
     return (Patch(PODS, pod, {"metadata": {"annotations": {names.ANNOTATION_ADDRESSES: addresses}}}, is_for_any_version=True),)
 
 
-def _workers(job: MPIJob, wanted: Desired, observed: Observed, options: BuildOptions) -> tuple[Action, ...]:
-    wanted_names = {name: index for index, name in enumerate(names.worker_names(job)[: wanted.worker_count])}
+def _workers(job: MPIJob, desired: Desired, observed: Observed, options: BuildOptions) -> tuple[Action, ...]:
+    desired_names = {name: index for index, name in enumerate(names.worker_names(job)[: desired.worker_count])}
     deletes = [
         Delete(PODS, pod)
         for name, pod in observed.workers.items()
-        if name not in wanted_names and not is_terminating(pod) and not wanted.keep_worker(pod)
+        if name not in desired_names and not is_terminating(pod) and not desired.keep_worker(pod)
     ]
-    missing = {name: index for name, index in wanted_names.items() if name not in observed.workers}
+    missing = {name: index for name, index in desired_names.items() if name not in observed.workers}
     return (*deletes, *(_creations(job, missing, options) if missing else ()))
 
 

@@ -39,32 +39,32 @@ def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tup
 
     If the template has to change and a startTime locks it, the first patch clears the startTime in the status.
     """
-    have: Mapping[str, Any] = launcher.get("spec", {})
-    template = template_patch(build_launcher_template(job, options), section(have, "template"))
+    current: Mapping[str, Any] = launcher.get("spec", {})
+    template = template_patch(build_launcher_template(job, options), section(current, "template"))
     if template and launcher.get("status", {}).get("startTime"):
         return {"status": {"startTime": None}}, "status"
-    spec: dict[str, Any] = {name: value for name, value in limits(job).items() if value != have.get(name)}
+    spec: dict[str, Any] = {name: value for name, value in limits(job).items() if value != current.get(name)}
     if template:
         spec["template"] = template
     metadata: dict[str, Any] = {"labels": names.child_labels(job)}
-    noted, wanted = annotations_of(launcher), revisions(job)
-    if noted.get(names.ANNOTATION_LAUNCHER_REVISION) == wanted[names.ANNOTATION_LAUNCHER_REVISION]:
-        metadata["annotations"] = wanted
+    noted, desired = annotations_of(launcher), revisions(job)
+    if noted.get(names.ANNOTATION_LAUNCHER_REVISION) == desired[names.ANNOTATION_LAUNCHER_REVISION]:
+        metadata["annotations"] = desired
     return {"metadata": metadata, "spec": {**spec, "suspend": False}}, ""
 
 
-def template_patch(wanted: Mapping[str, Any], have: Mapping[str, Any]) -> dict[str, Any]:
+def template_patch(desired: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:
     """Return the merge patch of the scheduling directives, {} if none differs: labels and annotations are merged, the others replaced.
 
     Our own annotations describe what the containers were given. They are only updated, never added: a launcher that the Go operator made
     was not given these things.
     """
-    spec, noted = section(wanted, "spec"), section(section(have, "metadata"), "annotations")
-    annotations = section(wanted["metadata"], "annotations")
+    spec, noted = section(desired, "spec"), section(section(current, "metadata"), "annotations")
+    annotations = section(desired["metadata"], "annotations")
     described = {name: text for name, text in annotations.items() if name in noted or not name.startswith(names.ANNOTATION_PREFIX)}
-    metadata = {"labels": section(wanted["metadata"], "labels"), "annotations": described}
+    metadata = {"labels": section(desired["metadata"], "labels"), "annotations": described}
     replaced: dict[str, Any] = {name: spec.get(name) or ({} if name in _WHOLE else []) for name in DIRECTIVES}
     affinity = section(section(spec, "affinity"), _NODE_AFFINITY)
-    if affinity or section(section(section(have, "spec"), "affinity"), _NODE_AFFINITY):
+    if affinity or section(section(section(current, "spec"), "affinity"), _NODE_AFFINITY):
         replaced["affinity"] = {_NODE_AFFINITY: affinity}
-    return merge_patch({"metadata": metadata, "spec": replaced}, have, whole=_WHOLE)
+    return merge_patch({"metadata": metadata, "spec": replaced}, current, whole=_WHOLE)

@@ -17,7 +17,7 @@ def make(type_: str, status: str, reason: str, message: str, now: datetime) -> C
 def set_condition(conditions: Conditions, new: Condition) -> Conditions:
     """Return `conditions` with `new` in place of the one of its type.
 
-    Nothing changes unless status or reason differ: a message alone is no news. What is rewritten moves to the end,
+    Nothing changes unless status or reason differ: a new message alone is no change. A rewritten condition moves to the end,
     and its transition time moves only when its status does. Source: behaviour of the MPIJob API, section 1.
     """
     old = find(conditions, new.type)

@@ -167,7 +167,7 @@ def _with_message(status: MPIJobStatus, new: Condition) -> MPIJobStatus:
 
 
 def is_running(job: MPIJob, observed: Observed) -> bool:
-    """Return whether the launcher and every wanted worker are running."""
+    """Return whether the launcher and every desired worker are running."""
     is_launched = not job.is_suspended and any(map(pods.is_running, observed.launcher_pods))
     return is_launched and observed.running_workers.issuperset(names.worker_names(job))
 

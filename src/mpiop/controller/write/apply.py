@@ -168,10 +168,10 @@ class Applier:
         Raises:
             KubeError, PredecessorError, ResourceExistsError: See `read_ours`.
         """
-        have = await self.read_ours(owner, resource, key)
-        if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, have)):
-            return await self.client.patch(resource, key, _with_preconditions(Patch(resource, have, body)))
-        return have
+        current = await self.read_ours(owner, resource, key)
+        if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, current)):
+            return await self.client.patch(resource, key, _with_preconditions(Patch(resource, current, body)))
+        return current
 
     async def read_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
         """Return the live object if it belongs to the job: a launcher Job whole, others as kind and metadata, without keys and data.
@@ -181,12 +181,12 @@ class Applier:
             PredecessorError: It belongs to a deleted job of the same name, or is terminating.
             ResourceExistsError: It does not belong to the job.
         """
-        have = await self.client.get(resource, key, metadata_only=resource is not JOBS)
-        if controller_id(have) != owner.id:
-            raise PredecessorError(resource, key) if _is_predecessors(have, owner) else ResourceExistsError(resource.kind, key.name)
-        if is_terminating(have):
+        current = await self.client.get(resource, key, metadata_only=resource is not JOBS)
+        if controller_id(current) != owner.id:
+            raise PredecessorError(resource, key) if _is_predecessors(current, owner) else ResourceExistsError(resource.kind, key.name)
+        if is_terminating(current):
             raise PredecessorError(resource, key)
-        return have
+        return current
 
     async def check_namespace(self, namespace: str) -> None:
         """Return if `namespace` is not being deleted. A dry-run create answers that without the right to read namespaces.

@@ -28,8 +28,8 @@ async def with_unlabelled(job: MPIJob, observed: Observed, applier: Applier, gan
     if not job.status.is_finished_by_go_operator:
         return observed
 
-    async def found(have: Object | None, resource: Resource, name: str) -> Object | None:
-        return have or await _found(job, resource, name, applier)
+    async def found(current: Object | None, resource: Resource, name: str) -> Object | None:
+        return current or await _found(job, resource, name, applier)
 
     return replace(
         observed,

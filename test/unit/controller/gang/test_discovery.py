@@ -91,8 +91,8 @@ async def test_an_api_that_comes_later_starts_the_jobs_that_wait_for_it() -> Non
         await asyncio.sleep(40)
         assert names(client, PODS) == []
         assert reasons(client) == ["MPIJobCreated", "GangApiMissing"]
-        [told] = replica._discovery.problems()
-        assert "install Volcano" in told
+        [reported] = replica._discovery.problems()
+        assert "install Volcano" in reported
         client.server.served.add(VOLCANO_POD_GROUPS)
         await asyncio.sleep(80)
         assert names(client, VOLCANO_POD_GROUPS) == ["pi"]
@@ -126,7 +126,7 @@ async def test_an_api_that_may_not_be_used_holds_up_nothing_but_what_needs_it(ve
 
 
 @pytest.mark.parametrize("error", [TransportError("connection refused"), StatusError("discover", {"code": 503})])
-async def test_without_an_answer_no_job_is_told_that_the_api_is_missing(error: StatusError | TransportError) -> None:
+async def test_without_an_answer_no_job_is_stalled_for_a_missing_api(error: StatusError | TransportError) -> None:
     client = FakeClient()
     client.server.served.add(VOLCANO_POD_GROUPS)
     client.refuse("discover", None, "", error, times=3 if isinstance(error, TransportError) else 1)

@@ -13,7 +13,7 @@ from mpiop.api import constants as c
 from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
 from mpiop.controller.objects import BuildOptions
-from mpiop.controller.plan.desired import desired
+from mpiop.controller.plan.desired import desired_state
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import JOBS, MPIJOBS, NATIVE_POD_GROUPS_1_36, PODS, PRIORITY_CLASSES, VOLCANO_POD_GROUPS, Resource
@@ -41,8 +41,8 @@ class GangWorld(World):
             self.gang.listers[part.resource] = self.stores[part.resource] = Store()
         self.gang.api = api
 
-    def look(self, *resources: Resource) -> None:
-        super().look(*(resources or (*WATCHED, *(part.resource for part in self.gang.api or ()))))
+    def refresh(self, *resources: Resource) -> None:
+        super().refresh(*(resources or (*WATCHED, *(part.resource for part in self.gang.api or ()))))
 
     @property
     def group(self) -> Object:
@@ -78,7 +78,7 @@ SCHEDULERS = [
 async def test_the_gang_is_made_before_its_pods_and_only_once(scheduler: str, number: int, kinds: list[str]) -> None:
     world = GangWorld(scheduler, number)
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     made = world.kinds()
     assert made[: len(kinds) + 3] == ["Secret", "Service", "ConfigMap", *kinds]
     assert made[len(kinds) + 3 :] == ["Pod", "Pod", "Job"]
@@ -103,22 +103,22 @@ def named(scheduler: str, pod: Mapping[str, Any]) -> object:
 async def test_an_edited_policy_changes_the_group_and_what_others_filled_in_stays() -> None:
     world = GangWorld("volcano")
     await world.submit(runPolicy={"schedulingPolicy": {"minResources": {"cpu": "8", "memory": "1Gi"}, "priorityClass": "high"}})
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.put(VOLCANO_POD_GROUPS, {**world.group, "spec": {**world.group["spec"], "queue": "default", "more": 1}})
     await world.policy(minAvailable=2, minResources={"cpu": "4", "memory": None}, priorityClass=None)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.group["spec"] == {"minMember": 2, "minResources": {"cpu": "4"}, "queue": "default", "more": 1}
     await world.policy(minResources=None, queue="mine")
-    await world.settle()
+    await world.sync_until_idle()
     assert world.group["spec"] == {"minMember": 2, "queue": "mine", "more": 1}
 
 
 async def test_scaling_changes_how_many_are_waited_for() -> None:
     world = GangWorld("my-scheduler")
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.group["spec"]["minMember"] == 6
 
 
@@ -130,7 +130,7 @@ async def test_the_values_of_priority_classes_are_looked_up() -> None:
     launcher = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
     specs = {"Launcher": {"template": {"spec": launcher}}, "Worker": {"replicas": 2, "template": {"spec": workers}}}
     await world.submit(mpiReplicaSpecs=specs, runPolicy={"schedulingPolicy": {"minAvailable": 2}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.group["spec"]["minResources"] == {"cpu": "8"}
 
 
@@ -138,14 +138,14 @@ async def test_the_values_of_priority_classes_are_looked_up() -> None:
 async def test_a_changed_number_in_native_gangs(number: int, count: int) -> None:
     world = GangWorld("kubernetes", number)
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     await world.policy(minAvailable=2, priorityClass="high")
-    await world.settle()
+    await world.sync_until_idle()
     assert world.group["spec"]["schedulingPolicy"]["gang"]["minCount"] == count
     await world.suspend(suspend=True)
-    await world.settle()
+    await world.sync_until_idle()
     await world.suspend(suspend=False)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.group["spec"]["schedulingPolicy"]["gang"]["minCount"] == 2
 
 
@@ -154,13 +154,13 @@ async def test_a_suspended_job_has_no_gang(scheduler: str, number: int, kinds: l
     world = GangWorld(scheduler, number)
     resources = [part.resource for part in world.gang.api or ()]
     await world.submit(runPolicy={"suspend": True})
-    await world.settle()
+    await world.sync_until_idle()
     assert [world.names(resource) for resource in resources] == [[]] * len(kinds)
     await world.suspend(suspend=False)
-    await world.settle()
+    await world.sync_until_idle()
     assert [world.names(resource) for resource in resources] == [["pi"]] * len(kinds)
     await world.suspend(suspend=True)
-    await world.settle()
+    await world.sync_until_idle()
     assert [world.names(resource) for resource in resources] == [[]] * len(kinds)
 
 
@@ -170,9 +170,9 @@ async def test_a_suspended_job_has_no_gang(scheduler: str, number: int, kinds: l
 async def test_at_the_end_the_gang_goes_with_the_workers(policy: str, left: list[str]) -> None:
     world = GangWorld("volcano")
     await world.submit(runPolicy={"cleanPodPolicy": policy})
-    await world.settle()
+    await world.sync_until_idle()
     world.end_launcher()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.status.is_finished
     assert world.names(VOLCANO_POD_GROUPS) == left
 
@@ -189,7 +189,7 @@ async def test_a_group_of_somebody_elses_is_not_touched_and_no_pod_comes_before_
     assert stalled is not None
     assert stalled.message.startswith('Resource "pi" of Kind "PodGroup" already exists and is not managed by MPIJob. ')
     world.client.server.remove(VOLCANO_POD_GROUPS, KEY)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
 
 
@@ -199,7 +199,7 @@ async def test_a_group_that_the_go_operator_made_is_taken_over() -> None:
     owner = {"apiVersion": c.API_VERSION, "kind": c.KIND, "name": "pi", "uid": job["metadata"].get("uid"), "controller": True}
     metadata = {"name": "pi", "namespace": "default", "ownerReferences": [owner]}
     made = world.client.server.put(VOLCANO_POD_GROUPS, {"metadata": metadata, "spec": {"minMember": 3}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.group["metadata"]["uid"] == made["metadata"]["uid"]
     assert world.group["metadata"]["labels"][c.LABEL_OPERATOR_NAME] == c.OPERATOR_NAME
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
@@ -225,7 +225,7 @@ async def test_without_the_api_a_job_says_what_to_do_and_starts_when_it_is_there
     assert advice in stalled.message
     assert world.recorder.reasons == ["MPIJobCreated", "GangApiMissing"]
     world.serve()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
     assert not world.status.is_true(c.CONDITION_STALLED)
 
@@ -233,7 +233,7 @@ async def test_without_the_api_a_job_says_what_to_do_and_starts_when_it_is_there
 async def test_without_the_api_what_runs_already_runs_on_to_its_end() -> None:
     world = GangWorld("volcano")
     await world.submit(runPolicy={"cleanPodPolicy": "Running"})
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
     world.gang.api = None
     world.end_launcher()
@@ -243,7 +243,7 @@ async def test_without_the_api_what_runs_already_runs_on_to_its_end() -> None:
     assert world.names(PODS) == []
 
 
-async def test_an_api_that_was_removed_later_is_told_of_too() -> None:
+async def test_an_api_that_was_removed_later_is_reported_too() -> None:
     world = GangWorld("volcano")
     world.client.server.served.remove(VOLCANO_POD_GROUPS)
     await world.submit()
@@ -256,23 +256,23 @@ async def test_an_api_that_was_removed_later_is_told_of_too() -> None:
 async def test_a_resumed_job_waits_until_the_old_group_is_gone() -> None:
     world = GangWorld("kubernetes", 1)
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     await world.suspend(suspend=True)
     leaving = {
         **world.group,
         "metadata": {**world.group["metadata"], "finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"},
     }
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.put(NATIVE_POD_GROUPS_1_36, leaving)
     await world.edit({"metadata": {"labels": {"any": "change"}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.writes == [], "what is on its way out is not deleted again"
     await world.suspend(suspend=False)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == [], "pods that name the old group would keep it from going"
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
     world.client.server.remove(NATIVE_POD_GROUPS_1_36, KEY)
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(NATIVE_POD_GROUPS_1_36) == ["pi"]
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is False
@@ -281,7 +281,7 @@ async def test_a_resumed_job_waits_until_the_old_group_is_gone() -> None:
 async def test_a_job_that_runs_does_not_wait_for_a_group_that_somebody_deletes() -> None:
     world = GangWorld("kubernetes", 1)
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     world.start_workers()
     leaving = {
         **world.group,
@@ -289,27 +289,27 @@ async def test_a_job_that_runs_does_not_wait_for_a_group_that_somebody_deletes()
     }
     world.client.server.put(NATIVE_POD_GROUPS_1_36, leaving)
     world.client.server.remove(PODS, KEY._replace(name="pi-worker-0"))
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is False
 
 
 def test_workers_that_have_ended_are_kept_while_the_old_group_goes() -> None:
     ended = worker(0, "Failed")
-    look = replace(observed(ended), gang={VOLCANO_POD_GROUPS: stored(build_volcano_pod_group(PI, {}), "group", **TERMINATING)})
-    wanted = desired(PI, look)
-    assert wanted is not None
-    assert (wanted.worker_count, wanted.keep_worker(ended)) == (0, True)
+    observation = replace(observed(ended), gang={VOLCANO_POD_GROUPS: stored(build_volcano_pod_group(PI, {}), "group", **TERMINATING)})
+    desired = desired_state(PI, observation)
+    assert desired is not None
+    assert (desired.worker_count, desired.keep_worker(ended)) == (0, True)
 
 
 async def test_the_group_of_a_deleted_job_of_the_same_name_is_waited_for() -> None:
     world = GangWorld("volcano")
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.remove(MPIJOBS, KEY)
     await world.submit()
     with pytest.raises(ExceptionGroup, match="sync of default/pi"):
         await world.sync()
     world.client.collect_garbage()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(VOLCANO_POD_GROUPS) == ["pi"]

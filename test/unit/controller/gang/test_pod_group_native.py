@@ -64,9 +64,9 @@ def test_kubernetes_1_37() -> None:
     [
         pytest.param(replace(PI, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY), 2, id="patient: workers only"),
         pytest.param(with_workers(PI, 0), 1, id="a launcher on its own"),
-        pytest.param(replace(PI, run_policy=RunPolicy(scheduling_policy=SchedulingPolicy(min_available=2))), 2, id="fewer wanted"),
+        pytest.param(replace(PI, run_policy=RunPolicy(scheduling_policy=SchedulingPolicy(min_available=2))), 2, id="fewer desired"),
         pytest.param(
-            replace(PI, run_policy=RunPolicy(scheduling_policy=SchedulingPolicy(min_available=0))), 1, id="none wanted is not allowed"
+            replace(PI, run_policy=RunPolicy(scheduling_policy=SchedulingPolicy(min_available=0))), 1, id="none desired is not allowed"
         ),
     ],
 )

@@ -51,7 +51,7 @@ def files(pod: Any) -> dict[str, str]:
         ("MPICH", {"HYDRA_LAUNCHER_EXEC"}, f"{MOUNT}/ssh"),
     ],
 )
-def test_every_library_is_told_to_call_it_and_finds_it(implementation: str, variables: set[str], program: str) -> None:
+def test_every_library_is_configured_to_call_it_and_finds_it(implementation: str, variables: set[str], program: str) -> None:
     job = replace(PI, mpi_implementation=implementation)
     assert called(job) == dict.fromkeys(variables, program)
     launcher, worker = build_launcher_template(job, BuildOptions()), build_worker_pod(job, 0, BuildOptions())

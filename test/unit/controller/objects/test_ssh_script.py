@@ -317,7 +317,7 @@ def test_a_file_that_is_missing_is_waited_for(launcher: Pod) -> None:
     assert launcher.run(HOST, "true").call[:2] == ["-o", "HostName=10.0.0.1"]
 
 
-def test_without_a_word_the_name_is_looked_up_now_and_then(launcher: Pod) -> None:
+def test_without_an_address_the_name_is_looked_up_now_and_then(launcher: Pod) -> None:
     launcher.know_names(after_seconds=100)
     run = launcher.run("-x", HOST, "true")
     assert run.lookups == [60, 95, 130], "name servers remember for 30 s that a name was unknown"
@@ -339,7 +339,7 @@ def test_without_getent_ssh_has_to_try_it(launcher: Pod) -> None:
 
 
 @pytest.mark.parametrize(("known_after", "lookups"), [(0, [0]), (20, [0, 35])])
-def test_too_many_workers_to_tell_are_found_by_name(launcher: Pod, known_after: int, lookups: list[int]) -> None:
+def test_too_many_workers_to_publish_are_found_by_name(launcher: Pod, known_after: int, lookups: list[int]) -> None:
     launcher.tell("by-name\n")
     launcher.know_names(after_seconds=known_after)
     run = launcher.run(HOST, "true")

@@ -80,7 +80,7 @@ def test_dns_policy(spec: dict[str, Any], policy: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "options", "wanted"),
+    ("config", "options", "desired"),
     [
         (None, BuildOptions(), {"searches": ["pi.default.svc.cluster.local"]}),
         (None, BuildOptions(cluster_domain="example.com"), {"searches": ["pi.default.svc.example.com"]}),
@@ -91,8 +91,8 @@ def test_dns_policy(spec: dict[str, Any], policy: str | None) -> None:
         ),
     ],
 )
-def test_siblings_are_found_by_their_short_names(config: object, options: BuildOptions, wanted: object) -> None:
-    assert worker_of(template(dnsConfig=config), options)["spec"]["dnsConfig"] == wanted
+def test_siblings_are_found_by_their_short_names(config: object, options: BuildOptions, desired: object) -> None:
+    assert worker_of(template(dnsConfig=config), options)["spec"]["dnsConfig"] == desired
 
 
 @pytest.mark.parametrize(

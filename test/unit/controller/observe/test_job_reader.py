@@ -28,9 +28,9 @@ def later(raw: Object, **changes: Any) -> Object:
 def test_of_a_job_whose_status_alone_has_changed_the_spec_is_not_parsed_again() -> None:
     reader, raw = Reader(), mpijob(workers=2)
     job = reader.read(KEY, raw)
-    told = later(raw, metadata={"resourceVersion": "7", "annotations": {"a": "b"}}, status={"startTime": "2026-11-22T10:00:00Z"})
-    again = reader.read(KEY, told)
-    assert again == parse_mpijob(told) != job
+    reported = later(raw, metadata={"resourceVersion": "7", "annotations": {"a": "b"}}, status={"startTime": "2026-11-22T10:00:00Z"})
+    again = reader.read(KEY, reported)
+    assert again == parse_mpijob(reported) != job
     assert again.launcher is job.launcher
 
 

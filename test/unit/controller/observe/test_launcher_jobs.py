@@ -67,9 +67,9 @@ def test_it_is_forgotten_when_nobody_waits_for_it_any_more(change: str) -> None:
     launchers = LauncherJobs(Store(), mpijobs)
     mpijobs.put(job := stored_job())
     launchers.job_changed(Notification(ENDED, None))
-    news = mpijobs.remove(job) if change == "the MPIJob is deleted" else mpijobs.put(stored_job(status=SUCCEEDED))
-    assert news is not None
-    launchers.mpijob_changed(news)
+    changes = mpijobs.remove(job) if change == "the MPIJob is deleted" else mpijobs.put(stored_job(status=SUCCEEDED))
+    assert changes is not None
+    launchers.mpijob_changed(changes)
     mpijobs.put(job)
     assert launchers.get(LAUNCHER) is None
 
@@ -87,15 +87,15 @@ def test_a_job_that_exists_is_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(("outcome", "condition"), [({"type": "Complete"}, "Succeeded"), (DEADLINE, "Failed")], ids=str)
-async def test_a_launcher_that_was_deleted_before_anybody_looked_ends_its_job_as_it_did(outcome: dict[str, str], condition: str) -> None:
+async def test_a_launcher_that_was_deleted_before_a_sync_ends_its_job_as_it_did(outcome: dict[str, str], condition: str) -> None:
     world = World()
     await world.submit(runPolicy={"ttlSecondsAfterFinished": 0})
-    await world.settle()
+    await world.sync_until_idle()
     await world.run_job()
     world.end_launcher(outcome["type"], **{name: text for name, text in outcome.items() if name != "type"})
-    world.look()
+    world.refresh()
     world.client.server.remove(JOBS, LAUNCHER)
-    await world.settle()
+    await world.sync_until_idle()
     end = world.status.conditions[-1]
     assert (end.type, end.status, end.reason) == (condition, "True", outcome.get("reason", "MPIJobSucceeded"))
     assert world.names(SECRETS) == [], "and its time to live is over"
@@ -104,7 +104,7 @@ async def test_a_launcher_that_was_deleted_before_anybody_looked_ends_its_job_as
 async def test_a_deletion_that_is_heard_of_during_the_sync_counts() -> None:
     world = World(client=SlowClient(VirtualClock(), Random(1)))  # noqa: S311 - chance, not secrets
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     await world.run_job()
     world.end_launcher()
     ended = world.one(JOBS, LAUNCHER.name)

@@ -26,7 +26,7 @@ def at(index: int, address: str = "", phase: str = "Running", **fields: Any) -> 
     return worker(index, phase, podIP=address or f"10.0.0.{index + 1}", **fields)
 
 
-def told(addresses: str | None = "", phase: str = "Running", node: str = "node-1", **metadata: Any) -> Object:
+def reported(addresses: str | None = "", phase: str = "Running", node: str = "node-1", **metadata: Any) -> Object:
     """Return the launcher's pod, told of `addresses`; None: made without the annotation."""
     annotations = {} if addresses is None else {ANNOTATION: addresses}
     pod = launcher_pod(phase, metadata={"annotations": annotations, **metadata})
@@ -34,7 +34,7 @@ def told(addresses: str | None = "", phase: str = "Running", node: str = "node-1
     return pod
 
 
-UNTOLD = told()
+UNREPORTED = reported()
 
 
 class Case(NamedTuple):
@@ -43,7 +43,7 @@ class Case(NamedTuple):
     id: str
     workers: tuple[Object, ...]
     want: str | None
-    launcher: Object = UNTOLD
+    launcher: Object = UNREPORTED
     job: MPIJob = PI
 
 
@@ -57,39 +57,39 @@ CASES = [
     Case("one is not Ready", (at(0), at(1, conditions=UNREADY)), HOLD),
     Case("one has no address", (at(0), worker(1)), HOLD),
     Case("one is going", (at(0), at(1, metadata=TERMINATING)), HOLD),
-    Case("the launcher has no node, so nobody reads it", (at(0), at(1)), HOLD, told(node="")),
+    Case("the launcher has no node, so nobody reads it", (at(0), at(1)), HOLD, reported(node="")),
     Case("all are Ready", (at(0), at(1)), BOTH),
-    Case("all are Ready before the launcher's container runs", (at(0), at(1)), BOTH, told(phase="Pending")),
+    Case("all are Ready before the launcher's container runs", (at(0), at(1)), BOTH, reported(phase="Pending")),
     Case("version 6", (at(0, "fd00::1"), at(1, "fd00::2")), "0 fd00::1\n1 fd00::2\n"),
     Case("one has ended before it was reached", (at(0), at(1, phase="Failed")), "0 10.0.0.1\n1 ended\n"),
     Case("a worker too many is not told of", (at(0), at(1), at(2)), BOTH),
     # Then each by itself.
-    Case("all is told", (at(0), at(1)), BOTH, told(BOTH)),
-    Case("one is gone", (at(0),), "0 10.0.0.1\n", told(BOTH)),
-    Case("one is going, Ready or not", (at(0), at(1, metadata=TERMINATING)), "0 10.0.0.1\n", told(BOTH)),
-    Case("its replacement has no address", (at(0), worker(1, "Pending")), "0 10.0.0.1\n", told(BOTH)),
-    Case("its replacement is not Ready", (at(0), at(1, "10.0.0.9", conditions=UNREADY)), "0 10.0.0.1\n", told(BOTH)),
-    Case("its replacement is Ready", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", told(BOTH)),
-    Case("and comes after its line was withdrawn", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", told("0 10.0.0.1\n")),
-    Case("one that was withdrawn comes back only when Ready", (at(0), at(1, conditions=UNREADY)), "0 10.0.0.1\n", told("0 10.0.0.1\n")),
-    Case("one is not Ready for a while", (at(0), at(1, conditions=UNREADY)), BOTH, told(BOTH)),
-    Case("one has ended", (at(0), at(1, phase="Succeeded")), "0 10.0.0.1\n1 ended\n", told(BOTH)),
-    Case("one has ended and is replaced", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", told("0 10.0.0.1\n1 ended\n")),
-    Case("one ended and is going", (at(0), at(1, phase="Failed", metadata=TERMINATING)), "0 10.0.0.1\n", told("0 10.0.0.1\n1 ended\n")),
-    Case("scaled up, the new one is not there", (at(0), at(1)), BOTH, told(BOTH), with_workers(PI, 3)),
-    Case("scaled up, the new one is Ready", (at(0), at(1), at(2)), f"{BOTH}2 10.0.0.3\n", told(BOTH), with_workers(PI, 3)),
-    Case("scaled down", (at(0), at(1)), "0 10.0.0.1\n", told(BOTH), with_workers(PI, 1)),
+    Case("all is told", (at(0), at(1)), BOTH, reported(BOTH)),
+    Case("one is gone", (at(0),), "0 10.0.0.1\n", reported(BOTH)),
+    Case("one is going, Ready or not", (at(0), at(1, metadata=TERMINATING)), "0 10.0.0.1\n", reported(BOTH)),
+    Case("its replacement has no address", (at(0), worker(1, "Pending")), "0 10.0.0.1\n", reported(BOTH)),
+    Case("its replacement is not Ready", (at(0), at(1, "10.0.0.9", conditions=UNREADY)), "0 10.0.0.1\n", reported(BOTH)),
+    Case("its replacement is Ready", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", reported(BOTH)),
+    Case("and comes after its line was withdrawn", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", reported("0 10.0.0.1\n")),
+    Case("one that was withdrawn comes back only when Ready", (at(0), at(1, conditions=UNREADY)), "0 10.0.0.1\n", reported("0 10.0.0.1\n")),
+    Case("one is not Ready for a while", (at(0), at(1, conditions=UNREADY)), BOTH, reported(BOTH)),
+    Case("one has ended", (at(0), at(1, phase="Succeeded")), "0 10.0.0.1\n1 ended\n", reported(BOTH)),
+    Case("one has ended and is replaced", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", reported("0 10.0.0.1\n1 ended\n")),
+    Case("one ended and is going", (at(0), at(1, phase="Failed", metadata=TERMINATING)), "0 10.0.0.1\n", reported("0 10.0.0.1\n1 ended\n")),
+    Case("scaled up, the new one is not there", (at(0), at(1)), BOTH, reported(BOTH), with_workers(PI, 3)),
+    Case("scaled up, the new one is Ready", (at(0), at(1), at(2)), f"{BOTH}2 10.0.0.3\n", reported(BOTH), with_workers(PI, 3)),
+    Case("scaled down", (at(0), at(1)), "0 10.0.0.1\n", reported(BOTH), with_workers(PI, 1)),
     # To nobody.
-    Case("the launcher's pod shows none: another operator made it, or the user's mount covers it", (at(0), at(1)), HOLD, told(None)),
-    Case("the launcher has ended", (at(0),), HOLD, told(BOTH, "Succeeded")),
-    Case("the launcher is going", (at(0),), HOLD, told(BOTH, **TERMINATING)),
-    Case("the job is suspended", (at(0),), HOLD, told(BOTH), replace(PI, run_policy=RunPolicy(suspend=True))),
-    Case("the job has ended", (at(0),), HOLD, told(BOTH), SUCCEEDED),
+    Case("the launcher's pod shows none: another operator made it, or the user's mount covers it", (at(0), at(1)), HOLD, reported(None)),
+    Case("the launcher has ended", (at(0),), HOLD, reported(BOTH, "Succeeded")),
+    Case("the launcher is going", (at(0),), HOLD, reported(BOTH, **TERMINATING)),
+    Case("the job is suspended", (at(0),), HOLD, reported(BOTH), replace(PI, run_policy=RunPolicy(suspend=True))),
+    Case("the job has ended", (at(0),), HOLD, reported(BOTH), SUCCEEDED),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_what_is_told(case: Case) -> None:
+def test_what_is_published(case: Case) -> None:
     assert addresses_to_publish(case.job, observed(*case.workers, launcher_pods=(case.launcher,))) == case.want
 
 
@@ -97,9 +97,9 @@ def test_there_is_nobody_before_the_launcher_has_a_pod() -> None:
     assert addresses_to_publish(PI, observed(at(0), at(1))) is None
 
 
-def test_a_launcher_that_is_tried_again_is_told_anew() -> None:
-    failed = told(BOTH, "Failed", creationTimestamp="2026-01-01T00:00:00Z")
-    again = told("", creationTimestamp="2026-01-01T00:00:01Z")
+def test_addresses_are_published_again_for_a_launcher_that_is_tried_again() -> None:
+    failed = reported(BOTH, "Failed", creationTimestamp="2026-01-01T00:00:00Z")
+    again = reported("", creationTimestamp="2026-01-01T00:00:01Z")
     assert addresses_to_publish(PI, observed(at(0), at(1), launcher_pods=(failed, again))) == BOTH
     assert addresses_to_publish(PI, observed(at(0), launcher_pods=(failed, again))) is None
 
@@ -109,7 +109,7 @@ def test_a_launcher_that_is_tried_again_is_told_anew() -> None:
 def test_more_than_an_annotation_holds_is_found_by_name(replicas: int, before: str, *, is_told_by_name: bool) -> None:
     one, job = at(0, "2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff"), with_workers(PI, replicas)
     workers = dict.fromkeys(names.worker_names(job), one)
-    found = addresses_to_publish(job, replace(observed(launcher_pods=(told(before),)), workers=workers))
+    found = addresses_to_publish(job, replace(observed(launcher_pods=(reported(before),)), workers=workers))
     assert found is not None
     assert (found == "by-name\n") == is_told_by_name
     assert len(found) <= 200 * 1024

@@ -12,7 +12,7 @@ from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy
 from mpiop.clock import parse_time
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.desired import desired, remaining_seconds
+from mpiop.controller.plan.desired import desired_state, remaining_seconds
 
 NOON = parse_time("2026-01-01T12:00:00Z")
 SUSPENDED = replace(PI, run_policy=RunPolicy(suspend=True))
@@ -49,7 +49,7 @@ CASES = [
         observed(worker(0), worker(1, "Failed")),
         {"launcher": False},
     ),
-    Case("no workers wanted is ready", with_workers(PI, 0), observed(), {"worker_count": 0, "launcher": True}),
+    Case("no workers desired is ready", with_workers(PI, 0), observed(), {"worker_count": 0, "launcher": True}),
     Case("patient: no launcher before its workers", PATIENT, observed(worker(0)), {"launcher": False, "worker_count": 2}),
     Case("patient: the launcher when they are ready", PATIENT, observed(*READY), {"launcher": True, "launcher_suspended": False}),
     Case(
@@ -135,7 +135,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_desired(case: Case) -> None:
-    result = desired(case.job, case.observed)
+    result = desired_state(case.job, case.observed)
     if case.want is None or result is None:
         assert (result, case.want) == (None, None)
         return
@@ -147,14 +147,14 @@ def test_desired(case: Case) -> None:
     [(c.CLEAN_NONE, {"Pending", "Running", "Succeeded", "Failed"}), (c.CLEAN_RUNNING, {"Succeeded", "Failed"}), (c.CLEAN_ALL, set[str]())],
 )
 def test_clean_up_keeps_by_policy(policy: str, kept: set[str]) -> None:
-    result = desired(finished(policy), observed(launcher=launcher(outcome=COMPLETE)))
+    result = desired_state(finished(policy), observed(launcher=launcher(outcome=COMPLETE)))
     assert result is not None
     assert {phase for phase in ("Pending", "Running", "Succeeded", "Failed") if result.keep_worker(worker(0, phase))} == kept
 
 
 def test_an_expired_job_keeps_nothing() -> None:
     for policy in (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL):
-        result = desired(finished(policy), observed(launcher=launcher(outcome=COMPLETE)), is_expired=True)
+        result = desired_state(finished(policy), observed(launcher=launcher(outcome=COMPLETE)), is_expired=True)
         assert result is not None
         assert (result.dependencies, result.launcher, result.worker_count) == (False, False, 0)
         assert not any(result.keep_worker(worker(0, phase)) for phase in ("Pending", "Running", "Succeeded", "Failed"))
@@ -172,6 +172,6 @@ def test_the_time_to_live_counts_from_the_end(ttl: int | None, seconds_later: in
 
 @pytest.mark.parametrize("job", [PI, SUSPENDED], ids=["scaled down", "suspended"])
 def test_before_the_end_no_surplus_worker_is_kept_not_even_a_finished_one(job: MPIJob) -> None:
-    result = desired(job, observed())
+    result = desired_state(job, observed())
     assert result is not None
     assert not any(result.keep_worker(worker(0, phase)) for phase in ("Pending", "Running", "Succeeded", "Failed"))

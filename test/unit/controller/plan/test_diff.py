@@ -9,19 +9,19 @@ from example_children import OPTIONS, config_map, launcher, launcher_pod, observ
 from example_jobs import PI
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.desired import desired
+from mpiop.controller.plan.desired import desired_state
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch, diff
 
 RUNNING = observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod(),))
 TERMINATING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
-def writes(job: MPIJob, look: Observed) -> list[str]:
+def writes(job: MPIJob, observation: Observed) -> list[str]:
     """Return the writes as `verb name body`, a bar between stages."""
-    wanted = desired(job, look)
-    assert wanted is not None
+    desired = desired_state(job, observation)
+    assert desired is not None
     lines: list[str] = []
-    for stage in sorted(diff(job, wanted, look, secret_uid="secret", options=OPTIONS), key=lambda stage: stage.step):
+    for stage in sorted(diff(job, desired, observation, secret_uid="secret", options=OPTIONS), key=lambda stage: stage.step):
         lines += [*(["|"] if lines else []), *map(line, stage.actions)]
     return lines
 
@@ -37,14 +37,14 @@ def line(action: Action) -> str:
             return f"delete {action.key.name}"
 
 
-def without(look: Observed, **parts: Any) -> Observed:
-    return replace(look, **parts)
+def without(observation: Observed, **parts: Any) -> Observed:
+    return replace(observation, **parts)
 
 
 class Case(NamedTuple):
     id: str
     job: MPIJob
-    look: Observed
+    observation: Observed
     want: list[str]
 
 
@@ -114,7 +114,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_writes(case: Case) -> None:
-    assert writes(case.job, case.look) == case.want
+    assert writes(case.job, case.observation) == case.want
 
 
 def test_a_launcher_that_is_let_go_now_finds_all_hosts() -> None:

@@ -12,7 +12,7 @@ from mpiop.controller.plan.merge_patch import merge_patch
 
 class Case(NamedTuple):
     id: str
-    wanted: dict[str, Any]
+    desired: dict[str, Any]
     have: dict[str, Any]
     patch: dict[str, Any]
     whole: frozenset[str] = frozenset()
@@ -39,7 +39,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_patch(case: Case) -> None:
-    assert merge_patch(case.wanted, case.have, whole=case.whole) == case.patch
+    assert merge_patch(case.desired, case.have, whole=case.whole) == case.patch
 
 
 JSON = st.recursive(
@@ -50,7 +50,7 @@ JSON = st.recursive(
 OBJECTS = st.dictionaries(st.sampled_from("abcd"), JSON, max_size=4)
 
 
-@given(wanted=OBJECTS, have=OBJECTS)
-def test_a_patched_object_needs_no_second_patch(wanted: dict[str, Any], have: dict[str, Any]) -> None:
-    patched = merged(have, merge_patch(wanted, have))
-    assert merge_patch(wanted, patched) == {}
+@given(desired=OBJECTS, have=OBJECTS)
+def test_a_patched_object_needs_no_second_patch(desired: dict[str, Any], have: dict[str, Any]) -> None:
+    patched = merged(have, merge_patch(desired, have))
+    assert merge_patch(desired, patched) == {}

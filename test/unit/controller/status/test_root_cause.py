@@ -34,7 +34,7 @@ def test_the_newest_failed_pod_counts() -> None:
     assert "pod new " in found.message
 
 
-def test_a_container_that_was_restarted_tells_its_last_end() -> None:
+def test_a_container_that_was_restarted_shows_its_last_end() -> None:
     status = {
         "name": "launcher",
         "state": {"running": {}},

@@ -55,7 +55,7 @@ TOLD = launcher_pod(metadata={"annotations": {"mpiop.kubeflow.org/addresses": "0
 
 class Case(NamedTuple):
     id: str
-    look: Observed
+    observation: Observed
     failed: tuple[FailedWrite, ...]
     reason: str | None
     message: str = ""
@@ -313,7 +313,7 @@ CASES = [*REFUSALS, *PODS]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_problem(case: Case) -> None:
-    found = find_problem(case.job, case.look, case.failed)
+    found = find_problem(case.job, case.observation, case.failed)
     assert (found.reason if found else None) == case.reason
     if found and case.message:
         assert found.message == case.message
@@ -330,13 +330,13 @@ IN_VAIN = [
     ("the worker is on its way out", PATIENT, observed(worker(0), worker(1, "Failed", metadata={"deletionTimestamp": "x"})), False),
     ("the job is suspended", replace(PATIENT, run_policy=RunPolicy(suspend=True)), observed(*ENDED), False),
     ("the launcher waits for nobody", PI, observed(*ENDED, launcher=launcher(suspend=True)), False),
-    ("the worker is not wanted any more", with_workers(PATIENT, 1), observed(*ENDED), False),
+    ("the worker is not desired any more", with_workers(PATIENT, 1), observed(*ENDED), False),
 ]
 
 
-@pytest.mark.parametrize(("job", "look", "is_in_vain"), [row[1:] for row in IN_VAIN], ids=[row[0] for row in IN_VAIN])
-def test_a_launcher_waits_in_vain_when(job: MPIJob, look: Observed, *, is_in_vain: bool) -> None:
-    found = ended_worker_problem(job, look)
+@pytest.mark.parametrize(("job", "observation", "is_in_vain"), [row[1:] for row in IN_VAIN], ids=[row[0] for row in IN_VAIN])
+def test_a_launcher_waits_in_vain_when(job: MPIJob, observation: Observed, *, is_in_vain: bool) -> None:
+    found = ended_worker_problem(job, observation)
     assert (found is not None and found.reason == "WorkerEnded") == is_in_vain
 
 
@@ -396,11 +396,11 @@ TRIES = [
 
 
 @pytest.mark.parametrize("tries", TRIES, ids=lambda tries: tries.id)
-def test_failures_that_should_pass_are_told_when_they_do_not(tries: Tries) -> None:
-    lasting, told = PersistentFailures(), None
+def test_failures_that_should_pass_are_reported_when_they_persist(tries: Tries) -> None:
+    lasting, reported = PersistentFailures(), None
     for seconds, failed in zip(tries.at, cycle(tries.failed), strict=False):
-        told = lasting.problem(PI.key, failed, seconds)
-    assert told == (tries.message and problem(tries.reason, tries.message))
+        reported = lasting.problem(PI.key, failed, seconds)
+    assert reported == (tries.message and problem(tries.reason, tries.message))
 
 
 def test_another_job_has_failures_of_its_own() -> None:

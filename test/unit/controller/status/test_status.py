@@ -1,4 +1,4 @@
-"""The status of a job, situation by situation, and the news in it."""
+"""The status of a job, situation by situation, and its transitions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,10 +23,10 @@ FAILED = observed(launcher=launcher(outcome={"type": "Failed", "reason": "Deadli
 QUOTA = Problem("QuotaExceeded", "worker pod created failed: exceeded quota")
 
 
-def after(job: MPIJob, *looks: Observed, at: datetime = NOON, problem: Problem | None = None) -> MPIJob:
-    """Return the job with the status that it has after each look was reported, a second apart."""
-    for number, look in enumerate(looks):
-        job = replace(job, status=next_status(job, look, problem, at + timedelta(seconds=number)))
+def after(job: MPIJob, *observations: Observed, at: datetime = NOON, problem: Problem | None = None) -> MPIJob:
+    """Return the job with the status that it has after each observation, a second apart."""
+    for number, observation in enumerate(observations):
+        job = replace(job, status=next_status(job, observation, problem, at + timedelta(seconds=number)))
     return job
 
 
@@ -41,7 +41,7 @@ CREATED = {"Created": ("True", "MPIJobCreated")}
 class Case(NamedTuple):
     id: str
     job: MPIJob
-    look: Observed
+    observation: Observed
     want: Mapping[str, tuple[str, str]]
     problem: Problem | None = None
 
@@ -166,10 +166,10 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_conditions(case: Case) -> None:
-    status = next_status(case.job, case.look, case.problem, LATER)
+    status = next_status(case.job, case.observation, case.problem, LATER)
     assert conditions(status) == case.want
-    assert next_status(replace(case.job, status=status), case.look, case.problem, LATER + timedelta(minutes=1)) == status, (
-        "a second look changes nothing"
+    assert next_status(replace(case.job, status=status), case.observation, case.problem, LATER + timedelta(minutes=1)) == status, (
+        "a second sync changes nothing"
     )
 
 
@@ -264,9 +264,9 @@ REPLICAS = [
 ]
 
 
-@pytest.mark.parametrize(("look", "want"), [row[1:] for row in REPLICAS], ids=[row[0] for row in REPLICAS])
-def test_replica_statuses(look: Observed, want: dict[str, ReplicaStatus]) -> None:
-    assert next_status(PI, look, None, NOON).replica_statuses == want
+@pytest.mark.parametrize(("observation", "want"), [row[1:] for row in REPLICAS], ids=[row[0] for row in REPLICAS])
+def test_replica_statuses(observation: Observed, want: dict[str, ReplicaStatus]) -> None:
+    assert next_status(PI, observation, None, NOON).replica_statuses == want
 
 
 def test_a_finished_job_keeps_its_counts_when_the_launcher_job_is_gone() -> None:
@@ -299,7 +299,7 @@ def test_a_success_after_a_failure_turns_failed_to_false() -> None:
     assert conditions(next_status(reopened, COMPLETE, None, LATER))["Failed"] == ("False", "DeadlineExceeded")
 
 
-def test_summary_counts_running_workers_of_those_wanted() -> None:
+def test_summary_counts_running_and_desired_workers() -> None:
     assert next_status(PI, observed(worker(0), worker(1, "Pending")), None, NOON).summary == Summary("Starting", "1/2", "")
 
 
@@ -348,7 +348,7 @@ def test_a_standing_problem_is_one_that_holds() -> None:
     assert current_problem(MPIJobStatus()) is None
 
 
-NEWS = [
+TRANSITIONS = [
     ("new", PI, PI, observed(), [("Normal", "MPIJobCreated", "MPIJob default/pi is created.")]),
     ("running", after(PI, observed()), PI, RUNNING, [("Normal", "MPIJobRunning", "MPIJob default/pi is running")]),
     ("nothing new", after(PI, RUNNING), PI, RUNNING, []),
@@ -369,11 +369,11 @@ NEWS = [
 ]
 
 
-@pytest.mark.parametrize(("before", "spec", "look", "want"), [row[1:] for row in NEWS], ids=[row[0] for row in NEWS])
-def test_news(before: MPIJob, spec: MPIJob, look: Observed, want: list[tuple[str, str, str]]) -> None:
+@pytest.mark.parametrize(("before", "spec", "observation", "want"), [row[1:] for row in TRANSITIONS], ids=[row[0] for row in TRANSITIONS])
+def test_transitions(before: MPIJob, spec: MPIJob, observation: Observed, want: list[tuple[str, str, str]]) -> None:
     job = replace(spec, status=before.status)
-    news = transitions(job.key, job.status, next_status(job, look, None, LATER))
-    assert [(told.type, told.reason, told.message) for told in news] == want
+    changes = transitions(job.key, job.status, next_status(job, observation, None, LATER))
+    assert [(reported.type, reported.reason, reported.message) for reported in changes] == want
 
 
 @pytest.mark.parametrize(
@@ -384,9 +384,9 @@ def test_news(before: MPIJob, spec: MPIJob, look: Observed, want: list[tuple[str
         (Problem("ImagePull", "cannot pull"), "ImagePull"),
     ],
 )
-def test_a_stall_is_told_once_by_the_name_that_users_know(problem: Problem, reason: str) -> None:
+def test_a_stall_has_one_event_with_the_reason_that_users_know(problem: Problem, reason: str) -> None:
     job = after(PI, observed())
     status = next_status(job, observed(), problem, LATER)
-    assert [(told.type, told.reason) for told in transitions(job.key, job.status, status)] == [("Warning", reason)]
+    assert [(reported.type, reported.reason) for reported in transitions(job.key, job.status, status)] == [("Warning", reason)]
     resolved = next_status(replace(job, status=status), observed(), None, LATER)
     assert transitions(job.key, status, resolved) == []

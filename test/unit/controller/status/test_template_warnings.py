@@ -50,8 +50,8 @@ async def test_the_servers_warnings_are_shown_once() -> None:
     world = World()
     world.client.server.warnings[PODS] = ['unknown field "spec.x"']
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     row = world.status.condition("Warnings")
     assert row is not None
     assert row.message == 'Pod: unknown field "spec.x"', "once, for all workers"
-    assert world.recorder.told.count(("Warning", "TemplateWarnings", row.message)) == 1
+    assert world.recorder.reported.count(("Warning", "TemplateWarnings", row.message)) == 1

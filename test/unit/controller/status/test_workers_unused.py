@@ -41,7 +41,7 @@ def types(status: MPIJobStatus) -> list[str]:
     return [condition.type for condition in status.conditions]
 
 
-def test_a_launcher_that_called_nobody_is_told_of_before_its_success() -> None:
+def test_a_launcher_that_called_nobody_is_reported_before_its_success() -> None:
     status = status_of(ended())
     assert types(status)[-2:] == ["WorkersUnused", "Succeeded"]
     unused = status.condition("WorkersUnused")
@@ -54,8 +54,10 @@ def test_a_launcher_that_called_nobody_is_told_of_before_its_success() -> None:
 
 def test_it_is_one_warning() -> None:
     status = status_of(ended())
-    told = [(news.type, news.reason) for news in transitions(PI.key, PI.status, status) if news.condition == "WorkersUnused"]
-    assert told == [("Warning", "NoWorkerReached")]
+    reported = [
+        (changes.type, changes.reason) for changes in transitions(PI.key, PI.status, status) if changes.condition == "WorkersUnused"
+    ]
+    assert reported == [("Warning", "NoWorkerReached")]
 
 
 def fields(**given: Any) -> dict[str, Any]:
@@ -83,7 +85,7 @@ FINE = [
 
 
 @pytest.mark.parametrize("case", FINE, ids=lambda case: case.id)
-def test_who_is_not_told_of(case: Case) -> None:
+def test_who_is_not_reported(case: Case) -> None:
     assert "WorkersUnused" not in types(status_of(case.pod, outcome=case.outcome))
 
 
@@ -111,7 +113,7 @@ def test_a_pod_whose_end_is_seen_after_the_jobs_is_judged_then() -> None:
     assert types(after)[-2] == "WorkersUnused"
 
 
-def test_once_told_it_stays_as_it_is() -> None:
+def test_once_reported_it_stays_as_it_is() -> None:
     status = status_of(ended())
     assert status_of(ended(), job=replace(PI, status=status)) == status
 

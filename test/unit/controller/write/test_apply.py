@@ -16,7 +16,7 @@ from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, resource_version_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS
-from virtual_time import VirtualClock, settle
+from virtual_time import VirtualClock, run_ready_tasks
 
 OWNER = Owner(PI.key, PI.uid)
 
@@ -71,7 +71,7 @@ async def test_no_write_goes_on_after_a_defect_in_one_beside_it() -> None:
     with pytest.raises(ExceptionGroup, match="TaskGroup"):
         await applier(client).apply(OWNER, [deletion, defect])
     answer.set()
-    await settle()
+    await run_ready_tasks()
     assert client.actions == []
 
 

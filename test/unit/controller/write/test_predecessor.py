@@ -33,7 +33,7 @@ async def finished(end: str = "Failed", *, completed: bool = False, **run_policy
     """Return a world in which the Go operator has finished the job 30 s ago: its objects have no label of ours, and no note."""
     world = World()
     await world.submit(runPolicy={"ttlSecondsAfterFinished": TTL, **run_policy})
-    await world.settle()
+    await world.sync_until_idle()
     await world.run_job()
     world.end_launcher()
     for resource, name in CHILDREN.items():
@@ -79,7 +79,7 @@ async def test_what_was_made_for_it_goes_although_no_watch_shows_it(end: str) ->
     job = world.one(MPIJOBS, "pi")
     group = build_volcano_pod_group(replace(PI, uid=uid_of(job)), {})
     world.client.server.put(VOLCANO_POD_GROUPS, {**group, "metadata": {**group["metadata"], "labels": {}}})
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.collect_garbage()
     assert left(world) == world.names(VOLCANO_POD_GROUPS) == []
     preconditions = {action.body["preconditions"]["uid"] for action in world.client.actions if action.verb == "delete" and action.body}
@@ -91,7 +91,7 @@ async def test_what_has_the_name_of_such_a_child_and_is_somebody_elses_stays(res
     world = await finished(completed=True)
     world.client.server.remove(resource, Key("default", name))
     theirs = uid_of(world.client.server.put(resource, {"metadata": {"name": name, "namespace": "default"}}))
-    await world.settle()
+    await world.sync_until_idle()
     assert uid_of(world.one(resource, name)) == theirs
 
 
@@ -102,10 +102,10 @@ async def test_nothing_is_searched_for_before_its_time_nor_for_a_job_of_ours() -
     assert len(left(world)) == len(CHILDREN)
     ours = World()
     await ours.submit(runPolicy={"ttlSecondsAfterFinished": 0})
-    await ours.settle()
+    await ours.sync_until_idle()
     await ours.run_job()
     ours.end_launcher()
-    await ours.settle()
+    await ours.sync_until_idle()
     ours.client.server.requests.clear()
     await ours.sync()
     for request in (*world.client.server.requests, *ours.client.server.requests):
@@ -118,7 +118,7 @@ async def test_a_question_without_an_answer_is_asked_again() -> None:
     world.client.refuse("get", SERVICES, "pi", StatusError("get", {"code": 503}), times=1)
     with pytest.raises(StatusError):
         await world.sync()
-    await world.settle()
+    await world.sync_until_idle()
     assert world.names(SERVICES) == []
 
 

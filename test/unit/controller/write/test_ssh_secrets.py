@@ -21,7 +21,7 @@ RUNS = {"name": "worker", "state": {"running": {}}}
 async def new() -> World:
     world = World()
     await world.submit()
-    await world.settle()
+    await world.sync_until_idle()
     return world
 
 
@@ -59,7 +59,7 @@ def noted(world: World) -> str:
 async def test_a_job_that_runs_does_not_ask_for_its_secret() -> None:
     world = await running()
     lose(world)
-    await world.settle()
+    await world.sync_until_idle()
     assert gets(world) == 0
     assert world.keys_made == 1
 
@@ -67,11 +67,11 @@ async def test_a_job_that_runs_does_not_ask_for_its_secret() -> None:
 async def test_a_lost_secret_is_made_anew_at_the_resume() -> None:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.settle()
+    await world.sync_until_idle()
     world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
     lose(world)
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.keys_made == 2
     assert noted(world) == uid_of(world.one(SECRETS, "pi-ssh"))
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
@@ -80,9 +80,9 @@ async def test_a_lost_secret_is_made_anew_at_the_resume() -> None:
 async def test_a_secret_that_is_there_at_the_resume_stays() -> None:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.settle()
+    await world.sync_until_idle()
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert (world.keys_made, gets(world)) == (1, 1)
 
 
@@ -109,10 +109,10 @@ async def test_while_pods_run_with_its_key_another_is_not_made_and_the_job_says_
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
     await world.sync_refused()
     world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
-    await world.settle()
+    await world.sync_until_idle()
     assert stalled(world) == ""
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.settle()
+    await world.sync_until_idle()
     assert world.keys_made == 2
 
 
@@ -176,7 +176,7 @@ async def test_both_secret_and_note_lost_while_pods_run_is_no_silent_change_of_t
 async def test_a_lost_note_is_written_again() -> None:
     world = await running()
     world.client.server.remove(CONFIG_MAPS, Key("default", "pi-config"))
-    await world.settle()
+    await world.sync_until_idle()
     assert noted(world) == uid_of(world.one(SECRETS, "pi-ssh"))
     assert world.keys_made == 1
 
@@ -197,7 +197,7 @@ async def test_a_question_without_answer_leaves_the_note_as_it_is() -> None:
 async def test_a_secret_of_somebody_else_in_its_place_is_not_taken_for_it() -> None:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.settle()
+    await world.sync_until_idle()
     lose(world)
     world.client.server.put(SECRETS, {"metadata": {"name": "pi-ssh", "namespace": "default"}})
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
@@ -213,7 +213,7 @@ async def test_a_secret_of_the_go_operator_is_not_labelled_for_there_is_no_right
     world.client.server.put(SECRETS, secret)
     world.client.server.put(CONFIG_MAPS, config_map)
     world.client.actions.clear()
-    await world.settle()
+    await world.sync_until_idle()
     assert noted(world) == uid_of(secret)
     assert [write for write in world.writes if write.startswith("patch Secret")] == []
 
@@ -223,7 +223,7 @@ async def test_whose_a_secret_is_can_be_known_without_its_keys() -> None:
     config_map = world.one(CONFIG_MAPS, "pi-config")
     config_map["metadata"]["annotations"] = {}
     world.client.server.put(CONFIG_MAPS, config_map)
-    await world.settle()
+    await world.sync_until_idle()
     asked = [request for request in world.client.server.requests if request.resource is SECRETS and request.verb == "get"]
     assert asked
     assert all(request.metadata_only for request in asked)

@@ -36,7 +36,7 @@ MOUNT = event("FailedMount", 'MountVolume.SetUp failed for volume "v": secret "s
 
 class Waits(NamedTuple):
     id: str
-    look: Observed
+    observation: Observed
     name: str | None
 
 
@@ -52,7 +52,7 @@ WAITS = [
 
 @pytest.mark.parametrize("waits", WAITS, ids=lambda waits: waits.id)
 def test_a_job_waits_for(waits: Waits) -> None:
-    waiting = longest_waiting(PI, waits.look)
+    waiting = longest_waiting(PI, waits.observation)
     assert (key_of(waiting).name if waiting else None) == waits.name
 
 
@@ -88,8 +88,8 @@ class Asked:
         self.client.server.put(EVENTS, MOUNT)
         self.events = WarningEvents(self.client, self.clock)
 
-    async def reason(self, job: MPIJob = PI, look: Observed = PENDING) -> str | None:
-        found, self.wait_seconds = await self.events.problem(job, look, self.clock.now())
+    async def reason(self, job: MPIJob = PI, observation: Observed = PENDING) -> str | None:
+        found, self.wait_seconds = await self.events.problem(job, observation, self.clock.now())
         return found.reason if found else None
 
     @property
@@ -113,7 +113,7 @@ async def test_what_waits_no_more_has_no_problem_and_the_next_pod_is_asked_about
     asked = Asked()
     await asyncio.sleep(3)
     await asked.reason()
-    assert await asked.reason(look=observed(worker(0), worker(1))) is None
+    assert await asked.reason(observation=observed(worker(0), worker(1))) is None
     assert asked.wait_seconds is None
     await asyncio.sleep(1)
     await asked.reason()
@@ -126,8 +126,8 @@ async def test_jobs_ask_once_a_second_together_and_keep_their_problem_until_it_i
     other = replace(PI, name="other", status=replace(PI.status, conditions=(stalled,)))
     await asyncio.sleep(3)
     await asked.reason()
-    look = observed(worker(0, "Pending", job=other), job=other)
-    assert (await asked.reason(other, look), asked.lists, asked.wait_seconds) == ("FailedMount", 1, 1.0)
+    observation = observed(worker(0, "Pending", job=other), job=other)
+    assert (await asked.reason(other, observation), asked.lists, asked.wait_seconds) == ("FailedMount", 1, 1.0)
 
 
 async def test_without_the_right_nothing_is_asked_for_ten_minutes() -> None:
