@@ -11,6 +11,7 @@ from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.config_map import build_config_map
 from mpiop.controller.objects.launcher_job import build_launcher_job
+from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.service import build_service
 from mpiop.controller.objects.worker_pod import worker_builder
 from mpiop.controller.observe import pods
@@ -117,12 +118,20 @@ def _dependencies(job: MPIJob, desired: Desired, observed: Observed, secret_uid:
         running = [name for name in names.worker_names(job) if name in observed.running_workers]
         config_map = build_config_map(job, running, options)
         config_map["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: secret_uid}
-        actions = (ensure(SERVICES, build_service(job), observed.service), ensure(CONFIG_MAPS, config_map, observed.config_map))
+        actions = (_service(job, observed.service), ensure(CONFIG_MAPS, config_map, observed.config_map))
         yield Stage(Step.DEPENDENCIES, tuple(action for action in actions if action is not None))
     elif desired.dependencies is False:
         secret: Object = {"metadata": {"name": names.secret_name(job), "namespace": job.namespace, "uid": secret_uid}}
         yield Stage(Step.LEFTOVERS, (*_remove(SERVICES, observed.service), *(_remove(SECRETS, secret) if secret_uid else ())))
         yield Stage(Step.CONFIG_MAP, _remove(CONFIG_MAPS, observed.config_map))
+
+
+def _service(job: MPIJob, current: Object | None) -> Action | None:
+    """Return the write for the Service; one that is not headless is deleted and created again, for `clusterIP` is immutable."""
+    desired = build_service(job)
+    if current is not None and not is_terminating(current) and section(current, "spec").get("clusterIP") != desired["spec"]["clusterIP"]:
+        return Delete(SERVICES, current)
+    return ensure(SERVICES, desired, current)
 
 
 def _remove(resource: Resource, current: Object | None) -> tuple[Action, ...]:

@@ -72,6 +72,12 @@ CASES = [
         observed(worker(0, metadata=TERMINATING), worker(1), launcher=launcher()),
         ["patch pi-config {'data': {'discover_hosts.sh': '#!/bin/sh\\necho pi-worker-1.pi.default.svc\\n'}}"],
     ),
+    Case(
+        "a Service that somebody gave an address",
+        PI,
+        without(RUNNING, service={**service(), "spec": {**service()["spec"], "clusterIP": "10.0.0.1"}}),
+        ["delete pi"],
+    ),
     Case("surplus workers go", PI, observed(worker(0), worker(1), worker(2), launcher=launcher()), ["delete pi-worker-2"]),
     Case("but not twice", PI, observed(worker(0), worker(1), worker(2, metadata=TERMINATING), launcher=launcher()), []),
     Case(
