@@ -183,6 +183,7 @@ def _status() -> Schema:
             "How a pod of the launcher failed last since the job was started; the pod itself may be gone.",
             reason=_string("Why, in one word, for example OOMKilled."),
             message=_string("Which pod on which node, container, exit code, and the container's own message."),
+            log=_string("The end of the container's log, if the operator may read logs."),
         ),
         summary=_object(
             "The same in words, for `kubectl get mpijobs`.",

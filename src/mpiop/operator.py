@@ -27,6 +27,7 @@ from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_c
 from mpiop.controller.observe.projections import PROJECTIONS
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
+from mpiop.controller.write.launcher_logs import LauncherLogs
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_keys import SLOW_KEY_TYPES, generate_key_pair
 from mpiop.controller.write.ssh_secrets import SshSecrets
@@ -176,6 +177,7 @@ class Operator:
             reporter=Reporter(applier, self._recorder, self._metrics, clock),
             secrets=SshSecrets(applier, self._new_key_pair, clock),
             events=WarningEvents(client, clock),
+            logs=LauncherLogs(client, clock),
             options=BuildOptions(self._options.cluster_domain, self._options.gang_scheduling),
             clock=clock,
             gang=self._gang,

@@ -219,6 +219,22 @@ def test_workers_are_scaled_as_those_of_a_deployment(namespace: Kubectl) -> None
     namespace.until_one(MPIJOBS, "pi", lambda job: job["status"]["summary"]["workers"] == "2/2")
 
 
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_the_last_words_of_a_launcher_outlive_its_pod(policy: str, namespace: Kubectl) -> None:
+    role = ("--clusterrole=mpi-operator-launcher-logs", "--serviceaccount=mpi-operator:mpi-operator")
+    namespace.attempt("create", "clusterrole", "mpi-operator-launcher-logs", "--verb=get", "--resource=pods/log")
+    namespace.run("create", "rolebinding", "logs", *role)
+    job = one_worker("pi")
+    job["spec"]["runPolicy"] |= {"backoffLimit": 0, "cleanPodPolicy": "All"}
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]
+    launcher["restartPolicy"] = policy
+    container(launcher)["command"] = ["/bin/sh", "-c", "mpirun -n 1 hostname && echo the solver diverged >&2 && exit 3"]
+    namespace.apply(job)
+    failed = until_true(namespace, "pi", "Failed")
+    assert failed["status"]["lastFailure"]["log"].endswith("the solver diverged")
+    assert condition(failed, "Failed")["message"].endswith("the solver diverged")
+
+
 def test_a_namespace_for_restricted_pods_is_quoted(namespace: Kubectl) -> None:
     namespace.run("label", "namespace", namespace.namespace, "pod-security.kubernetes.io/enforce=restricted")
     namespace.apply(pi_job("pi"))

@@ -36,6 +36,7 @@ class FakeApiServer:
         requests: Every request, in order.
         actions: Every write that was tried, in order.
         warnings: What it warns of when an object of a resource is created.
+        logs: The logs of pods.
         reviews: Which tokens it knows, and whom it allows what.
     """
 
@@ -46,12 +47,14 @@ class FakeApiServer:
         self.served: set[Resource] = set(BUILT_IN)
         self.writes = Writes(self.storage, clock)
         self.warnings: dict[Resource, list[str]] = {}
+        self.logs: dict[Key, str] = {}
         self.reviews = Reviews()
         self._pages = Pages(self.storage)
         self._refusals: list[Refusal] = []
         self._verbs: dict[str, Callable[[Request], Json]] = {
             "get": self.writes.existing,
             "list": self._pages.page,
+            "log": self._log_of,
             "discover": self._discover,
             "create": self._create,
             "patch": self.writes.patch,
@@ -73,7 +76,8 @@ class FakeApiServer:
         self._log(request, None)
         for text in self.warnings.get(request.resource, ()) if request.verb == "create" else ():
             request.warn(text)
-        return decode(request, Head(200, {}), msgspec.json.encode(answer))  # as over a wire
+        content = answer["log"].encode() if request.verb == "log" else msgspec.json.encode(answer)
+        return decode(request, Head(200, {}), content)  # as over a wire
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
         """Answer a watch."""
@@ -171,6 +175,11 @@ class FakeApiServer:
 
     def _create(self, request: Request) -> Json:
         return self.reviews.create(request) if request.resource in REVIEWS else self.writes.create(request)
+
+    def _log_of(self, request: Request) -> Json:
+        if request.key not in self.logs:
+            raise status_error(request, 404, "NotFound", f'pods "{request.key.name}" not found')
+        return {"log": self.logs[request.key]}
 
     def _discover(self, request: Request) -> Json:
         group, version = request.resource.group, request.resource.version

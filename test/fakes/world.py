@@ -22,6 +22,7 @@ from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_c
 from mpiop.controller.observe.projections import PROJECTIONS
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
+from mpiop.controller.write.launcher_logs import LauncherLogs
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_secrets import SshSecrets
 from mpiop.controller.write.warning_events import WAITING_SECONDS, WarningEvents
@@ -86,6 +87,7 @@ class World:
             reporter=Reporter(applier, self.recorder, self.metrics, self.clock),
             secrets=SshSecrets(applier, self._new_key_pair, self.clock),
             events=WarningEvents(self.client, self.clock),
+            logs=LauncherLogs(self.client, self.clock),
             options=options or BuildOptions(),
             clock=self.clock,
         )

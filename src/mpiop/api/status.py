@@ -117,12 +117,12 @@ def _replica_status_to_wire(status: ReplicaStatus) -> dict[str, int]:
 
 def _failure(raw: object) -> Failure | None:
     fields = as_mapping(raw) or {}
-    failure = Failure(_text(fields.get("reason")), _text(fields.get("message")))
+    failure = Failure(_text(fields.get("reason")), _text(fields.get("message")), _text(fields.get("log")))
     return failure if failure.reason or failure.message else None
 
 
 def _failure_to_wire(failure: Failure | None) -> dict[str, str]:
-    wire = {"reason": failure.reason, "message": failure.message} if failure else {}
+    wire = {"reason": failure.reason, "message": failure.message, "log": failure.log} if failure else {}
     return {name: text for name, text in wire.items() if text}
 
 

@@ -83,10 +83,17 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a pod of the launcher failed: a reason in one word, and which pod, container, exit code and message."""
+    """How a pod of the launcher failed.
+
+    Attributes:
+        reason: In one word.
+        message: Which pod, container, exit code and message.
+        log: The end of the container's log; "" if the operator may not read it. The same failure with another log is the same failure.
+    """
 
     reason: str
     message: str
+    log: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

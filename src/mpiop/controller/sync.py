@@ -18,9 +18,11 @@ from mpiop.controller.plan.desired import Desired, desired_state, remaining_seco
 from mpiop.controller.plan.diff import Delete, Stage, Step, diff, is_blocked
 from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError, SecretLostError
+from mpiop.controller.status.root_cause import new_failure
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem
-from mpiop.controller.status.status import MESSAGE_SECONDS, Created, current_problem, next_status
+from mpiop.controller.status.status import MESSAGE_SECONDS, Findings, current_problem, next_status
 from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.launcher_logs import LauncherLogs
 from mpiop.controller.write.predecessor import with_unlabelled
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_secrets import SshSecrets, noted_uid
@@ -45,6 +47,7 @@ class Syncer:
         reader: Parses jobs.
         persistent: Tracks failures that persist.
         events: Asks why a Pod waits if nothing else says so.
+        logs: Reads the log of a launcher that failed.
     """
 
     mpijobs: Lister
@@ -53,6 +56,7 @@ class Syncer:
     reporter: Reporter
     secrets: SshSecrets
     events: WarningEvents
+    logs: LauncherLogs
     options: BuildOptions
     clock: Clock
     gang: Gang = field(default_factory=Gang)
@@ -102,8 +106,9 @@ class Syncer:
         failed = await self._apply(owner, job, observed, desired, now)
         problem, recheck_seconds = await self._find_problem(job, observed, failed, now)
         has_created_launcher = observed.launcher is None and desired is not None and bool(desired.launcher) and not failed
-        created = Created(has_created_launcher, owner.warnings)
-        await self.reporter.report(job, next_status(job, observed, problem, now, created))
+        log = await self.logs.last_words(observed) if new_failure(job, observed) else ""
+        findings = Findings(has_created_launcher, owner.warnings, log)
+        await self.reporter.report(job, next_status(job, observed, problem, now, findings))
         self.reporter.show(job, observed)
         if failed:
             raise ExceptionGroup(f"sync of {job.key}", [write.error for write in failed])

@@ -53,12 +53,16 @@ _WHOLE = msgspec.json.Decoder()
 def decode(request: Request, head: Head, body: bytes) -> dict[str, Any]:
     """Return the JSON object of a success; of it, or of the items of a list, what the projection of `request` has.
 
+    A log is `{"log": text}`.
+
     Raises:
         StatusError: The status is no success; the body may be a `metav1.Status`, plain text or a proxy's HTML.
         TransportError: A success without a JSON object: nothing is known about what the server did.
     """
     status, headers = head
     is_success = 200 <= status < 300  # noqa: PLR2004 - HTTP
+    if is_success and request.verb == "log":
+        return {"log": body.decode(errors="replace")}
     if is_success and request.projection is not None:
         projected = _page(request.projection, body) if request.verb == "list" else _object(request.projection, body)
         if projected is not None:

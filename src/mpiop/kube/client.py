@@ -11,7 +11,7 @@ from typing import Any, cast
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object, ObjectList, PartialObjectMetadata, WatchEvent, key_of
 from mpiop.kube.request import Request, Transport, allow, ignore
-from mpiop.kube.resources import Resource, Selection
+from mpiop.kube.resources import PODS, Resource, Selection
 
 
 class Client:
@@ -62,6 +62,12 @@ class Client:
         )
         request = _reading("list", selection, params)
         return _list(request, await self._transport.call(request))
+
+    async def read_log(self, pod: Key, container: str, *, lines: int, max_bytes: int, previous: bool) -> str:
+        """Return the last `lines` of the log of a container, of these the first `max_bytes`; `previous` is that before its last restart."""
+        params = _present(container=container, tailLines=str(lines), limitBytes=str(max_bytes), previous="true" if previous else "")
+        answer = await self._transport.call(Request("log", PODS, _named(pod), "log", params=params))
+        return str(answer["log"])
 
     def watch(
         self, selection: Selection, *, resource_version: str, timeout_seconds: int, send_initial_events: bool = False

@@ -12,6 +12,7 @@ NO_KEY = Key("", "")
 METHODS = {
     "get": "GET",
     "list": "GET",
+    "log": "GET",
     "watch": "GET",
     "discover": "GET",
     "create": "POST",
@@ -65,7 +66,7 @@ class Request:
     @property
     def path(self) -> str:
         """Return the URL path below the server's address."""
-        name = self.key.name if self.verb in {"get", "patch", "update", "delete"} else ""
+        name = self.key.name if self.verb in {"get", "patch", "update", "delete", "log"} else ""
         return self.resource.path(self.key.namespace, name, self.subresource)
 
     def __str__(self) -> str:

@@ -129,7 +129,11 @@ def _dependencies(job: MPIJob, desired: Desired, observed: Observed, secret_uid:
 def _service(job: MPIJob, current: Object | None) -> Action | None:
     """Return the write for the Service; one that is not headless is deleted and created again, for `clusterIP` is immutable."""
     desired = build_service(job)
-    if current is not None and not is_terminating(current) and section(current, "spec").get("clusterIP") != desired["spec"]["clusterIP"]:
+    if (
+        current is not None
+        and not is_terminating(current)
+        and section(current, "spec").get("clusterIP") != section(desired, "spec").get("clusterIP")
+    ):
         return Delete(SERVICES, current)
     return ensure(SERVICES, desired, current)
 

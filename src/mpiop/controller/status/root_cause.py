@@ -5,50 +5,87 @@ a pod is stored as soon as it is seen: `lastFailure` in the status of the MPIJob
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from mpiop.api.types import Failure
+from mpiop.api.types import Failure, MPIJob
 from mpiop.controller.objects.ssh_agent import MARK
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.exit_codes import in_words
 from mpiop.kube.objects import Object, is_terminating
-from mpiop.kube.text import truncated
+from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedContainer:
+    """The container of a launcher pod that failed, how it ended, and whether it was restarted since."""
+
+    pod: Object
+    name: str
+    ended: Mapping[str, Any]
+    is_restarted: bool
 
 
 def failure(outcome: Mapping[str, Any], last: Failure | None, default_message: str) -> tuple[str, str]:
     """Return reason and message of a failed job from the launcher Job's Failed condition and the `last` failure of its pods.
 
-    `BackoffLimitExceeded` does not name the cause, so that of the pod is added. The message has at most 1024 bytes.
+    `BackoffLimitExceeded` does not name the cause, so that of the pod is added, and the end of its log. The message has at most 1024 bytes.
     """
     reason: str = outcome.get("reason") or "MPIJobFailed"
     message: str = outcome.get("message") or default_message
     if reason == BACKOFF_LIMIT_EXCEEDED and last is not None:
         reason, message = f"{reason}/{last.reason}", f"{message}: {last.message}"
-    return reason, truncated(message)
+    if last is None or not last.log:
+        return reason, truncated(message)
+    message = truncated(message, MAX_MESSAGE_BYTES // 2)
+    room = MAX_MESSAGE_BYTES - len(message.encode()) - 1
+    return reason, f"{message}\n{last.log.encode()[-room:].decode(errors='ignore')}"
+
+
+def new_failure(job: MPIJob, observed: Observed) -> Failure | None:
+    """Return the last failure if the status of the job does not have it."""
+    found = last_failure(observed)
+    return None if found == job.status.last_failure else found
 
 
 def last_failure(observed: Observed) -> Failure | None:
     """Return the failure of the newest launcher pod that failed and still exists."""
-    return next((found for pod in reversed(observed.launcher_pods) if (found := _failure_of(pod))), None)
-
-
-def _failure_of(pod: Object) -> Failure | None:
-    """Return the failure of a pod, or of a container in a pod that did not fail."""
-    status = pod.get("status", {})
-    ends = sorted(_ends(pod), key=lambda end: (end[0], end[2].get("finishedAt", "")))
-    if not ends and (pods.phase(pod) != "Failed" or is_terminating(pod)):
+    pod = _failed_pod(observed)
+    if pod is None:
         return None
-    _, name, ended = ends[0] if ends else (False, "", dict[str, Any]())
+    status, failed = pod.get("status", {}), _failed_container(pod)
     words = [f"pod {pod['metadata'].get('name', '')}"]
     if node := pod.get("spec", {}).get("nodeName"):
         words.append(f"on node {node}")
-    words.append(f"container {name} {in_words(ended.get('exitCode'))}" if ends else "failed")
+    words.append(f"container {failed.name} {in_words(failed.ended.get('exitCode'))}" if failed else "failed")
+    ended = failed.ended if failed else dict[str, Any]()
     details = [detail for detail in (_own_message(ended), status.get("message")) if detail]
     reason = status.get("reason") or ended.get("reason") or "Error"
     return Failure(reason, truncated(": ".join([" ".join(words), *details])))
+
+
+def failed_container(observed: Observed) -> FailedContainer | None:
+    """Return the container that `last_failure` is about; None if no container of a launcher pod failed."""
+    pod = _failed_pod(observed)
+    return _failed_container(pod) if pod is not None else None
+
+
+def _failed_pod(observed: Observed) -> Object | None:
+    """Return the newest launcher pod that failed, or of which a container did."""
+    return next((pod for pod in reversed(observed.launcher_pods) if _has_failed(pod)), None)
+
+
+def _has_failed(pod: Object) -> bool:
+    return _failed_container(pod) is not None or (pods.phase(pod) == "Failed" and not is_terminating(pod))
+
+
+def _failed_container(pod: Object) -> FailedContainer | None:
+    """Return the container that is the cause: it ended first and was not restarted; others may have failed because of it."""
+    failed = sorted(_failed_containers(pod), key=lambda each: (each.is_restarted, each.ended.get("finishedAt", "")))
+    return failed[0] if failed else None
 
 
 def _own_message(ended: Mapping[str, Any]) -> str:
@@ -57,15 +94,11 @@ def _own_message(ended: Mapping[str, Any]) -> str:
     return message.removeprefix(MARK).strip()
 
 
-def _ends(pod: Object) -> Iterator[tuple[bool, str, Mapping[str, Any]]]:
-    """Yield (whether it was restarted, container, terminated state) of each container that failed and did not succeed later.
-
-    The cause is the container that ended first and was not restarted; others may have failed because of it. Exit codes of a pod that is
-    being deleted mean nothing.
-    """
+def _failed_containers(pod: Object) -> Iterator[FailedContainer]:
+    """Yield each container that failed and did not succeed later. Exit codes of a pod that is being deleted mean nothing."""
     for status in pods.container_statuses(pod):
         now, before = pods.terminated(status), pods.last_terminated(status)
         if now.get("exitCode") and not is_terminating(pod):
-            yield False, status.get("name", ""), now
+            yield FailedContainer(pod, status.get("name", ""), now, is_restarted=False)
         elif before.get("exitCode") and now.get("exitCode") != 0:
-            yield True, status.get("name", ""), before
+            yield FailedContainer(pod, status.get("name", ""), before, is_restarted=True)

@@ -13,7 +13,7 @@ from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import DEGRADING, RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
-from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, last_failure
+from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, new_failure
 from mpiop.controller.status.template_warnings import with_warnings, without_warnings
 from mpiop.controller.status.workers_unused import with_workers_unused
 from mpiop.kube.objects import Key, Object
@@ -32,19 +32,28 @@ _LAUNCHER_LOST_MESSAGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
-    """What a sync has created and not observed yet: whether the launcher Job, and what the API server warned of."""
+class Findings:
+    """What a sync has found out beside what it observed.
 
-    launcher: bool = False
+    Attributes:
+        has_created_launcher: It has created the launcher Job.
+        warnings: What the API server warned of when children were created.
+        log: The end of the log of the launcher that failed last, if that failure is new.
+    """
+
+    has_created_launcher: bool = False
     warnings: Collection[str] = ()
+    log: str = ""
 
 
-def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime, created: Created = Created()) -> MPIJobStatus:
+def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime, findings: Findings = Findings()) -> MPIJobStatus:
     """Return the status of a valid job; equal to the stored one if nothing has changed."""
-    status = replace(job.status, last_failure=last_failure(observed) or job.status.last_failure)
+    status = job.status
+    if failed := new_failure(job, observed):
+        status = replace(status, last_failure=replace(failed, log=findings.log))
     status = _completed(_explained(observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
-    status = with_warnings(job, with_workers_unused(job, observed, status, now), created.warnings, now)
-    status = replace(status, replica_statuses=_replica_statuses(status, observed, has_created_launcher=created.launcher))
+    status = with_warnings(job, with_workers_unused(job, observed, status, now), findings.warnings, now)
+    status = replace(status, replica_statuses=_replica_statuses(status, observed, has_created_launcher=findings.has_created_launcher))
     return replace(status, summary=_summary(job, observed, status))
 
 

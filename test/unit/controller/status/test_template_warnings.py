@@ -8,7 +8,7 @@ from example_children import observed
 from example_jobs import PI
 from fakes.world import World
 from mpiop.api.types import MPIJob, RunPolicy
-from mpiop.controller.status.status import Created, next_status
+from mpiop.controller.status.status import Findings, next_status
 from mpiop.kube.resources import PODS
 from virtual_time import EPOCH
 
@@ -16,7 +16,7 @@ UNKNOWN = 'Pod: unknown field "spec.containers[0].imagePullPolcy"'
 
 
 def warned(job: MPIJob, *warnings: str) -> MPIJob:
-    return replace(job, status=next_status(job, observed(), None, EPOCH, Created(warnings=warnings)))
+    return replace(job, status=next_status(job, observed(), None, EPOCH, Findings(warnings=warnings)))
 
 
 def message(job: MPIJob) -> str | None:

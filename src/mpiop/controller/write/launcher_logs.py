@@ -1,0 +1,64 @@
+"""Reads the end of the log of a launcher that failed, before its Pod is gone; only if the operator has the right to (`pods/log`)."""
+
+from http import HTTPStatus
+from typing import Final, Protocol
+
+import structlog
+
+from mpiop.clock import Clock
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status.root_cause import FailedContainer, failed_container
+from mpiop.kube.errors import KubeError, StatusError
+from mpiop.kube.objects import Key, key_of
+
+LINES: Final = 80
+BYTES: Final = 2048
+FORBIDDEN_SECONDS: Final = 600.0
+"""How long nothing is asked after a refusal: the right may be granted later."""
+_READ_BYTES: Final = 256 * 1024
+
+
+class LogSource(Protocol):
+    """The part of the client that reads logs."""
+
+    async def read_log(self, pod: Key, container: str, *, lines: int, max_bytes: int, previous: bool) -> str:
+        """Return the end of the log of a container."""
+        ...
+
+
+class LauncherLogs:
+    """Reads the last words of launchers."""
+
+    def __init__(self, client: LogSource, clock: Clock) -> None:
+        """Read with `client`."""
+        self._client = client
+        self._clock = clock
+        self._closed_until = 0.0
+        self._log = structlog.get_logger(__name__)
+
+    async def last_words(self, observed: Observed) -> str:
+        """Return the end of the log of the container that failed last: 80 lines and 2 KiB at most; "" if it cannot be read."""
+        failed = failed_container(observed)
+        if failed is None or self._clock.monotonic() < self._closed_until:
+            return ""
+        try:
+            return cleaned(await self._read(failed))
+        except KubeError as error:
+            if isinstance(error, StatusError) and error.code == HTTPStatus.FORBIDDEN:
+                self._closed_until = self._clock.monotonic() + FORBIDDEN_SECONDS
+            self._log.debug("log of a failed launcher not read", error=str(error))
+            return ""
+
+    async def _read(self, failed: FailedContainer) -> str:
+        pod = key_of(failed.pod)
+        return await self._client.read_log(pod, failed.name, lines=LINES, max_bytes=_READ_BYTES, previous=failed.is_restarted)
+
+
+def cleaned(text: str) -> str:
+    """Return the end of `text`, at most `BYTES` of UTF-8, cut at a line end if possible, without control characters except tabs."""
+    text = "".join(character for character in text if character in "\n\t" or character.isprintable()).strip()
+    encoded = text.encode()
+    if len(encoded) <= BYTES:
+        return text
+    end = encoded[-BYTES:].decode(errors="ignore")
+    return end.partition("\n")[2] or end
