@@ -1,7 +1,7 @@
 """Asks for the events of the object that a job waits for: some causes, such as a volume that cannot be mounted, are nowhere else.
 
 Events are not watched, because a cluster has very many. One list is sent for a job whose oldest Pod waits for 3 seconds, then every
-30 seconds, and at most one a second for all jobs. Without the right to list events the operator does without.
+30 seconds; for all jobs together at most one a second, or ten at once. Without the right to list events the operator does without.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +28,9 @@ WAITING_SECONDS: Final = 3.0
 AGAIN_SECONDS: Final = 30.0
 FORBIDDEN_SECONDS: Final = 600.0
 """How long nothing is asked after a refusal: the right may be granted later."""
+LATER_SECONDS: Final = 10.0
+"""How long a job waits for its turn: a thousand jobs that wait at the same time are not synced each second for it."""
+BURST: Final = 10
 LIMIT: Final = 20
 _FORBIDDEN_CODE: Final = 403
 _UNKNOWN: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -57,7 +60,7 @@ class WarningEvents:
         """Ask nothing yet."""
         self._client = client
         self._clock = clock
-        self._bucket = TokenBucket(1.0, 1)
+        self._bucket = TokenBucket(1.0, BURST)
         self._answers: dict[Key, _Answer] = {}
         self._closed_until = 0.0
         self._log = structlog.get_logger(__name__)
@@ -80,7 +83,7 @@ class WarningEvents:
         if seconds < self._closed_until:
             return None, self._closed_until - seconds
         if not self._bucket.take(seconds):
-            return current_problem(job.status), 1.0
+            return current_problem(job.status), LATER_SECONDS
         self._answers[job.key] = answer = _Answer(uid_of(waiting), seconds, await self._read(waiting))
         return answer.problem, AGAIN_SECONDS
 

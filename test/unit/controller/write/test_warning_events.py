@@ -120,14 +120,19 @@ async def test_what_waits_no_more_has_no_problem_and_the_next_pod_is_asked_about
     assert asked.lists == 2
 
 
-async def test_jobs_ask_once_a_second_together_and_keep_their_problem_until_it_is_their_turn() -> None:
+async def test_of_many_jobs_ten_ask_at_once_and_the_others_keep_their_problem_until_it_is_their_turn() -> None:
     asked = Asked()
     stalled = Condition("Stalled", "True", "FailedMount", "", EPOCH, EPOCH)
     other = replace(PI, name="other", status=replace(PI.status, conditions=(stalled,)))
     await asyncio.sleep(3)
-    await asked.reason()
+    for number in range(10):
+        job = replace(PI, name=f"job-{number}")
+        await asked.reason(job, observed(worker(0, "Pending", job=job), job=job))
     observation = observed(worker(0, "Pending", job=other), job=other)
-    assert (await asked.reason(other, observation), asked.lists, asked.wait_seconds) == ("FailedMount", 1, 1.0)
+    assert (await asked.reason(other, observation), asked.lists, asked.wait_seconds) == ("FailedMount", 10, 10.0)
+    await asyncio.sleep(10)
+    await asked.reason(other, observation)
+    assert asked.lists == 11
 
 
 async def test_without_the_right_nothing_is_asked_for_ten_minutes() -> None:
