@@ -25,7 +25,14 @@ def is_running(pod: Object) -> bool:
 
 
 def _is_crashing(pod: Object) -> bool:
-    return any(waiting(status).get("reason") == _CRASH_LOOP for status in main_container_statuses(pod))
+    return any(map(is_crash_looping, main_container_statuses(pod)))
+
+
+def is_crash_looping(status: Mapping[str, Any]) -> bool:
+    """Return whether a container has failed more than once and does not run; the kubelet says `CrashLoopBackOff` some time later."""
+    if waiting(status).get("reason") == _CRASH_LOOP:
+        return True
+    return bool(terminated(status).get("exitCode")) and bool(last_terminated(status).get("exitCode"))
 
 
 def is_ready(pod: Object) -> bool:

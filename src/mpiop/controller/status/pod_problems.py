@@ -43,7 +43,7 @@ def _waiting(pod: Object) -> Iterator[Problem]:
         return
     for status in pods.init_container_statuses(pod):
         yield from _not_started(pod, status)
-        ended = pods.terminated(status) or (pods.last_terminated(status) if pods.waiting(status).get("reason") == causes.CRASH_LOOP else {})
+        ended = pods.terminated(status) or (pods.last_terminated(status) if pods.is_crash_looping(status) else {})
         if ended.get("exitCode"):
             yield problem(causes.INIT_FAILED, _how_it_ended(pod, status, ended))
     for status in pods.main_container_statuses(pod):
@@ -84,8 +84,8 @@ def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
 def _crash_loop(pod: Object) -> Iterator[Problem]:
     """Yield which container ends over and over, and how it ended last."""
     for status in pods.main_container_statuses(pod):
-        if pods.waiting(status).get("reason") == causes.CRASH_LOOP:
-            ended = pods.last_terminated(status)
+        if pods.is_crash_looping(status) and not pods.is_finished(pod):
+            ended = pods.terminated(status) or pods.last_terminated(status)
             known = {causes.OOM_KILLED: causes.OOM_KILLED, **dict.fromkeys(_START_REASONS, causes.START_ERROR)}
             yield problem(known.get(ended.get("reason", ""), causes.CRASH_LOOP), _how_it_ended(pod, status, ended))
 

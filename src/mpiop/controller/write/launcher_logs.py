@@ -14,7 +14,7 @@ from mpiop.kube.objects import Key, key_of
 LINES: Final = 80
 BYTES: Final = 2048
 FORBIDDEN_SECONDS: Final = 600.0
-"""How long nothing is asked after a refusal: the right may be granted later."""
+"""How long nothing is asked in a namespace after a refusal: the right may be granted later."""
 _READ_BYTES: Final = 256 * 1024
 
 
@@ -33,19 +33,19 @@ class LauncherLogs:
         """Read with `client`."""
         self._client = client
         self._clock = clock
-        self._closed_until = 0.0
+        self._closed_until: dict[str, float] = {}
         self._log = structlog.get_logger(__name__)
 
     async def last_words(self, observed: Observed) -> str:
         """Return the end of the log of the container that failed last: 80 lines and 2 KiB at most; "" if it cannot be read."""
         failed = failed_container(observed)
-        if failed is None or self._clock.monotonic() < self._closed_until:
+        if failed is None or self._clock.monotonic() < self._closed_until.get(key_of(failed.pod).namespace, 0.0):
             return ""
         try:
             return cleaned(await self._read(failed))
         except KubeError as error:
             if isinstance(error, StatusError) and error.code == HTTPStatus.FORBIDDEN:
-                self._closed_until = self._clock.monotonic() + FORBIDDEN_SECONDS
+                self._closed_until[key_of(failed.pod).namespace] = self._clock.monotonic() + FORBIDDEN_SECONDS
             self._log.debug("log of a failed launcher not read", error=str(error))
             return ""
 

@@ -27,7 +27,7 @@ from mpiop.token_bucket import TokenBucket
 WAITING_SECONDS: Final = 3.0
 AGAIN_SECONDS: Final = 30.0
 FORBIDDEN_SECONDS: Final = 600.0
-"""How long nothing is asked after a refusal: the right may be granted later."""
+"""How long nothing is asked in a namespace after a refusal: the right may be granted later."""
 LATER_SECONDS: Final = 10.0
 """How long a job waits for its turn: a thousand jobs that wait at the same time are not synced each second for it."""
 BURST: Final = 10
@@ -62,7 +62,7 @@ class WarningEvents:
         self._clock = clock
         self._bucket = TokenBucket(1.0, BURST)
         self._answers: dict[Key, _Answer] = {}
-        self._closed_until = 0.0
+        self._closed_until: dict[str, float] = {}
         self._log = structlog.get_logger(__name__)
 
     async def problem(self, job: MPIJob, observed: Observed, now: datetime) -> tuple[Problem | None, float | None]:
@@ -80,8 +80,8 @@ class WarningEvents:
         seconds, answer = self._clock.monotonic(), self._answers.get(job.key)
         if answer is not None and answer.uid == uid_of(waiting) and seconds < answer.at_seconds + AGAIN_SECONDS:
             return answer.problem, answer.at_seconds + AGAIN_SECONDS - seconds
-        if seconds < self._closed_until:
-            return None, self._closed_until - seconds
+        if seconds < (closed_until := self._closed_until.get(job.namespace, 0.0)):
+            return None, closed_until - seconds
         if not self._bucket.take(seconds):
             return current_problem(job.status), LATER_SECONDS
         self._answers[job.key] = answer = _Answer(uid_of(waiting), seconds, await self._read(waiting))
@@ -93,7 +93,7 @@ class WarningEvents:
             page = await self._client.list_page(selection, resource_version="0", limit=LIMIT)
         except KubeError as error:
             if isinstance(error, StatusError) and error.code == _FORBIDDEN_CODE:
-                self._closed_until = self._clock.monotonic() + FORBIDDEN_SECONDS
+                self._closed_until[selection.namespace] = self._clock.monotonic() + FORBIDDEN_SECONDS
             self._log.info("events not readable, causes that only events name are not shown", error=str(error))
             return None
         return newest_warning(waiting, page["items"])

@@ -222,6 +222,24 @@ PODS = [
         "Read its log: kubectl logs POD -c CONTAINER --previous.",
     ),
     Case(
+        "a worker that crashed again a moment ago",
+        observed(
+            worker(
+                0,
+                containerStatuses=[terminated(3) | {"lastState": {"terminated": {"exitCode": 3}}}],
+                conditions=[NOT_READY],
+            )
+        ),
+        (),
+        "CrashLoopBackOff",
+    ),
+    Case(
+        "a worker that crashed once",
+        observed(worker(0, containerStatuses=[terminated(3)], conditions=[NOT_READY])),
+        (),
+        None,
+    ),
+    Case(
         "a launcher that crashes over and over",
         observed(launcher_pods=(launcher_pod(containerStatuses=[waiting("CrashLoopBackOff", exitCode=1)]),)),
         (),

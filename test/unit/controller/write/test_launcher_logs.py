@@ -52,6 +52,9 @@ async def test_without_the_right_nothing_is_asked_for_ten_minutes() -> None:
     logs = LauncherLogs(client, VirtualClock())
     assert [await logs.last_words(failed(state={"terminated": ENDED})) for _ in range(3)] == ["", "", ""]
     assert len(client.server.requests) == 1
+    elsewhere = launcher_pod(metadata={"namespace": "granted"}, containerStatuses=[{"name": "launcher", "state": {"terminated": ENDED}}])
+    await logs.last_words(observed(launcher_pods=(elsewhere,)))
+    assert len(client.server.requests) == 2, "the right may be there in another namespace"
     client.server.allow()
     await asyncio.sleep(600)
     assert await logs.last_words(failed(state={"terminated": ENDED})) == "words"
