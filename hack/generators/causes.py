@@ -19,6 +19,34 @@ kubectl get mpijob pi -o jsonpath='{range .status.conditions[?(@.status=="True")
 |---|---|---|---|
 """
 _FOOT = """
+## As users see it
+
+Jobs that were broken on purpose (`test/e2e/test_causes.py`), on Kubernetes 1.36:
+
+```
+$ kubectl get mpijobs
+NAME               STATE                        WORKERS   DURATION   AGE
+init               InitContainerFailed          0/1                  47s
+launcher-crashes   CrashLoopBackOff             1/1                  45s
+no-claim           Unschedulable                0/1                  47s
+no-config          CreateContainerConfigError   1/1                  47s
+no-directory       StartError                   0/1                  45s
+no-image           ImagePull                    0/1                  47s
+no-priority        Forbidden                    0/1                  47s
+no-volume          FailedMount                  0/1                  47s
+out-of-memory      OOMKilled                    0/1                  46s
+unready            Unhealthy                    1/1                  45s
+worker-ends        WorkerEnded                  0/1                  46s
+```
+
+| job | message |
+|---|---|
+| `no-claim` | pod no-claim-worker-0 cannot be scheduled: 0/1 nodes are available: persistentvolumeclaim "no-such-claim" not found. Request less, … |
+| `no-config` | container mpi-launcher of pod no-config-launcher-sfsjb cannot be created: configmap "no-such-config" not found. Create it, and the container starts; … |
+| `no-priority` | worker pod created failed: pods "no-priority-worker-0" is forbidden: no PriorityClass with name no-such-priority was found. Change … |
+| `no-volume` | pod no-volume-worker-0: MountVolume.SetUp failed for volume "data" : configmap "no-such-volume" not found. Create what is missing, … |
+| `out-of-memory` | container mpi-worker of pod out-of-memory-worker-0 ended: exit code 137 (SIGKILL), OOMKilled. Raise its memory limit, … |
+
 Any other reason is that of the newest event of the Pod that the job waits for, if that event is a warning, with its message.
 """
 

@@ -80,8 +80,10 @@ def failing_init_container(_launcher: Obj, worker: Obj) -> None:
     with_init(worker)
 
 
-def failing_sidecar(_launcher: Obj, worker: Obj) -> None:
+def failing_sidecar(launcher: Obj, worker: Obj) -> None:
     with_init(worker, restartPolicy="Always")
+    container(launcher)["command"] = ["sleep", "600"]  # sshd runs beside it, so the job would succeed
+    container(launcher).pop("args")
 
 
 def failing_init_container_of_the_launcher(launcher: Obj, _worker: Obj) -> None:
