@@ -41,11 +41,11 @@ worker-ends        WorkerEnded                  0/1                  46s
 
 | job | message |
 |---|---|
-| `no-claim` | pod no-claim-worker-0 cannot be scheduled: 0/1 nodes are available: persistentvolumeclaim "no-such-claim" not found. Request less, … |
-| `no-config` | container mpi-launcher of pod no-config-launcher-sfsjb cannot be created: configmap "no-such-config" not found. Create it, and the container starts; … |
-| `no-priority` | worker pod created failed: pods "no-priority-worker-0" is forbidden: no PriorityClass with name no-such-priority was found. Change … |
-| `no-volume` | pod no-volume-worker-0: MountVolume.SetUp failed for volume "data" : configmap "no-such-volume" not found. Create what is missing, … |
-| `out-of-memory` | container mpi-worker of pod out-of-memory-worker-0 ended: exit code 137 (SIGKILL), OOMKilled. Raise its memory limit, … |
+| `no-claim` | … cannot be scheduled: 0/1 nodes are available: persistentvolumeclaim "no-such-claim" not found. Request less, … |
+| `no-config` | … cannot be created: configmap "no-such-config" not found. Create it, and the container starts; … |
+| `no-priority` | worker pod created failed: … no PriorityClass with name no-such-priority was found. Change … |
+| `no-volume` | … MountVolume.SetUp failed for volume "data" : configmap "no-such-volume" not found. Create what is missing, … |
+| `out-of-memory` | … ended: exit code 137 (SIGKILL), OOMKilled. Raise its memory limit, … |
 
 Any other reason is that of the newest event of the Pod that the job waits for, if that event is a warning, with its message.
 """
