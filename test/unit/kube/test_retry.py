@@ -9,7 +9,7 @@ from mpiop.kube.resources import PODS
 from mpiop.kube.retry import retry_delay_seconds
 
 VERBS = sorted(METHODS)
-READS = {"get", "list", "watch", "discover"}
+READS = {"get", "list", "log", "watch", "discover"}
 
 
 def request(verb: str) -> Request:

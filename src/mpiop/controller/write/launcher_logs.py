@@ -1,6 +1,5 @@
 """Reads the end of the log of a launcher that failed, before its Pod is gone; only if the operator has the right to (`pods/log`)."""
 
-from http import HTTPStatus
 from typing import Final, Protocol
 
 import structlog
@@ -8,13 +7,12 @@ import structlog
 from mpiop.clock import Clock
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.root_cause import FailedContainer, failed_container
-from mpiop.kube.errors import KubeError, StatusError
+from mpiop.controller.write.optional_right import OptionalRight
+from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, key_of
 
 LINES: Final = 80
 BYTES: Final = 2048
-FORBIDDEN_SECONDS: Final = 600.0
-"""How long nothing is asked in a namespace after a refusal: the right may be granted later."""
 _READ_BYTES: Final = 256 * 1024
 
 
@@ -32,20 +30,18 @@ class LauncherLogs:
     def __init__(self, client: LogSource, clock: Clock) -> None:
         """Read with `client`."""
         self._client = client
-        self._clock = clock
-        self._closed_until: dict[str, float] = {}
+        self._right = OptionalRight(clock)
         self._log = structlog.get_logger(__name__)
 
     async def last_words(self, observed: Observed) -> str:
         """Return the end of the log of the container that failed last: 80 lines and 2 KiB at most; "" if it cannot be read."""
         failed = failed_container(observed)
-        if failed is None or self._clock.monotonic() < self._closed_until.get(key_of(failed.pod).namespace, 0.0):
+        if failed is None or self._right.wait_seconds(key_of(failed.pod).namespace):
             return ""
         try:
             return cleaned(await self._read(failed))
         except KubeError as error:
-            if isinstance(error, StatusError) and error.code == HTTPStatus.FORBIDDEN:
-                self._closed_until[key_of(failed.pod).namespace] = self._clock.monotonic() + FORBIDDEN_SECONDS
+            self._right.note(key_of(failed.pod).namespace, error)
             self._log.debug("log of a failed launcher not read", error=str(error))
             return ""
 

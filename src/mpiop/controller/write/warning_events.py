@@ -7,6 +7,7 @@ Events are not watched, because a cluster has very many. One list is sent for a 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 import structlog
@@ -19,20 +20,18 @@ from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.causes import FAILED_CREATE, Problem, problem
 from mpiop.controller.status.refusals import refusal_reason
 from mpiop.controller.status.status import current_problem
-from mpiop.kube.errors import KubeError, StatusError
+from mpiop.controller.write.optional_right import OptionalRight
+from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, ObjectList, creation_time, is_terminating, key_of, uid_of
 from mpiop.kube.resources import EVENTS, JOBS, Selection
 from mpiop.token_bucket import TokenBucket
 
 WAITING_SECONDS: Final = 3.0
 AGAIN_SECONDS: Final = 30.0
-FORBIDDEN_SECONDS: Final = 600.0
-"""How long nothing is asked in a namespace after a refusal: the right may be granted later."""
 LATER_SECONDS: Final = 10.0
 """How long a job waits for its turn: a thousand jobs that wait at the same time are not synced each second for it."""
 BURST: Final = 10
 LIMIT: Final = 20
-_FORBIDDEN_CODE: Final = 403
 _UNKNOWN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -62,7 +61,7 @@ class WarningEvents:
         self._clock = clock
         self._bucket = TokenBucket(1.0, BURST)
         self._answers: dict[Key, _Answer] = {}
-        self._closed_until: dict[str, float] = {}
+        self._right = OptionalRight(clock)
         self._log = structlog.get_logger(__name__)
 
     async def problem(self, job: MPIJob, observed: Observed, now: datetime) -> tuple[Problem | None, float | None]:
@@ -80,8 +79,8 @@ class WarningEvents:
         seconds, answer = self._clock.monotonic(), self._answers.get(job.key)
         if answer is not None and answer.uid == uid_of(waiting) and seconds < answer.at_seconds + AGAIN_SECONDS:
             return answer.problem, answer.at_seconds + AGAIN_SECONDS - seconds
-        if seconds < (closed_until := self._closed_until.get(job.namespace, 0.0)):
-            return None, closed_until - seconds
+        if forbidden_seconds := self._right.wait_seconds(job.namespace):
+            return None, forbidden_seconds
         if not self._bucket.take(seconds):
             return current_problem(job.status), LATER_SECONDS
         self._answers[job.key] = answer = _Answer(uid_of(waiting), seconds, await self._read(waiting))
@@ -92,8 +91,7 @@ class WarningEvents:
         try:
             page = await self._client.list_page(selection, resource_version="0", limit=LIMIT)
         except KubeError as error:
-            if isinstance(error, StatusError) and error.code == _FORBIDDEN_CODE:
-                self._closed_until[selection.namespace] = self._clock.monotonic() + FORBIDDEN_SECONDS
+            self._right.note(selection.namespace, error)
             self._log.info("events not readable, causes that only events name are not shown", error=str(error))
             return None
         return newest_warning(waiting, page["items"])
@@ -132,7 +130,7 @@ def newest_warning(waiting: Object, events: Sequence[Mapping[str, Any]]) -> Prob
 
 def _refusal_reason(message: str) -> str:
     """Return the reason of a refusal that the Job controller words as an event."""
-    return refusal_reason(_FORBIDDEN_CODE, message) if "forbidden" in message or "denied" in message else FAILED_CREATE
+    return refusal_reason(HTTPStatus.FORBIDDEN, message) if "forbidden" in message or "denied" in message else FAILED_CREATE
 
 
 def _time(event: Mapping[str, Any]) -> str:
