@@ -61,6 +61,17 @@ async def test_a_job_is_run_from_its_creation_by_whoever_leads() -> None:
         assert len(private) > 100
 
 
+async def test_only_the_leader_shows_how_many_jobs_are_in_each_state() -> None:
+    client = FakeClient()
+    async with running(client) as (_, metrics, _task):
+        await asyncio.sleep(5)
+        async with running(client) as (_, standby_metrics, _standby):
+            await client.create(MPIJOBS, mpijob())
+            await asyncio.sleep(2)
+            assert metrics.registry.get_sample_value("mpiop_jobs", {"state": "Starting"}) == 1
+            assert standby_metrics.registry.get_sample_value("mpiop_jobs", {"state": "Starting"}) is None
+
+
 async def test_a_planned_stop_releases_the_lease_and_another_replica_continues() -> None:
     client = FakeClient()
     async with running(client) as (_, metrics, task):
