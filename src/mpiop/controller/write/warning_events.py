@@ -83,17 +83,18 @@ class WarningEvents:
             return None, forbidden_seconds
         if not self._bucket.take(seconds):
             return current_problem(job.status), LATER_SECONDS
-        self._answers[job.key] = answer = _Answer(uid_of(waiting), seconds, await self._read(waiting))
+        self._answers[job.key] = answer = _Answer(uid_of(waiting), seconds, await self._read(job, waiting))
         return answer.problem, AGAIN_SECONDS
 
-    async def _read(self, waiting: Object) -> Problem | None:
-        selection = Selection(EVENTS, key_of(waiting).namespace, field_selector=f"involvedObject.uid={uid_of(waiting)}")
+    async def _read(self, job: MPIJob, waiting: Object) -> Problem | None:
+        """Return the problem that the events of `waiting` name; if they cannot be read, the one that the job has now."""
+        selection = Selection(EVENTS, job.namespace, field_selector=f"involvedObject.uid={uid_of(waiting)}")
         try:
             page = await self._client.list_page(selection, resource_version="0", limit=LIMIT)
         except KubeError as error:
-            self._right.note(selection.namespace, error)
+            self._right.note(job.namespace, error)
             self._log.info("events not readable, causes that only events name are not shown", error=str(error))
-            return None
+            return current_problem(job.status)
         return newest_warning(waiting, page["items"])
 
     def forget(self, job: Key) -> None:

@@ -135,6 +135,16 @@ async def test_of_many_jobs_ten_ask_at_once_and_the_others_keep_their_problem_un
     assert asked.lists == 11
 
 
+async def test_a_problem_stays_while_its_events_cannot_be_read() -> None:
+    asked = Asked()
+    asked.client.refuse("list", EVENTS, "", StatusError("list events", {"code": 500}))
+    await asyncio.sleep(3)
+    assert await asked.reason() is None
+    stalled = Condition("Stalled", "True", "FailedMount", "", EPOCH, EPOCH)
+    await asyncio.sleep(30)
+    assert await asked.reason(replace(PI, status=replace(PI.status, conditions=(stalled,)))) == "FailedMount"
+
+
 async def test_without_the_right_nothing_is_asked_for_ten_minutes() -> None:
     asked = Asked()
     asked.client.refuse("list", EVENTS, "", StatusError("list events", {"code": 403}))
