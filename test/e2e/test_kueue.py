@@ -76,7 +76,9 @@ class Queue:
     def until_waiting(self, name: str) -> Obj:
         """Return the job when Kueue has said that there is no room for it."""
         self.here.until(WORKLOADS, lambda all_: [condition(w, "QuotaReserved").get("status") for w in all_ if is_of(w, name)] == ["False"])
-        return until_true(self.here, name, "Suspended")
+        waiting = until_true(self.here, name, "Suspended")
+        assert waiting["status"]["summary"]["state"] == "Queued"
+        return waiting
 
     def workload(self, name: str) -> Obj:
         """Return the Workload that Kueue made for a job."""

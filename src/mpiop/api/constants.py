@@ -15,6 +15,7 @@ LABEL_JOB_NAME: Final = "training.kubeflow.org/job-name"
 LABEL_JOB_ROLE: Final = "training.kubeflow.org/job-role"
 LABEL_REPLICA_INDEX: Final = "training.kubeflow.org/replica-index"
 LABEL_APP: Final = "app"
+LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 LABEL_OLD_JOB_NAME: Final = "mpi_job_name"
 LABEL_OLD_ROLE: Final = "mpi_role_type"
 

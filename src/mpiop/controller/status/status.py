@@ -16,7 +16,7 @@ from mpiop.controller.status.causes import DEGRADING, RESOURCE_EXISTS, VALIDATIO
 from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, new_failure
 from mpiop.controller.status.template_warnings import with_warnings, without_warnings
 from mpiop.controller.status.workers_unused import with_workers_unused
-from mpiop.kube.objects import Key, Object
+from mpiop.kube.objects import Key, Object, labels_of
 
 LAUNCHER_LOST = "LauncherJobNotFound"
 MESSAGE_SECONDS = 30.0
@@ -208,19 +208,20 @@ def _count(workers: Collection[Object]) -> ReplicaStatus:
 def _summary(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
     if status.is_finished:
         workers = status.summary.workers or ("" if job.status.is_finished else f"0/{job.worker_replicas}")
-        return Summary(_state(status), workers, _duration(status))
+        return Summary(_state(job, status), workers, _duration(status))
     running = observed.running_workers.intersection(names.worker_names(job))
-    return Summary(_state(status), f"{len(running)}/{job.worker_replicas}", "")
+    return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "")
 
 
-def _state(status: MPIJobStatus) -> str:
+def _state(job: MPIJob, status: MPIJobStatus) -> str:
     """Return the state of the job in one word; for a stalled or degraded one it is the reason, as kubectl shows it for Pods."""
     for type_ in _PROBLEM_CONDITIONS:
         row = status.condition(type_)
         if row is not None and row.status == "True":
             return row.reason
     ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RUNNING)
-    return next((type_ for type_ in ranked if status.is_true(type_)), "Starting")
+    state = next((type_ for type_ in ranked if status.is_true(type_)), "Starting")
+    return "Queued" if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state
 
 
 def _duration(status: MPIJobStatus) -> str:

@@ -223,6 +223,12 @@ def test_never_seen_running_is_said_with_the_time_of_completion() -> None:
     assert running.last_transition_time == NOON + timedelta(seconds=30)
 
 
+@pytest.mark.parametrize(("labels", "state"), [({}, "Suspended"), ({"kueue.x-k8s.io/queue-name": "team-a"}, "Queued")])
+def test_a_suspended_job_of_a_queue_is_queued(labels: dict[str, str], state: str) -> None:
+    job = replace(SUSPENDED, raw={**SUSPENDED.raw, "metadata": {**SUSPENDED.raw["metadata"], "labels": labels}})
+    assert after(job, observed()).status.summary.state == state
+
+
 def test_messages_are_those_of_the_contract() -> None:
     messages = {condition.type: condition.message for condition in after(PI, RUNNING, COMPLETE).status.conditions}
     assert messages == {
