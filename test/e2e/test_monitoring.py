@@ -20,8 +20,8 @@ from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator
 from e2e.clusters import ROOT
 from e2e.conftest import NAME
-from e2e.jobs import held, launcher_pod, let_run, pi_job, until_true
-from e2e.kubectl import Kubectl, NotSeenError
+from e2e.jobs import held, launcher_container, launcher_pod, let_run, pi_job, until_true
+from e2e.kubectl import Kubectl, NotSeenError, Obj
 from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
 from e2e.shell import blocks_below, open_shell
@@ -182,6 +182,31 @@ def test_prometheus_takes_the_alerts_and_none_of_them_fires(monitored: Prometheu
     [group] = monitored.answer("rules")["groups"]
     assert [rule["name"] for rule in group["rules"]] == [rule["alert"] for rule in yaml.safe_load(SHOWN["Alerts"])["groups"][0]["rules"]]
     assert {rule["state"] for rule in group["rules"]} == {"inactive"}
+
+
+def failing_job(name: str) -> Obj:
+    """Return a job that fails at once, without another try."""
+    job = pi_job(name, workers=1)
+    job["spec"]["runPolicy"]["backoffLimit"] = 0
+    launcher_container(job)["command"] = ["false"]
+    return job
+
+
+def test_the_alerts_about_jobs_hold_when_jobs_wait_or_fail(monitored: Prometheus) -> None:
+    """Their expressions are asked for: an alert would fire a quarter of an hour later."""
+    expressions = {rule["alert"]: rule["expr"] for rule in yaml.safe_load(SHOWN["Alerts"])["groups"][0]["rules"]}
+    stalled = pi_job("stalled", workers=1)
+    launcher_container(stalled)["image"] = "localhost/no-such-image:1"
+    monitored.here.apply(stalled, failing_job("failing-0"))
+    [row] = monitored.until_rows(expressions["MPIJobsAreStalled"], 1)
+    assert row == {"state": "ImagePull"}
+    # A rise is counted from the first value that Prometheus has seen.
+    monitored.until_rows("mpiop_job_failures_total > 0", 1, timeout_seconds=60)
+    monitored.here.apply(*(failing_job(f"failing-{number}") for number in range(1, 8)))
+    [row] = monitored.until_rows(expressions["MPIJobsFail"], 1, timeout_seconds=90)
+    assert row == {"reason": "BackoffLimitExceeded/Error"}
+    monitored.here.run("delete", "mpijob", "stalled", *(f"failing-{number}" for number in range(8)))
+    monitored.until_rows(expressions["MPIJobsAreStalled"], 0)
 
 
 def test_the_metrics_can_be_read_by_hand(monitored: Prometheus, operator: Operator, tmp_path: Path) -> None:
