@@ -116,7 +116,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("Two conditions to wait for the end of a job", BETTER, "Finished is True for either end, with its type as the reason; it stands before the last condition", (f"{_STATUS}test_the_last_condition_is_the_state_of_the_job",), "finished"),
         Row("No status when a write failed", BETTER, "it is written on the error path too", (f"{_SYNC}test_a_failed_write_is_repeated_and_nothing_is_made_twice",)),
         Row("Events and counters may come more than once", BETTER, "each once, after the status that it tells of is stored", (f"{_SYNC}test_an_event_is_recorded_once_though_the_status_was_refused_at_first", f"{_PHASES}test_each_event_of_a_long_lifecycle_is_recorded_once_despite_many_syncs", "unit/controller/test_simulation.py::test_any_life"), "events-once"),
-        Row("The cause of a failure goes with its pod", BETTER, "it is kept in `status.lastFailure` as soon as it is seen, and in Failed", (f"{_SYNC}test_the_end_is_recorded_before_anything_is_cleaned_up", f"{_SYNC}test_the_cause_of_a_failure_outlives_its_pod"), "cause"),
+        Row("The cause of a failure goes with its pod", BETTER, "it is kept in `status.lastFailure` as soon as it is seen, and in Failed; `status.attempts` has the last three tries", (f"{_SYNC}test_the_end_is_recorded_before_anything_is_cleaned_up", f"{_SYNC}test_the_cause_of_a_failure_outlives_its_pod"), "cause"),
     ),
     "The objects of a job": (
         Row("Each has a controller owner reference to the MPIJob; Service, ConfigMap, Secret and Job have `app: <job>`", SAME, "", (_FIELDS, f"{_PI}test_every_object_belongs_to_the_job", "unit/controller/test_names.py::test_children_carry_app_beside_what_we_select_by")),

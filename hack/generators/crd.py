@@ -9,12 +9,15 @@ _COLUMNS = (
     # name, type, path, priority (1 = only with -o wide), description
     ("State", "string", ".status.summary.state", 0, "Where the job stands"),
     ("Workers", "string", ".status.summary.workers", 0, "Running and desired workers"),
+    ("Restarts", "string", ".status.summary.restarts", 0, "How often the launcher has failed"),
     ("Duration", "string", ".status.summary.duration", 0, "How long the job took"),
     ("Age", "date", ".metadata.creationTimestamp", 0, "Time since the job was created"),
+    ("Image", "string", ".spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].image", 1, "Image of the launcher"),
     ("MPI", "string", ".spec.mpiImplementation", 1, "MPI library"),
     ("Slots", "integer", ".spec.slotsPerWorker", 1, "MPI processes on each worker"),
     ("Started", "date", ".status.startTime", 1, "Time since the job was started"),
     ("Completed", "date", ".status.completionTime", 1, "Time since the job ended"),
+    ("Message", "string", ".status.summary.message", 1, "What is wrong"),
 )
 
 

@@ -185,11 +185,26 @@ def _status() -> Schema:
             message=_string("Which pod on which node, container, exit code, and the container's own message."),
             log=_string("The end of the container's log, if the operator may read logs."),
         ),
+        attempts=_list(
+            "The last three failed tries of the launcher, the newest last.",
+            _object(
+                "A failed try.",
+                number=_integer("Counted from 1 since the job was started."),
+                pod=_string("Name of its Pod."),
+                node=_string("Name of the node on which it ran."),
+                startTime=_time("When its container started."),
+                endTime=_time("When its container ended."),
+                exitCode=_integer("Of its container."),
+                reason=_string("Why, in one word, for example OOMKilled."),
+            ),
+        ),
         summary=_object(
             "The same in words, for `kubectl get mpijobs`.",
             state=_string("Where the job stands, in one word, for example Running."),
             workers=_string("Running and desired workers, for example 3/4."),
             duration=_string("How long the job took, for example 4m10s; written when it has ended."),
+            restarts=_string("How often the launcher has failed since the job was started."),
+            message=_string("What is wrong: the message of Stalled, Degraded or Failed."),
         ),
     )
 
@@ -278,6 +293,10 @@ def _name_rules() -> list[Schema]:
 
 def _object(description: str, **properties: Schema) -> Schema:
     return {"type": "object", "description": description, "properties": properties}
+
+
+def _list(description: str, items: Schema) -> Schema:
+    return {"type": "array", "description": description, "items": items, "x-kubernetes-list-type": "atomic"}
 
 
 def _list_map(key: str, description: str, items: Schema) -> Schema:

@@ -237,6 +237,10 @@ def test_the_last_words_of_a_launcher_outlive_its_pod(policy: str, namespace: Ku
     namespace.apply(job)
     failed = until_true(namespace, "pi", "Failed")
     assert failed["status"]["lastFailure"]["log"].endswith("the solver diverged")
+    [attempt] = failed["status"]["attempts"]
+    assert (attempt["number"], attempt["exitCode"], attempt["reason"]) == (1, 3, "Error")
+    assert attempt["pod"].startswith("pi-launcher-")
+    assert attempt["node"]
     assert condition(failed, "Failed")["message"].endswith("the solver diverged")
 
 

@@ -5,11 +5,12 @@ than letting a job stand still for it.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from mpiop.api.fields import as_integer, as_mapping
-from mpiop.api.types import Condition, Failure, MPIJobStatus, ReplicaStatus, Summary
+from mpiop.api.types import Attempt, Condition, Failure, MPIJobStatus, ReplicaStatus, Summary
 from mpiop.clock import format_time, parse_time
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,7 +33,8 @@ def parse_status(raw: object, *, created: datetime = _EPOCH) -> MPIJobStatus:
         start_time=timestamp(status.get("startTime")),
         completion_time=timestamp(status.get("completionTime")),
         last_failure=_failure(status.get("lastFailure")),
-        summary=Summary(*(_text(summary.get(name)) for name in ("state", "workers", "duration"))),
+        attempts=tuple(filter(None, map(_attempt, _items(status.get("attempts"))))),
+        summary=Summary(*(_text(summary.get(name)) for name in ("state", "workers", "duration", "restarts", "message"))),
     )
 
 
@@ -41,13 +43,14 @@ def status_to_wire(status: MPIJobStatus) -> dict[str, Any]:
 
     A replica status without pods is rendered as `{}`: its key says that the role exists.
     """
-    summary = {"state": status.summary.state, "workers": status.summary.workers, "duration": status.summary.duration}
+    summary = asdict(status.summary)
     wire: dict[str, Any] = {
         "conditions": [_condition_to_wire(condition) for condition in status.conditions],
         "replicaStatuses": {role: _replica_status_to_wire(status.replica_statuses[role]) for role in sorted(status.replica_statuses)},
         "startTime": format_time(status.start_time) if status.start_time else None,
         "completionTime": format_time(status.completion_time) if status.completion_time else None,
         "lastFailure": _failure_to_wire(status.last_failure),
+        "attempts": [_attempt_to_wire(attempt) for attempt in status.attempts],
         "summary": {name: text for name, text in summary.items() if text},
     }
     return {name: value for name, value in wire.items() if value}
@@ -124,6 +127,35 @@ def _failure(raw: object) -> Failure | None:
 def _failure_to_wire(failure: Failure | None) -> dict[str, str]:
     wire = {"reason": failure.reason, "message": failure.message, "log": failure.log} if failure else {}
     return {name: text for name, text in wire.items() if text}
+
+
+def _attempt(raw: object) -> Attempt | None:
+    fields = as_mapping(raw) or {}
+    pod, ended = _text(fields.get("pod")), timestamp(fields.get("endTime"))
+    if not pod or ended is None:
+        return None
+    return Attempt(
+        number=_count(fields.get("number")),
+        pod=pod,
+        node=_text(fields.get("node")),
+        started=timestamp(fields.get("startTime")),
+        ended=ended,
+        exit_code=_count(fields.get("exitCode")),
+        reason=_text(fields.get("reason")),
+    )
+
+
+def _attempt_to_wire(attempt: Attempt) -> dict[str, Any]:
+    wire = {
+        "number": attempt.number,
+        "pod": attempt.pod,
+        "node": attempt.node,
+        "startTime": format_time(attempt.started) if attempt.started else None,
+        "endTime": format_time(attempt.ended),
+        "exitCode": attempt.exit_code,
+        "reason": attempt.reason,
+    }
+    return {name: value for name, value in wire.items() if value}
 
 
 def _items(raw: object) -> list[object]:

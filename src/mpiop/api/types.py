@@ -74,11 +74,44 @@ class ReplicaStatus:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What `kubectl get mpijobs` shows: a word for the state, `running/desired` workers, and how long it took."""
+    """What `kubectl get mpijobs` shows.
+
+    Attributes:
+        state: In one word.
+        workers: `running/desired`.
+        duration: How long the job took.
+        restarts: How often its launcher was tried again after a failure.
+        message: Of the condition that says what is wrong.
+    """
 
     state: str = ""
     workers: str = ""
     duration: str = ""
+    restarts: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A failed try of the launcher.
+
+    Attributes:
+        number: Counted from 1 since the job was started.
+        pod: Name of its Pod.
+        node: On which it ran, or "".
+        started: When its container started; None if that is not known.
+        ended: When its container ended.
+        exit_code: Of its container.
+        reason: In one word, for example OOMKilled.
+    """
+
+    number: int
+    pod: str
+    node: str
+    started: datetime | None
+    ended: datetime
+    exit_code: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +138,7 @@ class MPIJobStatus:
     start_time: datetime | None = None
     completion_time: datetime | None = None
     last_failure: Failure | None = None
+    attempts: tuple[Attempt, ...] = ()
     summary: Summary = Summary()
 
     def condition(self, type_: str) -> Condition | None:

@@ -6,9 +6,11 @@ a pod is stored as soon as it is seen: `lastFailure` in the status of the MPIJob
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
-from mpiop.api.types import Failure, MPIJob
+from mpiop.api.status import timestamp
+from mpiop.api.types import Attempt, Failure, MPIJob
 from mpiop.controller.objects.ssh_agent import MARK
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
@@ -16,6 +18,7 @@ from mpiop.controller.status.exit_codes import in_words
 from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
+ATTEMPTS: Final = 3
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 
 
@@ -65,6 +68,28 @@ def last_failure(observed: Observed) -> Failure | None:
     details = [detail for detail in (_own_message(ended), status.get("message")) if detail]
     reason = status.get("reason") or ended.get("reason") or "Error"
     return Failure(reason, truncated(": ".join([" ".join(words), *details])))
+
+
+def attempts(known: tuple[Attempt, ...], observed: Observed) -> tuple[Attempt, ...]:
+    """Return the last failed tries of the launcher: those that are known, and those of its pods that ended later."""
+    found = (_failed_container(pod) for pod in observed.launcher_pods)
+    for failed in sorted(filter(None, found), key=lambda each: str(each.ended.get("finishedAt"))):
+        ended = timestamp(failed.ended.get("finishedAt"))
+        if ended is not None and (not known or ended > known[-1].ended):
+            known = (*known, _attempt(failed, ended, known[-1].number + 1 if known else 1))
+    return known[-ATTEMPTS:]
+
+
+def _attempt(failed: FailedContainer, ended: datetime, number: int) -> Attempt:
+    return Attempt(
+        number=number,
+        pod=failed.pod["metadata"].get("name", ""),
+        node=failed.pod.get("spec", {}).get("nodeName") or "",
+        started=timestamp(failed.ended.get("startedAt")),
+        ended=ended,
+        exit_code=failed.ended["exitCode"],
+        reason=failed.ended.get("reason") or "Error",
+    )
 
 
 def failed_container(observed: Observed) -> FailedContainer | None:

@@ -2,26 +2,26 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from mpiop.api import constants as c
-from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, Summary
+from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus
 from mpiop.clock import parse_time
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import DEGRADING, RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
-from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, new_failure
+from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, attempts, failure, new_failure
+from mpiop.controller.status.summary import PROBLEM_CONDITIONS, summarized
 from mpiop.controller.status.template_warnings import with_warnings, without_warnings
 from mpiop.controller.status.workers_unused import with_workers_unused
-from mpiop.kube.objects import Key, Object, labels_of
+from mpiop.kube.objects import Key, Object
 
 LAUNCHER_LOST = "LauncherJobNotFound"
 MESSAGE_SECONDS = 30.0
 """How long the message of a problem stays, though the problem would be worded otherwise by now."""
-_PROBLEM_CONDITIONS = (c.CONDITION_STALLED, c.CONDITION_DEGRADED)
 _EDIT_MESSAGE = (
     "The spec was changed after the launcher had started. What cannot follow at once takes effect at the next start: "
     "suspend and resume the job."
@@ -48,13 +48,13 @@ class Findings:
 
 def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime, findings: Findings = Findings()) -> MPIJobStatus:
     """Return the status of a valid job; equal to the stored one if nothing has changed."""
-    status = job.status
+    status = replace(job.status, attempts=attempts(job.status.attempts, observed))
     if failed := new_failure(job, observed):
         status = replace(status, last_failure=replace(failed, log=findings.log))
     status = _completed(_explained(observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
     status = with_warnings(job, with_workers_unused(job, observed, status, now), findings.warnings, now)
     status = replace(status, replica_statuses=_replica_statuses(status, observed, has_created_launcher=findings.has_created_launcher))
-    return replace(status, summary=_summary(job, observed, status))
+    return replace(status, summary=summarized(job, observed, status))
 
 
 def invalid_status(stored: MPIJobStatus, message: str, now: datetime) -> MPIJobStatus:
@@ -65,7 +65,7 @@ def invalid_status(stored: MPIJobStatus, message: str, now: datetime) -> MPIJobS
     # The reason stays the same after another invalid edit, but the message must be about the current spec.
     rows = cond.set_condition(stored.conditions, stalled)
     conditions = tuple(replace(row, message=message) if row.type == stalled.type else row for row in rows)
-    return replace(stored, conditions=conditions, summary=replace(stored.summary, state=VALIDATION_ERROR))
+    return replace(stored, conditions=conditions, summary=replace(stored.summary, state=VALIDATION_ERROR, message=message))
 
 
 def current_problem(status: MPIJobStatus) -> Problem | None:
@@ -100,7 +100,7 @@ def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datet
         if observed.has_outdated_launcher(job):
             return status
         resumed = cond.make(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "MPIJob resumed", now)
-        return replace(_with(without_warnings(status, now), resumed), start_time=now, last_failure=None)
+        return replace(_with(without_warnings(status, now), resumed), start_time=now, last_failure=None, attempts=())
     return status if status.start_time else replace(status, start_time=now)
 
 
@@ -157,7 +157,7 @@ def _with_problem(status: MPIJobStatus, problem: Problem | None, now: datetime) 
     """Say in Stalled, or in Degraded while the job runs, which problem there is; once it is solved, the condition says so."""
     is_degradation = problem is not None and problem.reason in DEGRADING and status.is_true(c.CONDITION_RUNNING)
     current = c.CONDITION_DEGRADED if is_degradation else c.CONDITION_STALLED
-    for type_ in _PROBLEM_CONDITIONS:
+    for type_ in PROBLEM_CONDITIONS:
         if problem is not None and type_ == current:
             status = _with_message(status, cond.make(type_, "True", problem.reason, problem.message, now))
         elif status.is_true(type_):
@@ -203,42 +203,6 @@ def _replica_statuses(status: MPIJobStatus, observed: Observed, *, has_created_l
 def _count(workers: Collection[Object]) -> ReplicaStatus:
     phases = [pods.phase(pod) for pod in workers]
     return ReplicaStatus(active=phases.count("Running"), succeeded=phases.count("Succeeded"), failed=phases.count("Failed"))
-
-
-def _summary(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
-    if status.is_finished:
-        workers = status.summary.workers or ("" if job.status.is_finished else f"0/{job.worker_replicas}")
-        return Summary(_state(job, status), workers, _duration(status))
-    running = observed.running_workers.intersection(names.worker_names(job))
-    return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "")
-
-
-def _state(job: MPIJob, status: MPIJobStatus) -> str:
-    """Return the state of the job in one word; for a stalled or degraded one it is the reason, as kubectl shows it for Pods."""
-    for type_ in _PROBLEM_CONDITIONS:
-        row = status.condition(type_)
-        if row is not None and row.status == "True":
-            return row.reason
-    ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RUNNING)
-    state = next((type_ for type_ in ranked if status.is_true(type_)), "Starting")
-    return "Queued" if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state
-
-
-def _duration(status: MPIJobStatus) -> str:
-    if status.start_time is None or status.completion_time is None:
-        return ""
-    return format_duration(status.completion_time - status.start_time)
-
-
-def format_duration(duration: timedelta) -> str:
-    """Render `duration` as kubectl does: the two largest units that matter, for example `35s`, `5m3s`, `2h5m`, `3d4h`."""
-    seconds = max(0, round(duration.total_seconds()))
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    pairs = ((days, "d", hours % 24, "h"), (hours, "h", minutes % 60, "m"), (minutes, "m", seconds % 60, "s"))
-    for large, unit, small, smaller_unit in pairs:
-        if large:
-            return f"{large}{unit}" + (f"{small}{smaller_unit}" if small else "")
-    return f"{seconds}s"
 
 
 def _with(status: MPIJobStatus, condition: Condition) -> MPIJobStatus:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from example_children import TERMINATING, launcher_pod, observed
-from mpiop.controller.status.root_cause import failure, last_failure
+from mpiop.controller.status.root_cause import attempts, failure, last_failure
 from mpiop.kube.objects import Object
 
 BACKOFF = {"type": "Failed", "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
@@ -100,3 +100,28 @@ def test_no_failure_is_no_cause(phase: str, containers: list[dict[str, Any]], me
 def test_without_a_failed_pod_the_job_speaks() -> None:
     assert failure(BACKOFF, None, "") == ("BackoffLimitExceeded", BACKOFF["message"])
     assert failure({"type": "Failed"}, None, "MPIJob default/pi has failed") == ("MPIJobFailed", "MPIJob default/pi has failed")
+
+
+def tried(pod: str, ended: str, exit_code: int = 1) -> Object:
+    """Return a launcher pod that failed so many seconds after the start of the year."""
+    end = {"exitCode": exit_code, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": f"2026-01-01T00:00:{ended}Z"}
+    return launcher_pod("Failed", name=pod, containerStatuses=[{"name": "launcher", "state": {"terminated": end}}])
+
+
+def test_the_last_three_tries_are_kept_and_counted() -> None:
+    pods = tuple(tried(f"pod-{number}", f"0{number}", number) for number in range(1, 6))
+    kept = attempts((), observed(launcher_pods=pods[:2]))
+    assert [(each.number, each.pod, each.exit_code) for each in kept] == [(1, "pod-1", 1), (2, "pod-2", 2)]
+    kept = attempts(kept, observed(launcher_pods=pods))
+    assert [(each.number, each.pod) for each in kept] == [(3, "pod-3"), (4, "pod-4"), (5, "pod-5")]
+    assert attempts(kept, observed(launcher_pods=pods)) == kept, "each once, though old pods are still there"
+    assert attempts(kept, observed()) == kept, "though their pods are gone"
+
+
+def test_a_container_that_is_restarted_in_place_has_a_try_each_time() -> None:
+    def pod(ended: str) -> Object:
+        last = {"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": f"2026-01-01T00:00:{ended}Z"}}
+        return launcher_pod(containerStatuses=[{"name": "launcher", "state": {"running": {}}, "lastState": last}])
+
+    kept = attempts(attempts((), observed(launcher_pods=(pod("01"),))), observed(launcher_pods=(pod("12"),)))
+    assert [(each.number, each.ended.second) for each in kept] == [(1, 1), (2, 12)]
