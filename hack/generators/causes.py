@@ -25,18 +25,18 @@ Jobs that were broken on purpose (`test/e2e/test_causes.py`), on Kubernetes 1.36
 
 ```
 $ kubectl get mpijobs
-NAME               STATE                        WORKERS   DURATION   AGE
-init               InitContainerFailed          0/1                  47s
-launcher-crashes   CrashLoopBackOff             1/1                  45s
-no-claim           Unschedulable                0/1                  47s
-no-config          CreateContainerConfigError   1/1                  47s
-no-directory       StartError                   0/1                  45s
-no-image           ImagePull                    0/1                  47s
-no-priority        Forbidden                    0/1                  47s
-no-volume          FailedMount                  0/1                  47s
-out-of-memory      OOMKilled                    0/1                  46s
-unready            Unhealthy                    1/1                  45s
-worker-ends        WorkerEnded                  0/1                  46s
+NAME               STATE                        WORKERS   RESTARTS   DURATION   AGE
+init               InitContainerFailed          0/1       0                     47s
+launcher-crashes   CrashLoopBackOff             1/1       3                     45s
+no-claim           Unschedulable                0/1       0                     47s
+no-config          CreateContainerConfigError   1/1       0                     47s
+no-directory       StartError                   0/1       0                     45s
+no-image           ImagePull                    0/1       0                     47s
+no-priority        Forbidden                    0/1       0                     47s
+no-volume          FailedMount                  0/1       0                     47s
+out-of-memory      OOMKilled                    0/1       0                     46s
+unready            Unhealthy                    1/1       0                     45s
+worker-ends        WorkerEnded                  0/1       0                     46s
 ```
 
 | job | message |

@@ -275,7 +275,7 @@ def test_only_the_leader_shows_the_job(run: Run, operator: Operator) -> None:
 
 def test_kubectl_get_says_how_the_job_is(run: Run) -> None:
     header, row = run.here.run("get", "mpijobs", "pi").splitlines()
-    assert header.split() == ["NAME", "STATE", "WORKERS", "DURATION", "AGE"]
+    assert header.split() == ["NAME", "STATE", "WORKERS", "RESTARTS", "DURATION", "AGE"]
     assert row.split()[1] == "Succeeded"
 
 
