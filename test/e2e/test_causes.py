@@ -4,12 +4,16 @@ All broken jobs run at the same time, beside one that is well.
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from e2e.clusters import ROOT, paused
+from e2e.conftest import NAME
 from e2e.jobs import condition, held, is_true, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
+from e2e.shell import open_shell
 from mpiop.controller.status.causes import CAUSES
 from mpiop.kube.resources import EVENTS, MPIJOBS, Resource
 
@@ -225,10 +229,9 @@ def test_workers_are_scaled_as_those_of_a_deployment(namespace: Kubectl) -> None
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-def test_the_last_words_of_a_launcher_outlive_its_pod(policy: str, namespace: Kubectl) -> None:
-    role = ("--clusterrole=mpi-operator-launcher-logs", "--serviceaccount=mpi-operator:mpi-operator")
-    namespace.attempt("create", "clusterrole", "mpi-operator-launcher-logs", "--verb=get", "--resource=pods/log")
-    namespace.run("create", "rolebinding", "logs", *role)
+def test_the_last_words_of_a_launcher_outlive_its_pod(policy: str, namespace: Kubectl, cluster: Kubectl, tmp_path: Path) -> None:
+    cluster.run("delete", "clusterrole", "mpi-operator-launcher-logs", "--ignore-not-found")
+    open_shell(namespace, ROOT, tmp_path / "kubeconfig").follow("docs/troubleshooting.md", "The log of a launcher that is gone")
     job = one_worker("pi")
     job["spec"]["runPolicy"] |= {"backoffLimit": 0, "cleanPodPolicy": "All"}
     launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]
@@ -250,3 +253,66 @@ def test_a_namespace_for_restricted_pods_is_quoted(namespace: Kubectl) -> None:
     job = namespace.until_one(MPIJOBS, "pi", lambda found: is_true(found, "Stalled"))
     assert condition(job, "Stalled")["reason"] == "Forbidden"
     assert 'violates PodSecurity "restricted' in condition(job, "Stalled")["message"]
+
+
+def test_an_object_in_the_way_is_named(namespace: Kubectl) -> None:
+    namespace.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "pi-config"}})
+    namespace.apply(one_worker("pi"))
+    stalled = stalled_for("ResourceExists", namespace)
+    assert 'Resource "pi-config" of Kind "ConfigMap" already exists' in stalled["message"]
+    namespace.run("delete", "configmap", "pi-config")
+    until_true(namespace, "pi", "Succeeded")
+
+
+def test_what_is_left_of_a_former_job_is_named(namespace: Kubectl) -> None:
+    namespace.apply(one_worker("pi"))
+    until_true(namespace, "pi", "Finished")
+    namespace.run("patch", "secret", "pi-ssh", "--type=merge", '--patch={"metadata": {"finalizers": ["example.com/kept"]}}')
+    namespace.run("delete", "mpijob", "pi")
+    namespace.apply(one_worker("pi"))
+    assert f"Secret {namespace.namespace}/pi-ssh of a former owner" in stalled_for("PredecessorExists", namespace)["message"]
+    namespace.run("patch", "secret", "pi-ssh", "--type=merge", '--patch={"metadata": {"finalizers": null}}')
+    until_true(namespace, "pi", "Succeeded")
+
+
+def test_a_webhook_that_does_not_answer_is_quoted(namespace: Kubectl, cluster: Kubectl) -> None:
+    name = f"{namespace.namespace}.example.com"
+    webhook = {
+        "name": name,
+        "clientConfig": {"service": {"namespace": namespace.namespace, "name": "nobody"}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace.namespace}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    kind = "ValidatingWebhookConfiguration"
+    cluster.apply({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [webhook]})
+    try:
+        namespace.apply(one_worker("pi"))
+        assert f'failed calling webhook "{name}"' in stalled_for("WriteFailed", namespace)["message"]
+    finally:
+        cluster.run("delete", kind, name)
+    until_true(namespace, "pi", "Succeeded")
+
+
+def test_a_worker_whose_node_is_lost_is_named(namespace: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
+    if is_current_cluster:
+        pytest.skip("a node of the user's own cluster is not stopped")
+    job = held(one_worker("pi"))
+    lost = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"} for taint in ("not-ready", "unreachable")]
+    roles = job["spec"]["mpiReplicaSpecs"]
+    roles["Launcher"]["template"]["spec"]["tolerations"] = lost
+    roles["Worker"]["template"]["spec"]["tolerations"] = [toleration | {"tolerationSeconds": 1} for toleration in lost]
+    namespace.apply(job)
+    until_true(namespace, "pi", "Running")
+    with paused("kubelet", NAME):
+        degraded = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "NodeLost", timeout_seconds=120)
+    assert "pod pi-worker-0 cannot be deleted, because its node" in condition(degraded, "Degraded")["message"]
+    job = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running", timeout_seconds=120)
+    assert is_true(job, "Running")
+
+
+def stalled_for(reason: str, here: Kubectl) -> Obj:
+    """Return the condition Stalled of the job `pi` as soon as it has that reason."""
+    job = here.until_one(MPIJOBS, "pi", lambda found: state(found) == reason, timeout_seconds=SEEN_SECONDS)
+    return condition(job, "Stalled")

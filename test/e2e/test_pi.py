@@ -100,11 +100,13 @@ def restarts(pod: Obj) -> int:
 
 
 def test_conditions_show_the_whole_run(run: Run) -> None:
-    reported = [(c["type"], c["status"], c["reason"], c["message"]) for c in run.finished["status"]["conditions"] if c["type"] != "Stalled"]
+    rows = [row for row in run.finished["status"]["conditions"] if row["type"] != "Stalled"]
+    reported = [(row["type"], row["status"], row["reason"], row["message"]) for row in rows]
     job = f"MPIJob {run.namespace}/pi"
     assert reported == [
         ("Created", "True", "MPIJobCreated", f"{job} is created."),
         ("Running", "False", "MPIJobRunning", f"{job} is running."),
+        ("Finished", "True", "Succeeded", f"{job} successfully completed."),
         ("Succeeded", "True", "MPIJobSucceeded", f"{job} successfully completed."),
     ]
     assert not is_true(run.finished, "Stalled")
