@@ -16,6 +16,7 @@ def loosened(definition: Obj) -> Obj:
     """Return the CRD as a careless one: anything goes."""
     loose = copy.deepcopy(definition)
     loose.pop("status", None)
+    loose["spec"]["versions"][0]["subresources"].pop("scale")
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     loose["spec"]["versions"][0]["schema"] = {
         "openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}},

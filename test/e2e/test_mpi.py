@@ -280,7 +280,7 @@ def test_workers_without_a_server_say_so(spoil: Callable[[Obj], None], namespace
     stalled = namespace.until_one(
         MPIJOBS, "deaf", lambda found: is_true(found, "Stalled") and condition(found, "Stalled")["reason"] == "NoSshd"
     )
-    assert "worker deaf-worker-" in condition(stalled, "Stalled")["message"]
+    assert "pod deaf-worker-" in condition(stalled, "Stalled")["message"]
     namespace.until(EVENTS, lambda _: warnings(namespace) == ["NoSshd"])
 
 

@@ -1,5 +1,6 @@
 """The causes that Pods show by themselves: in their conditions, and in the states of their containers."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ _SERVING_SECONDS: Final = 10.0
 _IMAGE_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
 _START_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"})
 _NOT_FOUND_EXIT_CODE: Final = 127
+_SSHD: Final = re.compile(r"\bsshd\b")
+"""The program, not its `sshd_config`."""
 _LOST: Final = "DeletionByTaintManager"
 
 
@@ -66,7 +69,7 @@ def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
     """Yield why the containers of a worker ended."""
     if is_terminating(pod) or pods.is_evicted(pod):
         return
-    is_needed = job.status.is_true(c.CONDITION_RUNNING) or observed.published_addresses == ""
+    is_running = job.status.is_true(c.CONDITION_RUNNING)
     for status in pods.main_container_statuses(pod):
         ended = pods.terminated(status) or pods.last_terminated(status)
         has_failed = pods.phase(pod) == "Failed" and bool(ended.get("exitCode"))
@@ -74,8 +77,10 @@ def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
             yield _no_command(job, pod, status, ended)
         elif has_failed and ended.get("reason") == causes.OOM_KILLED:
             yield problem(causes.OOM_KILLED, _how_it_ended(pod, status, ended))
-        elif has_failed and (is_needed or _ran_seconds(ended) < _SERVING_SECONDS):
-            yield _early_end(job, pod, status, ended)
+        elif has_failed and (observed.published_addresses == "" or _ran_seconds(ended) < _SERVING_SECONDS):
+            yield problem(causes.NO_SSHD if _runs_sshd(job) else causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
+        elif has_failed and is_running:
+            yield problem(causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
     status = pod.get("status", {})
     if pods.phase(pod) == "Failed" and status.get("reason") and not pods.main_container_statuses(pod):
         yield problem(causes.WORKER_ENDED, f"worker {_name(pod)} failed: {status['reason']}: {status.get('message', '')}")
@@ -102,18 +107,12 @@ def _no_command(job: MPIJob, pod: Object, status: Mapping[str, Any], ended: Mapp
     return problem(causes.NO_SSHD if is_missing and _runs_sshd(job, message) else causes.START_ERROR, facts)
 
 
-def _early_end(job: MPIJob, pod: Object, status: Mapping[str, Any], ended: Mapping[str, Any]) -> Problem:
-    """Return the problem of a worker that ended before `mpirun` could use it, or while the job runs."""
-    is_sshd = not job.status.is_true(c.CONDITION_RUNNING) and _runs_sshd(job)
-    return problem(causes.NO_SSHD if is_sshd else causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
-
-
 def _runs_sshd(job: MPIJob, message: str = "") -> bool:
     """Return whether the worker's command is an sshd, as it is by default."""
     container: Mapping[str, Any] = job.worker.template["spec"]["containers"][0] if job.worker else {}
     if not container.get("command"):
         return True
-    return "sshd" in f"{container['command']} {container.get('args')} {message}"
+    return bool(_SSHD.search(f"{container['command']} {container.get('args')} {message}"))
 
 
 def _lost(pod: Object) -> Iterator[Problem]:
