@@ -14,7 +14,7 @@ import structlog
 
 from mpiop import __version__
 from mpiop.api import constants as c
-from mpiop.api.status import parse_status
+from mpiop.api.status import state_of
 from mpiop.clock import Clock, SystemClock
 from mpiop.controller.controller import Controller
 from mpiop.controller.gang.discovery import GangDiscovery
@@ -195,7 +195,7 @@ class Operator:
         """Return how many jobs are in each state, as the summary of their status says; the leader's alone count."""
         if not self._elector.is_leader:
             return {}
-        return Counter(parse_status(job.get("status")).summary.state or "New" for job in self._stores[MPIJOBS].values())
+        return Counter(state_of(job.get("status")) or "New" for job in self._stores[MPIJOBS].values())
 
     def _forget_events(self, notification: Notification) -> None:
         if notification.old is not None and notification.new is None:

@@ -5,16 +5,19 @@ than letting a job stand still for it.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from mpiop.api.fields import as_integer, as_mapping
 from mpiop.api.types import Attempt, Condition, Failure, MPIJobStatus, ReplicaStatus, Summary
 from mpiop.clock import format_time, parse_time
 
+_Value = TypeVar("_Value")
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STATUS_VALUES: Final = ("True", "False", "Unknown")
+_SUMMARY: Final = tuple(field.name for field in fields(Summary))
 _COUNTS: Final = ("active", "succeeded", "failed")
 
 
@@ -34,8 +37,14 @@ def parse_status(raw: object, *, created: datetime = _EPOCH) -> MPIJobStatus:
         completion_time=timestamp(status.get("completionTime")),
         last_failure=_failure(status.get("lastFailure")),
         attempts=tuple(filter(None, map(_attempt, _items(status.get("attempts"))))),
-        summary=Summary(*(_text(summary.get(name)) for name in ("state", "workers", "duration", "restarts", "message"))),
+        summary=Summary(*(_text(summary.get(name)) for name in _SUMMARY)),
     )
+
+
+def state_of(raw: object) -> str:
+    """Return `summary.state` of the wire form of a status, without parsing the rest of it; "" if there is none."""
+    summary = as_mapping((as_mapping(raw) or {}).get("summary")) or {}
+    return _text(summary.get("state"))
 
 
 def status_to_wire(status: MPIJobStatus) -> dict[str, Any]:
@@ -43,7 +52,6 @@ def status_to_wire(status: MPIJobStatus) -> dict[str, Any]:
 
     A replica status without pods is rendered as `{}`: its key says that the role exists.
     """
-    summary = asdict(status.summary)
     wire: dict[str, Any] = {
         "conditions": [_condition_to_wire(condition) for condition in status.conditions],
         "replicaStatuses": {role: _replica_status_to_wire(status.replica_statuses[role]) for role in sorted(status.replica_statuses)},
@@ -51,8 +59,13 @@ def status_to_wire(status: MPIJobStatus) -> dict[str, Any]:
         "completionTime": format_time(status.completion_time) if status.completion_time else None,
         "lastFailure": _failure_to_wire(status.last_failure),
         "attempts": [_attempt_to_wire(attempt) for attempt in status.attempts],
-        "summary": {name: text for name, text in summary.items() if text},
+        "summary": _filled(asdict(status.summary)),
     }
+    return _filled(wire)
+
+
+def _filled(wire: Mapping[str, _Value]) -> dict[str, _Value]:
+    """Return the fields that are not None, empty or 0, as Go leaves them out (`omitempty`)."""
     return {name: value for name, value in wire.items() if value}
 
 
@@ -105,7 +118,7 @@ def _condition_to_wire(condition: Condition) -> dict[str, str]:
         "lastUpdateTime": format_time(condition.last_update_time),
         "lastTransitionTime": format_time(condition.last_transition_time),
     }
-    return {name: text for name, text in wire.items() if text}
+    return _filled(wire)
 
 
 def _replica_statuses(raw: object) -> Mapping[str, ReplicaStatus]:
@@ -115,7 +128,7 @@ def _replica_statuses(raw: object) -> Mapping[str, ReplicaStatus]:
 
 def _replica_status_to_wire(status: ReplicaStatus) -> dict[str, int]:
     counts = {"active": status.active, "succeeded": status.succeeded, "failed": status.failed}
-    return {name: count for name, count in counts.items() if count}
+    return _filled(counts)
 
 
 def _failure(raw: object) -> Failure | None:
@@ -126,7 +139,7 @@ def _failure(raw: object) -> Failure | None:
 
 def _failure_to_wire(failure: Failure | None) -> dict[str, str]:
     wire = {"reason": failure.reason, "message": failure.message, "log": failure.log} if failure else {}
-    return {name: text for name, text in wire.items() if text}
+    return _filled(wire)
 
 
 def _attempt(raw: object) -> Attempt | None:
@@ -155,7 +168,7 @@ def _attempt_to_wire(attempt: Attempt) -> dict[str, Any]:
         "exitCode": attempt.exit_code,
         "reason": attempt.reason,
     }
-    return {name: value for name, value in wire.items() if value}
+    return _filled(wire)
 
 
 def _items(raw: object) -> list[object]:

@@ -5,7 +5,7 @@ Pod templates stay wire dicts: they are passed on to the API server whole, field
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from mpiop.api import constants as c
@@ -145,10 +145,19 @@ class MPIJobStatus:
         """Return the condition of that type."""
         return next((condition for condition in self.conditions if condition.type == type_), None)
 
+    def true_condition(self, type_: str) -> Condition | None:
+        """Return the condition of that type if it is True."""
+        condition = self.condition(type_)
+        return condition if condition is not None and condition.status == "True" else None
+
     def is_true(self, type_: str) -> bool:
         """Return whether the condition of that type is there and True."""
-        condition = self.condition(type_)
-        return condition is not None and condition.status == "True"
+        return self.true_condition(type_) is not None
+
+    @property
+    def duration(self) -> timedelta | None:
+        """Return how long the job took; None before it has ended, or if it ended without a start."""
+        return self.completion_time - self.start_time if self.start_time and self.completion_time else None
 
     @property
     def is_finished(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiop.api.status import parse_status, status_to_wire, timestamp
+from mpiop.api.status import parse_status, state_of, status_to_wire, timestamp
 from mpiop.api.types import Attempt, Condition, Failure, MPIJobStatus, ReplicaStatus, Summary
 
 MORNING = datetime(2019, 7, 9, 22, 15, 51, tzinfo=UTC)
@@ -141,3 +141,8 @@ def test_finished_and_true_follow_the_conditions() -> None:
         False,
         False,
     )
+
+
+@pytest.mark.parametrize("raw", [WIRE, None, {}, "x", {"summary": None}, {"summary": "x"}, {"summary": {"state": 7}}], ids=str)
+def test_the_state_alone_is_that_of_the_whole_status(raw: object) -> None:
+    assert state_of(raw) == parse_status(raw).summary.state

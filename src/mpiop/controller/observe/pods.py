@@ -21,11 +21,7 @@ def address(pod: Object) -> str:
 
 def is_running(pod: Object) -> bool:
     """Return whether the pod is in phase Running, not terminating, and none of its containers waits to be restarted after a crash."""
-    return phase(pod) == "Running" and not is_terminating(pod) and not _is_crashing(pod)
-
-
-def _is_crashing(pod: Object) -> bool:
-    return any(map(is_crash_looping, main_container_statuses(pod)))
+    return phase(pod) == "Running" and not is_terminating(pod) and not any(map(is_crash_looping, main_container_statuses(pod)))
 
 
 def is_crash_looping(status: Mapping[str, Any]) -> bool:
@@ -107,6 +103,11 @@ def terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:
 def last_terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return `lastState.terminated` of a container status: how it ended before it was restarted; empty when it was not."""
     return _state(status, "lastState", "terminated")
+
+
+def last_end(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return how a container ended last: now, or before it was restarted; empty when it never ended."""
+    return terminated(status) or last_terminated(status)
 
 
 def _state(status: Mapping[str, Any], when: str, kind: str) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from mpiop.api.types import Condition
 
@@ -39,7 +40,12 @@ def turn_false(conditions: Conditions, type_: str) -> Conditions:
 
     Dashboards compute how long a job ran from the transition time of Running, which therefore stays.
     """
-    return tuple(replace(condition, status="False") if condition.type == type_ else condition for condition in conditions)
+    return change(conditions, type_, status="False")
+
+
+def change(conditions: Conditions, type_: str, **fields: Any) -> Conditions:
+    """Return `conditions` with those fields of the condition of that type changed, and its place as it was."""
+    return tuple(replace(condition, **fields) if condition.type == type_ else condition for condition in conditions)
 
 
 def find(conditions: Sequence[Condition], type_: str) -> Condition | None:

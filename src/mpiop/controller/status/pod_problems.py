@@ -18,6 +18,8 @@ _SERVING_SECONDS: Final = 10.0
 """An sshd that ends sooner has served nobody, although its pod was Ready for a moment."""
 _IMAGE_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
 _START_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"})
+_LOOPS: Final = {causes.OOM_KILLED: causes.OOM_KILLED, **dict.fromkeys(_START_REASONS, causes.START_ERROR)}
+"""The problem of a crash loop, by the reason of its last end, where that says more than that it is a loop."""
 _NOT_FOUND_EXIT_CODE: Final = 127
 _SSHD: Final = re.compile(r"\bsshd\b")
 """The program, not its `sshd_config`."""
@@ -46,7 +48,7 @@ def _waiting(pod: Object) -> Iterator[Problem]:
         return
     for status in pods.init_container_statuses(pod):
         yield from _not_started(pod, status)
-        ended = pods.terminated(status) or (pods.last_terminated(status) if pods.is_crash_looping(status) else {})
+        ended = pods.last_end(status) if pods.is_crash_looping(status) else pods.terminated(status)
         if ended.get("exitCode"):
             yield problem(causes.INIT_FAILED, _how_it_ended(pod, status, ended))
     for status in pods.main_container_statuses(pod):
@@ -71,7 +73,7 @@ def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
         return
     is_running = job.status.is_true(c.CONDITION_RUNNING)
     for status in pods.main_container_statuses(pod):
-        ended = pods.terminated(status) or pods.last_terminated(status)
+        ended = pods.last_end(status)
         has_failed = pods.phase(pod) == "Failed" and bool(ended.get("exitCode"))
         if _never_started(ended):
             yield _no_command(job, pod, status, ended)
@@ -90,9 +92,8 @@ def _crash_loop(pod: Object) -> Iterator[Problem]:
     """Yield which container ends over and over, and how it ended last."""
     for status in pods.main_container_statuses(pod):
         if pods.is_crash_looping(status) and not pods.is_finished(pod):
-            ended = pods.terminated(status) or pods.last_terminated(status)
-            known = {causes.OOM_KILLED: causes.OOM_KILLED, **dict.fromkeys(_START_REASONS, causes.START_ERROR)}
-            yield problem(known.get(ended.get("reason", ""), causes.CRASH_LOOP), _how_it_ended(pod, status, ended))
+            ended = pods.last_end(status)
+            yield problem(_LOOPS.get(ended.get("reason", ""), causes.CRASH_LOOP), _how_it_ended(pod, status, ended))
 
 
 def _never_started(ended: Mapping[str, Any]) -> bool:

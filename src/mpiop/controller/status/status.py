@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from mpiop.api import constants as c
-from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus
+from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus, ReplicaStatus
 from mpiop.clock import parse_time
 from mpiop.controller import names
 from mpiop.controller.observe import pods
@@ -63,15 +63,14 @@ def invalid_status(stored: MPIJobStatus, message: str, now: datetime) -> MPIJobS
         return stored
     stalled = cond.make(c.CONDITION_STALLED, "True", VALIDATION_ERROR, message, now)
     # The reason stays the same after another invalid edit, but the message must be about the current spec.
-    rows = cond.set_condition(stored.conditions, stalled)
-    conditions = tuple(replace(row, message=message) if row.type == stalled.type else row for row in rows)
+    conditions = cond.change(cond.set_condition(stored.conditions, stalled), stalled.type, message=message)
     return replace(stored, conditions=conditions, summary=replace(stored.summary, state=VALIDATION_ERROR, message=message))
 
 
 def current_problem(status: MPIJobStatus) -> Problem | None:
     """Return the problem that the stored status names; it is kept while failed writes hide whether it is solved."""
-    stalled = status.condition(c.CONDITION_STALLED)
-    return Problem(stalled.reason, stalled.message) if stalled is not None and stalled.status == "True" else None
+    stalled = status.true_condition(c.CONDITION_STALLED)
+    return Problem(stalled.reason, stalled.message) if stalled is not None else None
 
 
 def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPIJobStatus, *, now: datetime) -> MPIJobStatus:
@@ -132,6 +131,11 @@ def _explained(observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJo
     return _with(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
 
 
+def failure_between(old: MPIJobStatus, new: MPIJobStatus) -> Failure | None:
+    """Return the failure of the launcher that `new` has and `old` has not."""
+    return None if new.last_failure == old.last_failure else new.last_failure
+
+
 def _completed(status: MPIJobStatus) -> MPIJobStatus:
     """Add the completionTime that the Go operator leaves out after an eviction, since the TTL counts from it.
 
@@ -171,8 +175,8 @@ def _with_message(status: MPIJobStatus, new: Condition) -> MPIJobStatus:
     is_due = old is not None and (new.last_update_time - old.last_update_time).total_seconds() >= MESSAGE_SECONDS
     if old is None or (old.status, old.reason) != (new.status, new.reason) or old.message == new.message or not is_due:
         return _with(status, new)
-    new = replace(new, last_transition_time=old.last_transition_time)
-    return replace(status, conditions=tuple(new if row.type == new.type else row for row in status.conditions))
+    conditions = cond.change(status.conditions, new.type, message=new.message, last_update_time=new.last_update_time)
+    return replace(status, conditions=conditions)
 
 
 def is_running(job: MPIJob, observed: Observed) -> bool:

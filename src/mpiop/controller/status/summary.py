@@ -15,30 +15,24 @@ PROBLEM_CONDITIONS: Final = (c.CONDITION_STALLED, c.CONDITION_DEGRADED)
 def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
     """Return the summary of `status`."""
     restarts = str(status.attempts[-1].number if status.attempts else 0)
-    wrong = (status.condition(type_) for type_ in (*PROBLEM_CONDITIONS, c.CONDITION_FAILED))
-    message = next((row.message for row in wrong if row is not None and row.status == "True"), "")
+    wrong = map(status.true_condition, (*PROBLEM_CONDITIONS, c.CONDITION_FAILED))
+    message = next((row.message for row in wrong if row is not None), "")
     if status.is_finished:
         workers = status.summary.workers or ("" if job.status.is_finished else f"0/{job.worker_replicas}")
-        return Summary(_state(job, status), workers, _duration(status), restarts, message)
+        duration = "" if status.duration is None else format_duration(status.duration)
+        return Summary(_state(job, status), workers, duration, restarts, message)
     running = observed.running_workers.intersection(names.worker_names(job))
     return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "", restarts, message)
 
 
 def _state(job: MPIJob, status: MPIJobStatus) -> str:
     """Return the state of the job in one word; for a stalled or degraded one it is the reason, as kubectl shows it for Pods."""
-    for type_ in PROBLEM_CONDITIONS:
-        row = status.condition(type_)
-        if row is not None and row.status == "True":
-            return row.reason
+    for problem in map(status.true_condition, PROBLEM_CONDITIONS):
+        if problem is not None:
+            return problem.reason
     ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RUNNING)
     state = next((type_ for type_ in ranked if status.is_true(type_)), "Starting")
     return "Queued" if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state
-
-
-def _duration(status: MPIJobStatus) -> str:
-    if status.start_time is None or status.completion_time is None:
-        return ""
-    return format_duration(status.completion_time - status.start_time)
 
 
 def format_duration(duration: timedelta) -> str:

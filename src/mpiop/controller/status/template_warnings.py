@@ -15,8 +15,8 @@ REASON: Final = "TemplateWarnings"
 
 def with_warnings(job: MPIJob, status: MPIJobStatus, warnings: Iterable[str], now: datetime) -> MPIJobStatus:
     """Return `status` with those of `warnings` that its condition does not have yet; each create is answered only once."""
-    old = status.condition(c.CONDITION_WARNINGS)
-    message = old.message if old is not None and old.status == "True" else ""
+    old = status.true_condition(c.CONDITION_WARNINGS)
+    message = old.message if old is not None else ""
     new = [text for text in (*_of_spec(job), *warnings) if text not in message]
     if not new or status.is_finished:
         return status

@@ -7,6 +7,7 @@ import structlog
 
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJobStatus
+from mpiop.controller.status.status import failure_between
 from mpiop.kube.objects import Object, key_of, uid_of
 
 _PHRASES: Final[Mapping[tuple[str, str], str]] = {
@@ -34,8 +35,8 @@ def log_changes(raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
 
 def changes(old: MPIJobStatus, new: MPIJobStatus) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield a phrase and its details for each change that is part of the story."""
-    if new.last_failure is not None and new.last_failure != old.last_failure:
-        yield "launcher failed", {"reason": new.last_failure.reason, "message": new.last_failure.message}
+    if (failed := failure_between(old, new)) is not None:
+        yield "launcher failed", {"reason": failed.reason, "message": failed.message}
     for row in new.conditions:
         phrase = _PHRASES.get((row.type, row.status))
         before = old.condition(row.type)
@@ -47,6 +48,6 @@ def _details(row: Condition, status: MPIJobStatus) -> Mapping[str, Any]:
     details: dict[str, Any] = {}
     if row.type not in _NORMAL and row.status == "True":
         details |= {"reason": row.reason, "message": row.message}
-    if row.type in {c.CONDITION_SUCCEEDED, c.CONDITION_FAILED} and status.start_time and status.completion_time:
-        details["seconds"] = (status.completion_time - status.start_time).total_seconds()
+    if row.type in {c.CONDITION_SUCCEEDED, c.CONDITION_FAILED} and status.duration is not None:
+        details["seconds"] = status.duration.total_seconds()
     return details

@@ -13,7 +13,7 @@ from mpiop.clock import Clock
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.diff import Patch
 from mpiop.controller.plan.merge_patch import merge_patch
-from mpiop.controller.status.status import Transition, invalid_status, transitions
+from mpiop.controller.status.status import Transition, failure_between, invalid_status, transitions
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.job_log import log_changes
 from mpiop.kube.errors import KubeError, StatusError
@@ -107,10 +107,10 @@ class Reporter:
             self._record(raw, attempts[0].old, stored)
 
     def _record(self, raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
-        if new.last_failure is not None and new.last_failure != old.last_failure:
+        if failure_between(old, new) is not None:
             self.metrics.launcher_failures.inc()
-        if new.is_finished and not old.is_finished and new.start_time and new.completion_time:
-            self.metrics.job_duration_seconds.observe((new.completion_time - new.start_time).total_seconds())
+        if new.is_finished and not old.is_finished and new.duration is not None:
+            self.metrics.job_duration_seconds.observe(new.duration.total_seconds())
         log_changes(raw, old, new)
         for transition in transitions(key_of(raw), old, new):
             self.recorder.record(raw, transition.type, transition.reason, transition.message)

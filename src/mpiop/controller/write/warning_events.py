@@ -112,7 +112,7 @@ def longest_waiting(job: MPIJob, observed: Observed) -> Object | None:
         waiting.append(observed.launcher_pod)
     waiting = [pod for pod in waiting if not (is_terminating(pod) or pods.is_finished(pod))]
     if waiting:
-        return min(waiting, key=_since)
+        return min(waiting, key=lambda pod: pod["metadata"].get("creationTimestamp", ""))  # as text: there may be thousands
     launcher = observed.launcher
     has_no_pod = launcher is not None and not observed.launcher_pods and pods.job_outcome(launcher) is None
     return launcher if has_no_pod and not observed.is_launcher_suspended else None
