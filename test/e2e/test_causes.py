@@ -240,7 +240,9 @@ def test_the_last_words_of_a_launcher_outlive_its_pod(policy: str, namespace: Ku
     namespace.apply(job)
     failed = until_true(namespace, "pi", "Failed")
     assert failed["status"]["lastFailure"]["log"].endswith("the solver diverged")
-    [attempt] = failed["status"]["attempts"]
+    # The kubelet may restart the container once more before the Job controller sees that the limit is reached.
+    attempt, *others = failed["status"]["attempts"]
+    assert len(others) <= (policy == "OnFailure")
     assert (attempt["number"], attempt["exitCode"], attempt["reason"]) == (1, 3, "Error")
     assert attempt["pod"].startswith("pi-launcher-")
     assert attempt["node"]
