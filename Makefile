@@ -57,8 +57,8 @@ demo: ## Bring up a cluster, deploy the operator, compute π with mpirun across 
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/demo
 
 .PHONY: test
-test: ## Prove everything: check, verify, conformance, then e2e on a cluster of its own
-	@for part in check verify conformance e2e; do $(MAKE) --no-print-directory $$part; done
+test: ## Prove everything: check, tools, verify, conformance, then e2e on a cluster of its own
+	@for part in check tools verify conformance e2e; do $(MAKE) --no-print-directory $$part; done
 
 ##@ While developing
 
@@ -82,6 +82,10 @@ imports: $(STAMP)
 .PHONY: unit
 unit: $(STAMP) ## Unit tests with branch coverage
 	@$(BIN)/pytest --quiet --numprocesses=$$(nproc) test/unit test/contract --cov --cov-branch --cov-report=term --cov-fail-under=95 $(HANG)
+
+.PHONY: tools
+tools: $(STAMP) ## Tests of what stands in hack/ and of the fakes
+	@$(BIN)/pytest --quiet --numprocesses=$$(nproc) test/tools $(HANG)
 
 .PHONY: conformance
 conformance: $(STAMP) ## Compare the objects of recorded jobs, field by field, with those that Kubeflow's operator makes

@@ -10,10 +10,12 @@ needs one is marked `real_time` and runs on an ordinary loop.
 
 import asyncio
 import selectors
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, TypeVarTuple
+
+import pytest
 
 ArgTs = TypeVarTuple("ArgTs")
 ResultT = TypeVar("ResultT")
@@ -26,6 +28,13 @@ HORIZON_SECONDS = 90 * 86400.0
 
 THREAD_PATIENCE_SECONDS = 60.0
 """How long (in real time) work in a thread may take before it counts as stuck."""
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Choose the event loop of a test (a hook of pytest-asyncio, for a conftest to name)."""
+    if item.get_closest_marker("real_time"):
+        return {"real_time": asyncio.SelectorEventLoop}
+    return {"virtual_time": VirtualTimeLoop}
 
 
 class StandstillError(AssertionError):

@@ -1,29 +1,19 @@
 """Unit tests run in virtual time; those that need sockets or subprocesses are marked `real_time`."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
 import structlog
 
-from virtual_time import VirtualTimeLoop
+import virtual_time
 
 # How long an example takes says how busy the machine is, not whether the code is right.
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("untimed")
 
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "real_time: run on an ordinary event loop, for tests with sockets, signals or subprocesses")
-
-
-def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Choose the event loop of a test (a hook of pytest-asyncio)."""
-    if item.get_closest_marker("real_time"):
-        return {"real_time": asyncio.SelectorEventLoop}
-    return {"virtual_time": VirtualTimeLoop}
+pytest_asyncio_loop_factories = virtual_time.pytest_asyncio_loop_factories
 
 
 @pytest.fixture(autouse=True)

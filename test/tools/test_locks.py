@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[2]
 NEWER: Final = "99999.0"
 _LOCKED: Final = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>\S+)(?P<marker> ; .*?)? \\$", re.MULTILINE)
 _INSTALL: Final = re.compile(
