@@ -67,7 +67,12 @@ async def run(options: Options) -> None:
         ExceptionGroup: The lease was lost, a port is taken, or a part of the operator died.
     """
     metrics, clock = Metrics(version=__version__), SystemClock()
-    transport = TransportOptions(qps=options.kube_api_qps, burst=options.kube_api_burst, observer=metrics.observe_request)
+    transport = TransportOptions(
+        qps=options.kube_api_qps,
+        burst=options.kube_api_burst,
+        connect_seconds=options.lease_duration_seconds - options.renew_deadline_seconds,
+        observer=metrics.observe_request,
+    )
     client = await connect(load_config(options.master, options.kubeconfig), transport, clock)
     log.info("starting", version=__version__, namespace=options.namespace or "all")
     try:

@@ -58,6 +58,8 @@ def _summary(resource: Resource, obj: Mapping[str, Any]) -> Any:
     common = {"owners": owned, "labels": sorted(obj["metadata"].get("labels") or {})}
     if resource is MPIJOBS:
         reasons = {each["type"]: [each["status"], each["reason"]] for each in status.get("conditions") or ()}
+        if reasons.get("Stalled") == ["False", "Resolved"]:  # writes that failed for 10 s and more are reported, until they succeed
+            del reasons["Stalled"]
         return {
             "conditions": reasons,
             "replicas": status.get("replicaStatuses"),

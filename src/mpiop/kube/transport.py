@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -45,6 +46,8 @@ class TransportOptions:
         deadline_seconds: From sending to the end of the answer, retries included; also the idle timeout of a list.
         list_deadline_seconds: The same for lists, which may be long.
         idle_timeout_seconds: A watch without a byte for so long is dead: the server sends a bookmark each minute.
+        connect_seconds: How long a connection may take to be made. A write was allowed before that, and must be sent before another
+            replica may lead: no more than the lease lasts beyond the renew deadline.
         most_in_flight: Calls at a time; those that wait take turns by `FLOW`.
         qps: Calls a second; 0 is no bound.
         burst: Calls at once before `qps` counts.
@@ -54,6 +57,7 @@ class TransportOptions:
     deadline_seconds: float = 10.0
     list_deadline_seconds: float = 60.0
     idle_timeout_seconds: float = 150.0
+    connect_seconds: float = 5.0
     most_in_flight: int = 32
     qps: float = 0.0
     burst: int = 0
@@ -86,11 +90,9 @@ class HttpTransport:
         self._throttle = Throttle(options.most_in_flight, options.qps, options.burst)
         self._separated: list[HttpTransport] = []
         # Deadlines are ours. What may take longer than a deadline is bound by aiohttp's timeout between two reads.
-        self._no_timeout = aiohttp.ClientTimeout(total=None)
-        self._timeouts = {
-            "list": aiohttp.ClientTimeout(total=None, sock_read=options.deadline_seconds),
-            "watch": aiohttp.ClientTimeout(total=None, sock_read=options.idle_timeout_seconds),
-        }
+        timeout = partial(aiohttp.ClientTimeout, total=None, connect=options.connect_seconds)
+        self._timeout = timeout()
+        self._timeouts = {"list": timeout(sock_read=options.deadline_seconds), "watch": timeout(sock_read=options.idle_timeout_seconds)}
 
     async def call(self, request: Request) -> dict[str, Any]:
         """Send `request`, with the allowed retries, and return the decoded answer (see `Transport.call`)."""
@@ -192,7 +194,7 @@ class HttpTransport:
                 proxy=self._config.proxy_url or None,
                 ssl=context or True,
                 server_hostname=self._config.tls.server_name or None,
-                timeout=self._timeouts.get(request.verb, self._no_timeout),
+                timeout=self._timeouts.get(request.verb, self._timeout),
             )
             code = response.status
         except FAILURES as error:

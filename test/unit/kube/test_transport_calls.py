@@ -1,6 +1,7 @@
 """Calls over real connections: what is sent, what is sent again, and when it is given up (T3, F8-F15, F52)."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -232,6 +233,17 @@ async def test_F10_a_request_that_hangs_ends_with_the_deadline(bench: Any) -> No
         await client.get(PODS, POD)
     assert bench.observed == [("get", "pods", 0)]
     await client.get(PODS, POD)
+
+
+async def test_F34_a_connection_that_is_made_too_late_carries_no_write(bench: Any) -> None:
+    server = await bench.serve(answer)
+    client = await bench.client(server, connect_seconds=0.2)
+    write = asyncio.ensure_future(client.delete(PODS, POD, uid="1"))
+    await asyncio.sleep(0)
+    time.sleep(0.5)  # noqa: ASYNC251 - the event loop is blocked on purpose
+    with pytest.raises(TransportError, match="Connection timeout"):
+        await write
+    assert server.exchanges == []
 
 
 async def test_F10_a_body_that_trickles_ends_with_the_deadline(bench: Any) -> None:
