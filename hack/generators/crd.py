@@ -13,6 +13,7 @@ _COLUMNS = (
     ("Duration", "string", ".status.summary.duration", 0, "How long the job took"),
     ("Age", "date", ".metadata.creationTimestamp", 0, "Time since the job was created"),
     ("Image", "string", ".spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].image", 1, "Image of the launcher"),
+    ("Node", "string", ".status.summary.node", 1, "Node of the launcher"),
     ("MPI", "string", ".spec.mpiImplementation", 1, "MPI library"),
     ("Slots", "integer", ".spec.slotsPerWorker", 1, "MPI processes on each worker"),
     ("Started", "date", ".status.startTime", 1, "Time since the job was started"),

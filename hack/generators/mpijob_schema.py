@@ -205,6 +205,7 @@ def _status() -> Schema:
             duration=_string("How long the job took, for example 4m10s; written when it has ended."),
             restarts=_string("How often the launcher has failed since the job was started."),
             message=_string("What is wrong: the message of Stalled, Degraded or Failed."),
+            node=_string("Node of the launcher, once the job runs."),
         ),
     )
 

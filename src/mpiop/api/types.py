@@ -82,6 +82,7 @@ class Summary:
         duration: How long the job took.
         restarts: How often its launcher was tried again after a failure.
         message: Of the condition that says what is wrong.
+        node: Of the launcher, once the job runs.
     """
 
     state: str = ""
@@ -89,6 +90,7 @@ class Summary:
     duration: str = ""
     restarts: str = ""
     message: str = ""
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)

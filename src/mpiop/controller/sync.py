@@ -22,6 +22,7 @@ from mpiop.controller.status.root_cause import new_failure
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem
 from mpiop.controller.status.status import MESSAGE_SECONDS, Findings, current_problem, next_status
 from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.job_log import log_clean_up
 from mpiop.controller.write.launcher_logs import LauncherLogs
 from mpiop.controller.write.predecessor import with_unlabelled
 from mpiop.controller.write.report import Reporter
@@ -144,10 +145,14 @@ class Syncer:
             failed[Step.DEPENDENCIES] = [FailedWrite(SECRETS.kind, error)]
         if desired.gang and (missing := self.gang.missing):
             failed[Step.GANG] = [FailedWrite(missing.kind, missing)]
+        deleted = 0
         for step, actions in self._plan(job, desired, observed, secret_uid):
             due = [action for action in actions if not is_blocked(step, action, failed)]
             if refused := await self.applier.apply(owner, due):
                 failed.setdefault(step, []).extend(refused)
+            deleted += sum(isinstance(action, Delete) for action in due)
+        if deleted and job.status.is_finished and not failed:
+            log_clean_up(job.raw, deleted)
         return [write for writes in failed.values() for write in writes]
 
     def _plan(self, job: MPIJob, desired: Desired, observed: Observed, secret_uid: str) -> Sequence[Stage]:

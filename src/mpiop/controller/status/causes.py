@@ -28,12 +28,13 @@ WORKER_ENDED: Final = "WorkerEnded"
 CRASH_LOOP: Final = "CrashLoopBackOff"
 OOM_KILLED: Final = "OOMKilled"
 NODE_LOST: Final = "NodeLost"
+DISRUPTED: Final = "Disrupted"
 FAILED_MOUNT: Final = "FailedMount"
 SANDBOX: Final = "FailedCreatePodSandBox"
 UNHEALTHY: Final = "Unhealthy"
 FAILED_CREATE: Final = "FailedCreate"
 
-DEGRADING: Final = frozenset({WORKER_ENDED, CRASH_LOOP, OOM_KILLED, NODE_LOST, INIT_FAILED})
+DEGRADING: Final = frozenset({WORKER_ENDED, CRASH_LOOP, OOM_KILLED, NODE_LOST, DISRUPTED, INIT_FAILED})
 """Reasons that make a job which runs Degraded instead of Stalled: some of its ranks may go on."""
 
 
@@ -102,6 +103,10 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     NODE_LOST: Cause(
         "the node of a worker does not answer, and Kubernetes cannot delete the Pod",
         "Repair or delete the Node: only then the worker is replaced.",
+    ),
+    DISRUPTED: Cause(
+        "a Pod is deleted in favour of one of higher priority, or because its node is drained",
+        "The operator replaces it; a higher priority (priorityClassName) or a PodDisruptionBudget protects it.",
     ),
     FAILED_MOUNT: Cause(
         "a volume cannot be mounted: its Secret, ConfigMap or PersistentVolumeClaim does not exist, or the storage fails",

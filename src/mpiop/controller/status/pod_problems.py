@@ -44,7 +44,7 @@ def _waiting(pod: Object) -> Iterator[Problem]:
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
         yield problem(causes.UNSCHEDULABLE, f"pod {_name(pod)} cannot be scheduled: {scheduled.get('message', '')}")
     if is_terminating(pod):
-        yield from _lost(pod)
+        yield from _disrupted(pod)
         return
     for status in pods.init_container_statuses(pod):
         yield from _not_started(pod, status)
@@ -81,7 +81,7 @@ def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
             yield problem(causes.OOM_KILLED, _how_it_ended(pod, status, ended))
         elif has_failed and (observed.published_addresses == "" or _ran_seconds(ended) < _SERVING_SECONDS):
             yield problem(causes.NO_SSHD if _runs_sshd(job) else causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
-        elif has_failed and is_running:
+        elif is_running and (has_failed or (pods.phase(pod) == "Succeeded" and _runs_sshd(job))):
             yield problem(causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
     status = pod.get("status", {})
     if pods.phase(pod) == "Failed" and status.get("reason") and not pods.main_container_statuses(pod):
@@ -116,12 +116,16 @@ def _runs_sshd(job: MPIJob, message: str = "") -> bool:
     return bool(_SSHD.search(f"{container['command']} {container.get('args')} {message}"))
 
 
-def _lost(pod: Object) -> Iterator[Problem]:
-    """Yield the loss of the node of a pod that is being deleted for it: nobody confirms that its containers have ended."""
+def _disrupted(pod: Object) -> Iterator[Problem]:
+    """Yield why the cluster deletes a pod. If its node is lost, nobody confirms that its containers have ended."""
     disruption = pods.condition(pod, "DisruptionTarget") or {}
-    if disruption.get("status") == "True" and disruption.get("reason") == _LOST:
-        node = pod.get("spec", {}).get("nodeName", "")
+    if disruption.get("status") != "True":
+        return
+    node = pod.get("spec", {}).get("nodeName", "")
+    if disruption.get("reason") == _LOST:
         yield problem(causes.NODE_LOST, f"pod {_name(pod)} cannot be deleted, because its node {node} does not answer")
+    else:
+        yield problem(causes.DISRUPTED, f"pod {_name(pod)} is taken from node {node}: {disruption.get('message', '')}")
 
 
 def _how_it_ended(pod: Object, status: Mapping[str, Any], ended: Mapping[str, Any]) -> str:

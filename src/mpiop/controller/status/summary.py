@@ -17,12 +17,21 @@ def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary
     restarts = str(status.attempts[-1].number if status.attempts else 0)
     wrong = map(status.true_condition, (*PROBLEM_CONDITIONS, c.CONDITION_FAILED))
     message = next((row.message for row in wrong if row is not None), "")
+    node = _launcher_node(observed, status)
     if status.is_finished:
         workers = status.summary.workers or ("" if job.status.is_finished else f"0/{job.worker_replicas}")
         duration = "" if status.duration is None else format_duration(status.duration)
-        return Summary(_state(job, status), workers, duration, restarts, message)
+        return Summary(_state(job, status), workers, duration, restarts, message, node)
     running = observed.running_workers.intersection(names.worker_names(job))
-    return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "", restarts, message)
+    return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "", restarts, message, node)
+
+
+def _launcher_node(observed: Observed, status: MPIJobStatus) -> str:
+    """Return the node of the newest launcher pod, once the job runs: until then it would cost a write of its own."""
+    if not (status.is_true(c.CONDITION_RUNNING) or status.is_finished):
+        return ""
+    nodes = (pod.get("spec", {}).get("nodeName") for pod in reversed(observed.launcher_pods))
+    return next(filter(None, nodes), status.summary.node)
 
 
 def _state(job: MPIJob, status: MPIJobStatus) -> str:

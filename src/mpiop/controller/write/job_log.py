@@ -1,4 +1,4 @@
-"""The log of the operator tells the life of each job: one line for each change of its status."""
+"""The log of the operator tells the life of each job: one line for each change of its status, and one for its clean-up."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -27,10 +27,17 @@ _NORMAL: Final = frozenset({c.CONDITION_CREATED, c.CONDITION_RUNNING, c.CONDITIO
 
 def log_changes(raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
     """Log what changed between two stored statuses of the job `raw`."""
-    key = key_of(raw)
-    log = structlog.get_logger(__name__).bind(job=str(key), uid=uid_of(raw), generation=raw["metadata"].get("generation", 0))
     for phrase, details in changes(old, new):
-        log.info(phrase, **details)
+        _log_of(raw).info(phrase, **details)
+
+
+def log_clean_up(raw: Object, count: int) -> None:
+    """Log that `count` children of the finished job `raw` were deleted."""
+    _log_of(raw).info("job cleaned up", deleted=count)
+
+
+def _log_of(raw: Object) -> Any:
+    return structlog.get_logger(__name__).bind(job=str(key_of(raw)), uid=uid_of(raw), generation=raw["metadata"].get("generation", 0))
 
 
 def changes(old: MPIJobStatus, new: MPIJobStatus) -> Iterator[tuple[str, Mapping[str, Any]]]:

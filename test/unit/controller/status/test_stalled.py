@@ -286,6 +286,20 @@ PODS = [
         job=running(PI),
     ),
     Case(
+        "an sshd that ends well while the job runs",
+        observed(worker(0, "Succeeded", containerStatuses=[terminated(0, "Completed")]), launcher_pods=(TOLD,)),
+        (),
+        "WorkerEnded",
+        job=running(PI),
+    ),
+    Case(
+        "a worker of another kind that has done its part",
+        observed(worker(0, "Succeeded", containerStatuses=[terminated(0, "Completed")]), launcher_pods=(TOLD,)),
+        (),
+        None,
+        job=running(with_command("serve")),
+    ),
+    Case(
         "out of memory while the job runs",
         observed(worker(0, "Failed", containerStatuses=[terminated(137, "OOMKilled")]), launcher_pods=(TOLD,)),
         (),
@@ -311,6 +325,20 @@ PODS = [
         ),
         (),
         "NodeLost",
+    ),
+    Case(
+        "a worker that is preempted",
+        observed(
+            worker(
+                0,
+                metadata={"deletionTimestamp": "x"},
+                conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "preempting"}],
+            )
+        ),
+        (),
+        "Disrupted",
+        "pod pi-worker-0 is taken from node : preempting. "
+        "The operator replaces it; a higher priority (priorityClassName) or a PodDisruptionBudget protects it.",
     ),
     Case("a worker that is deleted", observed(worker(0, metadata={"deletionTimestamp": "x"})), (), None),
     Case(

@@ -17,7 +17,7 @@ def story(logs: list[Mapping[str, Any]]) -> list[str]:
 async def test_the_life_of_a_job_can_be_told_from_the_log() -> None:
     world = World()
     with capture_logs() as logs:
-        await world.submit()
+        await world.submit(runPolicy={"cleanPodPolicy": "Running"})
         world.client.refuse("create", PODS, "pi-worker-0", StatusError("create pods", {"code": 403, "message": "exceeded quota"}), times=1)
         await world.sync_refused()
         await world.sync_until_idle()
@@ -26,7 +26,14 @@ async def test_the_life_of_a_job_can_be_told_from_the_log() -> None:
         await world.sync_until_idle()
         await world.edit({"spec": {"runPolicy": {"suspend": False}}})
         await world.sync_until_idle()
-    assert story(logs) == ["job created", "job stalled", "job no longer stalled", "job running", "job suspended", "job resumed"]
+        await world.run_job()
+        world.end_launcher()
+        await world.sync_until_idle()
+    assert story(logs) == [
+        *("job created", "job stalled", "job no longer stalled", "job running", "job suspended", "job resumed"),
+        *("job running", "job succeeded", "job cleaned up"),
+    ]
+    assert next(line for line in logs if line["event"] == "job cleaned up")["deleted"] == 2
     stalled = next(line for line in logs if line["event"] == "job stalled")
     assert (stalled["job"], stalled["generation"], stalled["reason"]) == ("default/pi", 1, "QuotaExceeded")
     assert stalled["uid"]
