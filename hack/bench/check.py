@@ -61,7 +61,7 @@ BOUNDS: Final = (
     ),
     Bound("Events a job", JOBS, 3, _requests("create events", "patch events"), "Created, Running, Succeeded"),
     Bound("deletes a job", JOBS, 8, _requests("delete pods"), "one for each worker"),
-    Bound("patches of Pods a job", JOBS, 1, _requests("patch pods"), "the addresses of its workers"),
+    Bound("patches of Pods a job", JOBS, 2, _requests("patch pods"), "the addresses of its workers, for two rounds of the kubelet"),
     Bound(
         "patches of status and hosts a job",
         JOBS,

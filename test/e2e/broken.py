@@ -1,10 +1,11 @@
 """Jobs that are broken, each in one way that a user's may be."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from e2e.jobs import pi_job
-from e2e.kubectl import Obj
+from e2e.kubectl import Kubectl, Obj
 
 FALSE = ["/bin/sh", "-c", "exit 3"]
 NO_SANDBOX = "mpiop-no-sandbox"
@@ -165,3 +166,11 @@ def broken_job(broken: Broken) -> Obj:
     job = one_worker(broken.id)
     broken.spoil(*(job["spec"]["mpiReplicaSpecs"][role] for role in ("Launcher", "Worker")))
     return job
+
+
+@contextlib.contextmanager
+def no_sandbox_class(cluster: Kubectl) -> Iterator[None]:
+    """Let the RuntimeClass exist that no node can serve."""
+    cluster.apply({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": NO_SANDBOX}, "handler": "no-such-handler"})
+    yield
+    cluster.run("delete", "runtimeclass", NO_SANDBOX)

@@ -99,6 +99,11 @@ def phase(pod: Obj) -> str:
     return str(pod["status"].get("phase", ""))
 
 
+def state(job: Obj) -> str:
+    """Return what `kubectl get mpijobs` shows as STATE."""
+    return str(job.get("status", {}).get("summary", {}).get("state", ""))
+
+
 def condition(obj: Obj, type_: str) -> Obj:
     """Return the condition of that type, {} when there is none."""
     conditions: Iterable[Obj] = obj.get("status", {}).get("conditions") or ()

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.broken import BROKEN, NO_SANDBOX, Broken, broken_job, container, one_worker
+from e2e.broken import BROKEN, Broken, broken_job, container, no_sandbox_class, one_worker
 from e2e.clusters import paused
 from e2e.conftest import NAME
-from e2e.jobs import condition, held, is_true, pi_job, until_true
+from e2e.jobs import condition, held, is_true, pi_job, state, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.waiting import until
 from mpiop.controller.status.causes import CAUSES
@@ -19,11 +19,6 @@ from mpiop.kube.resources import EVENTS, MPIJOBS, Resource
 
 SEEN_SECONDS = 60
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
-
-
-def state(job: Obj) -> str:
-    """Return what `kubectl get mpijobs` shows as STATE."""
-    return str(job.get("status", {}).get("summary", {}).get("state", ""))
 
 
 def says(job: Obj, broken: Broken) -> bool:
@@ -34,11 +29,10 @@ def says(job: Obj, broken: Broken) -> bool:
 @pytest.fixture(scope="module")
 def here(module_namespace: Kubectl, cluster: Kubectl) -> Iterator[Kubectl]:
     """A namespace with all broken jobs, and a good one."""
-    cluster.apply({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": NO_SANDBOX}, "handler": "no-such-handler"})
-    module_namespace.apply(*map(broken_job, BROKEN), pi_job("good"))
-    yield module_namespace
-    module_namespace.run("delete", "mpijobs", "--all", "--wait=false")
-    cluster.run("delete", "runtimeclass", NO_SANDBOX)
+    with no_sandbox_class(cluster):
+        module_namespace.apply(*map(broken_job, BROKEN), pi_job("good"))
+        yield module_namespace
+        module_namespace.run("delete", "mpijobs", "--all", "--wait=false")
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.id)

@@ -15,6 +15,8 @@ ANNOTATION_PREFIX: Final = "mpiop.kubeflow.org/"
 """What the names of all annotations of our own begin with."""
 ANNOTATION_ADDRESSES: Final = "mpiop.kubeflow.org/addresses"
 """On a launcher pod: "" until all workers are Ready, then the addresses of the workers (`controller/plan/addresses.py`)."""
+ANNOTATION_PUBLISHED_AT: Final = "mpiop.kubeflow.org/addresses-published-at"
+"""On a launcher pod: when its addresses were changed last; removed once the kubelet was made to read them a second time."""
 ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105 - the name of an annotation
 """On the ConfigMap: UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets."""
 ANNOTATION_LAUNCHER_REVISION: Final = "mpiop.kubeflow.org/launcher-revision"

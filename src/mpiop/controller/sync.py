@@ -14,8 +14,9 @@ from mpiop.controller.objects import BuildOptions
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS
 from mpiop.controller.observe.job_reader import InvalidJobError, Reader
 from mpiop.controller.observe.observed import Lister, Listers, Observed, observe
+from mpiop.controller.plan.addresses import seconds_to_repeat
 from mpiop.controller.plan.desired import Desired, desired_state, remaining_seconds
-from mpiop.controller.plan.diff import Delete, Stage, Step, diff, is_blocked
+from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
 from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.status.root_cause import new_failure
@@ -113,7 +114,7 @@ class Syncer:
         self.reporter.show(job, observed)
         if failed:
             raise ExceptionGroup(f"sync of {job.key}", [write.error for write in failed])
-        again = (self.secrets.wait_seconds(job, observed, now), time_left or None, recheck_seconds)
+        again = (self.secrets.wait_seconds(job, observed, now), time_left or None, recheck_seconds, seconds_to_repeat(job, observed, now))
         return min((seconds for seconds in again if seconds is not None), default=None)
 
     async def _find_problem(
@@ -146,7 +147,7 @@ class Syncer:
         if desired.gang and (missing := self.gang.missing):
             failed[Step.GANG] = [FailedWrite(missing.kind, missing)]
         deleted = 0
-        for step, actions in self._plan(job, desired, observed, secret_uid):
+        for step, actions in self._plan(job, desired, observed, secret_uid, now):
             due = [action for action in actions if not is_blocked(step, action, failed)]
             if refused := await self.applier.apply(owner, due):
                 failed.setdefault(step, []).extend(refused)
@@ -155,11 +156,12 @@ class Syncer:
             log_clean_up(job.raw, deleted)
         return [write for writes in failed.values() for write in writes]
 
-    def _plan(self, job: MPIJob, desired: Desired, observed: Observed, secret_uid: str) -> Sequence[Stage]:
+    def _plan(self, job: MPIJob, desired: Desired, observed: Observed, secret_uid: str, now: datetime) -> Sequence[Stage]:
         started = self.clock.monotonic()
         stages = [
             *self.gang.stages(job, desired, observed),
             *diff(job, desired, observed, secret_uid=secret_uid, options=self.options),
+            *addresses_stages(job, observed, now),
         ]
         self.batches.planned(job.key, self.clock.monotonic() - started)
         return sorted(stages, key=lambda stage: stage.step)

@@ -4,18 +4,44 @@ The first addresses are published together, once every worker is Ready; later ch
 or whose replacement is not Ready, is removed, and ssh waits again. A worker that ended and is not replaced has `ended` as its address.
 """
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
+from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
+from mpiop.clock import format_time
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.kube.objects import Object, is_terminating
+from mpiop.kube.objects import Object, annotations_of, is_terminating
 
 ENDED: Final = "ended"
 BY_NAME: Final = "by-name\n"
 """Published if the lines do not fit: the annotations of a pod hold 256 KiB."""
 _MOST_BYTES: Final = 200 * 1024
+REPEAT_SECONDS: Final = 2.0
+"""A kubelet may miss a change that comes while it mounts, until its next round a minute later (2 of 250 pods that were changed just as they
+began to run). A second change after so long makes it look again."""
+
+
+def annotations_to_publish(job: MPIJob, observed: Observed, now: datetime) -> Mapping[str, str | None]:
+    """Return the annotations of the launcher pod that should be changed now; None removes one."""
+    text = addresses_to_publish(job, observed)
+    if text is not None and text != observed.published_addresses:
+        return {names.ANNOTATION_ADDRESSES: text, names.ANNOTATION_PUBLISHED_AT: format_time(now)}
+    return {names.ANNOTATION_PUBLISHED_AT: None} if seconds_to_repeat(job, observed, now) == 0 else {}
+
+
+def seconds_to_repeat(job: MPIJob, observed: Observed, now: datetime) -> float | None:
+    """Return the seconds until the kubelet should be made to read the addresses a second time; None if it need not."""
+    pod = observed.launcher_pod
+    noted = None if pod is None else annotations_of(pod).get(names.ANNOTATION_PUBLISHED_AT)
+    if noted is None or addresses_to_publish(job, observed) is None:
+        return None
+    published_at = timestamp(noted)
+    passed = REPEAT_SECONDS if published_at is None else (now - published_at).total_seconds()
+    return min(REPEAT_SECONDS, max(0.0, REPEAT_SECONDS - passed))
 
 
 def addresses_to_publish(job: MPIJob, observed: Observed) -> str | None:

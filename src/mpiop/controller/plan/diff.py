@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import IntEnum, auto
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -16,7 +17,7 @@ from mpiop.controller.objects.service import build_service
 from mpiop.controller.objects.worker_pod import worker_builder
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.addresses import addresses_to_publish
+from mpiop.controller.plan.addresses import annotations_to_publish
 from mpiop.controller.plan.desired import Desired
 from mpiop.controller.plan.merge_patch import merge_patch
 from mpiop.controller.plan.unsuspend import is_suspension_complete, unsuspend_patch
@@ -103,12 +104,11 @@ def is_blocked(step: Step, action: Action, failed: Collection[Step]) -> bool:
 
 
 def diff(job: MPIJob, desired: Desired, observed: Observed, *, secret_uid: str, options: BuildOptions) -> list[Stage]:
-    """Return the writes of all steps except those of the gang, in no particular order."""
+    """Return the writes of all steps except those of the gang and of the addresses, in no particular order."""
     stages = [
         *_dependencies(job, desired, observed, secret_uid, options),
         *_launcher(job, desired, observed, options),
         Stage(Step.WORKERS, _workers(job, desired, observed, options)),
-        Stage(Step.ADDRESSES, _addresses(job, observed)),
     ]
     return [stage for stage in stages if stage.actions]
 
@@ -172,12 +172,13 @@ def _launcher(job: MPIJob, desired: Desired, observed: Observed, options: BuildO
         yield Stage(Step.SUSPEND, (Patch(JOBS, current, body),) if body else ())
 
 
-def _addresses(job: MPIJob, observed: Observed) -> tuple[Action, ...]:
-    pod, addresses = observed.launcher_pod, addresses_to_publish(job, observed)
-    if pod is None or addresses is None or addresses == observed.published_addresses:
-        return ()
+def addresses_stages(job: MPIJob, observed: Observed, now: datetime) -> Iterator[Stage]:
+    """Yield the write that publishes the addresses of the workers to the launcher."""
+    pod, annotations = observed.launcher_pod, annotations_to_publish(job, observed, now)
+    if pod is None or not annotations:
+        return
     # The kubelet updates this pod at the same time: with a resourceVersion, many patches would be refused.
-    return (Patch(PODS, pod, {"metadata": {"annotations": {names.ANNOTATION_ADDRESSES: addresses}}}, is_for_any_version=True),)
+    yield Stage(Step.ADDRESSES, (Patch(PODS, pod, {"metadata": {"annotations": annotations}}, is_for_any_version=True),))
 
 
 def _workers(job: MPIJob, desired: Desired, observed: Observed, options: BuildOptions) -> tuple[Action, ...]:

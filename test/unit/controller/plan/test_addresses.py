@@ -10,7 +10,7 @@ from example_children import TERMINATING, launcher, launcher_pod, observed, work
 from example_jobs import PI, with_workers
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller import names
-from mpiop.controller.plan.addresses import addresses_to_publish
+from mpiop.controller.plan.addresses import addresses_to_publish, annotations_to_publish, seconds_to_repeat
 from mpiop.controller.status.status import next_status
 from mpiop.kube.objects import Object
 
@@ -113,3 +113,41 @@ def test_more_than_an_annotation_holds_is_found_by_name(replicas: int, before: s
     assert found is not None
     assert (found == "by-name\n") == is_told_by_name
     assert len(found) <= 200 * 1024
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+PUBLISHED_AT = "mpiop.kubeflow.org/addresses-published-at"
+
+
+@pytest.mark.parametrize(
+    ("published_at", "seconds", "changes"),
+    [
+        (None, None, {}),
+        ("2026-01-01T12:00:00Z", 2.0, {}),
+        ("2026-01-01T11:59:59Z", 1.0, {}),
+        ("2026-01-01T11:59:58Z", 0.0, {PUBLISHED_AT: None}),
+        ("2026-01-01T12:00:30Z", 2.0, {}),  # by a clock that is ahead
+        ("yesterday", 0.0, {PUBLISHED_AT: None}),
+    ],
+)
+def test_a_kubelet_is_made_to_read_addresses_a_second_time(
+    published_at: str | None, seconds: float | None, changes: dict[str, None]
+) -> None:
+    pod = reported(BOTH)
+    if published_at is not None:
+        pod["metadata"]["annotations"][PUBLISHED_AT] = published_at
+    observation = observed(at(0), at(1), launcher_pods=(pod,))
+    assert seconds_to_repeat(PI, observation, NOON) == seconds
+    assert annotations_to_publish(PI, observation, NOON) == changes
+
+
+def test_when_addresses_were_changed_is_noted() -> None:
+    observation = observed(at(0), at(1), launcher_pods=(UNREPORTED,))
+    assert annotations_to_publish(PI, observation, NOON) == {ANNOTATION: BOTH, PUBLISHED_AT: "2026-01-01T12:00:00Z"}
+    assert seconds_to_repeat(PI, observation, NOON) is None
+
+
+def test_a_launcher_that_has_ended_reads_nothing_any_more() -> None:
+    pod = reported(BOTH, "Failed")
+    pod["metadata"]["annotations"][PUBLISHED_AT] = "2026-01-01T11:00:00Z"
+    assert seconds_to_repeat(PI, observed(at(0), at(1), launcher_pods=(pod,)), NOON) is None

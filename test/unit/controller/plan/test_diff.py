@@ -1,6 +1,7 @@
 """The writes that close a gap, and those that are not made."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,9 +11,10 @@ from example_jobs import PI
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.desired import desired_state
-from mpiop.controller.plan.diff import Action, Create, Delete, Patch, diff
+from mpiop.controller.plan.diff import Action, Create, Delete, Patch, addresses_stages, diff
 
 RUNNING = observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod(),))
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TERMINATING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
@@ -21,7 +23,8 @@ def writes(job: MPIJob, observation: Observed) -> list[str]:
     desired = desired_state(job, observation)
     assert desired is not None
     lines: list[str] = []
-    for stage in sorted(diff(job, desired, observation, secret_uid="secret", options=OPTIONS), key=lambda stage: stage.step):
+    stages = [*diff(job, desired, observation, secret_uid="secret", options=OPTIONS), *addresses_stages(job, observation, NOON)]
+    for stage in sorted(stages, key=lambda stage: stage.step):
         lines += [*(["|"] if lines else []), *map(line, stage.actions)]
     return lines
 
