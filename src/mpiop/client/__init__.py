@@ -1,0 +1,39 @@
+"""A Python client for MPI jobs: from a program, or a function, to ranks in one line."""
+
+from mpiop.client.asynchronous import AsyncJob, AsyncMPI
+from mpiop.client.errors import (
+    ClientError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    JobFailed,
+    JobTimeoutError,
+    NotFoundError,
+    UnreachableError,
+)
+from mpiop.client.files import Files, read_files
+from mpiop.client.job import Job
+from mpiop.client.mpi import MPI
+from mpiop.client.spec import JobSpec
+from mpiop.client.status import Attempt, Condition, JobStatus
+
+__all__ = [
+    "MPI",
+    "AsyncJob",
+    "AsyncMPI",
+    "Attempt",
+    "ClientError",
+    "Condition",
+    "ConflictError",
+    "Files",
+    "ForbiddenError",
+    "InvalidError",
+    "Job",
+    "JobFailed",
+    "JobSpec",
+    "JobStatus",
+    "JobTimeoutError",
+    "NotFoundError",
+    "UnreachableError",
+    "read_files",
+]

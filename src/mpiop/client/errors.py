@@ -1,0 +1,57 @@
+"""What goes wrong for users: one sentence each, with what, where and what to do."""
+
+
+class ClientError(Exception):
+    """A sentence for the user.
+
+    Attributes:
+        exit_code: That of a command that ends with it.
+    """
+
+    exit_code = 1
+
+
+class InvalidError(ClientError):
+    """What was asked for makes no sense, or the API server refuses it as invalid."""
+
+    exit_code = 2
+
+
+class NotFoundError(ClientError):
+    """There is no such object."""
+
+    exit_code = 3
+
+
+class ForbiddenError(ClientError):
+    """The user has no right to do it."""
+
+    exit_code = 4
+
+
+class UnreachableError(ClientError):
+    """The API server does not answer, or no cluster is configured."""
+
+
+class ConflictError(ClientError):
+    """The object exists already, or was changed meanwhile."""
+
+
+class JobFailed(ClientError):  # noqa: N818 - what users catch reads as a sentence
+    """A job that failed, or was deleted before it ended.
+
+    Attributes:
+        job: Its name.
+        reason: In one word, such as `BackoffLimitExceeded/Error`.
+        code: Exit code of the launcher's last try; None if it is not known.
+        log: The end of the launcher's log, or "".
+    """
+
+    def __init__(self, job: str, reason: str, message: str, code: int | None = None, log: str = "") -> None:
+        """Say why the job failed."""
+        super().__init__(f"job {job} failed: {reason}: {message}")
+        self.job, self.reason, self.code, self.log = job, reason, code, log
+
+
+class JobTimeoutError(ClientError):
+    """The job did not end in time; it goes on."""

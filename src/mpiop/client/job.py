@@ -1,0 +1,186 @@
+"""A job that was submitted."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from mpiop.client import logs
+from mpiop.client.api import Api, LogOptions, Object
+from mpiop.client.errors import JobFailed, JobTimeoutError, NotFoundError, UnreachableError
+from mpiop.client.progress import newest_launcher, progress
+from mpiop.client.spec import OUTPUT
+from mpiop.client.status import JobStatus, status_of
+from mpiop.client.tags import Tagged, untagged
+from mpiop.client.why import why
+
+POLL_SECONDS: Final = 0.5
+
+
+class Job:
+    """A job in the cluster. What it shows is as of the last `refresh`.
+
+    Attributes:
+        raw: The MPIJob as it was read last.
+    """
+
+    def __init__(self, api: Api, raw: Object, *, pause: Callable[[float], None] = time.sleep) -> None:
+        """Take an MPIJob as it was read."""
+        self._api, self.raw, self._pause = api, raw, pause
+        self._pods: Sequence[Object] = ()
+
+    def __repr__(self) -> str:
+        """Return namespace, name and state."""
+        return f"<Job {self.namespace}/{self.name}: {self.status.state}>"
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        name: str = self.raw["metadata"]["name"]
+        return name
+
+    @property
+    def namespace(self) -> str:
+        """Return its namespace."""
+        return str(self.raw["metadata"].get("namespace") or self._api.namespace)
+
+    @property
+    def status(self) -> JobStatus:
+        """Return how it was at the last `refresh`."""
+        return status_of(self.raw)
+
+    @property
+    def is_tagged(self) -> bool:
+        """Return whether each line of its log names a rank."""
+        return bool(self.raw["metadata"].get("annotations", {}).get(OUTPUT) == "tagged")
+
+    def refresh(self) -> JobStatus:
+        """Read it again and return how it is.
+
+        Raises:
+            NotFoundError: It was deleted.
+        """
+        found = self._api.job(self.name)
+        if found["metadata"].get("uid") != self.raw["metadata"].get("uid"):
+            raise NotFoundError(f"job {self.namespace}/{self.name} was deleted; another has its name now")
+        self.raw = found
+        return self.status
+
+    def pods(self) -> Sequence[Object]:
+        """Read its Pods, launcher and workers."""
+        self._pods = self._api.pods(self.name)
+        return self._pods
+
+    @property
+    def has_output(self) -> bool:
+        """Return whether its launcher had begun to run when its Pods were read last."""
+        return _run_of(newest_launcher(self._pods)) is not None
+
+    def progress(self) -> str:
+        """Return in one line where it stands."""
+        return progress(self.raw, self.pods())
+
+    def why(self) -> str:
+        """Return why it is as it is, and what helps."""
+        self.refresh()
+        pods = self.pods()
+        uids = [self.raw["metadata"]["uid"], *(pod["metadata"]["uid"] for pod in pods)]
+        return why(self.raw, pods, [event for uid in uids[:5] for event in self._api.events(uid)])
+
+    def wait(self, timeout: float | None = None, *, report: Callable[[str], None] | None = None) -> JobStatus:
+        """Wait until it has succeeded.
+
+        Args:
+            timeout: In seconds; None for as long as it takes.
+            report: Called with each new line of progress.
+
+        Raises:
+            JobFailed: It failed, or was deleted.
+            JobTimeoutError: It has not ended in time.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        for line in self.watch():
+            if report is not None:
+                report(line)
+            if until is not None and time.monotonic() >= until and not self.status.is_finished:
+                raise JobTimeoutError(f"job {self.name} has not ended within {timeout:g} s: {line}")
+        if not self.status.has_succeeded:
+            raise self.status.failure(self.name)
+        return self.status
+
+    def watch(self) -> Iterator[str]:
+        """Yield where it stands, again and again until it has ended; the API server may go away meanwhile.
+
+        Raises:
+            JobFailed: It was deleted.
+        """
+        while True:
+            try:
+                status = self.refresh()
+                yield self.progress()
+            except NotFoundError as error:
+                raise JobFailed(self.name, "Deleted", "somebody deleted it before it ended") from error
+            except UnreachableError as error:
+                yield f"waits for the API server: {error}"
+            else:
+                if status.is_finished:
+                    return
+            self._pause(POLL_SECONDS)
+
+    def logs(self, *, follow: bool = False, since_seconds: int | None = None) -> Iterator[str]:
+        """Yield the lines of the launcher's log, without the tags of ranks; with `follow` until the job has ended.
+
+        Where the Pod is gone, the kept end of the log.
+        """
+        for line in self.tagged_logs(follow=follow, since_seconds=since_seconds):
+            yield line.text
+
+    def tagged_logs(self, *, follow: bool = False, since_seconds: int | None = None) -> Iterator[Tagged]:
+        """Yield the same with the rank of each line, if the job tags its output."""
+        for text in self._launcher_lines(follow=follow, since_seconds=since_seconds):
+            yield untagged(text) if self.is_tagged else Tagged(None, text)
+
+    def _read_once(self) -> Iterator[str]:
+        self.refresh()
+        yield self.progress()
+
+    def _launcher_lines(self, *, follow: bool, since_seconds: int | None) -> Iterator[str]:
+        seen: set[tuple[str, int]] = set()
+        for _ in self.watch() if follow else self._read_once():
+            pod = newest_launcher(self._pods)
+            run = _run_of(pod)
+            if pod is None or run is None or run in seen:
+                continue
+            seen.add(run)
+            options = LogOptions(follow=follow, since_seconds=since_seconds)
+            yield from (line.text for line in logs.read_lines(self._api, run[0], _container(pod), options, pause=self._pause))
+        if not seen:
+            yield from self.status.log.splitlines()
+
+    def suspend(self) -> None:
+        """Let its Pods be deleted, until it is resumed."""
+        self._api.patch_job(self.name, {"spec": {"runPolicy": {"suspend": True}}})
+
+    def resume(self) -> None:
+        """Start it again after `suspend`."""
+        self._api.patch_job(self.name, {"spec": {"runPolicy": {"suspend": False}}})
+
+    def scale(self, workers: int) -> None:
+        """Change the number of workers."""
+        self._api.patch_job(self.name, {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}})
+
+    def delete(self) -> None:
+        """Delete it with all that belongs to it; it is no error that it is gone."""
+        self._api.delete_job(self.raw)
+
+
+def _run_of(pod: Mapping[str, Any] | None) -> tuple[str, int] | None:
+    """Return name and number of the run of a launcher's container; None before it has started."""
+    for row in (pod or {}).get("status", {}).get("containerStatuses") or ():
+        if pod is not None and row["name"] == _container(pod) and "waiting" not in row.get("state", {}):
+            return pod["metadata"]["name"], row.get("restartCount", 0)
+    return None
+
+
+def _container(pod: Mapping[str, Any]) -> str:
+    name: Any = pod["spec"]["containers"][0]["name"]
+    return str(name)

@@ -1,0 +1,112 @@
+"""The entry of the client: submit jobs, find them, run functions on ranks."""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from mpiop.client.api import Api
+from mpiop.client.files import Files
+from mpiop.client.functions import function_files, results_of
+from mpiop.client.job import Job
+from mpiop.client.spec import JobSpec, manifest
+
+_Result = TypeVar("_Result")
+
+
+class MPI:
+    """MPI jobs in a namespace.
+
+    ```python
+    mpi = MPI(namespace="team", image="registry.example.com/mpi4py:1")
+    job = mpi.submit(["python", "solve.py"], ranks=64, slots=8, gpus=1)
+    for line in job.logs(follow=True):
+        print(line)
+    job.wait(timeout=3600)
+    ```
+    """
+
+    def __init__(self, *, namespace: str = "", context: str = "", kubeconfig: str = "", api: Api | None = None, **defaults: Any) -> None:
+        """Use the kubeconfig as kubectl does, or the service account in a Pod.
+
+        Args:
+            namespace: Of the jobs; by default that of the context.
+            context: Of the kubeconfig; by default the current one.
+            kubeconfig: Path; by default $KUBECONFIG or ~/.kube/config.
+            api: Used instead of a cluster.
+            defaults: Fields of `JobSpec` for all jobs, such as `image`.
+
+        Raises:
+            UnreachableError: No cluster is configured.
+        """
+        if api is None:
+            from mpiop.client.cluster import Cluster  # noqa: PLC0415 - the package kubernetes takes most of a second
+
+            api = Cluster(namespace=namespace, context=context, kubeconfig=kubeconfig)
+        self._api, self._defaults = api, defaults
+
+    def submit(self, command: Sequence[str], *, name: str = "", files: Files | None = None, **fields: Any) -> Job:
+        """Create a job that runs `command` on `ranks` ranks, and return at once.
+
+        Args:
+            command: The program and its arguments.
+            name: Of the job; by default made from that of the program.
+            files: Are in `/upload` on each host, where the ranks then begin.
+            fields: The other fields of `JobSpec`.
+
+        Raises:
+            ClientError: It makes no sense, or the API server refused it.
+        """
+        settings: dict[str, Any] = self._defaults | fields | {"command": list(command)}
+        config_map = None
+        if files is not None:
+            config_map = self._api.create_config_map(files.config_map(JobSpec(**settings).command))
+            settings["files"] = (config_map["metadata"]["name"], files.names)
+        created = self._api.create_job(manifest(JobSpec(**settings), name))
+        if config_map is not None:
+            self._api.patch_config_map(config_map["metadata"]["name"], {"metadata": {"ownerReferences": [_owner(created)]}})
+        return Job(self._api, created)
+
+    def get(self, name: str) -> Job:
+        """Return a job.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        return Job(self._api, self._api.job(name))
+
+    def jobs(self, *, everywhere: bool = False) -> Sequence[Job]:
+        """Return the jobs of the namespace, or of all."""
+        return [Job(self._api, raw) for raw in self._api.jobs(everywhere=everywhere)]
+
+    @contextmanager
+    def job(self, command: Sequence[str], *, name: str = "", **fields: Any) -> Generator[Job]:
+        """Submit a job that is deleted at the end of the `with` block."""
+        submitted = self.submit(command, name=name, **fields)
+        try:
+            yield submitted
+        finally:
+            submitted.delete()
+
+    def run(self, function: Callable[..., _Result], *args: Any, name: str = "", **fields: Any) -> list[_Result]:
+        """Call `function(*args)` on every rank, and return the results by rank.
+
+        The image needs Python and mpi4py. The function travels by cloudpickle, so its Python must have the minor version of yours. It may
+        use `mpi4py.MPI.COMM_WORLD`. Results come back by the log: at most 8 MiB together; large data belongs on a volume.
+
+        Raises:
+            JobFailed: A rank raised; the message has its number and its traceback.
+            ClientError: The job could not be made.
+        """
+        files = function_files(function, args)
+        fields = {"is_tagged": False} | fields
+        job = self.submit(files.command, name=name, files=files.files, **fields)
+        try:
+            lines = list(job.logs(follow=True))
+            return results_of(job, lines)
+        finally:
+            job.delete()
+
+
+def _owner(job: dict[str, Any]) -> dict[str, Any]:
+    metadata = job["metadata"]
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"], "uid": metadata["uid"]}

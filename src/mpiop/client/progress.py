@@ -1,0 +1,64 @@
+"""Where a job stands, in one line."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from mpiop.client.spec import QUEUE
+from mpiop.client.status import JobStatus, status_of
+
+Object = Mapping[str, Any]
+ROLE: Final = "training.kubeflow.org/job-role"
+
+
+def progress(job: Object, pods: Sequence[Object]) -> str:
+    """Return where the job stands: the reason if it waits, else how far its workers are."""
+    status = status_of(job)
+    if status.is_finished:
+        return status.state.lower()
+    for type_ in ("Stalled", "Degraded"):
+        if (problem := status.condition(type_)) is not None:
+            return f"{problem.reason}: {problem.message}"
+    if status.state == "Queued":
+        return f"queued: waits for Kueue queue {job['metadata'].get('labels', {}).get(QUEUE, '')}"
+    if status.condition("Suspended") is not None:
+        return "suspended"
+    if status.state == "Pending":
+        return "created: waits for the operator"
+    return _workers(job, status, [pod for pod in pods if is_worker(pod)])
+
+
+def is_worker(pod: Object) -> bool:
+    """Return whether it is a worker's Pod."""
+    role: str = pod["metadata"].get("labels", {}).get(ROLE, "")
+    return role == "worker"
+
+
+def newest_launcher(pods: Sequence[Object]) -> Object | None:
+    """Return the launcher's newest Pod; None if there is none."""
+    launchers = [pod for pod in pods if not is_worker(pod)]
+    return max(launchers, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), default=None)
+
+
+def _workers(job: Object, status: JobStatus, workers: Sequence[Object]) -> str:
+    desired = job["spec"]["mpiReplicaSpecs"].get("Worker", {}).get("replicas", 1 if "Worker" in job["spec"]["mpiReplicaSpecs"] else 0)
+    ready = sum(map(is_ready, workers))
+    if status.condition("Running") is not None:
+        return f"running: {ready}/{desired} workers"
+    unscheduled = sum(not pod.get("spec", {}).get("nodeName") for pod in workers)
+    if len(workers) < desired or unscheduled:
+        return f"scheduling: {len(workers) - unscheduled}/{desired} workers have a node"
+    created = sum(_has_containers(pod) for pod in workers)
+    if created < desired:
+        return f"pulling and creating: {created}/{desired} workers"
+    return f"starting: {ready}/{desired} workers are ready"
+
+
+def is_ready(pod: Object) -> bool:
+    """Return whether a Pod is Ready."""
+    rows = pod.get("status", {}).get("conditions") or ()
+    return any(row["type"] == "Ready" and row["status"] == "True" for row in rows)
+
+
+def _has_containers(pod: Object) -> bool:
+    rows = pod.get("status", {}).get("containerStatuses") or ()
+    return bool(rows) and not any("waiting" in row.get("state", {}) for row in rows)

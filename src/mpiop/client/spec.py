@@ -1,0 +1,217 @@
+"""What a user asks for, and the MPIJob that it becomes."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mpiop.client.errors import InvalidError
+
+API_VERSION: Final = "kubeflow.org/v2beta1"
+KIND: Final = "MPIJob"
+OUTPUT: Final = "mpiop.kubeflow.org/output"
+"""An annotation with the value `tagged`: the launcher's log names the rank of each line."""
+QUEUE: Final = "kueue.x-k8s.io/queue-name"
+FILES_PATH: Final = "/upload"
+GPU: Final = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """How the `mpirun` of an MPI library is called.
+
+    Attributes:
+        implementation: The value of `spec.mpiImplementation`.
+        tag: Options that put the rank before each line.
+        export: The option that passes an environment variable on; "" if all are passed anyway.
+        environment: What its launcher needs.
+    """
+
+    implementation: str
+    tag: tuple[str, ...]
+    export: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+LIBRARIES: Final[Mapping[str, Library]] = {
+    "openmpi": Library("OpenMPI", ("--tag-output",), "-x", {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}),
+    "intel": Library("Intel", ("-prepend-rank",)),
+    "mpich": Library("MPICH", ("-prepend-rank",)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """A program on a number of ranks.
+
+    Attributes:
+        command: The program and its arguments.
+        image: Of launcher and workers.
+        ranks: Number of MPI processes.
+        slots: Processes on each worker; there are ⌈ranks / slots⌉ workers.
+        mpi: One of `LIBRARIES`.
+        gpus: GPUs of each worker.
+        cpu: CPU request of each worker, a quantity; "" for none.
+        memory: Memory request and limit of each worker, a quantity; "" for none.
+        shm: Size of /dev/shm in each worker, a quantity; "" leaves the runtime's 64 MiB.
+        env: Environment variables of launcher and ranks.
+        mounts: PersistentVolumeClaims by the path where they are mounted, in launcher and workers.
+        workdir: Working directory of the ranks.
+        queue: Queue of Kueue.
+        priority: PriorityClass of the Pods.
+        max_restarts: How often a failed launcher is started again.
+        ttl: Seconds after the end until the job's Pods and other objects are deleted; None keeps them.
+        time_limit: Seconds that the job may run; None for no limit.
+        user: User ID that the containers run as; None for that of the image.
+        home: Home of that user, where ssh and sshd look for the keys.
+        files: ConfigMap whose keys are files for each host, in `FILES_PATH`; and their names by key.
+        is_tagged: Whether each line of output carries its rank.
+    """
+
+    command: Sequence[str]
+    image: str
+    ranks: int = 1
+    slots: int = 1
+    mpi: str = "openmpi"
+    gpus: int = 0
+    cpu: str = ""
+    memory: str = ""
+    shm: str = ""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    mounts: Mapping[str, str] = field(default_factory=dict[str, str])
+    workdir: str = ""
+    queue: str = ""
+    priority: str = ""
+    max_restarts: int = 0
+    ttl: int | None = None
+    time_limit: int | None = None
+    user: int | None = None
+    home: str = "/root"
+    files: tuple[str, Mapping[str, str]] | None = None
+    is_tagged: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what can never run.
+
+        Raises:
+            InvalidError: With the field and what it may be.
+        """
+        if not self.command:
+            raise InvalidError("there is no program to run: put it at the end, after --")
+        if not self.image:
+            raise InvalidError("there is no image: give one with --image")
+        for name in ("ranks", "slots"):
+            if getattr(self, name) < 1:
+                raise InvalidError(f"{name} is {getattr(self, name)}: it must be at least 1")
+        if self.mpi not in LIBRARIES:
+            raise InvalidError(f"mpi is {self.mpi!r}: it must be one of {', '.join(LIBRARIES)}")
+        for path in self.mounts:
+            if not path.startswith("/"):
+                raise InvalidError(f"mount {self.mounts[path]}:{path}: the path must be absolute")
+
+    @property
+    def workers(self) -> int:
+        """Return the number of workers."""
+        return math.ceil(self.ranks / self.slots)
+
+
+def manifest(spec: JobSpec, name: str) -> dict[str, Any]:
+    """Return the MPIJob; without a `name` the API server makes one from the program's."""
+    library = LIBRARIES[spec.mpi]
+    policy: dict[str, Any] = {"cleanPodPolicy": "Running", "backoffLimit": spec.max_restarts}
+    policy |= {} if spec.ttl is None else {"ttlSecondsAfterFinished": spec.ttl}
+    policy |= {} if spec.time_limit is None else {"activeDeadlineSeconds": spec.time_limit}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": _metadata(spec, name),
+        "spec": {
+            "slotsPerWorker": spec.slots,
+            "mpiImplementation": library.implementation,
+            "sshAuthMountPath": f"{spec.home.rstrip('/')}/.ssh",
+            "runPolicy": policy,
+            "mpiReplicaSpecs": {"Launcher": _launcher(spec, library), "Worker": _worker(spec)},
+        },
+    }
+
+
+def mpirun(spec: JobSpec) -> list[str]:
+    """Return the launcher's command line."""
+    library = LIBRARIES[spec.mpi]
+    options = [*library.tag] if spec.is_tagged else []
+    if workdir := _workdir(spec):
+        options += ["-wdir", workdir]
+    if library.export:
+        options += [word for name in spec.env for word in (library.export, name)]
+    return ["mpirun", "-n", str(spec.ranks), *options, *spec.command]
+
+
+def generated_name(command: Sequence[str]) -> str:
+    """Return what a job without a name is called after: its program."""
+    program = command[0].rpartition("/")[2].lower()
+    return re.sub(r"[^a-z0-9]+", "-", program).strip("-")[:30] or "job"
+
+
+def _metadata(spec: JobSpec, name: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name} if name else {"generateName": f"{generated_name(spec.command)}-"}
+    if spec.is_tagged:
+        metadata["annotations"] = {OUTPUT: "tagged"}
+    if spec.queue:
+        metadata["labels"] = {QUEUE: spec.queue}
+    return metadata
+
+
+def _launcher(spec: JobSpec, library: Library) -> dict[str, Any]:
+    environment = {**library.environment, **spec.env}
+    container: dict[str, Any] = {"name": "launcher", "image": spec.image, "command": mpirun(spec)[:1], "args": escaped(mpirun(spec)[1:])}
+    container["env"] = [{"name": name, "value": value} for name, value in environment.items()]
+    return {"restartPolicy": "Never", "template": {"spec": _pod(spec, container)}}
+
+
+def _worker(spec: JobSpec) -> dict[str, Any]:
+    container: dict[str, Any] = {"name": "worker", "image": spec.image}
+    if spec.user is not None:
+        container |= {"command": ["/usr/sbin/sshd"], "args": ["-De", "-f", f"{spec.home.rstrip('/')}/.sshd_config"]}
+    if spec.env:
+        container["env"] = [{"name": name, "value": value} for name, value in spec.env.items()]
+    requests = {"cpu": spec.cpu, "memory": spec.memory}
+    limits = {"memory": spec.memory, GPU: str(spec.gpus or "")}
+    resources = {"requests": _filled(requests), "limits": _filled(limits)}
+    if any(resources.values()):
+        container["resources"] = {kind: values for kind, values in resources.items() if values}
+    return {"replicas": spec.workers, "template": {"spec": _pod(spec, container, shm=spec.shm)}}
+
+
+def _pod(spec: JobSpec, container: dict[str, Any], shm: str = "") -> dict[str, Any]:
+    volumes: list[dict[str, Any]] = []
+    mounts: list[dict[str, Any]] = []
+    if shm:
+        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": shm}})
+        mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - of the container
+    if spec.files is not None:
+        name, names = spec.files
+        items = [{"key": key, "path": path} for key, path in names.items()]
+        volumes.append({"name": "files", "configMap": {"name": name, "items": items, "defaultMode": 0o755}})
+        mounts.append({"name": "files", "mountPath": FILES_PATH})
+    for number, (path, claim) in enumerate(spec.mounts.items()):
+        volumes.append({"name": f"mount-{number}", "persistentVolumeClaim": {"claimName": claim}})
+        mounts.append({"name": f"mount-{number}", "mountPath": path})
+    pod: dict[str, Any] = {"containers": [container | ({"volumeMounts": mounts} if mounts else {})]}
+    pod |= {"volumes": volumes} if volumes else {}
+    pod |= {"priorityClassName": spec.priority} if spec.priority else {}
+    pod |= {"securityContext": {"runAsUser": spec.user}} if spec.user is not None else {}
+    return pod
+
+
+def escaped(words: Sequence[str]) -> list[str]:
+    """Return `words` so that Kubernetes leaves `$(NAME)` in them as it is."""
+    return [word.replace("$(", "$$(") for word in words]
+
+
+def _workdir(spec: JobSpec) -> str:
+    return spec.workdir or (FILES_PATH if spec.files is not None else "")
+
+
+def _filled(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value}

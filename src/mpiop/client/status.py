@@ -1,0 +1,138 @@
+"""The status of a job as users read it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mpiop.client.errors import JobFailed
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a job; `is_true` is whether it holds."""
+
+    type: str
+    is_true: bool
+    reason: str
+    message: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A failed try of the launcher."""
+
+    number: int
+    pod: str
+    node: str
+    started: datetime | None
+    ended: datetime | None
+    exit_code: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """How a job is.
+
+    Attributes:
+        state: What `kubectl get mpijobs` shows: Starting, Running, Queued, Suspended, Succeeded, Failed, or the reason why it waits.
+        workers: `running/desired`, or "".
+        restarts: How often the launcher has failed.
+        node: Of the launcher, or "".
+        message: What is wrong, or "".
+        started: When the job was started.
+        ended: When it ended.
+        conditions: In the order of the status.
+        attempts: The last failed tries.
+        log: The end of the log of the launcher that failed last, or "".
+    """
+
+    state: str
+    workers: str
+    restarts: int
+    node: str
+    message: str
+    started: datetime | None
+    ended: datetime | None
+    conditions: tuple[Condition, ...]
+    attempts: tuple[Attempt, ...]
+    log: str
+
+    def condition(self, type_: str) -> Condition | None:
+        """Return the condition of that type if it is true."""
+        return next((row for row in self.conditions if row.type == type_ and row.is_true), None)
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Return whether the job has succeeded."""
+        return self.condition("Succeeded") is not None
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether the job has ended."""
+        return self.has_succeeded or self.condition("Failed") is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return that of the launcher: 0, or that of the last failed try; None if it is not known."""
+        if self.has_succeeded:
+            return 0
+        return self.attempts[-1].exit_code if self.attempts else None
+
+    def failure(self, job: str) -> JobFailed:
+        """Return the failure of the job as an error."""
+        failed = self.condition("Failed")
+        reason, message = (failed.reason, failed.message) if failed else (self.state, self.message)
+        return JobFailed(job, reason, message, self.exit_code, self.log)
+
+
+def status_of(job: Object) -> JobStatus:
+    """Return the status of an MPIJob; one that no operator has seen yet is `Pending`."""
+    status: Object = job.get("status") or {}
+    summary: Object = status.get("summary") or {}
+    last: Object = status.get("lastFailure") or {}
+    return JobStatus(
+        state=summary.get("state") or _state(status),
+        workers=summary.get("workers", ""),
+        restarts=int(summary.get("restarts") or 0),
+        node=summary.get("node", ""),
+        message=summary.get("message", ""),
+        started=time_of(status.get("startTime")),
+        ended=time_of(status.get("completionTime")),
+        conditions=tuple(map(_condition, status.get("conditions") or ())),
+        attempts=tuple(map(_attempt, status.get("attempts") or ())),
+        log=last.get("log", ""),
+    )
+
+
+def time_of(text: str | None) -> datetime | None:
+    """Return a time of Kubernetes; None without one."""
+    return datetime.fromisoformat(text).astimezone(UTC) if text else None
+
+
+def _state(status: Object) -> str:
+    """Return the state by the conditions alone: Kubeflow's operator writes no summary."""
+    true = {row["type"] for row in status.get("conditions") or () if row.get("status") == "True"}
+    ranked = ("Succeeded", "Failed", "Suspended", "Running")
+    return next((type_ for type_ in ranked if type_ in true), "Starting" if true else "Pending")
+
+
+def _condition(row: Object) -> Condition:
+    since = time_of(row.get("lastTransitionTime"))
+    return Condition(row["type"], row.get("status") == "True", row.get("reason", ""), row.get("message", ""), since)
+
+
+def _attempt(row: Object) -> Attempt:
+    return Attempt(
+        number=row.get("number", 0),
+        pod=row.get("pod", ""),
+        node=row.get("node", ""),
+        started=time_of(row.get("startTime")),
+        ended=time_of(row.get("endTime")),
+        exit_code=row.get("exitCode"),
+        reason=row.get("reason", ""),
+    )

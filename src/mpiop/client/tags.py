@@ -1,0 +1,25 @@
+"""The rank that `mpirun` puts before each line of output."""
+
+import re
+from typing import Final, NamedTuple
+
+_TAGS: Final = (
+    re.compile(r"^\[\d+,(?P<rank>\d+)\]<(?:stdout|stderr)>:\s?"),  # Open MPI 4
+    re.compile(r"^\[[^\[\]\s]+,(?P<rank>\d+)\]<(?:stdout|stderr)>:\s?"),  # Open MPI 5
+    re.compile(r"^\[(?P<rank>\d+)\] "),  # Hydra: MPICH and Intel MPI
+)
+
+
+class Tagged(NamedTuple):
+    """A line and its rank; None for a line of `mpirun` itself."""
+
+    rank: int | None
+    text: str
+
+
+def untagged(line: str) -> Tagged:
+    """Split a line of a launcher's log into rank and text."""
+    for tag in _TAGS:
+        if found := tag.match(line):
+            return Tagged(int(found["rank"]), line[found.end() :])
+    return Tagged(None, line)

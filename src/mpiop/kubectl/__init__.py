@@ -1,0 +1,1 @@
+"""`kubectl mpi`: run and look after MPI jobs from a terminal."""

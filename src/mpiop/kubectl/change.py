@@ -1,0 +1,136 @@
+"""`scale`, `suspend`, `resume`, `restart`, `delete` and `cleanup`."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from mpiop.client.errors import InvalidError, NotFoundError
+from mpiop.client.job import POLL_SECONDS, Job
+from mpiop.client.status import time_of
+from mpiop.kubectl.completion import complete_job
+from mpiop.kubectl.logs import seconds_of
+from mpiop.kubectl.output import age, print_table
+from mpiop.kubectl.session import Session, cluster_options, confirm
+
+_KEPT = ("labels", "annotations")
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+_job = click.argument("name", metavar="JOB", shell_complete=complete_job)
+
+
+@click.command("scale")
+@_job
+@click.argument("workers", type=click.IntRange(min=1))
+@_yes
+@cluster_options()
+def scale_verb(session: Session, name: str, *, workers: int, yes: bool) -> None:
+    """Change the number of workers."""
+    job = session.mpi().get(name)
+    desired = job.raw["spec"]["mpiReplicaSpecs"].get("Worker", {}).get("replicas", 1)
+    if workers < desired:
+        confirm(f"This ends {desired - workers} of {desired} workers of job {name}, with what runs on them.", is_sure=yes)
+    job.scale(workers)
+    click.echo(f"job {name}: {workers} workers")
+
+
+@click.command("suspend")
+@_job
+@_yes
+@cluster_options()
+def suspend_verb(session: Session, name: str, *, yes: bool) -> None:
+    """Free what a job holds, until it is resumed: its Pods are deleted, and it begins anew."""
+    job = session.mpi().get(name)
+    if job.status.state == "Running":
+        confirm(f"Job {name} runs. Its Pods are deleted, and after a resume it begins anew.", is_sure=yes)
+    job.suspend()
+    click.echo(f"job {name} suspended; go on with: kubectl mpi resume {name}")
+
+
+@click.command("resume")
+@_job
+@cluster_options()
+def resume_verb(session: Session, name: str) -> None:
+    """Start a suspended job again."""
+    session.mpi().get(name).resume()
+    click.echo(f"job {name} resumed")
+
+
+@click.command("restart")
+@_job
+@_yes
+@cluster_options()
+def restart_verb(session: Session, name: str, *, yes: bool) -> None:
+    """Run a job once more, from its beginning: it is deleted and created again as it is."""
+    job = session.mpi().get(name)
+    if not job.status.is_finished:
+        confirm(f"Job {name} is {job.status.state}. What it has done so far is lost.", is_sure=yes)
+    job.delete()
+    _until_gone(job)
+    session.api().create_job(as_new(job.raw))
+    click.echo(f"job {name} created again")
+
+
+def as_new(job: Any) -> dict[str, Any]:
+    """Return an MPIJob as its user wrote it, to be created again."""
+    metadata = {"name": job["metadata"]["name"], "namespace": job["metadata"]["namespace"]}
+    for field in _KEPT:
+        if kept := {key: value for key, value in job["metadata"].get(field, {}).items() if key != _APPLIED}:
+            metadata[field] = kept
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": job["spec"]}
+
+
+def _until_gone(job: Job) -> None:
+    while True:
+        try:
+            job.refresh()
+        except NotFoundError:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+@click.command("delete")
+@click.argument("names", metavar="JOB...", nargs=-1, required=True, shell_complete=complete_job)
+@_yes
+@cluster_options()
+def delete_verb(session: Session, names: Sequence[str], *, yes: bool) -> None:
+    """Delete jobs with all that belongs to them."""
+    jobs = [session.mpi().get(name) for name in names]
+    if running := [job.name for job in jobs if not job.status.is_finished]:
+        confirm(f"Not ended yet: {', '.join(running)}. Delete?", is_sure=yes)
+    for job in jobs:
+        job.delete()
+        click.echo(f"job {job.name} deleted")
+
+
+@click.command("cleanup")
+@click.option("--older-than", default="0s", metavar="DURATION", help="Only jobs that ended so long ago, such as 1d.")
+@click.option("--finished", "state", flag_value="finished", default=True, help="Jobs that have ended (the default).")
+@click.option("--failed", "state", flag_value="failed", help="Only jobs that have failed.")
+@click.option("--succeeded", "state", flag_value="succeeded", help="Only jobs that have succeeded.")
+@_yes
+@cluster_options()
+def cleanup_verb(session: Session, *, older_than: str, state: str, yes: bool) -> None:
+    """Delete old jobs that have ended, after showing them."""
+    seconds = seconds_of(older_than)
+    if seconds < 0:
+        raise InvalidError("--older-than must not be negative")
+    old = [job for job in session.mpi().jobs() if _is_old(job, seconds, state)]
+    if not old:
+        click.echo("nothing to clean up")
+        return
+    print_table(("NAME", "STATE", "ENDED"), [[job.name, job.status.state, f"{age(job.status.ended)} ago"] for job in old], coloured=1)
+    confirm(f"Delete these {len(old)} jobs?", is_sure=yes)
+    for job in old:
+        job.delete()
+    click.echo(f"{len(old)} jobs deleted")
+
+
+def _is_old(job: Job, seconds: int, state: str) -> bool:
+    status = job.status
+    if not status.is_finished or (state != "finished" and (state == "succeeded") != status.has_succeeded):
+        return False
+    ended = status.ended or time_of(job.raw["metadata"].get("creationTimestamp"))
+    return ended is not None and (datetime.now(UTC) - ended).total_seconds() >= seconds

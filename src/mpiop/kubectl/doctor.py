@@ -1,0 +1,138 @@
+"""`doctor`: whether jobs can run here, check by check."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import click
+
+from mpiop.client.api import Api
+from mpiop.client.errors import ClientError, ForbiddenError, NotFoundError
+from mpiop.client.status import time_of
+from mpiop.kubectl.session import Session, cluster_options, console
+
+OK, PROBLEM, UNKNOWN = "ok", "problem", "unknown"
+_STYLES: Final = {OK: "green", PROBLEM: "red", UNKNOWN: "yellow"}
+_SPECIAL: Final = ("gpu", "rdma", "fpga", "tpu")
+
+
+class Finding(NamedTuple):
+    """The result of a check: what was found, and what to do about it."""
+
+    verdict: str
+    text: str
+    advice: str = ""
+
+
+@click.command("doctor")
+@cluster_options()
+def doctor_verb(session: Session) -> int:
+    """Check whether MPI jobs can run here: operator, rights, quotas, nodes."""
+    api, screen = session.api(), console()
+    found = [finding for check in CHECKS for finding in _checked(check, api)]
+    for finding in found:
+        screen.print(f"{finding.verdict:<8} ", style=_STYLES[finding.verdict], end="")
+        screen.print(finding.text + (f"\n         {finding.advice}" if finding.advice else ""))
+    return int(any(finding.verdict == PROBLEM for finding in found))
+
+
+def _checked(check: Callable[[Api], Iterator[Finding]], api: Api) -> Iterator[Finding]:
+    try:
+        yield from check(api)
+    except ForbiddenError as error:
+        yield Finding(UNKNOWN, f"you may not look: {error}")
+    except ClientError as error:
+        yield Finding(PROBLEM, str(error))
+
+
+def definition(api: Api) -> Iterator[Finding]:
+    """Yield whether the cluster knows MPIJobs, and whose definition it is."""
+    try:
+        crd = api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org")
+    except NotFoundError:
+        yield Finding(PROBLEM, "the cluster does not know MPIJobs", "Install the operator.")
+        return
+    except ForbiddenError:
+        api.jobs()
+        yield Finding(OK, "the cluster knows MPIJobs")
+        return
+    versions = [version["name"] for version in crd["spec"]["versions"] if version["served"]]
+    if "v2beta1" not in versions:
+        yield Finding(PROBLEM, f"the cluster serves MPIJobs as {', '.join(versions)} only", "Install a definition that has v2beta1.")
+        return
+    columns = {column["name"] for version in crd["spec"]["versions"] for column in version.get("additionalPrinterColumns", ())}
+    if "State" in columns:
+        yield Finding(OK, "the cluster knows MPIJobs, version v2beta1")
+    else:
+        yield Finding(UNKNOWN, "the definition of MPIJobs is that of another operator", "Apply ours for the columns STATE and WORKERS.")
+
+
+def leader(api: Api) -> Iterator[Finding]:
+    """Yield whether an operator leads."""
+    leases = api.get("/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name=mpi-operator")["items"]
+    if not leases:
+        yield Finding(PROBLEM, "no operator has ever led here", "Is its Deployment up? kubectl get pods -A -l app=mpi-operator")
+    for lease in leases:
+        spec, namespace = lease["spec"], lease["metadata"]["namespace"]
+        renewed = time_of((spec.get("renewTime") or "")[:19] + "Z" if spec.get("renewTime") else None)
+        seconds = (datetime.now(UTC) - renewed).total_seconds() if renewed else float("inf")
+        if spec.get("holderIdentity") and seconds <= spec.get("leaseDurationSeconds", 15):
+            yield Finding(OK, f"the operator in namespace {namespace} leads: {spec['holderIdentity']}")
+        else:
+            advice = f"Look at its Pods: kubectl --namespace {namespace} get pods -l app=mpi-operator"
+            yield Finding(PROBLEM, f"no operator leads in namespace {namespace}: its lease was last renewed {renewed or 'never'}", advice)
+
+
+def rights(api: Api) -> Iterator[Finding]:
+    """Yield what the user may do in the namespace."""
+    wanted = (
+        ("create", "kubeflow.org", "mpijobs", "submit jobs"),
+        ("list", "kubeflow.org", "mpijobs", "list jobs"),
+        ("list", "", "pods", "see where a job stands"),
+        ("get", "", "pods/log", "read logs"),
+        ("create", "", "configmaps", "use --upload"),
+        ("create", "", "pods/exec", "use shell, exec and cp"),
+    )
+    for verb, group, resource, purpose in wanted:
+        if api.may(verb, group, resource):
+            yield Finding(OK, f"you may {verb} {resource} in namespace {api.namespace}")
+        else:
+            advice = f"You need it to {purpose}: ask for the ClusterRole kubeflow-mpijobs-edit in namespace {api.namespace}."
+            yield Finding(PROBLEM, f"you may not {verb} {resource} in namespace {api.namespace}", advice)
+
+
+def quotas(api: Api) -> Iterator[Finding]:
+    """Yield quotas that are used up."""
+    for quota in api.get(f"/api/v1/namespaces/{api.namespace}/resourcequotas")["items"]:
+        status = quota.get("status", {})
+        full = [name for name, hard in status.get("hard", {}).items() if status.get("used", {}).get(name) == hard]
+        name = quota["metadata"]["name"]
+        if full:
+            yield Finding(PROBLEM, f"quota {name} is used up: {', '.join(full)}", "Delete old jobs (kubectl mpi cleanup), or ask for more.")
+        else:
+            yield Finding(OK, f"quota {name} has room")
+
+
+def nodes(api: Api) -> Iterator[Finding]:
+    """Yield how many nodes there are, and what they have beside processors."""
+    items = api.get("/api/v1/nodes")["items"]
+    ready = [
+        node for node in items if any(row["type"] == "Ready" and row["status"] == "True" for row in node["status"].get("conditions", ()))
+    ]
+    verdict = OK if ready else PROBLEM
+    yield Finding(verdict, f"{len(ready)} of {len(items)} nodes are ready")
+    special = {name for node in ready for name in node["status"].get("allocatable", {}) if any(word in name for word in _SPECIAL)}
+    yield Finding(OK, f"nodes offer {', '.join(sorted(special))}" if special else "no node offers GPUs or RDMA devices")
+
+
+def queues(api: Api) -> Iterator[Finding]:
+    """Yield the queues of Kueue in the namespace, if Kueue is there."""
+    try:
+        items = api.get(f"/apis/kueue.x-k8s.io/v1beta1/namespaces/{api.namespace}/localqueues")["items"]
+    except NotFoundError:
+        return
+    names = ", ".join(item["metadata"]["name"] for item in items)
+    yield Finding(OK, f"queues of Kueue: {names}") if items else Finding(UNKNOWN, f"Kueue has no queue in namespace {api.namespace}")
+
+
+CHECKS: Final = (definition, leader, rights, quotas, queues, nodes)

@@ -1,0 +1,134 @@
+"""`logs`: the output of the launcher, of a rank, of a worker, or of all."""
+
+import re
+import sys
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from queue import Queue
+from typing import Any, Final
+
+import click
+
+from mpiop.client import logs
+from mpiop.client.api import Api, LogOptions
+from mpiop.client.errors import ClientError, InvalidError, NotFoundError
+from mpiop.client.job import Job
+from mpiop.client.progress import is_worker
+from mpiop.client.tags import untagged
+from mpiop.kubectl.completion import complete_job
+from mpiop.kubectl.session import Session, cluster_options, console
+
+_SPAN: Final = re.compile(r"(\d+)([smhd]?)")
+_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "red")
+
+
+@click.command("logs")
+@click.argument("name", metavar="JOB", shell_complete=complete_job)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
+@click.option("--rank", type=int, help="Only the lines of this rank.")
+@click.option("--worker", type=int, help="The log of this worker's Pod: of its sshd.")
+@click.option("--all", "everyone", is_flag=True, help="The logs of all Pods, each line with the name of its Pod.")
+@click.option("--attempt", type=int, help="The log of this try of the launcher, counted from 1.")
+@click.option("--since", default="", metavar="DURATION", help="Only lines that are newer, such as 30s, 5m or 2h.")
+@cluster_options()
+def logs_verb(session: Session, name: str, **options: Any) -> int:
+    """Show the output of a job: the launcher's, in which mpirun collects that of the ranks."""
+    job = session.mpi().get(name)
+    since = seconds_of(options["since"]) if options["since"] else None
+    if options["everyone"] or options["worker"] is not None:
+        return _pods(session.api(), job, options["worker"], LogOptions(follow=options["follow"], since_seconds=since))
+    if options["attempt"] is not None:
+        return _attempt(session.api(), job, options["attempt"])
+    rank = options["rank"]
+    if rank is not None and not job.is_tagged:
+        raise InvalidError(f"the output of job {name} does not name ranks: run it with kubectl mpi run, or with mpirun --tag-output")
+    for line in job.tagged_logs(follow=options["follow"], since_seconds=since):
+        if rank is None or line.rank == rank:
+            click.echo(line.text)
+    return 0
+
+
+def seconds_of(text: str) -> int:
+    """Return the seconds of a duration such as `90`, `5m` or `1d`.
+
+    Raises:
+        InvalidError: It is none.
+    """
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        raise InvalidError(f"{text!r} is no duration: write a number and s, m, h or d, such as 5m")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def _attempt(api: Api, job: Job, number: int) -> int:
+    tries = {attempt.number: attempt for attempt in job.status.attempts}
+    wanted = tries.get(number)
+    if wanted is None:
+        known = ", ".join(map(str, tries)) or "none"
+        raise NotFoundError(f"job {job.name} has no failed try {number}; known are: {known}")
+    pod = next((pod for pod in job.pods() if pod["metadata"]["name"] == wanted.pod), None)
+    if pod is None:
+        if number != max(tries) or not job.status.log:
+            raise NotFoundError(f"pod {wanted.pod} of try {number} is gone, and its log with it")
+        click.echo(job.status.log)
+        return 0
+    restarts = pod["status"]["containerStatuses"][0].get("restartCount", 0)
+    for line in logs.read_lines(api, wanted.pod, _container(pod), LogOptions(previous=restarts > 0 and not _has_ended(pod))):
+        click.echo(untagged(line.text).text if job.is_tagged else line.text)
+    return 0
+
+
+def _has_ended(pod: Any) -> bool:
+    return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
+
+
+def _pods(api: Api, job: Job, worker: int | None, options: LogOptions) -> int:
+    pods = [pod for pod in job.pods() if worker is None or (is_worker(pod) and pod["metadata"]["name"] == f"{job.name}-worker-{worker}")]
+    if not pods:
+        what = "a Pod" if worker is None else f"a Pod of worker {worker}"
+        raise NotFoundError(f"job {job.name} does not have {what} (any more)")
+    if len(pods) == 1:
+        for line in logs.read_lines(api, pods[0]["metadata"]["name"], _container(pods[0]), options):
+            click.echo(line.text)
+        return 0
+    _merged(api, pods, options)
+    return 0
+
+
+def _merged(api: Api, pods: Sequence[Any], options: LogOptions) -> None:
+    """Print the logs of several Pods: by time, or as they come."""
+    lines: Queue[tuple[str, str, str] | None] = Queue()
+
+    def read(pod: Any) -> None:
+        name = pod["metadata"]["name"]
+        try:
+            for line in logs.read_lines(api, name, _container(pod), options):
+                lines.put((line.stamp, name, line.text))
+        except ClientError as error:
+            lines.put((datetime.now(UTC).isoformat(), name, f"({error})"))
+        lines.put(None)
+
+    for pod in pods:
+        threading.Thread(target=read, args=(pod,), daemon=True).start()
+    coming = _until_all_ended(lines, len(pods))
+    colours = {pod["metadata"]["name"]: _COLOURS[number % len(_COLOURS)] for number, pod in enumerate(pods)}
+    width = max(map(len, colours))
+    screen = console()
+    for _, name, text in coming if options.follow else sorted(coming):
+        screen.print(f"{name:<{width}} ", style=colours[name], end="")
+        screen.print(text)
+    sys.stdout.flush()
+
+
+def _until_all_ended(lines: "Queue[tuple[str, str, str] | None]", readers: int) -> Any:
+    while readers:
+        if (line := lines.get()) is None:
+            readers -= 1
+        else:
+            yield line
+
+
+def _container(pod: Any) -> str:
+    return str(pod["spec"]["containers"][0]["name"])

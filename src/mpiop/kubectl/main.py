@@ -1,0 +1,112 @@
+"""The command line: the verbs, each imported when it is used."""
+
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from mpiop import __version__
+
+VERBS: Final[Mapping[str, str]] = {
+    "run": "mpiop.kubectl.run",
+    "list": "mpiop.kubectl.show",
+    "describe": "mpiop.kubectl.show",
+    "why": "mpiop.kubectl.show",
+    "logs": "mpiop.kubectl.logs",
+    "top": "mpiop.kubectl.top",
+    "timeline": "mpiop.kubectl.timeline",
+    "shell": "mpiop.kubectl.pods",
+    "exec": "mpiop.kubectl.pods",
+    "cp": "mpiop.kubectl.pods",
+    "scale": "mpiop.kubectl.change",
+    "suspend": "mpiop.kubectl.change",
+    "resume": "mpiop.kubectl.change",
+    "restart": "mpiop.kubectl.change",
+    "delete": "mpiop.kubectl.change",
+    "cleanup": "mpiop.kubectl.change",
+    "submit": "mpiop.kubectl.submit",
+    "convert": "mpiop.kubectl.convert",
+    "doctor": "mpiop.kubectl.doctor",
+    "completion": "mpiop.kubectl.completion",
+}
+SUMMARIES: Final[Mapping[str, str]] = {
+    "run": "Run a program on MPI ranks and show its output.",
+    "list": "List jobs.",
+    "describe": "Show all about a job.",
+    "why": "Say why a job waits or failed, and what helps.",
+    "logs": "Show the output of a job, or of some of its ranks.",
+    "top": "Show what each worker uses.",
+    "timeline": "Draw the life of a job.",
+    "shell": "Open a shell in the launcher or a worker.",
+    "exec": "Run a command in the launcher or a worker.",
+    "cp": "Copy files from or to the launcher or a worker.",
+    "scale": "Change the number of workers.",
+    "suspend": "Free what a job holds, until it is resumed.",
+    "resume": "Start a suspended job again.",
+    "restart": "Run a job once more, from its beginning.",
+    "delete": "Delete jobs.",
+    "cleanup": "Delete old jobs that have ended.",
+    "submit": "Create jobs from files, checked before they are sent.",
+    "convert": "Turn a Slurm script into a job.",
+    "doctor": "Check whether jobs can run here.",
+    "completion": "Print the completion script of a shell.",
+}
+
+
+class Verbs(click.Group):
+    """A group that knows its verbs without importing them, so that --help is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order of the documents."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a verb; `--help` of the group only needs its summary."""
+        del ctx
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = getattr(importlib.import_module(VERBS[cmd_name]), f"{cmd_name}_verb")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs and their summaries."""
+        del ctx
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(SUMMARIES.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kubectl mpi")
+def cli() -> None:
+    """Run MPI programs on Kubernetes: `kubectl mpi run -n 8 --image IMAGE -- ./solver`."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a verb and end the process: 0 is success, 1 a failed job, 2 bad usage, 3 not found, 4 forbidden."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a verb and return its exit code; errors are one sentence on stderr."""
+    try:
+        code: Any = cli.main(arguments, prog_name="kubectl mpi", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone, as `head` does
+        return 141
+    except Exception as error:
+        from mpiop.client.errors import ClientError  # noqa: PLC0415 - keeps --help quick
+
+        if not isinstance(error, ClientError):
+            raise
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    return int(code or 0)

@@ -1,0 +1,66 @@
+"""Tables and objects, for people and for programs."""
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+import yaml
+from rich.cells import cell_len
+from rich.text import Text
+
+from mpiop.kubectl.session import console
+
+_GAP = 3
+COLOURS = {"Succeeded": "green", "Running": "cyan", "Failed": "red", "Starting": "yellow", "Pending": "yellow", "Queued": "yellow"}
+
+
+def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option `-o`."""
+    return click.option("-o", "--output", type=click.Choice(formats), default=None, help="Format of the output.")
+
+
+def print_objects(objects: Sequence[Any], output: str) -> None:
+    """Print MPIJobs as `json`, `yaml` or `name`."""
+    if output == "name":
+        click.echo("\n".join(f"mpijob.kubeflow.org/{each['metadata']['name']}" for each in objects))
+        return
+    whole = objects[0] if len(objects) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    click.echo(json.dumps(whole, indent=2) if output == "json" else to_yaml(whole), nl=output == "json")
+
+
+def to_yaml(value: Any) -> str:
+    """Return YAML with the keys in their order."""
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+    return text
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, coloured: int | None = None) -> None:
+    """Print columns as kubectl does; the cells of column `coloured` are states. A narrow terminal cuts the ends of lines."""
+    widths = [max(map(cell_len, column)) + _GAP for column in zip(heads, *rows, strict=True)]
+    screen = console()
+    for number, row in enumerate([heads, *rows]):
+        line = Text(style="bold" if number == 0 else "")
+        for column, cell in enumerate(row):
+            is_state = number and column == coloured
+            padding = "" if column == len(row) - 1 else " " * (widths[column] - cell_len(cell))
+            line.append(cell, style=COLOURS.get(cell, "magenta") if is_state else "").append(padding)
+        line.rstrip()
+        screen.print(line, no_wrap=True, overflow="ellipsis", crop=screen.is_terminal)
+
+
+def age(since: datetime | None, now: datetime | None = None) -> str:
+    """Return how long ago that was, as kubectl writes it."""
+    return "" if since is None else duration((now or datetime.now(UTC)) - since)
+
+
+def duration(span: timedelta) -> str:
+    """Return a duration as kubectl writes it: the two largest units that matter."""
+    seconds = max(0, round(span.total_seconds()))
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    units = ((days, "d", hours % 24, "h"), (hours, "h", minutes % 60, "m"), (minutes, "m", seconds % 60, "s"))
+    for large, unit, small, smaller in units:
+        if large:
+            return f"{large}{unit}" + (f"{small}{smaller}" if small else "")
+    return f"{seconds}s"

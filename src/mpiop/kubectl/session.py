@@ -1,0 +1,87 @@
+"""What each verb needs: the options that say which cluster, and the terminal."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import click
+from rich.console import Console
+
+from mpiop.client.api import Api
+from mpiop.client.mpi import MPI
+
+_PIPE_COLUMNS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Where a verb works.
+
+    Attributes:
+        namespace: That of the option; "" for that of the context.
+        context: Of the kubeconfig; "" for the current one.
+        kubeconfig: Path; "" for kubectl's default.
+    """
+
+    namespace: str = ""
+    context: str = ""
+    kubeconfig: str = ""
+
+    def api(self) -> Api:
+        """Return the API server.
+
+        Raises:
+            UnreachableError: No cluster is configured.
+        """
+        from mpiop.client.cluster import Cluster  # noqa: PLC0415 - the package kubernetes takes most of a second
+
+        return Cluster(namespace=self.namespace, context=self.context, kubeconfig=self.kubeconfig)
+
+    def mpi(self, **defaults: Any) -> MPI:
+        """Return the Python client."""
+        return MPI(api=self.api(), **defaults)
+
+    @property
+    def kubectl_options(self) -> list[str]:
+        """Return the same choice as options of kubectl."""
+        named = {"--namespace": self.namespace, "--context": self.context, "--kubeconfig": self.kubeconfig}
+        return [f"{option}={value}" for option, value in named.items() if value]
+
+
+def cluster_options(*, short_namespace: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a verb kubectl's options, and a `Session` as its first argument; `-n` is the namespace but where it is the number of ranks."""
+    names = ("-n", "--namespace") if short_namespace else ("--namespace",)
+
+    def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(verb)
+        def wrapped(*args: Any, namespace: str, context: str, kubeconfig: str, **options: Any) -> Any:
+            return verb(Session(namespace, context, kubeconfig), *args, **options)
+
+        made = click.option("--kubeconfig", default="", metavar="PATH", help="Kubeconfig; as for kubectl.")(wrapped)
+        made = click.option("--context", default="", help="Context of the kubeconfig.")(made)
+        return click.option(*names, default="", help="Namespace; by default that of the context.")(made)
+
+    return decorate
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return what writes to the terminal: in colour on one, in plain lines as long as they are in a pipe."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PIPE_COLUMNS
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
+
+
+def confirm(question: str, *, is_sure: bool) -> None:
+    """Ask before something is lost.
+
+    Raises:
+        click.Abort: The answer is no.
+        click.UsageError: There is nobody to ask.
+    """
+    if is_sure:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{question} There is no terminal to ask on: say --yes")
+    click.confirm(question, abort=True)

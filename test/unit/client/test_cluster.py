@@ -1,0 +1,206 @@
+"""What is sent to an API server, and what its errors become."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fakes.client_api import pod, stored
+from mpiop.client import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
+from mpiop.client.api import LogOptions
+from mpiop.client.cluster import Cluster
+
+JOBS = "/apis/kubeflow.org/v2beta1/namespaces/team/mpijobs"
+
+
+@dataclass
+class Server:
+    """Answers each request with the next answer: a status and a body."""
+
+    url: str = ""
+    answers: list[tuple[int, Any]] = field(default_factory=list)
+    requests: list[tuple[str, str, str, Any]] = field(default_factory=list)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    script = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            kind = self.headers.get("Content-Type") or ""
+            script.requests.append((self.command, self.path, kind, json.loads(body) if body else None))
+            status, answer = script.answers.pop(0)
+            data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 - as http.server calls them
+
+        def log_message(self, *_args: Any) -> None:
+            """Log nothing."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    script.url = f"http://127.0.0.1:{http.server_port}"
+    yield script
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+def write_kubeconfig(folder: Path, url: str) -> str:
+    path = folder / "kubeconfig"
+    context = {"cluster": "c", "user": "u", "namespace": "team"}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "one",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [{"name": "one", "context": context}, {"name": "two", "context": context | {"namespace": "other"}}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+@pytest.fixture
+def cluster(server: Server, tmp_path: Path) -> Cluster:
+    return Cluster(kubeconfig=write_kubeconfig(tmp_path, server.url))
+
+
+def test_jobs_and_pods_are_read(cluster: Cluster, server: Server) -> None:
+    server.answers = [
+        (200, stored()),
+        (200, {"items": [stored()]}),
+        (200, {"items": []}),
+        (200, {"items": [pod("a")]}),
+        (200, {"items": []}),
+    ]
+    assert cluster.job("pi")["metadata"]["name"] == "pi"
+    assert len(cluster.jobs()) == 1
+    assert cluster.jobs(everywhere=True) == []
+    assert len(cluster.pods("pi")) == 1
+    assert cluster.events("u-1") == []
+    assert [request[1] for request in server.requests] == [
+        f"{JOBS}/pi",
+        JOBS,
+        "/apis/kubeflow.org/v2beta1/mpijobs",
+        "/api/v1/namespaces/team/pods?labelSelector=training.kubeflow.org/job-name%3Dpi%2Ctraining.kubeflow.org/operator-name%3Dmpi-operator",
+        "/api/v1/namespaces/team/events?fieldSelector=involvedObject.uid%3Du-1",
+    ]
+
+
+def test_writes_are_what_was_asked_for(cluster: Cluster, server: Server) -> None:
+    server.answers = [
+        (201, stored()),
+        (201, stored()),
+        (200, stored()),
+        (200, {}),
+        (201, {}),
+        (200, {}),
+        (201, {}),
+        (201, {"status": {"allowed": True}}),
+    ]
+    cluster.create_job(stored())
+    cluster.create_job({**stored(), "metadata": {"generateName": "pi-"}}, is_dry_run=True)
+    cluster.patch_job("pi", {"spec": {}})
+    cluster.delete_job(stored())
+    cluster.create_config_map({"metadata": {}})
+    cluster.patch_config_map("files", {"metadata": {}})
+    cluster.check_pod({"metadata": {"labels": {"a": "b"}}, "spec": {}})
+    assert cluster.may("get", "", "pods/log")
+    methods = [(method, path, kind.partition("+")[0]) for method, path, kind, _ in server.requests]
+    assert methods == [
+        ("POST", f"{JOBS}?fieldValidation=Strict", "application/json"),
+        ("POST", f"{JOBS}?fieldValidation=Strict&dryRun=All", "application/json"),
+        ("PATCH", f"{JOBS}/pi", "application/merge-patch"),
+        ("DELETE", f"{JOBS}/pi", "application/json"),
+        ("POST", "/api/v1/namespaces/team/configmaps", "application/json"),
+        ("PATCH", "/api/v1/namespaces/team/configmaps/files", "application/merge-patch"),
+        ("POST", "/api/v1/namespaces/team/pods?fieldValidation=Strict&dryRun=All", "application/json"),
+        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "application/json"),
+    ]
+    assert server.requests[3][3] == {"propagationPolicy": "Background", "preconditions": {"uid": "uid-pi"}}
+    assert server.requests[6][3]["metadata"] == {"labels": {"a": "b"}, "generateName": "check-"}
+    review = server.requests[7][3]["spec"]["resourceAttributes"]
+    assert (review["resource"], review["subresource"], review["namespace"]) == ("pods", "log", "team")
+
+
+def test_a_log_is_read_in_pieces(cluster: Cluster, server: Server) -> None:
+    server.answers = [(200, b"1 one\n2 two\n"), (200, b"")]
+    assert b"".join(cluster.read_log("a", "c", LogOptions())) == b"1 one\n2 two\n"
+    assert list(cluster.read_log("a", "c", LogOptions(follow=True, previous=True, since_seconds=5))) == []
+    assert [request[1] for request in server.requests] == [
+        "/api/v1/namespaces/team/pods/a/log?container=c&timestamps=true",
+        "/api/v1/namespaces/team/pods/a/log?container=c&timestamps=true&follow=true&previous=true&sinceSeconds=5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "sentence"),
+    [
+        (404, {"message": 'mpijobs "pi" not found'}, NotFoundError, r'job team/pi: mpijobs "pi" not found'),
+        (404, b"404 page not found\n", NotFoundError, "the cluster does not know this resource; for MPIJobs, install the operator"),
+        (403, {"message": "forbidden: no"}, ForbiddenError, "job team/pi: forbidden: no"),
+        (401, {"message": "Unauthorized"}, ForbiddenError, "does not accept the credentials of the kubeconfig"),
+        (409, {"message": "changed"}, ConflictError, "changed"),
+        (422, {"message": "invalid"}, InvalidError, "invalid"),
+        (500, b"", ClientError, "status 500"),
+        (200, b"{broken", UnreachableError, "the answer broke off"),
+    ],
+)
+def test_errors_are_sentences(cluster: Cluster, server: Server, status: int, body: Any, kind: type[ClientError], sentence: str) -> None:
+    server.answers = [(status, body)]
+    with pytest.raises(kind, match=sentence) as caught:
+        cluster.job("pi")
+    assert type(caught.value) is kind
+
+
+def test_a_job_that_is_gone_is_deleted(cluster: Cluster, server: Server) -> None:
+    server.answers = [(404, {"message": "gone"}), (409, {"message": "another uid"})]
+    cluster.delete_job(stored())
+    cluster.delete_job(stored())
+
+
+def test_any_path_can_be_read(cluster: Cluster, server: Server) -> None:
+    server.answers = [(200, {"a": 1}), (200, {"b": 2})]
+    assert cluster.get("/api/v1/nodes") == {"a": 1}
+    assert cluster.get("/x?fieldSelector=metadata.name=a") == {"b": 2}
+    assert server.requests[1][1] == "/x?fieldSelector=metadata.name%3Da"
+
+
+def test_a_context_brings_its_namespace(server: Server, tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path, server.url)
+    assert Cluster(kubeconfig=path).namespace == "team"
+    assert Cluster(kubeconfig=path, context="two").namespace == "other"
+    assert Cluster(kubeconfig=path, namespace="mine").namespace == "mine"
+    with pytest.raises(UnreachableError, match=r"no cluster: .*nothing"):
+        Cluster(kubeconfig=path, context="nothing")
+
+
+def test_without_a_kubeconfig_there_is_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UnreachableError, match="Name a kubeconfig with --kubeconfig"):
+        Cluster()
+
+
+def test_a_server_that_is_away_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = Cluster(kubeconfig=write_kubeconfig(tmp_path, "http://127.0.0.1:9"))
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    with pytest.raises(UnreachableError, match=r"job team/pi: the API server does not answer \(.*\)\. Is the cluster up\?"):
+        away.job("pi")
+    with pytest.raises(UnreachableError, match="log of container c"):
+        list(away.read_log("a", "c", LogOptions()))

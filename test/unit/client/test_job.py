@@ -1,0 +1,183 @@
+"""A submitted job: waiting, logs, what becomes of it when things go wrong."""
+
+from collections.abc import Callable
+
+import pytest
+
+from fakes.client_api import FakeApi, pod, stored
+from mpiop.client import MPI, AsyncMPI, Files, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
+from mpiop.client.job import Job
+from mpiop.client.logs import LogOptions, read_lines
+from mpiop.client.tags import untagged
+
+TAGGED = {"mpiop.kubeflow.org/output": "tagged"}
+
+
+def no_pause(_seconds: float) -> None:
+    """Wait for nothing."""
+
+
+def job_of(api: FakeApi, *, is_tagged: bool = False) -> Job:
+    if is_tagged:
+        api.stored["pi"]["metadata"]["annotations"] = TAGGED
+    return Job(api, api.stored["pi"], pause=no_pause)
+
+
+def becomes(api: FakeApi, state: str) -> Callable[[], None]:
+    annotations = api.stored["pi"]["metadata"].get("annotations", {})
+
+    def step() -> None:
+        api.stored["pi"] = stored(state=state)
+        api.stored["pi"]["metadata"]["annotations"] = annotations
+
+    return step
+
+
+def test_waiting_reports_each_stage_and_ends_with_success() -> None:
+    api = FakeApi(stored())
+    api.steps = [becomes(api, state) for state in ("Starting", "Running", "Succeeded")]
+    reported: list[str] = []
+    assert job_of(api).wait(report=reported.append).has_succeeded
+    assert reported == ["scheduling: 0/2 workers have a node", "running: 0/2 workers", "succeeded"]
+
+
+def test_a_failed_job_raises_with_its_cause() -> None:
+    api = FakeApi(stored(state="Failed"))
+    with pytest.raises(JobFailed, match="job pi failed: MPIJobFailed"):
+        job_of(api).wait()
+
+
+def test_a_job_that_takes_too_long_goes_on() -> None:
+    api = FakeApi(stored(state="Running"))
+    with pytest.raises(JobTimeoutError, match=r"job pi has not ended within 0 s: running: 0/2 workers"):
+        job_of(api).wait(timeout=0)
+    assert "pi" in api.stored
+
+
+def test_a_deleted_job_is_an_end() -> None:
+    api = FakeApi(stored(state="Running"))
+    api.steps = [lambda: None, api.stored.clear]
+    with pytest.raises(JobFailed, match="somebody deleted it"):
+        job_of(api).wait()
+
+
+def test_another_job_of_the_same_name_is_not_taken_for_it() -> None:
+    api = FakeApi(stored(state="Running"))
+    job = job_of(api)
+    api.stored["pi"] = stored(state="Running")
+    api.stored["pi"]["metadata"]["uid"] = "another"
+    with pytest.raises(NotFoundError, match="another has its name now"):
+        job.refresh()
+
+
+def test_waiting_outlives_an_api_server_that_is_away() -> None:
+    api = FakeApi(stored(state="Running"))
+
+    def away() -> None:
+        raise UnreachableError("no answer")
+
+    api.steps = [away, becomes(api, "Succeeded")]
+    reported: list[str] = []
+    job_of(api).wait(report=reported.append)
+    assert reported == ["waits for the API server: no answer", "succeeded"]
+
+
+def test_logs_of_each_try_follow_one_another() -> None:
+    api = FakeApi(stored(state="Running"))
+    first, second = pod("pi-launcher-a", role="launcher"), pod("pi-launcher-b", role="launcher")
+    second["metadata"]["creationTimestamp"] = "2026-11-25T12:01:00Z"
+    api.logs = {"pi-launcher-a": [b"1 [1,0]<stdout>:one\n2 [1,1]<stderr>: two\n"], "pi-launcher-b": [b"3 thr", b"ee"]}
+    api.all_pods = [first]
+    job = job_of(api, is_tagged=True)
+    api.steps = [lambda: None, lambda: api.all_pods.append(second), becomes(api, "Succeeded")]
+    assert [(line.rank, line.text) for line in job.tagged_logs(follow=True)] == [(0, "one"), (1, "two"), (None, "three")]
+
+
+def test_the_kept_end_of_a_log_is_shown_when_the_pod_is_gone() -> None:
+    api = FakeApi(stored(state="Failed", lastFailure={"log": "the\nend"}))
+    assert list(job_of(api).logs()) == ["the", "end"]
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "text"),
+    [
+        ("[1,3]<stdout>:hello", 3, "hello"),
+        ("[1,3]<stderr>: hello", 3, "hello"),
+        ("[prterun-pi-launcher-x-1@1,12]<stdout>: hello", 12, "hello"),
+        ("[5] hello", 5, "hello"),
+        ("[warning] hello", None, "[warning] hello"),
+        ("hello", None, "hello"),
+    ],
+)
+def test_tags_of_each_library_are_understood(line: str, rank: int | None, text: str) -> None:
+    assert untagged(line) == (rank, text)
+
+
+def test_a_log_goes_on_after_the_last_line_when_the_connection_breaks() -> None:
+    api = FakeApi()
+    api.logs = {
+        "pod": [
+            b"2026-11-25T12:00:00.1Z one\n2026-11-25T12:00:00.2Z two\n2026-11-25T12:00:00.15Z late\n",
+            UnreachableError("cut"),
+            b"2026-11-25T12:00:00.2Z two\n",
+            b"2026-11-25T12:00:00.3Z three",
+        ]
+    }
+    lines = read_lines(api, "pod", "launcher", LogOptions(follow=True), pause=no_pause)
+    assert [line.text for line in lines] == ["one", "two", "late", "three"]
+    first, second = (request[3] for request in api.requests)
+    assert first.since_seconds is None
+    assert second.since_seconds > 0
+    api.logs = {"pod": [UnreachableError("cut")]}
+    with pytest.raises(UnreachableError):
+        list(read_lines(api, "pod", "launcher"))
+
+
+def test_files_travel_in_a_config_map_that_belongs_to_the_job() -> None:
+    api = FakeApi()
+    job = MPI(api=api, image="i").submit(["./a"], files=Files({"a": b"1", "lib/b": b"2"}), ranks=2)
+    kinds = [request[0] for request in api.requests]
+    assert kinds == ["create configmap", "create", "patch configmap"]
+    assert api.requests[0][1]["binaryData"] == {"file-0": "MQ==", "file-1": "Mg=="}
+    [owner] = api.requests[2][2]["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("MPIJob", job.name, f"uid-{job.name}")
+
+
+def test_a_job_of_a_with_block_is_deleted_at_its_end() -> None:
+    api = FakeApi()
+    with MPI(api=api, image="i").job(["./a"], name="a") as job:
+        assert job.name in api.stored
+        assert repr(job) == "<Job team/a: Pending>"
+    assert api.stored == {}
+
+
+def test_a_job_can_be_changed() -> None:
+    api = FakeApi(stored())
+    job = MPI(api=api).get("pi")
+    job.suspend()
+    job.resume()
+    job.scale(3)
+    assert [request[2]["spec"] for request in api.requests] == [
+        {"runPolicy": {"suspend": True}},
+        {"runPolicy": {"suspend": False}},
+        {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}},
+    ]
+    assert [each.name for each in MPI(api=api).jobs()] == ["pi"]
+    assert job.why().startswith("Job pi has been seen by no operator yet")
+
+
+@pytest.mark.real_time
+async def test_the_same_under_asyncio() -> None:
+    api = FakeApi(stored("old", state="Succeeded"))
+    mpi = AsyncMPI(api=api, image="i")
+    assert [job.name for job in await mpi.jobs()] == ["old"]
+    old = await mpi.get("old")
+    assert (await old.wait()).has_succeeded
+    assert (await old.refresh()).state == "Succeeded"
+    assert await old.why() == "Job old succeeded."
+    async with mpi.job(["./a"], name="a") as job:
+        api.stored["a"] = stored("a", state="Succeeded")
+        api.all_pods, api.logs = [pod("a-launcher-x", role="launcher")], {"a-launcher-x": [b"1 hello\n"]}
+        assert [line async for line in job.logs()] == ["hello"]
+        assert job.status.state == "Succeeded"
+    assert "a" not in api.stored

@@ -1,0 +1,99 @@
+"""Where a job stands, and why."""
+
+from typing import Any
+
+import pytest
+
+from fakes.client_api import pod, stored
+from mpiop.client.progress import progress
+from mpiop.client.status import JobStatus, status_of
+from mpiop.client.why import why
+
+CREATED = [{"type": "Created", "status": "True", "reason": "MPIJobCreated", "message": ""}]
+
+
+def condition(type_: str, reason: str, message: str) -> dict[str, Any]:
+    return {"conditions": [*CREATED, {"type": type_, "status": "True", "reason": reason, "message": message}]}
+
+
+@pytest.mark.parametrize(
+    ("job", "pods", "line"),
+    [
+        (stored(), [], "created: waits for the operator"),
+        (stored(state="Suspended"), [], "suspended"),
+        (stored(state="Queued"), [], "queued: waits for Kueue queue "),
+        (stored(state="Starting"), [], "scheduling: 0/2 workers have a node"),
+        (stored(state="Starting"), [pod("pi-worker-0"), pod("pi-worker-1", node="")], "scheduling: 1/2 workers have a node"),
+        (
+            stored(state="Starting"),
+            [pod("pi-worker-0"), pod("pi-worker-1", ready=False, waiting={"reason": "ContainerCreating"})],
+            "pulling and creating: 1/2 workers",
+        ),
+        (stored(state="Starting"), [pod("pi-worker-0"), pod("pi-worker-1", ready=False)], "starting: 1/2 workers are ready"),
+        (stored(state="Running"), [pod("pi-worker-0"), pod("pi-worker-1")], "running: 2/2 workers"),
+        (stored(**condition("Stalled", "ImagePull", "no such image")), [], "ImagePull: no such image"),
+        (stored(**condition("Degraded", "OOMKilled", "too much")), [], "OOMKilled: too much"),
+        (stored(state="Succeeded"), [], "succeeded"),
+    ],
+)
+def test_where_a_job_stands(job: dict[str, Any], pods: list[Any], line: str) -> None:
+    assert progress(job, pods) == line
+
+
+FAILED = stored(
+    **condition("Failed", "BackoffLimitExceeded/OOMKilled", "pod pi-launcher-x exit code 137\nthe log"),
+    attempts=[
+        {"number": 1, "pod": "pi-launcher-x", "node": "n1", "exitCode": 137, "reason": "OOMKilled", "endTime": "2026-11-25T12:00:09Z"}
+    ],
+    lastFailure={"log": "\n".join(f"line {number}" for number in range(30))},
+)
+WARNING = {
+    "type": "Warning",
+    "reason": "FailedMount",
+    "message": "no such volume",
+    "lastTimestamp": "2026-11-25T12:00:00Z",
+    "involvedObject": {"kind": "Pod", "name": "pi-worker-0"},
+}
+
+
+@pytest.mark.parametrize(
+    ("job", "events", "words"),
+    [
+        (stored(state="Succeeded"), [], ["Job pi succeeded."]),
+        (stored(state="Running"), [WARNING], ["Job pi: running: 0/2 workers."]),
+        (stored(state="Starting"), [WARNING], ["scheduling", "FailedMount (pod pi-worker-0): no such volume"]),
+        (stored(), [], ["has been seen by no operator yet", "kubectl mpi doctor"]),
+        (stored(**condition("Stalled", "NoSshd", "Install sshd.")), [], ["Job pi waits: NoSshd.\nInstall sshd."]),
+        (stored(**condition("Degraded", "OOMKilled", "Raise it.")), [], ["Job pi runs, but not well: OOMKilled.\nRaise it."]),
+        (FAILED, [], ["failed: BackoffLimitExceeded/OOMKilled.", "exit code 137", "Try 1 failed", "Raise the limit", "line 29"]),
+        (stored(state="Failed"), [], ["kubectl mpi logs pi"]),
+    ],
+)
+def test_why_a_job_is_as_it_is(job: dict[str, Any], events: list[Any], words: list[str]) -> None:
+    text = why(job, [], events)
+    assert [word for word in words if word not in text] == []
+    assert "line 2\n" not in text
+
+
+def test_a_status_is_read_whole() -> None:
+    status = status_of(FAILED)
+    assert (status.exit_code, status.is_finished, status.has_succeeded) == (137, True, False)
+    failure = status.failure("pi")
+    assert (failure.code, failure.reason, failure.job) == (137, "BackoffLimitExceeded/OOMKilled", "pi")
+    assert failure.log.endswith("line 29")
+
+
+@pytest.mark.parametrize(
+    ("types", "state"),
+    [
+        ([], "Pending"),
+        (["Created"], "Starting"),
+        (["Created", "Running"], "Running"),
+        (["Created", "Suspended"], "Suspended"),
+        (["Failed"], "Failed"),
+    ],
+)
+def test_without_a_summary_the_conditions_say_the_state(types: list[str], state: str) -> None:
+    job = {"status": {"conditions": [{"type": type_, "status": "True"} for type_ in types]}}
+    status: JobStatus = status_of(job)
+    assert (status.state, status.exit_code) == (state, None)

@@ -1,0 +1,99 @@
+"""What users ask for becomes an MPIJob."""
+
+from typing import Any
+
+import pytest
+
+from mpiop.client.errors import InvalidError
+from mpiop.client.spec import JobSpec, generated_name, manifest, mpirun
+
+
+def made(**fields: Any) -> dict[str, Any]:
+    return manifest(JobSpec(**({"command": ["./solver"], "image": "solver:1"} | fields)), "job")
+
+
+def launcher(job: dict[str, Any]) -> dict[str, Any]:
+    pod: dict[str, Any] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    return pod
+
+
+def worker(job: dict[str, Any]) -> dict[str, Any]:
+    pod: dict[str, Any] = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    return pod
+
+
+@pytest.mark.parametrize(("ranks", "slots", "workers"), [(1, 1, 1), (8, 1, 8), (8, 2, 4), (9, 2, 5), (3, 8, 1)])
+def test_there_are_as_many_workers_as_the_ranks_need(ranks: int, slots: int, workers: int) -> None:
+    job = made(ranks=ranks, slots=slots)
+    assert job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == workers
+    assert job["spec"]["slotsPerWorker"] == slots
+
+
+@pytest.mark.parametrize(
+    ("fields", "command"),
+    [
+        ({}, ["mpirun", "-n", "1", "--tag-output", "./solver"]),
+        ({"is_tagged": False}, ["mpirun", "-n", "1", "./solver"]),
+        ({"ranks": 4, "env": {"A": "1"}, "is_tagged": False}, ["mpirun", "-n", "4", "-x", "A", "./solver"]),
+        ({"mpi": "mpich", "env": {"A": "1"}}, ["mpirun", "-n", "1", "-prepend-rank", "./solver"]),
+        ({"mpi": "intel", "workdir": "/data"}, ["mpirun", "-n", "1", "-prepend-rank", "-wdir", "/data", "./solver"]),
+        ({"files": ("x", {"a": "b"}), "is_tagged": False}, ["mpirun", "-n", "1", "-wdir", "/upload", "./solver"]),
+    ],
+)
+def test_mpirun_is_called_as_its_library_wants_it(fields: dict[str, Any], command: list[str]) -> None:
+    assert mpirun(JobSpec(command=["./solver"], image="i", **fields)) == command
+
+
+def test_kubernetes_leaves_the_program_s_words_as_they_are() -> None:
+    assert launcher(made(command=["sh", "-c", "echo $(HOME)"]))["containers"][0]["args"][-1] == "echo $$(HOME)"
+
+
+def test_resources_are_those_of_each_worker() -> None:
+    container = worker(made(cpu="2", memory="4Gi", gpus=1))["containers"][0]
+    assert container["resources"] == {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"memory": "4Gi", "nvidia.com/gpu": "1"}}
+    assert "resources" not in worker(made())["containers"][0]
+
+
+def test_volumes_are_in_launcher_and_workers_and_shared_memory_in_workers() -> None:
+    job = made(mounts={"/data": "claim"}, shm="8Gi", files=("files-x", {"file-0": "bin/solver"}))
+    assert [volume["name"] for volume in launcher(job)["volumes"]] == ["files", "mount-0"]
+    assert [volume["name"] for volume in worker(job)["volumes"]] == ["shm", "files", "mount-0"]
+    assert worker(job)["volumes"][1]["configMap"]["items"] == [{"key": "file-0", "path": "bin/solver"}]
+    assert worker(job)["containers"][0]["volumeMounts"][0] == {"name": "shm", "mountPath": "/dev/shm"}  # noqa: S108
+
+
+def test_another_user_has_another_home() -> None:
+    job = made(user=1000, home="/home/mpiuser/")
+    assert job["spec"]["sshAuthMountPath"] == "/home/mpiuser/.ssh"
+    assert worker(job)["containers"][0]["args"] == ["-De", "-f", "/home/mpiuser/.sshd_config"]
+    assert launcher(job)["securityContext"] == {"runAsUser": 1000}
+
+
+def test_limits_queue_and_priority_are_where_kubernetes_reads_them() -> None:
+    job = made(queue="gpus", priority="high", max_restarts=2, ttl=60, time_limit=3600)
+    assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpus"}
+    policy = {"cleanPodPolicy": "Running", "backoffLimit": 2, "ttlSecondsAfterFinished": 60, "activeDeadlineSeconds": 3600}
+    assert job["spec"]["runPolicy"] == policy
+    assert (launcher(job)["priorityClassName"], worker(job)["priorityClassName"]) == ("high", "high")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"command": []}, "there is no program to run"),
+        ({"image": ""}, "there is no image: give one with --image"),
+        ({"ranks": 0}, "ranks is 0: it must be at least 1"),
+        ({"slots": -1}, "slots is -1: it must be at least 1"),
+        ({"mpi": "lam"}, "mpi is 'lam': it must be one of openmpi, intel, mpich"),
+        ({"mounts": {"data": "claim"}}, "mount claim:data: the path must be absolute"),
+    ],
+)
+def test_what_can_never_run_is_refused(fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidError, match=sentence):
+        made(**fields)
+
+
+@pytest.mark.parametrize(("program", "name"), [("./Solver_v2", "solver-v2"), ("/usr/bin/python3", "python3"), ("__", "job")])
+def test_a_job_without_a_name_is_called_after_its_program(program: str, name: str) -> None:
+    assert generated_name([program]) == name
+    assert manifest(JobSpec(command=[program], image="i"), "")["metadata"]["generateName"] == f"{name}-"

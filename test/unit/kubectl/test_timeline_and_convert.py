@@ -1,0 +1,122 @@
+"""Pictures of a job's life, and jobs from Slurm's scripts."""
+
+from datetime import UTC, datetime
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from fakes.client_api import FakeApi, pod, stored
+from mpiop.client.errors import InvalidError
+from mpiop.kubectl.convert import converted
+from mpiop.kubectl.timeline import Span, as_html, as_svg, as_text, spans
+
+NOW = datetime(2026, 11, 25, 12, 0, 30, tzinfo=UTC)
+
+
+def second(number: int) -> datetime:
+    return datetime(2026, 11, 25, 12, 0, number, tzinfo=UTC)
+
+
+def failed_pod() -> Any:
+    ended = {"exitCode": 1, "startedAt": "2026-11-25T12:00:05Z", "finishedAt": "2026-11-25T12:00:10Z"}
+    found = pod("pi-launcher-x", role="launcher", terminated=ended)
+    found["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-25T12:00:02Z"
+    return found
+
+
+def test_spans_tell_what_each_pod_did() -> None:
+    tries = [{"number": 1, "pod": "gone", "startTime": "2026-11-25T12:00:01Z", "endTime": "2026-11-25T12:00:03Z"}]
+    job = stored(state="Running", startTime="2026-11-25T12:00:00Z", attempts=tries)
+    assert spans(job, [pod("pi-worker-0", node=""), failed_pod()], NOW) == [
+        Span("job", "running", second(0), NOW),
+        Span("pi-launcher-x", "scheduling", second(0), second(2)),
+        Span("pi-launcher-x", "creating", second(2), second(5)),
+        Span("pi-launcher-x", "running", second(5), second(10)),
+        Span("pi-launcher-x", "failed", second(10), second(10)),
+        Span("pi-worker-0", "scheduling", second(0), NOW),
+        Span("gone", "running", second(1), second(3)),
+        Span("gone", "failed", second(3), second(3)),
+    ]
+
+
+def test_the_picture_in_characters() -> None:
+    made = [
+        Span("a", "scheduling", second(0), second(10)),
+        Span("bb", "running", second(10), second(20)),
+        Span("bb", "failed", second(20), second(20)),
+    ]
+    lines = as_text("team/pi", made).splitlines()
+    assert lines[0] == "team/pi  from 12:00:00 to 12:00:20 UTC, 20 s"
+    assert lines[1].startswith("a  |" + "." * 30 + " ")
+    assert lines[2] == "bb |" + " " * 30 + "=" * 30 + "x|"
+    assert as_text("team/pi", []) == "team/pi has not started yet\n"
+
+
+def test_the_picture_for_browsers_is_well_formed_and_escaped() -> None:
+    root = ET.fromstring(as_svg("<pi> & co", [Span("a", "running", second(0), second(5))]))  # noqa: S314 - our own
+    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[:2] == ["<pi> & co", "a"]
+    assert ET.fromstring(as_svg("empty", [])) is not None  # noqa: S314 - our own
+    assert "<title>&lt;pi&gt;</title>" in as_html("<pi>", [])
+
+
+def test_the_verb_draws(mpi: Any, api: FakeApi) -> None:
+    api.stored["pi"] = stored(state="Running", startTime="2026-11-25T12:00:00Z")
+    assert mpi("timeline", "pi")[1].startswith("team/pi  from 12:00:00")
+    assert mpi("timeline", "pi", "-o", "svg")[1].startswith("<svg")
+
+
+SCRIPT = """\
+#!/bin/bash
+#SBATCH -J My_Job -n 8   # eight
+#SBATCH --ntasks-per-node=4 --mem-per-cpu=2G
+#SBATCH -t 1-02:03:04
+#SBATCH -c2
+#SBATCH --gres=gpu:a100:2
+#SBATCH --partition gpus
+#SBATCH --mail-user=me
+module load openmpi
+export OMP_NUM_THREADS="4"
+echo "unclosed
+srun --mpi=pmix -n 8 ./solver "a b"
+srun ./second
+"""
+
+
+def test_a_slurm_script_becomes_a_job_and_the_rest_is_said() -> None:
+    job, left = converted(SCRIPT, "solver:1", "mpich")
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    assert (job["metadata"]["name"], worker["replicas"], job["spec"]["slotsPerWorker"]) == ("my-job", 2, 4)
+    assert launcher["args"] == ["-n", "8", "-prepend-rank", "./solver", "a b"]
+    assert job["spec"]["runPolicy"]["activeDeadlineSeconds"] == 86400 + 2 * 3600 + 3 * 60 + 4
+    assert worker["template"]["spec"]["containers"][0]["resources"] == {
+        "requests": {"cpu": "8", "memory": "8Gi"},
+        "limits": {"memory": "8Gi", "nvidia.com/gpu": "2"},
+    }
+    assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpus"}
+    assert {"name": "OMP_NUM_THREADS", "value": "4"} in launcher["env"]
+    assert [line.split("  ")[0] for line in left] == ["module load openmpi", 'echo "unclosed', "srun ./second", "#SBATCH --mail-user=me"]
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks", "slots", "seconds"),
+    [
+        ("-N 2 --ntasks-per-node 3 -t 90", "6", 3, 5400),
+        ("-N 2 -n 8 -t 10:30", "8", 4, 630),
+        ("-n 3 -t 01:00:00", "3", 1, 3600),
+        ("-N 4 -t 2-12", "4", 1, 216000),
+    ],
+)
+def test_nodes_tasks_and_times(options: str, ranks: str, slots: int, seconds: int) -> None:
+    job, left = converted(f"#SBATCH {options}\nmpirun ./a\n", "i", "openmpi")
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    assert (launcher["args"][1], job["spec"]["slotsPerWorker"], left) == (ranks, slots, [])
+    assert job["spec"]["runPolicy"]["activeDeadlineSeconds"] == seconds
+
+
+@pytest.mark.parametrize(("script", "sentence"), [("echo\n", "nothing to run"), ("#SBATCH --mem=much\nsrun a\n", "--mem=much")])
+def test_a_script_that_makes_no_sense_is_refused(script: str, sentence: str) -> None:
+    with pytest.raises(InvalidError, match=sentence):
+        converted(script, "i", "openmpi")

@@ -1,0 +1,390 @@
+"""What each verb prints and sends."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.client_api import FakeApi, pod, stored
+from mpiop.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, UnreachableError
+from mpiop.kubectl.completion import complete_for_kubectl
+from mpiop.kubectl.main import SUMMARIES, VERBS, cli
+
+RUN = ("run", "--image", "i", "--name", "pi", "-n", "2")
+
+
+def done(api: FakeApi, name: str, state: str = "Succeeded", **status: Any) -> None:
+    """Let a job that is created be in that state, with a launcher that printed something."""
+    create = api.create_job
+
+    def created(job: Any, *, is_dry_run: bool = False) -> Any:
+        made = create(job, is_dry_run=is_dry_run)
+        if not is_dry_run:
+            found = stored(made["metadata"]["name"], state=state, **status)
+            found["metadata"]["annotations"] = made["metadata"].get("annotations", {})
+            api.stored[made["metadata"]["name"]] = found
+        return made
+
+    api.create_job = created  # type: ignore[method-assign]
+    api.all_pods = [pod(f"{name}-launcher-x", role="launcher")]
+    api.logs = {f"{name}-launcher-x": [b"1 [1,0]<stdout>:hello\n"]}
+
+
+def test_every_verb_has_a_help_and_a_summary(mpi: Any) -> None:
+    code, out, _ = mpi("--help")
+    assert code == 0
+    assert list(VERBS) == list(SUMMARIES)
+    for verb in VERBS:
+        assert verb in out
+        code, text, _ = mpi(verb, "--help")
+        assert (code, text.startswith("Usage: kubectl mpi " + verb)) == (0, True)
+
+
+def test_run_shows_progress_and_output_and_ends_with_the_exit_code(mpi: Any, api: FakeApi) -> None:
+    done(api, "pi")
+    assert mpi(*RUN, "--", "./solver") == (0, "hello\n", "job pi\nsucceeded\njob pi succeeded\n")
+    [(_, made, _)] = [request for request in api.requests if request[0] == "create"]
+    assert made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
+
+
+def test_run_says_why_a_job_failed_and_ends_with_its_code(mpi: Any, api: FakeApi) -> None:
+    done(api, "pi", "Failed", attempts=[{"number": 1, "pod": "pi-launcher-x", "node": "n", "exitCode": 7, "reason": "Error"}])
+    code, out, err = mpi(*RUN, "--rm", "--", "./solver")
+    assert (code, out) == (7, "hello\n")
+    assert "Job pi failed: MPIJobFailed" in err
+    assert "pi" not in api.stored
+
+
+def test_run_can_return_at_once_or_only_show_what_it_would_send(mpi: Any, api: FakeApi) -> None:
+    assert mpi(*RUN, "--detach", "--", "./solver") == (0, "pi\n", "")
+    api.requests.clear()
+    code, out, _ = mpi(*RUN, "--dry-run", "client", "--mount", "claim:/data", "-e", "A=b=c", "--", "./solver")
+    assert (code, "claimName: claim" in out, "value: b=c" in out, api.requests) == (0, True, True, [])
+    code, out, _ = mpi(*RUN, "--dry-run", "server", "--", "./solver")
+    assert (code, "uid: uid-pi" in out) == (0, True)
+
+
+def test_run_takes_files_along(mpi: Any, api: FakeApi, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    done(api, "pi")
+    assert mpi(*RUN, "--upload", str(tmp_path), "--", "./a")[0] == 0
+    code, out, _ = mpi(*RUN, "--upload", str(tmp_path), "--dry-run", "client", "--", "./a")
+    assert (code, "mountPath: /upload" in out) == (0, True)
+
+
+def test_an_array_runs_a_few_at_a_time(mpi: Any, api: FakeApi) -> None:
+    done(api, "pi")
+    code, out, err = mpi(*RUN, "--array", "1-3,7", "--parallel", "2", "--", "./a")
+    assert (code, err) == (0, "4 of 4 jobs succeeded\n")
+    assert out.splitlines() == [f"pi-{number}: succeeded" for number in (1, 2, 3, 7)]
+    environment = [
+        request[1]["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["env"]
+        for request in api.requests
+        if request[0] == "create"
+    ]
+    assert environment == [[{"name": "MPIOP_ARRAY_INDEX", "value": str(number)}] for number in (1, 2, 3, 7)]
+    done(api, "pi", "Failed")
+    code, out, err = mpi(*RUN[:-2], "--name", "more", "--array", "1-2", "--", "./a")
+    assert (code, err) == (1, "0 of 2 jobs succeeded\n")
+
+
+def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(mpi: Any, api: FakeApi) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    api.steps = [interrupt]
+    code, _, err = mpi(*RUN, "--", "./a")
+    assert (code, "pi" in api.stored) == (130, True)
+    assert "Come back with: kubectl mpi logs -f pi" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("run", "--", "./a"), 2, "there is no image: give one with --image"),
+        (("run", "--image", "i"), 2, "Missing argument"),
+        ((*RUN, "-e", "A", "--", "./a"), 2, "'A' is not of the form --env NAME=VALUE"),
+        ((*RUN, "--array", "5-1", "--", "./a"), 2, "write indexes such as 1-20"),
+        ((*RUN, "--upload", "/nowhere/at/all", "--", "./a"), 2, "does not exist"),
+        (("why", "nothing"), 3, "job team/nothing: not found"),
+        (("logs", "old", "--rank", "1"), 2, "does not name ranks"),
+        (("logs", "old", "--since", "soon"), 2, "'soon' is no duration"),
+        (("logs", "old", "--attempt", "2"), 3, "no failed try 2; known are: none"),
+        (("logs", "old", "--worker", "9"), 3, "does not have a Pod of worker 9"),
+        (("shell", "old"), 3, "has no Pod of a launcher: it is Succeeded"),
+        (("exec", "old", "--worker", "1", "--", "ls"), 3, "has no Pod of worker 1"),
+        (("cp", "a", "b"), 2, "one of the two must be JOB:PATH"),
+        (("top", "old"), 1, "install metrics-server"),
+        (("delete", "running"), 2, "say --yes"),
+        (("submit", "/nowhere"), 2, "No such file"),
+        (("convert", "/nowhere", "--image", "i"), 2, "No such file"),
+        (("nonsense",), 2, "No such command"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_a_code(mpi: Any, api: FakeApi, arguments: tuple[str, ...], code: int, sentence: str) -> None:
+    api.stored |= {"old": stored("old", state="Succeeded"), "running": stored("running", state="Running")}
+    found, _, err = mpi(*arguments)
+    assert (found, sentence in err) == (code, True), err
+    assert "Traceback" not in err
+
+
+def test_list_shows_what_kubectl_shows_and_more(mpi: Any, api: FakeApi) -> None:
+    assert mpi("list") == (0, "", "no jobs in namespace team\n")
+    api.stored["pi"] = stored(state="Running")
+    code, out, _ = mpi("list", "-o", "wide")
+    assert out.splitlines()[0].split() == ["NAME", "STATE", "WORKERS", "RESTARTS", "DURATION", "AGE", "IMAGE", "NODE", "MESSAGE"]
+    assert out.splitlines()[1].split()[:4] == ["pi", "Running", "2/2", "0"]
+    assert mpi("list", "-A")[1].splitlines()[1].split()[:2] == ["team", "pi"]
+    assert mpi("list", "-o", "name")[1] == "mpijob.kubeflow.org/pi\n"
+    assert json.loads(mpi("list", "-o", "json")[1])["metadata"]["name"] == "pi"
+    assert "kind: MPIJob" in mpi("list", "-o", "yaml")[1]
+    assert code == 0
+
+
+def test_describe_shows_conditions_tries_pods_and_why(mpi: Any, api: FakeApi) -> None:
+    tries = [{"number": 1, "pod": "pi-launcher-x", "node": "n", "exitCode": 7, "reason": "Error", "endTime": "2026-11-25T12:00:09Z"}]
+    api.stored["pi"] = stored(state="Running", startTime="2026-11-25T12:00:00Z", attempts=tries)
+    api.all_pods = [pod("pi-worker-10"), pod("pi-worker-9"), pod("pi-launcher-x", role="launcher")]
+    code, out, _ = mpi("describe", "pi")
+    assert code == 0
+    names = [line.split()[0] for line in out.splitlines() if line.startswith("  pi-")]
+    assert names == ["pi-launcher-x", "pi-worker-9", "pi-worker-10"]
+    for word in ("MPIJobRunning", "Failed tries:", "Job pi: running: 2/2 workers."):
+        assert word in out
+    assert mpi("why", "pi")[1].startswith("Job pi: running")
+
+
+def test_logs_of_a_rank_a_worker_a_try_and_all(mpi: Any, api: FakeApi) -> None:
+    api.stored["pi"] = stored(state="Running", attempts=[{"number": 1, "pod": "pi-launcher-x"}, {"number": 2, "pod": "gone"}])
+    api.stored["pi"]["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}
+    api.stored["pi"]["status"]["lastFailure"] = {"log": "last words"}
+    api.all_pods = [pod("pi-launcher-x", role="launcher"), pod("pi-worker-1")]
+
+    def fill() -> None:
+        api.logs = {"pi-launcher-x": [b"1 [1,0]<stdout>:zero\n3 [1,1]<stdout>:one\n"], "pi-worker-1": [b"2 sshd\n"]}
+
+    fill()
+    assert mpi("logs", "pi", "--rank", "1", "--since", "5m")[1] == "one\n"
+    fill()
+    assert mpi("logs", "pi", "--worker", "1")[1] == "sshd\n"
+    fill()
+    assert mpi("logs", "pi", "--attempt", "1")[1] == "zero\none\n"
+    assert mpi("logs", "pi", "--attempt", "2")[1] == "last words\n"
+    fill()
+    lines = [line.split() for line in mpi("logs", "pi", "--all")[1].splitlines()]
+    assert lines == [["pi-launcher-x", "[1,0]<stdout>:zero"], ["pi-worker-1", "sshd"], ["pi-launcher-x", "[1,1]<stdout>:one"]]
+
+
+def test_jobs_are_changed(mpi: Any, api: FakeApi) -> None:
+    api.stored["pi"] = stored(state="Running")
+    assert mpi("scale", "pi", "3")[1] == "job pi: 3 workers\n"
+    assert mpi("scale", "pi", "1", "--yes")[0] == 0
+    assert "say --yes" in mpi("scale", "pi", "1")[2]
+    assert mpi("suspend", "pi", "--yes")[1].startswith("job pi suspended")
+    assert mpi("resume", "pi")[1] == "job pi resumed\n"
+    assert mpi("restart", "pi", "--yes")[1] == "job pi created again\n"
+    assert "status" not in api.stored["pi"]
+    assert mpi("delete", "pi", "--yes")[1] == "job pi deleted\n"
+
+
+def test_only_old_jobs_that_have_ended_are_cleaned_up(mpi: Any, api: FakeApi) -> None:
+    assert mpi("cleanup")[1] == "nothing to clean up\n"
+    api.stored = {
+        "running": stored("running", state="Running"),
+        "new": stored("new", state="Succeeded", completionTime="2100-01-01T00:00:00Z"),
+        "bad": stored("bad", state="Failed", completionTime="2026-01-01T00:00:00Z"),
+        "old": stored("old", state="Succeeded", completionTime="2026-01-01T00:00:00Z"),
+    }
+    assert "say --yes" in mpi("cleanup", "--older-than", "1d")[2]
+    assert mpi("cleanup", "--older-than", "1d", "--succeeded", "--yes")[1].splitlines()[-1] == "1 jobs deleted"
+    assert mpi("cleanup", "--older-than", "1d", "--yes")[1].splitlines()[-1] == "1 jobs deleted"
+    assert sorted(api.stored) == ["new", "running"]
+
+
+JOB = """\
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata:
+  name: pi
+spec:
+  slotsPerWorker: -1
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          containers:
+          - name: a
+          - name: b
+            imagePullPolcy: Never
+"""
+
+
+def test_submit_checks_all_before_it_creates_one(mpi: Any, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB + "---\n" + JOB.replace("name: pi", "name: two"))
+    assert mpi("submit", str(file), "--dry-run", "server")[1] == "2 jobs are valid\n"
+    assert mpi("submit", str(file), "--dry-run", "client")[1].count("kind: MPIJob") == 2
+    assert api.stored == {}
+    assert mpi("submit", str(file))[1] == "job pi created\njob two created\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(JOB))
+    code, _, err = mpi("submit", "-")
+    assert (code, "already exists; created before that: none" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "line"),
+    [
+        ("create", "spec.slotsPerWorker: Invalid value: -1", 6),
+        ("create", "spec.mpiReplicaSpecs.Worker.replicas: Required", 7),
+        ("create", "something is wrong", 1),
+        ("check", 'unknown field "spec.containers[1].imagePullPolcy"', 14),
+    ],
+)
+def test_submit_names_file_and_line(mpi: Any, api: FakeApi, tmp_path: Path, step: str, error: str, line: int) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB)
+    api.answers[step] = InvalidError(error)
+    code, _, err = mpi("submit", str(file))
+    assert (code, err) == (2, f"error: {file}:{line}: {error}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "is empty"),
+        ("{", "no YAML"),
+        ("kind: Pod\n", ":1: no MPIJob"),
+        (JOB.replace("metadata:\n  name: pi\n", ""), "metadata with a name is missing"),
+    ],
+)
+def test_submit_refuses_what_is_no_job(mpi: Any, tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    code, _, err = mpi("submit", str(file))
+    assert (code, sentence in err) == (2, True), err
+
+
+def usage(name: str, cpu: str, memory: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "containers": [{"usage": {"cpu": cpu, "memory": memory}}]}
+
+
+def test_top_marks_stragglers(mpi: Any, api: FakeApi) -> None:
+    api.stored["pi"] = stored(state="Running")
+    path = "/apis/metrics.k8s.io/v1beta1/namespaces/team/pods"
+    api.answers[path] = {"items": []}
+    assert "no measurements of job pi yet" in mpi("top", "pi")[2]
+    api.all_pods = [pod(f"pi-worker-{index}") for index in range(3)]
+    api.answers[path] = {
+        "items": [usage("pi-worker-0", "1500m", "64Mi"), usage("pi-worker-1", "2", "1Gi"), usage("pi-worker-2", "100000000n", "900Ki")]
+    }
+    rows = [line.split() for line in mpi("top", "pi")[1].splitlines()]
+    assert rows[1:] == [
+        ["pi-worker-0", "1.50", "64Mi"],
+        ["pi-worker-1", "2.00", "1024Mi"],
+        ["pi-worker-2", "0.10", "0Mi", "lags", "behind"],
+    ]
+
+
+def healthy(api: FakeApi) -> None:
+    columns = [{"name": "State"}]
+    api.answers |= {
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org": {
+            "spec": {"versions": [{"name": "v2beta1", "served": True, "additionalPrinterColumns": columns}]}
+        },
+        "/apis/coordination.k8s.io/v1/leases": {
+            "items": [
+                {"metadata": {"namespace": "mpi-operator"}, "spec": {"holderIdentity": "a", "renewTime": "2100-01-01T00:00:00.000000Z"}}
+            ]
+        },
+        "/api/v1/namespaces/team/resourcequotas": {
+            "items": [{"metadata": {"name": "few"}, "status": {"hard": {"pods": "4"}, "used": {"pods": "1"}}}]
+        },
+        "/api/v1/nodes": {
+            "items": [{"status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"nvidia.com/gpu": "4"}}}]
+        },
+    }
+
+
+def test_doctor_finds_all_well(mpi: Any, api: FakeApi) -> None:
+    healthy(api)
+    api.answers["/apis/kueue.x-k8s.io/v1beta1/namespaces/team/localqueues"] = {"items": [{"metadata": {"name": "gpus"}}]}
+    code, out, _ = mpi("doctor")
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()} == {"ok"}
+    assert "queues of Kueue: gpus" in out
+    assert "nvidia.com/gpu" in out
+
+
+def test_doctor_says_what_to_do(mpi: Any, api: FakeApi) -> None:
+    healthy(api)
+    api.answers["/apis/coordination.k8s.io/v1/leases"] = {
+        "items": [{"metadata": {"namespace": "mpi-operator"}, "spec": {"holderIdentity": ""}}]
+    }
+    api.answers["/api/v1/namespaces/team/resourcequotas"] = {
+        "items": [{"metadata": {"name": "few"}, "status": {"hard": {"pods": "4"}, "used": {"pods": "4"}}}]
+    }
+    api.answers["/api/v1/nodes"] = ForbiddenError("nodes is forbidden")
+    api.forbidden = {"create mpijobs"}
+    code, out, _ = mpi("doctor")
+    assert code == 1
+    for sentence in (
+        "no operator leads in namespace mpi-operator",
+        "you may not create mpijobs",
+        "quota few is used up: pods",
+        "you may not look: nodes is forbidden",
+    ):
+        assert sentence in out
+
+
+@pytest.mark.parametrize(
+    ("crd", "sentence"),
+    [
+        (None, "the cluster does not know MPIJobs"),
+        ({"spec": {"versions": [{"name": "v1", "served": True}]}}, "serves MPIJobs as v1 only"),
+        ({"spec": {"versions": [{"name": "v2beta1", "served": True}]}}, "that of another operator"),
+        (ForbiddenError("no"), "ok       the cluster knows MPIJobs"),
+        (UnreachableError("no answer"), "problem  no answer"),
+    ],
+)
+def test_doctor_knows_whose_definition_it_is(mpi: Any, api: FakeApi, crd: Any, sentence: str) -> None:
+    healthy(api)
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org"
+    api.answers[path] = crd
+    if crd is None:
+        del api.answers[path]
+    assert sentence in mpi("doctor")[1]
+    api.answers["/apis/coordination.k8s.io/v1/leases"] = {"items": []}
+    assert "no operator has ever led here" in mpi("doctor")[1]
+
+
+def test_names_are_completed(api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    api.stored = {"pi": stored(), "po": stored("po"), "x": stored("x")}
+
+    def completed(*words: str) -> list[str]:
+        complete_for_kubectl(list(words))
+        return capsys.readouterr().out.split("\n")[:-2]
+
+    assert completed("re") == [f"{verb}\t{SUMMARIES[verb]}" for verb in ("resume", "restart")]
+    assert completed("logs", "-n", "team", "--context=c", "p") == ["pi", "po"]
+    assert completed("doctor", "p") == []
+
+    def away(_everywhere: bool = False) -> Any:  # noqa: FBT001, FBT002 - as it is called
+        raise UnreachableError("no answer")
+
+    monkeypatch.setattr(api, "jobs", away)
+    assert completed("logs", "p") == []
+    assert cli.commands == {}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(mpi: Any, shell: str) -> None:
+    code, out, _ = mpi("completion", shell)
+    assert (code, "_MPIOP_KUBECTL_COMPLETE" in out) == (0, True)
+
+
+def test_other_errors_of_the_cluster_have_a_code_of_their_own(mpi: Any, api: FakeApi) -> None:
+    for error, code in ((ForbiddenError("no"), 4), (ConflictError("no"), 1), (ClientError("no"), 1)):
+        api.answers["create"] = error
+        assert mpi(*RUN, "--", "./a")[::2] == (code, "error: no\n")
