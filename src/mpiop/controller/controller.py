@@ -11,7 +11,7 @@ from mpiop.api import constants as c
 from mpiop.controller.batches import BATCH_SECONDS, Batches, worker_change
 from mpiop.controller.status.refusals import GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.informers.store import Notification
-from mpiop.kube.errors import KubeError
+from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, controller_id, controller_of, key_of, labels_of, uid_of
 from mpiop.kube.resources import PODS
 from mpiop.leaderelection import LeaseLostError
@@ -95,7 +95,10 @@ class Controller:
     def _failed(self, key: Key, error: Exception) -> None:
         self._metrics.sync_errors.inc()
         retries = self._queue.retries(key)
-        if is_expected(error):
+        if isinstance(error, StatusError) and error.is_forbidden and not error.is_terminating_namespace:
+            # Not a child's write, whose refusal the status shows: the status itself was refused, so only the log can tell.
+            self._log.warning("the operator lacks a right, will retry", job=str(key), retries=retries, error=_line(error))
+        elif is_expected(error):
             self._log.info("sync failed, will retry", job=str(key), retries=retries, error=_line(error))
         else:
             self._log.error("sync failed unexpectedly", job=str(key), retries=retries, error=_line(error), exc_info=error)

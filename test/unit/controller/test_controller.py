@@ -10,6 +10,7 @@ import structlog
 
 from example_children import config_map, launcher, launcher_pod, worker
 from fakes.world import KEY, WATCHED, World, mpijob
+from mpiop.api import constants as c
 from mpiop.controller.batches import BATCH_SECONDS, Batches
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
 from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
@@ -213,6 +214,21 @@ async def test_a_failing_sync_is_repeated_and_does_not_hold_up_others() -> None:
         await asyncio.sleep(10)
         assert sorted(world.names(JOBS)) == ["other-launcher", "pi-launcher"]
         assert world.metrics.registry.get_sample_value("mpiop_sync_errors_total") == 5
+
+
+async def test_a_refused_status_is_a_warning_for_no_condition_can_tell_it() -> None:
+    world = World()
+    refused = StatusError("patch mpijobs/status", {"code": 403, "reason": "Forbidden", "message": "no right"})
+    world.client.refuse("patch", MPIJOBS, "pi", refused, times=2)
+    with structlog.testing.capture_logs() as logs:
+        async with live(world) as controller, running(controller):
+            await world.submit()
+            await asyncio.sleep(10)
+            assert world.status.is_true(c.CONDITION_CREATED)
+    warned = [entry for entry in logs if entry["log_level"] == "warning"]
+    assert [entry["event"] for entry in warned] == ["the operator lacks a right, will retry"] * 2
+    assert warned[0]["job"] == "default/pi"
+    assert "no right" in warned[0]["error"]
 
 
 async def test_a_stop_lets_the_sync_under_way_end_and_begins_no_other() -> None:
