@@ -8,7 +8,7 @@ import pytest
 
 from fakes.world import KEY, World
 from mpiop.api import constants as c
-from mpiop.controller.names import ANNOTATION_TTL_DELETES_JOB
+from mpiop.controller.names import ANNOTATION_SECRET_UID, ANNOTATION_TTL_DELETES_JOB
 from mpiop.controller.observe import pods
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, annotations_of, uid_of
@@ -195,10 +195,11 @@ async def test_the_config_map_which_knows_the_secret_goes_last_and_not_before_it
     assert world.writes[-2:] == ["delete Secret default/pi-ssh", "delete ConfigMap default/pi-config"]
 
 
-async def test_a_secret_that_nobody_noted_is_asked_for_and_removed_if_it_is_the_jobs() -> None:
+@pytest.mark.parametrize("noted", [{}, {ANNOTATION_SECRET_UID: "garbled"}], ids=["not at all", "wrongly"])
+async def test_a_secret_that_is_not_noted_is_removed_if_it_is_the_jobs(noted: dict[str, str]) -> None:
     world = await expired()
     config_map = world.one(CONFIG_MAPS, "pi-config")
-    config_map["metadata"]["annotations"] = {}
+    config_map["metadata"]["annotations"] = noted
     world.client.server.put(CONFIG_MAPS, config_map)
     await world.sync_until_idle()
     assert world.names(SECRETS) == world.names(CONFIG_MAPS) == []

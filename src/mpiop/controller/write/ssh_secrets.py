@@ -63,14 +63,13 @@ class SshSecrets:
         return "" if made is None else uid_of(made)
 
     async def uid_to_delete(self, job: MPIJob, observed: Observed) -> str:
-        """Return the UID of the Secret to delete together with the ConfigMap; "" if there is none.
+        """Return the UID of the Secret to delete together with the ConfigMap; "" if there is none. It is asked for: a note may be wrong.
 
         Raises:
             KubeError: It could not be read.
         """
-        noted = noted_uid(observed)
-        if noted or observed.config_map is None:
-            return noted
+        if observed.config_map is None:
+            return ""
         try:
             live = await self._find(job)
         except (ResourceExistsError, PredecessorError):
