@@ -107,7 +107,10 @@ class FakeApi:
 
     def create_config_map(self, config_map: Object) -> Object:
         self.requests.append(("create configmap", config_map))
-        return {**config_map, "metadata": {**config_map["metadata"], "name": config_map["metadata"]["generateName"] + "fghij"}}
+        return {
+            **config_map,
+            "metadata": {**config_map["metadata"], "name": config_map["metadata"]["generateName"] + "fghij", "uid": "uid-files"},
+        }
 
     def patch_config_map(self, name: str, patch: Object) -> Object:
         self.requests.append(("patch configmap", name, patch))

@@ -1,5 +1,6 @@
 """A job that was submitted."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -145,28 +146,36 @@ class Job:
 
     def _launcher_lines(self, *, follow: bool, since_seconds: int | None) -> Iterator[str]:
         seen: set[tuple[str, int]] = set()
+        has_lines = False
+        options = LogOptions(follow=follow, since_seconds=since_seconds)
         for _ in self.watch() if follow else self._read_once():
             pod = newest_launcher(self._pods)
             run = _run_of(pod)
             if pod is None or run is None or run in seen:
                 continue
             seen.add(run)
-            options = LogOptions(follow=follow, since_seconds=since_seconds)
-            yield from (line.text for line in logs.read_lines(self._api, run[0], _container(pod), options, pause=self._pause))
-        if not seen:
+            with contextlib.suppress(NotFoundError):  # the Pod has gone meanwhile; another may come
+                for line in logs.read_lines(self._api, run[0], _container(pod), options, pause=self._pause):
+                    has_lines = True
+                    yield line.text
+        if not has_lines:
             yield from self.status.log.splitlines()
 
     def suspend(self) -> None:
         """Let its Pods be deleted, until it is resumed."""
-        self._api.patch_job(self.name, {"spec": {"runPolicy": {"suspend": True}}})
+        self._patch({"runPolicy": {"suspend": True}})
 
     def resume(self) -> None:
         """Start it again after `suspend`."""
-        self._api.patch_job(self.name, {"spec": {"runPolicy": {"suspend": False}}})
+        self._patch({"runPolicy": {"suspend": False}})
 
     def scale(self, workers: int) -> None:
         """Change the number of workers."""
-        self._api.patch_job(self.name, {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}})
+        self._patch({"mpiReplicaSpecs": {"Worker": {"replicas": workers}}})
+
+    def _patch(self, spec: Object) -> None:
+        """Change fields of exactly this job; what others change at the same time stays."""
+        self._api.patch_job(self.name, {"metadata": {"uid": self.raw["metadata"]["uid"]}, "spec": spec})
 
     def delete(self) -> None:
         """Delete it with all that belongs to it; it is no error that it is gone."""

@@ -63,7 +63,8 @@ class MPI:
             settings["files"] = (config_map["metadata"]["name"], files.names)
         created = self._api.create_job(manifest(JobSpec(**settings), name))
         if config_map is not None:
-            self._api.patch_config_map(config_map["metadata"]["name"], {"metadata": {"ownerReferences": [_owner(created)]}})
+            owned = {"uid": config_map["metadata"]["uid"], "ownerReferences": [_owner(created)]}
+            self._api.patch_config_map(config_map["metadata"]["name"], {"metadata": owned})
         return Job(self._api, created)
 
     def get(self, name: str) -> Job:

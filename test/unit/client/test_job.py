@@ -113,6 +113,12 @@ def test_tags_of_each_library_are_understood(line: str, rank: int | None, text: 
     assert untagged(line) == (rank, text)
 
 
+def test_a_pod_that_goes_while_its_log_is_asked_for_is_no_end() -> None:
+    api = FakeApi(stored(state="Running", lastFailure={"log": "kept"}))
+    api.all_pods, api.logs = [pod("pi-launcher-a", role="launcher")], {"pi-launcher-a": [NotFoundError("gone")]}
+    assert list(job_of(api).logs()) == ["kept"]
+
+
 def test_a_log_goes_on_after_the_last_line_when_the_connection_breaks() -> None:
     api = FakeApi()
     api.logs = {
