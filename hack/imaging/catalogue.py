@@ -39,6 +39,7 @@ class Image:
 CATALOGUE = (
     Image(name="operator", repository=DEFAULT_OPERATOR_REPOSITORY, context="."),
     Image(name="pi", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag="openmpi", target="openmpi"),
+    Image(name="mpi4py", repository="mpioperator/mpi4py", context="examples/v2beta1/pi", tag="openmpi", target="mpi4py"),
     *(
         Image(name=f"pi-{library}", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag=library, target=library)
         for library in ("openmpi5", "mpich", "mpich5", "mpich-debian", "intel")

@@ -9,17 +9,18 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
 
-from e2e.clusters import ROOT, paused
+from e2e.clusters import paused
 from e2e.conftest import NAME
 from e2e.jobs import PI, is_true, until_true
 from e2e.kubectl import Kubectl
+from e2e.plugin import Tool, new_tool
 from mpiop.client import MPI, JobFailed
 from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS
 
@@ -27,39 +28,9 @@ IMAGE = "mpioperator/mpi-pi:openmpi"
 RUN = ("run", "--image", IMAGE)
 
 
-@dataclass(frozen=True)
-class Tool:
-    """The plug-in in a namespace; kubectl finds it in the PATH."""
-
-    here: Kubectl
-    environment: dict[str, str]
-
-    def attempt(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["kubectl", "mpi", *arguments], env=self.environment, input=stdin, capture_output=True, text=True, check=False, timeout=120
-        )
-
-    def run(self, *arguments: str, stdin: str = "") -> str:
-        done = self.attempt(*arguments, stdin=stdin)
-        assert done.returncode == 0, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
-def kubeconfig(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A kubeconfig whose current namespace is that of the tests."""
-    path = tmp_path_factory.mktemp("kubectl-mpi") / "kubeconfig"
-    path.write_text(module_namespace.run("config", "view", "--minify", "--raw", "--flatten"))
-    config = yaml.safe_load(path.read_text())
-    config["contexts"][0]["context"]["namespace"] = module_namespace.namespace
-    path.write_text(yaml.safe_dump(config))
-    return str(path)
-
-
-@pytest.fixture
-def tool(module_namespace: Kubectl, kubeconfig: str) -> Tool:
-    path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{module_namespace.environment['PATH']}"
-    return Tool(module_namespace, {**module_namespace.environment, "PATH": path, "KUBECONFIG": kubeconfig})
+def tool(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    return new_tool(module_namespace, tmp_path_factory.mktemp("kubectl-mpi"))
 
 
 class Terminal:

@@ -1,0 +1,65 @@
+"""The examples that people start from, as their first lines say."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from demonstration.operator_images import built_archives
+from e2e.clusters import ROOT, project
+from e2e.conftest import NAME
+from e2e.kubectl import Kubectl
+from e2e.plugin import Tool, new_tool
+from mpiop.client import MPI, JobFailed
+from mpiop.kube.resources import MPIJOBS
+
+IMAGE = "mpioperator/mpi4py:openmpi"
+DEBIANS_PYTHON = (3, 11)
+
+
+@pytest.fixture(scope="module")
+def tool(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory, is_current_cluster: bool) -> Tool:  # noqa: FBT001 - a fixture
+    if not is_current_cluster:
+        project("hack/cluster", "load-image", "--name", NAME, *built_archives("mpi4py"))
+    return new_tool(module_namespace, tmp_path_factory.mktemp("examples"))
+
+
+def test_a_python_program_runs_from_its_folder(tool: Tool) -> None:
+    lines = tool.run(
+        "run", "-n", "4", "--slots", "2", "--image", IMAGE, "--upload", "examples/mpi4py", "--", "python3", "integrate.py"
+    ).splitlines()
+    assert sorted(line.partition(" on ")[0] for line in lines[:4]) == [f"rank {rank} of 4" for rank in range(4)]
+    assert lines[4] == "pi is approximately 3.141592653590"
+
+
+@pytest.mark.skipif(sys.version_info[:2] != DEBIANS_PYTHON, reason="a function only runs in an image with the same minor version of Python")
+def test_a_function_runs_on_every_rank(tool: Tool) -> None:
+    environment = {**os.environ, **tool.environment, "PYTHONPATH": "src"}
+    done = subprocess.run(
+        [sys.executable, "examples/mpi4py/functions.py"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "pi is approximately 3.141592653590, of 4 parts\n"), done.stderr
+    tool.here.until(MPIJOBS, lambda jobs: not jobs)
+
+
+def test_an_error_on_a_rank_has_its_traceback(tool: Tool) -> None:
+    def fail() -> None:
+        from mpi4py.MPI import COMM_WORLD  # type: ignore[import-not-found]  # noqa: PLC0415 - of the image
+
+        if COMM_WORLD.rank == 1:
+            raise ValueError("no input on this rank")
+
+    with pytest.raises(JobFailed) as caught:
+        MPI(kubeconfig=tool.environment["KUBECONFIG"], image=IMAGE).run(fail, ranks=2)
+    if sys.version_info[:2] == DEBIANS_PYTHON:
+        assert "rank 1:\nTraceback" in str(caught.value)
+        assert "no input on this rank" in str(caught.value)
+    else:
+        assert "the function was made by Python" in str(caught.value)
