@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from demonstration.cluster import ROOT
 from faults.nursery import MPIOP, Child, Nursery
@@ -47,6 +48,10 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     module: str = MPIOP
     nursery: Nursery | None = field(default=None, repr=False)
+
+
+_PORTS: Final = itertools.cycle(range(20000, 30000))
+"""Below those of outgoing connections, one of which may take a port while its replica is started again."""
 
 
 class Replica:
@@ -179,11 +184,12 @@ def surroundings() -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port of loopback that nobody listens on, each time another."""
+    while True:
+        port = next(_PORTS)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _parsed(line: str) -> dict[str, Any]:
