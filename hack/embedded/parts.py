@@ -83,6 +83,18 @@ PARTS = {
             (Program("sigs.k8s.io/dra-example-driver/cmd/dra-example-kubeletplugin", ("dra-example-driver",)),),
             100,
         ),
+        Part("helm", (Program("helm.sh/helm/v4/cmd/helm", ("helm",)),), 80, stamps=("helm.sh/helm/v4/internal/version.version=v4.3.1",)),
+        Part(
+            "helm3",
+            (Program("helm.sh/helm/v3/cmd/helm", ("helm3",)),),
+            80,
+            stamps=(
+                "helm.sh/helm/v3/internal/version.version=v3.22.0",
+                # Else `helm template` and `helm lint` take the cluster for one of version 1.20.
+                "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1",
+                "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=37",
+            ),
+        ),
         Part("kube-state-metrics", (Program("k8s.io/kube-state-metrics/v2", ("kube-state-metrics",)),), 120),
         Part(
             "prometheus",

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generators.causes import causes_page
+from generators.chart import alerts, crd_part, readme, rights
+from generators.chart_schema import values_schema
 from generators.compatibility import compatibility_page
 from generators.crd import custom_resource_definition
 from generators.flags import flags_page
@@ -47,6 +49,11 @@ FILES = (
     Generated("manifests/base/kubeflow.org_mpijobs.yaml", _crd_file),
     Generated(f"{_EXAMPLE}.yaml", lambda: _copy_of(f"{_EXAMPLE}/tensorflow-benchmarks.yaml")),
     Generated("deploy/v2beta1/mpi-operator.yaml", deployment_file, is_current),
+    Generated("charts/mpiop/files/crd.yaml", crd_part),
+    Generated("charts/mpiop/files/rbac.yaml", rights),
+    Generated("charts/mpiop/files/alerts.yaml", alerts),
+    Generated("charts/mpiop/values.schema.json", values_schema),
+    Generated("charts/mpiop/README.md", readme),
     Generated("docs/compatibility.md", compatibility_page),
     Generated("docs/reference/causes.md", causes_page),
     Generated("docs/reference/flags.md", flags_page),

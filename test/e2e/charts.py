@@ -1,0 +1,71 @@
+"""The real `helm` as Python, and the Helm chart of this checkout."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from e2e.clusters import ROOT
+from e2e.kubectl import CommandError, Kubectl, Obj
+from e2e.neighbours import build_program
+
+CHART = "charts/mpiop"
+RELEASE = "mpi-operator"
+VERSIONS = ("helm", "helm3")
+"""Programs of hack/embedded/parts.py: Helm 4 and Helm 3."""
+
+
+@dataclass(frozen=True)
+class Helm:
+    """`helm` on a cluster, in a folder that has the chart."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    folder: Path
+
+    def attempt(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run helm and return how it ended."""
+        return subprocess.run(
+            ["helm", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+
+    def run(self, *arguments: str, stdin: str = "") -> str:
+        """Run helm and return what it printed.
+
+        Raises:
+            CommandError: It failed.
+        """
+        ended = self.attempt(*arguments, stdin=stdin)
+        if ended.returncode:
+            raise CommandError(f"helm {' '.join(arguments)}: {ended.stderr.strip() or ended.stdout.strip()}")
+        return ended.stdout
+
+    def render(self, *options: str, values: Mapping[str, Any] | None = None, name: str = RELEASE) -> list[Obj]:
+        """Return the objects of the chart with `values` as `helm template` renders them."""
+        printed = self.run("template", name, CHART, "--namespace", RELEASE, "--values", "-", *options, stdin=json.dumps(values or {}))
+        return [each for each in yaml.load_all(printed, Loader=yaml.CSafeLoader) if each]
+
+    def refusal(self, values: Mapping[str, Any]) -> str:
+        """Return the error with which helm refuses `values`; "" if it takes them."""
+        stdin = json.dumps(values)
+        ended = self.attempt("template", RELEASE, CHART, "--namespace", RELEASE, "--values", "-", stdin=stdin)
+        return ended.stderr.strip() if ended.returncode else ""
+
+
+def helm_of(program: str, cluster: Kubectl, folder: Path) -> Helm:
+    """Return the helm that `program` of hack/embedded/parts.py is, as `helm` in the PATH; it may write to `folder`."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "helm").symlink_to(build_program(program))
+    own = {f"HELM_{kind}_HOME": str(folder / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
+    environment = {**cluster.environment, **own, "PATH": f"{folder / 'bin'}:{cluster.environment['PATH']}"}
+    return Helm(environment, ROOT)
