@@ -46,7 +46,6 @@ annotations:
 
 {{/* A Role in "namespace", or a ClusterRole if that is "", called "name", with "rules", bound to the operator's ServiceAccount. */}}
 {{- define "mpiop.right" -}}
-{{- $kind := ternary "Role" "ClusterRole" (ne .namespace "") }}
 {{- $subject := dict "kind" "ServiceAccount" "name" (include "mpiop.serviceAccountName" .root) "namespace" .root.Release.Namespace -}}
 {{ include "mpiop.role" . }}
 ---
