@@ -15,6 +15,7 @@ from e2e.neighbours import build_program
 
 CHART = "charts/mpiop"
 RELEASE = "mpi-operator"
+TEMPLATE = ("template", "--namespace", RELEASE, "--values", "-")
 VERSIONS = ("helm", "helm3")
 """Programs of hack/embedded/parts.py: Helm 4 and Helm 3."""
 
@@ -50,15 +51,14 @@ class Helm:
             raise CommandError(f"helm {' '.join(arguments)}: {ended.stderr.strip() or ended.stdout.strip()}")
         return ended.stdout
 
-    def render(self, *options: str, values: Mapping[str, Any] | None = None, name: str = RELEASE) -> list[Obj]:
+    def render(self, *options: str, values: Mapping[str, Any]) -> list[Obj]:
         """Return the objects of the chart with `values` as `helm template` renders them."""
-        printed = self.run("template", name, CHART, "--namespace", RELEASE, "--values", "-", *options, stdin=json.dumps(values or {}))
+        printed = self.run(*TEMPLATE, *options, RELEASE, CHART, stdin=json.dumps(values))
         return [each for each in yaml.load_all(printed, Loader=yaml.CSafeLoader) if each]
 
     def refusal(self, values: Mapping[str, Any]) -> str:
         """Return the error with which helm refuses `values`; "" if it takes them."""
-        stdin = json.dumps(values)
-        ended = self.attempt("template", RELEASE, CHART, "--namespace", RELEASE, "--values", "-", stdin=stdin)
+        ended = self.attempt(*TEMPLATE, RELEASE, CHART, stdin=json.dumps(values))
         return ended.stderr.strip() if ended.returncode else ""
 
 

@@ -95,6 +95,19 @@ def namespace(cluster: Kubectl, operator: Operator, request: pytest.FixtureReque
 def module_namespace(cluster: Kubectl, operator: Operator, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """The same for all tests of a module."""
     assert operator.pods()
-    name = request.module.__name__.rpartition(".")[2].removeprefix("test_").replace("_", "-")
-    with new_namespace(cluster, name, request.session) as here:
+    with new_namespace(cluster, _module_name(request), request.session) as here:
         yield here
+
+
+@pytest.fixture(scope="module")
+def empty(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+    """A kubectl on a cluster of the module's own where nothing of ours is installed; an API server is enough."""
+    if is_current_cluster:
+        pytest.skip("the user's own cluster is not installed upon twice")
+    with embedded_cluster(f"{NAME}-{_module_name(request)}", "--control-plane-only") as kubectl:
+        yield kubectl
+
+
+def _module_name(request: pytest.FixtureRequest) -> str:
+    name: str = request.module.__name__.rpartition(".")[2]
+    return name.removeprefix("test_").replace("_", "-")

@@ -1,27 +1,16 @@
 """What the real helm renders of the chart, in both versions in use: beside manifests/, for an API server, and of wrong values."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
 from e2e.charts import CHART, RELEASE, VERSIONS, Helm, helm_of
-from e2e.clusters import ROOT, embedded_cluster
-from e2e.conftest import NAME
+from e2e.clusters import ROOT
 from e2e.kubectl import Kubectl, Obj
 from e2e.neighbours import module_folder
 from e2e.shell import blocks_below
-
-
-@pytest.fixture(scope="module")
-def empty(is_current_cluster: bool) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
-    """A kubectl on a cluster where nothing of ours is installed; an API server is enough."""
-    if is_current_cluster:
-        pytest.skip("the user's own cluster is not installed upon twice")
-    with embedded_cluster(f"{NAME}-chart", "--control-plane-only") as kubectl:
-        yield kubectl
 
 
 @pytest.fixture(scope="module", params=VERSIONS)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.clusters import ROOT, embedded_cluster, project
+from e2e.clusters import ROOT, project
 from e2e.conftest import NAME
 from e2e.jobs import EXAMPLES, LAUNCHER, WORKER, held, launcher_container, launcher_pod, let_run, pi_job, until_true, with_script
 from e2e.kubectl import DEPLOYMENTS, NAMESPACES, Kubectl, Obj
@@ -115,15 +115,6 @@ def test_applying_the_deploy_manifest_again_changes_nothing(reader: Shell, opera
     lines = reader.run("kubectl apply -f deploy/v2beta1/mpi-operator.yaml").splitlines()
     assert not [line for line in lines if not line.endswith((" unchanged", " configured"))]
     assert operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["metadata"]["generation"] == before
-
-
-@pytest.fixture(scope="module")
-def empty(is_current_cluster: bool) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
-    """A kubectl on a cluster of its own where nothing of ours is installed."""
-    if is_current_cluster:
-        pytest.skip("the user's own cluster is not installed upon twice")
-    with embedded_cluster(f"{NAME}-documents", "--control-plane-only") as kubectl:
-        yield kubectl
 
 
 KUBEFLOW = {

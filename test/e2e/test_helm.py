@@ -14,7 +14,7 @@ from demonstration.operator_images import built_archives
 from e2e.charts import CHART, RELEASE, VERSIONS, Helm, helm_of
 from e2e.clusters import ROOT, embedded_cluster, project
 from e2e.conftest import NAME, namespace_of_test
-from e2e.jobs import held, let_run, pi_job, until_true
+from e2e.jobs import LAUNCHER, held, let_run, pi_job, until_true
 from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl, NotSeenError, Obj
 from e2e.operator_pods import Operator
 from e2e.shell import Shell, open_shell
@@ -67,8 +67,7 @@ def start(here: Kubectl, name: str) -> Obj:
     """Start a job that runs until it is let go, and return its launcher Pod."""
     here.apply(held(pi_job(name)))
     until_true(here, name, "Running")
-    labels = f"training.kubeflow.org/job-name={name},training.kubeflow.org/job-role=launcher"
-    [pod] = here.read_all(PODS, labels)
+    [pod] = here.read_all(PODS, f"{LAUNCHER},training.kubeflow.org/job-name={name}")
     return pod
 
 

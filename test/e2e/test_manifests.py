@@ -3,28 +3,18 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from e2e.clusters import ROOT, embedded_cluster
+from e2e.clusters import ROOT
 from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl
 
 MANIFESTS = ROOT / "manifests"
 DEPLOY = ROOT / "deploy/v2beta1/mpi-operator.yaml"
 OVERLAYS = sorted(path.parent for path in MANIFESTS.glob("overlays/*/kustomization.yaml"))
 EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml"))
-
-
-@pytest.fixture(scope="module")
-def empty(is_current_cluster: bool) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
-    """A kubectl on a cluster where nothing of ours is installed; an API server is enough."""
-    if is_current_cluster:
-        pytest.skip("the user's own cluster is not installed upon twice")
-    with embedded_cluster("e2e-manifests", "--control-plane-only") as kubectl:
-        yield kubectl
 
 
 def test_there_is_something_to_check() -> None:
