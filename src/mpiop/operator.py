@@ -70,7 +70,6 @@ async def run(options: Options) -> None:
     transport = TransportOptions(
         qps=options.kube_api_qps,
         burst=options.kube_api_burst,
-        connect_seconds=options.lease_duration_seconds - options.renew_deadline_seconds,
         observer=metrics.observe_request,
     )
     client = await connect(load_config(options.master, options.kubeconfig), transport, clock)

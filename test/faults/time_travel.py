@@ -62,7 +62,7 @@ class StaleServer:
     async def act(self, exchange: Exchange) -> None:
         """Answer from the cache, or pass on what does not ask it."""
         meaning = exchange.target.meaning
-        if meaning.verb == "list":
+        if meaning.verb == "list" and meaning.resource in FOLLOWED:
             await self._list(exchange, self.lists[meaning.resource])
         elif meaning.verb == "watch":
             await self._watch(exchange)

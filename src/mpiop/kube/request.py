@@ -44,7 +44,7 @@ class Request:
         metadata_only: Ask for `PartialObjectMetadata`.
         projection: What is decoded of the object, or of each one of a list or watch (see `Selection`).
         warn: Called with each warning of a successful answer.
-        fencing: Called each time just before this is sent; what it raises keeps this from being sent.
+        fencing: Called each time just before `body` is sent; what it raises keeps this from being sent. What has no body only reads.
     """
 
     verb: str

@@ -11,10 +11,11 @@ from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from mpiop import __version__
-from mpiop.kube.errors import ResetError, TransportError
+from mpiop.kube.errors import CalledOffError, ResetError, TransportError
 from mpiop.kube.request import Request
 
 IDLE_SECONDS = 30.0
@@ -30,8 +31,6 @@ SOCKET_OPTIONS = (
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
 )
 """A peer that is gone is noticed within a minute."""
-
-LARGE_BYTES = 2**20
 
 HEADERS = {
     "User-Agent": f"mpiop/{__version__}",
@@ -75,6 +74,10 @@ async def _send_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHand
         raise  # never connected
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError) as error:
         raise ResetError(f"connection broken before an answer: {error}") from error
+    except aiohttp.ClientConnectionError as error:
+        if isinstance(error.__cause__, CalledOffError):
+            raise error.__cause__ from None
+        raise
 
 
 def url_of(server: str, request: Request) -> URL:
@@ -95,12 +98,21 @@ def headers_of(request: Request, token: str) -> Mapping[str, str]:
     return headers
 
 
-def body_of(body: Mapping[str, Any] | None) -> bytes | io.BytesIO | None:
-    """Return what is sent of `body`, a large one as a stream, for aiohttp warns of large bytes: a ConfigMap may have a mebibyte."""
-    if body is None:
-        return None
-    data = msgspec.json.encode(body)
-    return data if len(data) < LARGE_BYTES else io.BytesIO(data)
+class FencedBody(aiohttp.BytesIOPayload):
+    """The body of a request; it asks the fencing when the connection stands, right before it and the headers are written to the socket.
+
+    A stream, for aiohttp warns of large bytes: a ConfigMap may have a mebibyte.
+    """
+
+    def __init__(self, request: Request) -> None:
+        """Encode the body of `request`."""
+        super().__init__(io.BytesIO(msgspec.json.encode(request.body)))
+        self._fencing = request.fencing
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        """Write the body; aiohttp raises what the fencing raises as the cause of a ClientConnectionError."""
+        self._fencing()
+        await super().write_with_length(writer, content_length)
 
 
 def transport_error(request: Request, error: Exception) -> TransportError:

@@ -24,7 +24,7 @@ from mpiop.kube.lines import LineSplitter
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
 from mpiop.kube.retry import retry_delay_seconds
-from mpiop.kube.session import FAILURES, body_of, headers_of, open_session, transport_error, url_of
+from mpiop.kube.session import FAILURES, FencedBody, headers_of, open_session, transport_error, url_of
 from mpiop.kube.throttle import Throttle
 from mpiop.kube.tokens import Credential
 
@@ -46,8 +46,7 @@ class TransportOptions:
         deadline_seconds: From sending to the end of the answer, retries included; also the idle timeout of a list.
         list_deadline_seconds: The same for lists, which may be long.
         idle_timeout_seconds: A watch without a byte for so long is dead: the server sends a bookmark each minute.
-        connect_seconds: How long a connection may take to be made. A write was allowed before that, and must be sent before another
-            replica may lead: no more than the lease lasts beyond the renew deadline.
+        connect_seconds: How long a connection may take to be made.
         most_in_flight: Calls at a time; those that wait take turns by `FLOW`.
         qps: Calls a second; 0 is no bound.
         burst: Calls at once before `qps` counts.
@@ -184,11 +183,10 @@ class HttpTransport:
         if self._session.closed:
             raise TransportError(f"{request}: the client was closed")
         try:
-            request.fencing()
             response = await self._session.request(
                 request.method,
                 url_of(self._config.server, request),
-                data=body_of(request.body),
+                data=None if request.body is None else FencedBody(request),
                 headers=headers_of(request, credential.token),
                 allow_redirects=False,
                 proxy=self._config.proxy_url or None,

@@ -246,6 +246,22 @@ async def test_F34_a_connection_that_is_made_too_late_carries_no_write(bench: An
     assert server.exchanges == []
 
 
+async def test_F34_a_write_whose_connection_was_made_after_the_lease_is_called_off(bench: Any) -> None:
+    def fencing() -> None:
+        if time.monotonic() > until:
+            raise CalledOffError("the lease is over")
+
+    server = await bench.serve(answer)
+    client = (await bench.client(server)).fenced(fencing)
+    until = time.monotonic() + 0.2
+    write = asyncio.ensure_future(client.delete(PODS, POD, uid="1"))
+    await asyncio.sleep(0)
+    time.sleep(0.5)  # noqa: ASYNC251 - the event loop is blocked on purpose
+    with pytest.raises(CalledOffError):
+        await write
+    assert server.exchanges == []
+
+
 async def test_F10_a_body_that_trickles_ends_with_the_deadline(bench: Any) -> None:
     async def trickle(exchange: Exchange) -> None:
         await exchange.begin_stream()

@@ -90,7 +90,7 @@ class WarningEvents:
         """Return the problem that the events of `waiting` name; if they cannot be read, the one that the job has now."""
         selection = Selection(EVENTS, job.namespace, field_selector=f"involvedObject.uid={uid_of(waiting)}")
         try:
-            page = await self._client.list_page(selection, resource_version="0", limit=LIMIT)
+            page = await self._client.list_page(selection, resource_version="", limit=LIMIT)
         except KubeError as error:
             self._right.note(job.namespace, error)
             self._log.info("events not readable, causes that only events name are not shown", error=str(error))
