@@ -187,7 +187,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("T3", "kube/retry.py", "MOST_RETRIES = 10", "MOST_RETRIES = 11", "eleven retries"),
     Defect("T3", "kube/session.py", "raise ResetError(", "raise TransportError(", "a read does not survive a broken connection"),
     Defect("T3", "kube/session.py", "        middlewares=(_send_once,),\n", "", "a request on a kept connection that is dead is sent twice"),
-    Defect("L64", "kube/transport.py", "            request.fencing()\n", "", "what was decided before a freeze is written after it"),
+    Defect("L64", "kube/session.py", "        self._fencing()\n", "", "what was decided before a freeze is written after it"),
     Defect("T3", "kube/retry.py", "error.retry_after_seconds\n    return None", "error.retry_after_seconds or 1.0\n    return None", "a refusal without Retry-After is retried"),
     Defect("T4", "leaderelection/lock.py", "_RELEASE_TRIES = 2", "_RELEASE_TRIES = 20", "a release that meets conflicts goes on and on"),
     Defect("T4", "leaderelection/lock.py", "        self.written = None\n        self.written = await", "        self.written = await", "a version that was refused is sent again"),
