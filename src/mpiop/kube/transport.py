@@ -24,7 +24,7 @@ from mpiop.kube.lines import LineSplitter
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
 from mpiop.kube.retry import retry_delay_seconds
-from mpiop.kube.session import FAILURES, FencedBody, headers_of, open_session, transport_error, url_of
+from mpiop.kube.session import FAILURES, FencedBody, abort, headers_of, open_session, transport_error, url_of
 from mpiop.kube.throttle import Throttle
 from mpiop.kube.tokens import Credential
 
@@ -104,7 +104,10 @@ class HttpTransport:
         """Open the watch `request` and yield its events (see `Transport.stream`)."""
         response, context = await self._authenticated(lambda credential: self._open(request, credential))
         async with response, aclosing(self._events(request, response, context)) as events:
-            yield events
+            try:
+                yield events
+            finally:
+                abort(response)
 
     def separate(self, deadline_seconds: float) -> "HttpTransport":
         """Return a transport with connections of its own, no rate limit, and the same credentials."""

@@ -1,6 +1,7 @@
 """Watches over real connections: events, cuts, silence, closing (F19-F22, F31, R20, R22)."""
 
 import asyncio
+import socket
 import time
 from typing import Any
 
@@ -8,6 +9,7 @@ import msgspec
 import pytest
 
 from fakes.http_server import Exchange
+from mpiop.kube import session
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.resources import PODS, Selection
 
@@ -180,6 +182,30 @@ async def test_R20_leaving_early_closes_the_connection(bench: Any) -> None:
             break
     await gone(server)
     assert [event async for event in events] == [], "nothing is delivered afterwards"
+
+
+async def test_R20_leaving_early_waits_for_no_farewell_of_the_server(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[socket.socket] = []
+    open_socket = session.open_socket
+
+    def open_and_keep(address: tuple[Any, ...]) -> socket.socket:
+        opened.append(open_socket(address))
+        return opened[-1]
+
+    async def script(exchange: Exchange) -> None:
+        exchange.writer.transport.pause_reading()  # as a server that is frozen
+        await exchange.begin_stream()
+        await exchange.event("ADDED", "a")
+        await exchange.writer.wait_closed()
+
+    server = await bench.serve(script)
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "open_socket", open_and_keep)
+        client = await bench.client(server)
+    async with watch(client) as events:
+        await anext(events)
+    await asyncio.sleep(0)
+    assert [each.fileno() for each in opened] == [-1]
 
 
 async def test_R20_cancelling_closes_the_connection(bench: Any) -> None:
