@@ -14,16 +14,37 @@ from e2e.conftest import NAME
 from e2e.jobs import condition, held, is_true, pi_job, state, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.waiting import until
+from mpiop.clock import parse_time
 from mpiop.controller.status.causes import CAUSES
-from mpiop.kube.resources import EVENTS, MPIJOBS, Resource
+from mpiop.kube.resources import EVENTS, MPIJOBS, PODS, Resource
 
 SEEN_SECONDS = 60
+SHOWN_SECONDS = 10
+"""At most, between the first sign of a cause in the cluster and the job that shows it; Kubernetes writes whole seconds."""
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 
 def says(job: Obj, broken: Broken) -> bool:
     """Return whether the job shows the reason and the words of its cause."""
     return state(job) == broken.reason and broken.words in job["status"]["summary"].get("message", "")
+
+
+def seconds_until_shown(job: str, reason: str, here: Kubectl) -> float:
+    """Return the seconds from the first sign of a cause to the job's own event.
+
+    A sign is a warning about a Pod or the launcher Job, or the end of a container. A refusal has none: it counts from the job's creation.
+    """
+    children = (f"{job}-worker-", f"{job}-launcher")
+    events = here.read_all(EVENTS)
+    warnings = [event for event in events if event["type"] == "Warning" and event["involvedObject"]["name"].startswith(children)]
+    pods = [pod for pod in here.read_all(PODS) if pod["metadata"]["name"].startswith(children)]
+    rows = [row for pod in pods for field in ("initContainerStatuses", "containerStatuses") for row in pod["status"].get(field, ())]
+    ends = [end["finishedAt"] for row in rows for state in ("state", "lastState") if (end := row[state].get("terminated"))]
+    signs = [*(event["firstTimestamp"] or event["eventTime"] for event in warnings), *ends]
+    # An object in the way has the reference's reason.
+    [shown, *_] = [event for event in events if event["involvedObject"]["name"] == job and event["reason"] in {reason, f"Err{reason}"}]
+    created = here.read(MPIJOBS, job)["metadata"]["creationTimestamp"]
+    return (parse_time(shown["firstTimestamp"]) - parse_time(min(signs, default=created))).total_seconds()
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +62,7 @@ def test_a_job_says_why_it_waits(broken: Broken, here: Kubectl) -> None:
     problem = condition(job, "Stalled" if is_true(job, "Stalled") else "Degraded")
     assert (problem["status"], problem["reason"]) == ("True", broken.reason)
     assert problem["message"].endswith(CAUSES[broken.reason].advice)
+    assert seconds_until_shown(broken.id, broken.reason, here) <= SHOWN_SECONDS
 
 
 def test_a_job_beside_them_is_not_disturbed(here: Kubectl) -> None:
@@ -241,4 +263,5 @@ def test_a_worker_whose_node_is_lost_is_named(namespace: Kubectl, is_current_clu
 def stalled_for(reason: str, here: Kubectl) -> Obj:
     """Return the condition Stalled of the job `pi` as soon as it has that reason."""
     job = here.until_one(MPIJOBS, "pi", lambda found: state(found) == reason, timeout_seconds=SEEN_SECONDS)
+    assert seconds_until_shown("pi", reason, here) <= SHOWN_SECONDS
     return condition(job, "Stalled")

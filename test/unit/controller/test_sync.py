@@ -675,7 +675,7 @@ async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> Non
         with pytest.raises(ExceptionGroup):
             await world.sync()
         assert world.status.condition("Stalled") is None
-        await asyncio.sleep(4)
+        await asyncio.sleep(2)
     with pytest.raises(ExceptionGroup):
         await world.sync()
     stalled = world.status.condition("Stalled")

@@ -62,7 +62,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         "Change what the message names: the Pod template, the policy, or the operator's rights.",
     ),
     WRITE_FAILED: Cause(
-        "a write has failed for at least 10 s: a webhook does not answer, or the API server is overloaded",
+        "a write has failed for at least 5 s: a webhook does not answer, or the API server is overloaded",
         "The operator keeps retrying; somebody must repair what does not answer.",
     ),
     SECRET_LOST: Cause(

@@ -12,7 +12,7 @@ from mpiop.kube.objects import Key
 from mpiop.kube.resources import Resource
 
 _PERSISTENT_SYNCS: Final = 3
-_PERSISTENT_SECONDS: Final = 10.0
+_PERSISTENT_SECONDS: Final = 5.0
 _NAMED: Final = 3
 _GANG_KINDS: Final = frozenset({"PodGroup", "Workload"})
 _CREATE_FAILED: Final = {"Pod": "worker pod created failed: ", "Job": "launcher pod created failed: "}

@@ -1,7 +1,8 @@
 """Asks for the events of the object that a job waits for: some causes, such as a volume that cannot be mounted, are nowhere else.
 
-Events are not watched, because a cluster has very many. One list is sent for a job whose oldest Pod waits for 3 seconds, then every
-30 seconds; for all jobs together at most one a second, or ten at once. Without the right to list events the operator does without.
+Events are not watched, because a cluster has very many. One list is sent for a job whose oldest Pod waits for 3 seconds, again after
+that Pod has changed, and every 30 seconds; for all jobs together at most one a second, or ten at once. Without the right to list
+events the operator does without.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from mpiop.controller.status.refusals import refusal_reason
 from mpiop.controller.status.status import current_problem
 from mpiop.controller.write.optional_right import OptionalRight
 from mpiop.kube.errors import KubeError
-from mpiop.kube.objects import Key, Object, ObjectList, creation_time, is_terminating, key_of, uid_of
+from mpiop.kube.objects import Key, Object, ObjectList, creation_time, is_terminating, key_of, resource_version_of, uid_of
 from mpiop.kube.resources import EVENTS, JOBS, Selection
 from mpiop.token_bucket import TokenBucket
 
@@ -45,9 +46,10 @@ class EventSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the events of an object said: its UID, when it was asked (seconds, monotonic), and the problem."""
+    """What the events of an object said: its UID and version, when it was asked (seconds, monotonic), and the problem."""
 
     uid: str
+    version: str
     at_seconds: float
     problem: Problem | None
 
@@ -77,13 +79,16 @@ class WarningEvents:
 
     async def _newest(self, job: MPIJob, waiting: Object) -> tuple[Problem | None, float]:
         seconds, answer = self._clock.monotonic(), self._answers.get(job.key)
-        if answer is not None and answer.uid == uid_of(waiting) and seconds < answer.at_seconds + AGAIN_SECONDS:
-            return answer.problem, answer.at_seconds + AGAIN_SECONDS - seconds
+        if answer is not None and answer.uid == uid_of(waiting):
+            again_seconds = AGAIN_SECONDS if answer.version == resource_version_of(waiting) else WAITING_SECONDS
+            if seconds < answer.at_seconds + again_seconds:
+                return answer.problem, answer.at_seconds + again_seconds - seconds
         if forbidden_seconds := self._right.wait_seconds(job.namespace):
             return None, forbidden_seconds
         if not self._bucket.take(seconds):
             return current_problem(job.status), LATER_SECONDS
-        self._answers[job.key] = answer = _Answer(uid_of(waiting), seconds, await self._read(job, waiting))
+        found = await self._read(job, waiting)
+        self._answers[job.key] = answer = _Answer(uid_of(waiting), resource_version_of(waiting), seconds, found)
         return answer.problem, AGAIN_SECONDS
 
     async def _read(self, job: MPIJob, waiting: Object) -> Problem | None:

@@ -109,6 +109,18 @@ async def test_a_pod_is_asked_about_after_three_seconds_and_then_each_thirty() -
     assert (await asked.reason(), asked.lists, asked.wait_seconds) == (None, 2, 30.0)
 
 
+async def test_a_pod_that_has_changed_is_asked_about_again_three_seconds_after_the_last_time() -> None:
+    asked = Asked()
+    await asyncio.sleep(3)
+    await asked.reason()
+    started = observed(worker(0, conditions=[], metadata={"resourceVersion": "12"}), worker(1))
+    await asyncio.sleep(1)
+    assert (await asked.reason(observation=started), asked.lists, asked.wait_seconds) == ("FailedMount", 1, 2.0)
+    asked.client.server.put(EVENTS, event("Unhealthy", "probe failed", 5))
+    await asyncio.sleep(2)
+    assert (await asked.reason(observation=started), asked.lists, asked.wait_seconds) == ("Unhealthy", 2, 30.0)
+
+
 async def test_what_waits_no_more_has_no_problem_and_the_next_pod_is_asked_about_at_once() -> None:
     asked = Asked()
     await asyncio.sleep(3)
