@@ -40,6 +40,7 @@ CATALOGUE = (
     Image(name="operator", repository=DEFAULT_OPERATOR_REPOSITORY, context="."),
     Image(name="pi", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag="openmpi", target="openmpi"),
     Image(name="mpi4py", repository="mpioperator/mpi4py", context="examples/v2beta1/pi", tag="openmpi", target="mpi4py"),
+    Image(name="devel", repository="mpioperator/mpi-devel", context="examples/v2beta1/pi", tag="openmpi", target="devel"),
     *(
         Image(name=f"pi-{library}", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag=library, target=library)
         for library in ("openmpi5", "mpich", "mpich5", "mpich-debian", "intel")
@@ -53,6 +54,11 @@ def with_registry(repository: str) -> str:
     if slash and ("." in first or ":" in first or first == "localhost"):
         return repository
     return f"docker.io/{repository}" if slash else f"docker.io/library/{repository}"
+
+
+def in_registry(reference: str, registry: str) -> str:
+    """Return the name of an image in another registry, which may have a path: `registry.example.com/team`."""
+    return f"{registry.rstrip('/')}/{reference.partition('/')[2].removeprefix('library/')}"
 
 
 def select(only: Sequence[str], catalogue: Sequence[Image] = CATALOGUE) -> tuple[Image, ...]:

@@ -131,6 +131,8 @@ def test_another_user_and_a_shell_in_a_worker(tool: Tool) -> None:
 def test_a_waiting_job_shows_why_on_a_terminal_and_ctrl_c_asks(tool: Tool) -> None:
     screen = Terminal(tool, ("run", "--image", "localhost/no-such-image:1", "--name", "waits", "--", "true"), columns=60)
     screen.until("ImagePull")
+    assert "~~~" in tool.run("timeline", "waits")
+    assert "images could not be pulled: localhost/no-such-image:1" in tool.attempt("doctor").stdout
     screen.process.send_signal(signal.SIGINT)
     screen.until("Delete job waits?")
     screen.type("y\n")
@@ -203,14 +205,8 @@ def test_a_mistake_in_a_file_has_its_line(tool: Tool, tmp_path: Path) -> None:
     until_true(tool.here, "submitted", "Succeeded")
 
 
-def test_a_slurm_script_runs(tool: Tool, tmp_path: Path) -> None:
-    (tmp_path / "job.sbatch").write_text("#!/bin/bash\n#SBATCH -J slurm -N 2 --ntasks-per-node=1\nexport WHO=me\nsrun sh -c 'echo $WHO'\n")
-    made = tool.run("convert", str(tmp_path / "job.sbatch"), "--image", IMAGE)
-    tool.run("submit", "-", "--follow", stdin=made)
-    assert tool.run("logs", "slurm") == "me\nme\n"
-
-
-def test_doctor_finds_all_well_and_strangers_are_told_what_they_lack(tool: Tool) -> None:
+def test_doctor_finds_all_well_and_strangers_are_told_what_they_lack(namespace: Kubectl, tmp_path: Path) -> None:
+    tool = new_tool(namespace, tmp_path)
     assert {line.split()[0] for line in tool.run("doctor").splitlines()} == {"ok"}
     config = yaml.safe_load(Path(tool.environment["KUBECONFIG"]).read_text())
     config["users"][0]["user"] = {"token": tool.here.run("create", "token", "default").strip()}

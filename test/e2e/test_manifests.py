@@ -10,6 +10,7 @@ import yaml
 
 from e2e.clusters import ROOT
 from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl
+from e2e.plugin import new_tool
 
 MANIFESTS = ROOT / "manifests"
 DEPLOY = ROOT / "deploy/v2beta1/mpi-operator.yaml"
@@ -20,6 +21,15 @@ EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml"))
 def test_there_is_something_to_check() -> None:
     assert {path.name for path in OVERLAYS} >= {"standalone", "kubeflow", "dev", "secure-metrics"}
     assert EXAMPLES
+
+
+def test_without_the_operator_the_tools_say_what_is_missing(empty: Kubectl, tmp_path: Path) -> None:
+    tool = new_tool(empty.within("default"), tmp_path)
+    listed = tool.attempt("list")
+    assert (listed.returncode, "install the operator" in listed.stderr) == (3, True)
+    done = tool.attempt("doctor")
+    assert done.returncode == 1
+    assert "problem  the cluster does not know MPIJobs\n         Install the operator." in done.stdout
 
 
 def test_the_documents_commands_install_the_operator_standalone(empty: Kubectl) -> None:

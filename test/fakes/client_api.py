@@ -116,6 +116,9 @@ class FakeApi:
         self.requests.append(("patch configmap", name, patch))
         return {}
 
+    def delete_config_map(self, config_map: Object) -> None:
+        self.requests.append(("delete configmap", config_map["metadata"]["name"]))
+
     def read_log(self, pod: str, container: str, options: LogOptions) -> Iterator[bytes]:
         self.requests.append(("log", pod, container, options))
         pieces = self.logs.get(pod, [])

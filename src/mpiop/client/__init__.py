@@ -13,6 +13,7 @@ from mpiop.client.errors import (
 )
 from mpiop.client.files import Files, read_files
 from mpiop.client.job import Job
+from mpiop.client.live import Live
 from mpiop.client.mpi import MPI
 from mpiop.client.spec import JobSpec
 from mpiop.client.status import Attempt, Condition, JobStatus
@@ -33,6 +34,7 @@ __all__ = [
     "JobSpec",
     "JobStatus",
     "JobTimeoutError",
+    "Live",
     "NotFoundError",
     "UnreachableError",
     "read_files",

@@ -67,6 +67,10 @@ class Api(Protocol):
         """Merge `patch` into a ConfigMap."""
         ...
 
+    def delete_config_map(self, config_map: Object) -> None:
+        """Delete exactly this ConfigMap."""
+        ...
+
     def read_log(self, pod: str, container: str, options: LogOptions) -> Iterator[bytes]:
         """Yield the log of a container, with time stamps, in pieces."""
         ...

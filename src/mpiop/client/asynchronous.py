@@ -33,9 +33,9 @@ class AsyncJob:
         """Read it again and return how it is (see `Job.refresh`)."""
         return await asyncio.to_thread(self.job.refresh)
 
-    async def wait(self, timeout: float | None = None) -> JobStatus:  # noqa: ASYNC109 - as in Job
-        """Wait until it has succeeded (see `Job.wait`)."""
-        return await asyncio.to_thread(self.job.wait, timeout)
+    async def wait(self, timeout: float | None = None, *, report: Callable[[str], None] | None = None) -> JobStatus:  # noqa: ASYNC109 - as in Job
+        """Wait until it has succeeded (see `Job.wait`); `report` is called in a thread."""
+        return await asyncio.to_thread(self.job.wait, timeout, report=report)
 
     async def why(self) -> str:
         """Return why it is as it is (see `Job.why`)."""

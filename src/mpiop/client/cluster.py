@@ -104,6 +104,12 @@ class Cluster:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/configmaps/{quote(name)}"
         return self._send("PATCH", path, f"configmap {self.namespace}/{name}", body=patch)
 
+    def delete_config_map(self, config_map: Object) -> None:
+        """Delete exactly this ConfigMap."""
+        name, namespace, uid = (config_map["metadata"][field] for field in ("name", "namespace", "uid"))
+        path = f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(name)}"
+        self._send("DELETE", path, f"configmap {namespace}/{name}", body={"preconditions": {"uid": uid}})
+
     def read_log(self, pod: str, container: str, options: LogOptions) -> Iterator[bytes]:
         """Yield the log of a container, with time stamps, in pieces."""
         what = f"log of container {container} of pod {self.namespace}/{pod}"

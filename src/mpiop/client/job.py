@@ -99,14 +99,22 @@ class Job:
             JobTimeoutError: It has not ended in time.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        for line in self.watch():
-            if report is not None:
-                report(line)
+        for line in _reported(self.watch(), report):
             if until is not None and time.monotonic() >= until and not self.status.is_finished:
                 raise JobTimeoutError(f"job {self.name} has not ended within {timeout:g} s: {line}")
         if not self.status.has_succeeded:
             raise self.status.failure(self.name)
         return self.status
+
+    def wait_for_output(self, report: Callable[[str], None] | None = None) -> None:
+        """Wait until its launcher has begun to run, or it has ended; `report` is called with each new line of progress.
+
+        Raises:
+            JobFailed: It was deleted.
+        """
+        for _ in _reported(self.watch(), report):
+            if self.has_output:
+                return
 
     def watch(self) -> Iterator[str]:
         """Yield where it stands, again and again until it has ended; the API server may go away meanwhile.
@@ -180,6 +188,16 @@ class Job:
     def delete(self) -> None:
         """Delete it with all that belongs to it; it is no error that it is gone."""
         self._api.delete_job(self.raw)
+
+
+def _reported(lines: Iterator[str], report: Callable[[str], None] | None) -> Iterator[str]:
+    """Yield `lines`, and call `report` with each that differs from the one before."""
+    reported = None
+    for line in lines:
+        if report is not None and line != reported:
+            report(line)
+        reported = line
+        yield line
 
 
 def _run_of(pod: Mapping[str, Any] | None) -> tuple[str, int] | None:

@@ -1,10 +1,12 @@
 """The entry of the client: submit jobs, find them, run functions on ranks."""
 
+import contextlib
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mpiop.client.api import Api
+from mpiop.client.errors import ClientError, UnreachableError
 from mpiop.client.files import Files
 from mpiop.client.functions import function_files, results_of
 from mpiop.client.job import Job
@@ -61,7 +63,13 @@ class MPI:
         if files is not None:
             config_map = self._api.create_config_map(files.config_map(JobSpec(**settings).command))
             settings["files"] = (config_map["metadata"]["name"], files.names)
-        created = self._api.create_job(manifest(JobSpec(**settings), name))
+        try:
+            created = self._api.create_job(manifest(JobSpec(**settings), name))
+        except ClientError as error:
+            if config_map is not None and not isinstance(error, UnreachableError):  # the job may exist then
+                with contextlib.suppress(ClientError):  # the first error is the one that helps
+                    self._api.delete_config_map(config_map)
+            raise
         if config_map is not None:
             owned = {"uid": config_map["metadata"]["uid"], "ownerReferences": [_owner(created)]}
             self._api.patch_config_map(config_map["metadata"]["name"], {"metadata": owned})
@@ -88,11 +96,19 @@ class MPI:
         finally:
             submitted.delete()
 
-    def run(self, function: Callable[..., _Result], *args: Any, name: str = "", **fields: Any) -> list[_Result]:
+    def run(
+        self,
+        function: Callable[..., _Result],
+        *args: Any,
+        name: str = "",
+        report: Callable[[str], None] | None = None,
+        **fields: Any,
+    ) -> list[_Result]:
         """Call `function(*args)` on every rank, and return the results by rank.
 
         The image needs Python and mpi4py. The function travels by cloudpickle, so its Python must have the minor version of yours. It may
         use `mpi4py.MPI.COMM_WORLD`. Results come back by the log: at most 8 MiB together; large data belongs on a volume.
+        `report` is called with each new line of progress until the ranks begin.
 
         Raises:
             JobFailed: A rank raised; the message has its number and its traceback.
@@ -102,6 +118,7 @@ class MPI:
         fields = {"is_tagged": False} | fields
         job = self.submit(files.command, name=name, files=files.files, **fields)
         try:
+            job.wait_for_output(report)
             lines = list(job.logs(follow=True))
             return results_of(job, lines)
         finally:

@@ -12,6 +12,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "OOMKilled": "A container used more memory than its limit. Raise the limit (kubectl mpi run --memory), or use more workers.",
     "DeadlineExceeded": "Raise spec.runPolicy.activeDeadlineSeconds (kubectl mpi run --time-limit).",
     "MPIJobEvicted": "A node ran out of memory or disk. Request what the workers need (--memory), so that they get a node that has it.",
+    "SIGBUS": "Often /dev/shm is too small: it has 64 MiB where a Pod says nothing else. Give it more: kubectl mpi run --shm 2Gi.",
     "LauncherJobNotFound": "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
 }
 _LOG_LINES: Final = 10
@@ -49,7 +50,7 @@ def _failed(name: str, status: JobStatus) -> str:
     failure = status.failure(name)
     words = f"Job {name} failed: {failure.reason}."
     message = str(failure).partition(f"{failure.reason}: ")[2].partition("\n")[0]
-    advice = next((text for reason, text in _ADVICE.items() if reason in failure.reason), "")
+    advice = next((text for cause, text in _ADVICE.items() if cause in failure.reason or cause in message), "")
     log = "\n".join(failure.log.splitlines()[-_LOG_LINES:])
     more = f"The end of its log:\n{log}" if log else f"Its log, if the Pod still exists: kubectl mpi logs {name}"
     return _text(words, message, *_tries(status.attempts), advice, more)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from mpiop.client.errors import InvalidError
+from mpiop.client.errors import InvalidError, NotFoundError, UnreachableError
 from mpiop.client.job import POLL_SECONDS, Job
 from mpiop.client.mpi import MPI
 from mpiop.client.spec import generated_name
@@ -37,22 +37,45 @@ def run_array(
 ) -> int:
     """Run a job for each number, `parallel` at a time; return 1 if one failed, else 0.
 
-    The ranks find the number in `MPIOP_ARRAY_INDEX`. Each job that ends is reported; a failed one with its cause.
+    The ranks find the number in `MPIOP_ARRAY_INDEX`. Each job that ends is reported; a failed one with its cause. While the API server
+    is away the jobs go on, and it is asked again.
     """
     name = fields.pop("name") or generated_name(fields["command"])
     waiting, running, failed = list(numbers), list[Job](), 0
-    while waiting or running:
-        while waiting and len(running) < parallel:
-            number = waiting.pop(0)
-            settings: dict[str, Any] = {**fields, "env": {**fields.get("env", {}), INDEX: str(number)}, "name": f"{name}-{number}"}
-            running.append(mpi.submit(**settings))
-        for job in list(running):
-            if not job.refresh().is_finished:
-                continue
-            running.remove(job)
-            failed += not job.status.has_succeeded
-            click.echo(f"{job.name}: " + ("succeeded" if job.status.has_succeeded else job.why()))
+    try:
+        while waiting or running:
+            while waiting and len(running) < parallel:
+                settings: dict[str, Any] = {**fields, "env": {**fields.get("env", {}), INDEX: str(waiting[0])}}
+                running.append(mpi.submit(**settings, name=f"{name}-{waiting[0]}"))
+                waiting.pop(0)
+            for job in list(running):
+                if (end := _end(job)) is not None:
+                    running.remove(job)
+                    failed += not job.status.has_succeeded
+                    click.echo(f"{job.name}: {end}")
+            if running:
+                pause(POLL_SECONDS)
+    finally:
         if running:
-            pause(POLL_SECONDS)
+            click.echo(_left(running, waiting), err=True)
     click.echo(f"{len(numbers) - failed} of {len(numbers)} jobs succeeded", err=True)
     return int(failed > 0)
+
+
+def _end(job: Job) -> str | None:
+    """Return how a job ended; None while it goes on, or if that cannot be asked now."""
+    try:
+        if not job.refresh().is_finished:
+            return None
+        return "succeeded" if job.status.has_succeeded else job.why()
+    except UnreachableError:
+        return None
+    except NotFoundError:
+        return "somebody deleted it before it ended"
+
+
+def _left(running: Sequence[Job], waiting: Sequence[int]) -> str:
+    """Return what goes on after the command, and what was not begun."""
+    names = " ".join(job.name for job in running)
+    begin = f"; not begun: --array {','.join(map(str, waiting))}" if waiting else ""
+    return f"{len(running)} jobs go on: kubectl mpi list, or kubectl mpi delete {names}{begin}"

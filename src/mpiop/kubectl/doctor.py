@@ -1,5 +1,6 @@
 """`doctor`: whether jobs can run here, check by check."""
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -14,6 +15,8 @@ from mpiop.kubectl.session import Session, cluster_options, console
 OK, PROBLEM, UNKNOWN = "ok", "problem", "unknown"
 _STYLES: Final = {OK: "green", PROBLEM: "red", UNKNOWN: "yellow"}
 _SPECIAL: Final = ("gpu", "rdma", "fpga", "tpu")
+_GANG_SCHEDULERS: Final = {"scheduling.volcano.sh": "Volcano", "scheduling.x-k8s.io": "coscheduling"}
+_FAILED_PULL: Final = re.compile(r'Failed to pull image "([^"]+)"')
 
 
 class Finding(NamedTuple):
@@ -135,4 +138,25 @@ def queues(api: Api) -> Iterator[Finding]:
     yield Finding(OK, f"queues of Kueue: {names}") if items else Finding(UNKNOWN, f"Kueue has no queue in namespace {api.namespace}")
 
 
-CHECKS: Final = (definition, leader, rights, quotas, queues, nodes)
+def schedulers(api: Api) -> Iterator[Finding]:
+    """Yield the gang schedulers whose PodGroups the cluster knows."""
+    groups = {group["name"] for group in api.get("/apis")["groups"]}
+    found = [name for group, name in _GANG_SCHEDULERS.items() if group in groups]
+    if found:
+        yield Finding(OK, f"PodGroups of gang schedulers: {', '.join(found)}")
+    else:
+        yield Finding(OK, "no gang scheduler: the Pods of a job are scheduled one by one")
+
+
+def pulls(api: Api) -> Iterator[Finding]:
+    """Yield the images that could not be pulled lately."""
+    events = api.get(f"/api/v1/namespaces/{api.namespace}/events?fieldSelector=reason=Failed")["items"]
+    images = {found[1]: None for event in events if (found := _FAILED_PULL.match(event.get("message", "")))}
+    if images:
+        advice = "Correct the name, or add the pull secret of the registry (imagePullSecrets); then: kubectl mpi why JOB."
+        yield Finding(PROBLEM, f"lately in namespace {api.namespace}, images could not be pulled: {', '.join(images)}", advice)
+    else:
+        yield Finding(OK, f"lately no image pull has failed in namespace {api.namespace}")
+
+
+CHECKS: Final = (definition, leader, rights, quotas, queues, schedulers, nodes, pulls)

@@ -107,10 +107,7 @@ def follow(job: Job, *, is_removed: bool = False) -> int:
     click.echo(f"job {job.name}", err=True)
     try:
         with _progress(job.name) as show:
-            for line in job.watch():
-                show(line)
-                if job.has_output:
-                    break
+            job.wait_for_output(show)
         for text in job.logs(follow=True):
             click.echo(text)
         job.refresh()
@@ -130,15 +127,7 @@ def _progress(name: str) -> Generator[Callable[[str], None]]:
         with screen.status(name) as status:
             yield status.update
         return
-    shown = ""
-
-    def show(line: str) -> None:
-        nonlocal shown
-        if line != shown:
-            screen.print(line)
-        shown = line
-
-    yield show
+    yield screen.print
 
 
 def _end(job: Job) -> int:

@@ -1,13 +1,14 @@
 """`top`: what each worker uses, and which lag behind."""
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
 import click
 
 from mpiop.client.errors import ClientError, NotFoundError
+from mpiop.client.progress import is_worker
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import print_table
 from mpiop.kubectl.session import Session, cluster_options
@@ -44,22 +45,34 @@ def top_verb(session: Session, name: str) -> None:
     used = {item["metadata"]["name"]: _usage(item) for item in answer["items"] if item["metadata"]["name"] in pods}
     if not used:
         raise ClientError(f"there are no measurements of job {name} yet: they come about every 15 s while it runs")
-    workers = [cpu for pod, (cpu, _) in used.items() if "-worker-" in pod]
-    usual = statistics.median(workers) if workers else Fraction(0)
+    lagging = stragglers({pod: usage["cpu"] for pod, usage in used.items() if is_worker(pods[pod])})
+    others = sorted({resource for usage in used.values() for resource in usage} - {"cpu", "memory"})
     rows = [
-        [pod, f"{float(cpu):.2f}", f"{int(memory / 2**20)}Mi", "lags behind" if _lags(pod, cpu, usual) else ""]
-        for pod, (cpu, memory) in sorted(used.items(), key=lambda row: (len(row[0]), row[0]))
+        [
+            pod,
+            f"{float(usage['cpu']):.2f}",
+            f"{int(usage['memory'] / 2**20)}Mi",
+            *(f"{float(usage.get(other, 0)):g}" for other in others),
+            "lags behind" if pod in lagging else "",
+        ]
+        for pod, usage in sorted(used.items(), key=lambda row: (is_worker(pods[row[0]]), len(row[0]), row[0]))
     ]
-    print_table(("POD", "CPU", "MEMORY", ""), rows)
+    print_table(("POD", "CPU", "MEMORY", *map(str.upper, others), ""), rows)
 
 
-def _lags(pod: str, cpu: Fraction, usual: Fraction) -> bool:
-    return "-worker-" in pod and cpu < Fraction(_STRAGGLER) * usual
+def stragglers(cpu: Mapping[str, Fraction]) -> Collection[str]:
+    """Return the workers that use much less processor than is usual among `cpu`, by worker."""
+    usual = statistics.median(cpu.values()) if cpu else Fraction(0)
+    return {worker for worker, used in cpu.items() if used < Fraction(_STRAGGLER) * usual}
 
 
-def _usage(item: Any) -> tuple[Fraction, Fraction]:
-    usages = [container["usage"] for container in item["containers"]]
-    return sum((amount(usage["cpu"]) for usage in usages), Fraction(0)), sum((amount(usage["memory"]) for usage in usages), Fraction(0))
+def _usage(item: Any) -> Mapping[str, Fraction]:
+    """Return what the containers of a Pod use together, by resource; some metrics servers know more than cpu and memory."""
+    total: dict[str, Fraction] = {"cpu": Fraction(0), "memory": Fraction(0)}
+    for container in item["containers"]:
+        for resource, quantity in container["usage"].items():
+            total[resource] = total.get(resource, Fraction(0)) + amount(quantity)
+    return total
 
 
 def amount(quantity: str) -> Fraction:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client import MPI, InvalidError, JobFailed, read_files
+from mpiop.client import MPI, ConflictError, Files, InvalidError, JobFailed, read_files
 from mpiop.client.files import MAX_BYTES
 from mpiop.client.functions import MARK, function_files, results_of
 
@@ -30,6 +30,13 @@ def test_what_cannot_travel_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (MAX_BYTES + 1))
     with pytest.raises(InvalidError, match=r"1,024,001 bytes, and 1,024,000 may travel .* the largest is large"):
         read_files(tmp_path)
+
+
+def test_files_of_a_job_that_is_refused_do_not_stay() -> None:
+    api = FakeApi(stored())
+    with pytest.raises(ConflictError, match="already exists"):
+        MPI(api=api, image="i").submit(["./a"], name="pi", files=Files({"a": b"1"}))
+    assert api.requests[-1] == ("delete configmap", "a-files-fghij")
 
 
 def log_of(outcomes: list[tuple[bool, Any]]) -> list[bytes]:
@@ -55,7 +62,9 @@ def ready(outcomes: list[tuple[bool, Any]], state: str = "Succeeded") -> FakeApi
 
 def test_a_function_returns_its_results_by_rank_and_leaves_no_job() -> None:
     api = ready([(True, pickle.dumps(rank * 10)) for rank in range(3)])
-    assert MPI(api=api, image="i").run(lambda: 1, ranks=3) == [0, 10, 20]
+    reported: list[str] = []
+    assert MPI(api=api, image="i").run(lambda: 1, ranks=3, report=reported.append) == [0, 10, 20]
+    assert reported == ["succeeded"]
     assert api.stored == {}
     [made] = [request[1] for request in api.requests if request[0] == "create"]
     assert made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["args"][-2:] == ["python3", "/upload/runner.py"]

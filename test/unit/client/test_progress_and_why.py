@@ -47,6 +47,7 @@ FAILED = stored(
     ],
     lastFailure={"log": "\n".join(f"line {number}" for number in range(30))},
 )
+BUS_ERROR = stored(**condition("Failed", "BackoffLimitExceeded/Error", "pod pi-launcher-x exit code 135 (SIGBUS)"))
 WARNING = {
     "type": "Warning",
     "reason": "FailedMount",
@@ -66,6 +67,7 @@ WARNING = {
         (stored(**condition("Stalled", "NoSshd", "Install sshd.")), [], ["Job pi waits: NoSshd.\nInstall sshd."]),
         (stored(**condition("Degraded", "OOMKilled", "Raise it.")), [], ["Job pi runs, but not well: OOMKilled.\nRaise it."]),
         (FAILED, [], ["failed: BackoffLimitExceeded/OOMKilled.", "exit code 137", "Try 1 failed", "Raise the limit", "line 29"]),
+        (BUS_ERROR, [], ["exit code 135 (SIGBUS)", "is too small: it has 64 MiB"]),
         (stored(state="Failed"), [], ["kubectl mpi logs pi"]),
     ],
 )

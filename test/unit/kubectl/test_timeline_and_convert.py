@@ -7,9 +7,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client.errors import InvalidError
+from mpiop.client.errors import ForbiddenError, InvalidError
 from mpiop.kubectl.convert import converted
-from mpiop.kubectl.timeline import Span, as_html, as_svg, as_text, spans
+from mpiop.kubectl.picture import Span, as_html, as_svg, as_text
+from mpiop.kubectl.timeline import spans
 
 NOW = datetime(2026, 11, 25, 12, 0, 30, tzinfo=UTC)
 
@@ -40,6 +41,25 @@ def test_spans_tell_what_each_pod_did() -> None:
     ]
 
 
+def pulling(reason: str, second_: int, uid: str = "uid-pi-launcher-x") -> dict[str, Any]:
+    time = f"2026-11-25T12:00:{second_:02}Z"
+    return {"reason": reason, "involvedObject": {"uid": uid}, "firstTimestamp": time, "lastTimestamp": time}
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([pulling("Pulling", 3), pulling("Pulled", 4)], [Span("pi-launcher-x", "pulling", second(3), second(4))]),
+        ([pulling("Pulling", 3)], [Span("pi-launcher-x", "pulling", second(3), second(5))]),
+        ([pulling("Pulled", 3)], []),
+        ([pulling("Pulling", 3, "uid-another")], []),
+    ],
+    ids=["pulled", "still", "there already", "of another Pod"],
+)
+def test_the_time_that_an_image_takes_is_in_events(events: list[dict[str, Any]], expected: list[Span]) -> None:
+    assert [span for span in spans(stored(), [failed_pod()], NOW, events) if span.phase == "pulling"] == expected
+
+
 def test_the_picture_in_characters() -> None:
     made = [
         Span("a", "scheduling", second(0), second(10)),
@@ -63,7 +83,11 @@ def test_the_picture_for_browsers_is_well_formed_and_escaped() -> None:
 
 def test_the_verb_draws(mpi: Any, api: FakeApi) -> None:
     api.stored["pi"] = stored(state="Running", startTime="2026-11-25T12:00:00Z")
+    api.answers["/api/v1/namespaces/team/events"] = ForbiddenError("events: forbidden")
     assert mpi("timeline", "pi")[1].startswith("team/pi  from 12:00:00")
+    api.answers["/api/v1/namespaces/team/events"] = {"items": [pulling("Pulling", 3, "uid-pi-worker-0")]}
+    api.all_pods = [pod("pi-worker-0", waiting={"reason": "ContainerCreating"})]
+    assert "~~~" in mpi("timeline", "pi")[1]
     assert mpi("timeline", "pi", "-o", "svg")[1].startswith("<svg")
 
 

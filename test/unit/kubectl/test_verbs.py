@@ -2,13 +2,14 @@
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, UnreachableError
+from mpiop.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
 from mpiop.kubectl.completion import complete_for_kubectl
 from mpiop.kubectl.main import SUMMARIES, VERBS, cli
 
@@ -90,11 +91,30 @@ def test_an_array_runs_a_few_at_a_time(mpi: Any, api: FakeApi) -> None:
     assert (code, err) == (1, "0 of 2 jobs succeeded\n")
 
 
-def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(mpi: Any, api: FakeApi) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
+def fails(error: BaseException) -> Callable[[], None]:
+    def step() -> None:
+        raise error
 
-    api.steps = [interrupt]
+    return step
+
+
+def test_an_array_goes_on_while_the_api_server_is_away_and_after_a_deletion(mpi: Any, api: FakeApi) -> None:
+    done(api, "pi")
+    api.steps = [fails(UnreachableError("no answer")), fails(NotFoundError("no job"))]
+    code, out, err = mpi(*RUN, "--array", "1-2", "--parallel", "1", "--", "./a")
+    assert (code, err) == (1, "1 of 2 jobs succeeded\n")
+    assert out.splitlines() == ["pi-1: somebody deleted it before it ended", "pi-2: succeeded"]
+
+
+def test_an_array_that_is_stopped_says_what_goes_on(mpi: Any, api: FakeApi) -> None:
+    api.steps = [fails(KeyboardInterrupt())]
+    code, _, err = mpi(*RUN, "--array", "1-3", "--parallel", "2", "--", "./a")
+    assert code == 130
+    assert "2 jobs go on: kubectl mpi list, or kubectl mpi delete pi-1 pi-2; not begun: --array 3\n" in err
+
+
+def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(mpi: Any, api: FakeApi) -> None:
+    api.steps = [fails(KeyboardInterrupt())]
     code, _, err = mpi(*RUN, "--", "./a")
     assert (code, "pi" in api.stored) == (130, True)
     assert "Come back with: kubectl mpi logs -f pi" in err
@@ -266,8 +286,8 @@ def test_submit_refuses_what_is_no_job(mpi: Any, tmp_path: Path, text: str, sent
     assert (code, sentence in err) == (2, True), err
 
 
-def usage(name: str, cpu: str, memory: str) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "containers": [{"usage": {"cpu": cpu, "memory": memory}}]}
+def usage(name: str, cpu: str, memory: str, **others: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "containers": [{"usage": {"cpu": cpu, "memory": memory, **others}}]}
 
 
 def test_top_marks_stragglers(mpi: Any, api: FakeApi) -> None:
@@ -285,6 +305,11 @@ def test_top_marks_stragglers(mpi: Any, api: FakeApi) -> None:
         ["pi-worker-1", "2.00", "1024Mi"],
         ["pi-worker-2", "0.10", "0Mi", "lags", "behind"],
     ]
+    api.answers[path] = {"items": [usage("pi-worker-0", "1", "1Gi", gpu="2500m")]}
+    assert [line.split() for line in mpi("top", "pi")[1].splitlines()] == [
+        ["POD", "CPU", "MEMORY", "GPU"],
+        ["pi-worker-0", "1.00", "1024Mi", "2.5"],
+    ]
 
 
 def healthy(api: FakeApi) -> None:
@@ -301,6 +326,8 @@ def healthy(api: FakeApi) -> None:
         "/api/v1/namespaces/team/resourcequotas": {
             "items": [{"metadata": {"name": "few"}, "status": {"hard": {"pods": "4"}, "used": {"pods": "1"}}}]
         },
+        "/apis": {"groups": [{"name": "scheduling.volcano.sh"}]},
+        "/api/v1/namespaces/team/events": {"items": [{"message": "Error: ErrImagePull"}]},
         "/api/v1/nodes": {
             "items": [{"status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"nvidia.com/gpu": "4"}}}]
         },
@@ -315,6 +342,7 @@ def test_doctor_finds_all_well(mpi: Any, api: FakeApi) -> None:
     assert {line.split()[0] for line in out.splitlines()} == {"ok"}
     assert "queues of Kueue: gpus" in out
     assert "nvidia.com/gpu" in out
+    assert "PodGroups of gang schedulers: Volcano" in out
 
 
 def test_doctor_says_what_to_do(mpi: Any, api: FakeApi) -> None:
@@ -326,6 +354,8 @@ def test_doctor_says_what_to_do(mpi: Any, api: FakeApi) -> None:
         "items": [{"metadata": {"name": "few"}, "status": {"hard": {"pods": "4"}, "used": {"pods": "4"}}}]
     }
     api.answers["/api/v1/nodes"] = ForbiddenError("nodes is forbidden")
+    api.answers["/apis"] = {"groups": []}
+    api.answers["/api/v1/namespaces/team/events"] = {"items": [{"message": 'Failed to pull image "x:1": not found'}] * 2}
     api.forbidden = {"create mpijobs"}
     code, out, _ = mpi("doctor")
     assert code == 1
@@ -334,6 +364,8 @@ def test_doctor_says_what_to_do(mpi: Any, api: FakeApi) -> None:
         "you may not create mpijobs",
         "quota few is used up: pods",
         "you may not look: nodes is forbidden",
+        "images could not be pulled: x:1\n",
+        "no gang scheduler",
     ):
         assert sentence in out
 
