@@ -15,7 +15,7 @@ PLATFORMS ?=
 
 # e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but those of APART, which take long or need programs that are
 # built first; `all` is all), RUNS how often the π job runs in a row, KEEP=1 leaves the cluster up.
-APART := crowd leadership gang coscheduling kubeflow kueue volcano monitoring dra shards chart helm
+APART := crowd leadership gang coscheduling kubeflow kueue volcano monitoring top dra shards chart helm release upgrade
 SUITE ?=
 SUITES = $(if $(filter all,$(SUITE)),test/e2e,$(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e $(APART:%=--ignore=test/e2e/test_%.py)))
 RUNS ?= 1
@@ -141,6 +141,14 @@ lock: $(STAMP) ## Pin requirements/*.in with hashes into requirements/*.txt
 .PHONY: images
 images: ## Build operator and example images; IMAGE_NAME= RELEASE_VERSION= PLATFORMS=
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/images build
+
+.PHONY: push
+push: ## Build images, push them to REGISTRY=registry.example.com/team, and print their digests
+	@python=$$(hack/setup interpreter) && exec "$$python" hack/images push --registry "$(REGISTRY)"
+
+.PHONY: release
+release: $(STAMP) ## Write chart, YAML, image, wheel, SBOM, checksums and notes into dist/; VERSION= REGISTRY= KEY=
+	@exec .venv/bin/python hack/release "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(KEY),--key "$(KEY)")
 
 .PHONY: cluster-up
 cluster-up: ## Start an embedded cluster; NAME=dev

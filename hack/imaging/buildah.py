@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from imaging.engines import Build
+from imaging.engines import Build, Push, push_with_digest_file
 from imaging.process import Programs
 
 ENVIRONMENT = {"BUILDAH_ISOLATION": "chroot", "BUILDAH_FORMAT": "docker"}
@@ -49,7 +49,7 @@ class Buildah:
         if build.is_index:
             self.programs.succeeds([*self._program(), "manifest", "rm", build.reference])
             name = f"--manifest={build.reference}"
-        flags = ["--layers", "--network=host", self._policy(), *build.common_flags()]
+        flags = ["--layers", "--network=host", self._policy(), *build.timestamp_flags(), *build.common_flags()]
         self.programs.run(build.name, [*self._program(), "bud", name, *flags, str(build.context)])
 
     def import_root(self, tar: Path, reference: str) -> None:
@@ -67,6 +67,10 @@ class Buildah:
     def save(self, reference: str, file: Path) -> None:
         """See Engine."""
         self.programs.run("save", [*self._program(), "push", self._policy(), reference, f"docker-archive:{file}:{reference}"])
+
+    def push(self, push: Push) -> str:
+        """See Engine."""
+        return push_with_digest_file(self.programs, self._program(), push, [self._policy()])
 
     def discard_leftovers(self) -> None:
         """Remove the working containers of a build that was killed; the lock says that no other build runs in this storage."""

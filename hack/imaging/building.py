@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imaging import archive
-from imaging.catalogue import ROOT, Image
-from imaging.engines import Build, Engine
+from imaging.catalogue import ROOT, Image, in_registry
+from imaging.engines import EPOCH, Build, Engine, Push
 from imaging.fingerprint import fingerprint
 from imaging.network import PROXY_VARIABLES
 
@@ -60,11 +60,18 @@ class Building:
         archive.save(self.engine, self.reference(image), file)
         return file
 
+    def push(self, image: Image, registry: str, *, is_plain: bool) -> str:
+        """Copy the image to a registry and return its name there, with its digest instead of the tag."""
+        destination = in_registry(self.reference(image), registry)
+        digest = self.engine.push(Push(self.reference(image), destination, self._build_of(image).is_index, is_plain))
+        return f"{destination.rpartition(':')[0]}@{digest}"
+
     def _build_of(self, image: Image) -> Build:
         context = self.root / image.context
         platform = ",".join(self.platforms)
         # A proxy makes no difference to the image; what the base's name stands for today does.
         inputs = {"base": self.engine.image_id(self.base) or self.base, "version": self.version, "platform": platform}
+        inputs |= {EPOCH: os.environ[EPOCH]} if EPOCH in os.environ else {}
         return Build(
             name=image.name,
             reference=self.reference(image),

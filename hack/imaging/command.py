@@ -54,19 +54,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="build images", allow_abbrev=False)
+    push = commands.add_parser("push", help="build images, copy them to a registry, and print them by digest", allow_abbrev=False)
     listing = commands.add_parser("list", help="print the names of the images", allow_abbrev=False)
     commands.add_parser("clean", help="remove everything that buildah and the base made here keep in the cache", allow_abbrev=False)
-    for command in (build, listing):
+    for command in (build, push, listing):
         command.add_argument(
             "--only", action="append", default=[], metavar="NAME", help=f"of {', '.join(i.name for i in CATALOGUE)}; repeatable"
         )
         command.add_argument("--image-name", default=_variable("IMAGE_NAME"), help=f"the operator's name ({DEFAULT_OPERATOR_REPOSITORY})")
         command.add_argument("--release-version", default=_variable("RELEASE_VERSION"), help=f"the operator's tag ({release_version()})")
-    build.add_argument("--platforms", default=_variable("PLATFORMS"), help="like linux/amd64,linux/arm64 (this machine's)")
-    build.add_argument("--base-image", default=_variable("BASE_IMAGE"), help="base of all images")
-    build.add_argument("--builder", default=_variable("IMAGE_BUILDER"), help=f"one of {', '.join(ENGINE_NAMES)} (the first that works)")
+    for command in (build, push):
+        command.add_argument("--platforms", default=_variable("PLATFORMS"), help="like linux/amd64,linux/arm64 (this machine's)")
+        command.add_argument("--base-image", default=_variable("BASE_IMAGE"), help="base of all images")
+        command.add_argument(
+            "--builder", default=_variable("IMAGE_BUILDER"), help=f"one of {', '.join(ENGINE_NAMES)} (the first that works)"
+        )
+        command.add_argument(
+            "--fresh", action="store_true", help="use nothing built or pulled before: new packages of Debian and of Python"
+        )
     build.add_argument("--save", type=Path, metavar="DIR", help="write DIR/NAME.tar, a docker-archive, of each; their paths are printed")
-    build.add_argument("--fresh", action="store_true", help="use nothing built or pulled before: new packages of Debian and of Python")
+    push.add_argument("--registry", required=True, help="like registry.example.com/team; log in before with your builder's `login`")
+    push.add_argument("--plain-http", action="store_true", help="the registry speaks HTTP")
+    push.set_defaults(save=None)
     return parser
 
 
@@ -114,6 +123,8 @@ def _build(options: argparse.Namespace, folder: Path, programs: Programs) -> Non
             console.say(f"[{number}/{len(images)}] {building.reference(image)}: {building.build(image)}")
             if options.save:
                 print(building.save(image, options.save), flush=True)
+            if options.command == "push":
+                print(image.name, building.push(image, options.registry, is_plain=options.plain_http), flush=True)
     console.say(f"see them with: {engine.command_line()} images")
 
 

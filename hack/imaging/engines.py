@@ -1,11 +1,17 @@
 """The programs that build images, behind one face."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from imaging.errors import ImagesError
 from imaging.process import Programs
+
+EPOCH = "SOURCE_DATE_EPOCH"
+"""The variable with the time, in seconds since 1970, that everything in an image gets: the same input then makes the same image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +50,32 @@ class Build:
         flags += [] if self.uses_cache else ["--no-cache"]
         return flags
 
+    def timestamp_flags(self) -> list[str]:
+        """Return the flags of podman and buildah that set all times to $SOURCE_DATE_EPOCH, which docker's builder reads itself."""
+        seconds = os.environ.get(EPOCH)
+        return [f"--timestamp={seconds}"] if seconds else []
+
     @property
     def is_index(self) -> bool:
         """Whether the result is one name for several images, one for each platform."""
         return len(self.platforms) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """One image to copy to a registry.
+
+    Attributes:
+        reference: Its name here.
+        destination: Its name there.
+        is_index: Whether it is one name for several images (see `Build`).
+        is_plain: Whether the registry speaks HTTP.
+    """
+
+    reference: str
+    destination: str
+    is_index: bool = False
+    is_plain: bool = False
 
 
 class Engine(Protocol):
@@ -75,11 +103,28 @@ class Engine(Protocol):
     def save(self, reference: str, file: Path) -> None:
         """Write a local image as a docker-archive, which docker, podman and containerd load."""
 
+    def push(self, push: Push) -> str:
+        """Copy a local image to a registry, and return its digest there.
+
+        Raises:
+            ImagesError: The registry did not take it.
+        """
+
     def discard_leftovers(self) -> None:
         """Remove what a build that was killed left behind."""
 
     def command_line(self) -> str:
         """Return how the user runs this program on the same images."""
+
+
+def push_with_digest_file(programs: Programs, program: Sequence[str], push: Push, flags: Sequence[str] = ()) -> str:
+    """Push with podman or buildah, which write the digest to a file (see `Engine.push`)."""
+    with TemporaryDirectory() as folder:
+        digest = Path(folder) / "digest"
+        command = [*program, *(("manifest", "push", "--all") if push.is_index else ("push",)), *flags, f"--digestfile={digest}"]
+        command += ["--tls-verify=false"] if push.is_plain else []
+        programs.run("push", [*command, push.reference, f"docker://{push.destination}"])
+        return digest.read_text("utf-8").strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +151,7 @@ class DockerLike:
         elif build.is_index:
             self.programs.succeeds([self.name, "manifest", "rm", build.reference])
             name = f"--manifest={build.reference}"
-        own = [] if self.name == "docker" else ["--layers", "--format=docker"]
+        own = [] if self.name == "docker" else ["--layers", "--format=docker", *build.timestamp_flags()]
         self.programs.run(build.name, [*command, name, "--network=host", *own, *build.common_flags(), str(build.context)])
 
     def import_root(self, tar: Path, reference: str) -> None:
@@ -121,6 +166,24 @@ class DockerLike:
         """See Engine."""
         own = [] if self.name == "docker" else ["--format=docker-archive"]
         self.programs.run("save", [self.name, "save", *own, f"--output={file}", reference])
+
+    def push(self, push: Push) -> str:
+        """See Engine; docker speaks HTTP only to registries on loopback, and those that its daemon's configuration names."""
+        if self.name == "podman":
+            return push_with_digest_file(self.programs, [self.name], push)
+        if push.is_index:
+            raise ImagesError("docker cannot push images of several platforms that it has built before: use --builder podman or buildah")
+        self.programs.run("push-tag", [self.name, "tag", push.reference, push.destination])
+        self.programs.run("push", [self.name, "push", "--quiet", push.destination])
+        repository = push.destination.rpartition(":")[0]
+        digests = self.programs.answer([
+            self.name,
+            "image",
+            "inspect",
+            '--format={{join .RepoDigests "\\n"}}',
+            push.destination,
+        ]).splitlines()
+        return next(digest.removeprefix(f"{repository}@") for digest in digests if digest.startswith(f"{repository}@"))
 
     def discard_leftovers(self) -> None:
         """Nothing: these clean up after themselves, and other people's containers live there too."""

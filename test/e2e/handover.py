@@ -163,6 +163,27 @@ class Handover:
         return reported
 
 
+def stop_operator(cluster: Kubectl) -> None:
+    """Leave the jobs alone: no operator runs when this returns."""
+    operator = cluster.within("mpi-operator")
+    operator.run("scale", "deployment/mpi-operator", "--replicas=0")
+    operator.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
+
+
+def begin(cluster: Kubectl, here: Kubectl, prefix: str, names: Collection[str]) -> Handover:
+    """With one operator at work, bring a job into each phase, take the operator away, and let those jobs end that should."""
+    handover = Handover(here, prefix, names)
+    make_room(cluster, None)
+    here.apply(*handover.jobs().values())
+    for name in names:
+        until_true(here, handover.job(name), PHASES[name][1])
+    starting = f"training.kubeflow.org/job-name={handover.job('starting')}"
+    here.until(PODS, lambda pods: len(pods) == 3, labels=starting)
+    stop_operator(cluster)
+    handover.end_unseen()
+    return handover
+
+
 def launcher_of(here: Kubectl, job: str) -> str:
     """Return the name of the launcher Pod of `job` as soon as it runs."""
     labels = f"{LAUNCHER},training.kubeflow.org/job-name={job}"

@@ -11,13 +11,11 @@ import pytest
 from demonstration.operator_images import built_archives
 from e2e.clusters import ROOT, embedded_cluster, project
 from e2e.conftest import NAME, new_namespace
-from e2e.handover import ENDS, GO_ON, PHASES, Handover, make_room
-from e2e.jobs import until_true
+from e2e.handover import ENDS, GO_ON, PHASES, Handover, begin
 from e2e.kubectl import DEPLOYMENTS, Kubectl
 from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
 from e2e.shell import Shell, open_shell
-from mpiop.kube.resources import PODS
 
 CLUSTER = f"{NAME}-kubeflow"
 PART, MODULE, RELEASE = "kubeflow-mpi-operator", "github.com/kubeflow/mpi-operator", "0.8.2"
@@ -35,11 +33,6 @@ class Ground:
     def operator(self) -> Kubectl:
         """Where both operators live."""
         return self.cluster.within("mpi-operator")
-
-    def stop_operator(self) -> None:
-        """Leave the jobs alone: no operator runs when this returns."""
-        self.operator.run("scale", "deployment/mpi-operator", "--replicas=0")
-        self.operator.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
 
     def start_theirs(self) -> None:
         """Deploy Kubeflow's operator as the guide says."""
@@ -73,25 +66,11 @@ def ground(
             yield Ground(cluster, here, open_shell(here, checkout, folder / "kubeconfig"))
 
 
-def begin(ground: Ground, prefix: str, names: list[str]) -> Handover:
-    """With one operator at work, bring a job into each phase, take the operator away, and let those jobs end that should."""
-    handover = Handover(ground.here, prefix, names)
-    make_room(ground.cluster, None)
-    ground.here.apply(*handover.jobs().values())
-    for name in names:
-        until_true(ground.here, handover.job(name), PHASES[name][1])
-    starting = f"training.kubeflow.org/job-name={handover.job('starting')}"
-    ground.here.until(PODS, lambda pods: len(pods) == 3, labels=starting)
-    ground.stop_operator()
-    handover.end_unseen()
-    return handover
-
-
 @pytest.fixture(scope="module")
 def there(ground: Ground) -> Handover:
     """From Kubeflow's operator to ours."""
     ground.start_theirs()
-    handover = begin(ground, "there", list(PHASES))
+    handover = begin(ground.cluster, ground.here, "there", list(PHASES))
     ground.start_ours()
     handover.see_through()
     return handover
@@ -101,7 +80,7 @@ def there(ground: Ground) -> Handover:
 def back(ground: Ground, there: Handover) -> Handover:
     """From ours to Kubeflow's, which would run a job again whose launcher's Job has vanished."""
     assert there.ended
-    handover = begin(ground, "back", [name for name in PHASES if name != "vanished"])
+    handover = begin(ground.cluster, ground.here, "back", [name for name in PHASES if name != "vanished"])
     ground.start_theirs()
     handover.see_through()
     return handover

@@ -1,12 +1,13 @@
 """What each builder is told, seen by a program of its name that writes down its arguments."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from imaging.buildah import Buildah
-from imaging.engines import Build, DockerLike
+from imaging.engines import Build, DockerLike, Push
 from imaging.errors import ImagesError
 from imaging.process import Programs
 
@@ -94,3 +95,33 @@ def test_a_failed_build_shows_its_end_and_its_log(programs: Programs, tmp_path: 
     assert "line 50" not in message
     assert (tmp_path / "logs/a.log").read_text("utf-8").startswith("line 1\n")
     assert str(tmp_path / "logs/a.log") in message
+
+
+WRITE_DIGEST = WRITE_DOWN + '; for word; do case $word in --digestfile=*) echo sha256:1 >"${word#*=}";; esac; done'
+
+
+def test_a_push_returns_the_digest(programs: Programs, tmp_path: Path, install: Install) -> None:
+    calls = install("podman", WRITE_DIGEST)
+    install("buildah", WRITE_DIGEST)
+    for engine in (DockerLike("podman", programs), Buildah(programs, tmp_path, "vfs")):
+        assert engine.push(Push("x.io/a:1", "y.io/a:1", is_index=False, is_plain=True)) == "sha256:1"
+        assert engine.push(Push("x.io/a:1", "y.io/a:1", is_index=True, is_plain=False)) == "sha256:1"
+    said = [
+        re.sub(r"--digestfile=\S+", "--digestfile=F", line).replace(str(tmp_path), "D") for line in calls.read_text("utf-8").splitlines()
+    ]
+    storage = "--root=D/storage --runroot=D/run --storage-driver=vfs"
+    assert said == [
+        "push --digestfile=F --tls-verify=false x.io/a:1 docker://y.io/a:1",
+        "manifest push --all --digestfile=F x.io/a:1 docker://y.io/a:1",
+        f"{storage} push --signature-policy=D/policy.json --digestfile=F --tls-verify=false x.io/a:1 docker://y.io/a:1",
+        f"{storage} manifest push --all --signature-policy=D/policy.json --digestfile=F x.io/a:1 docker://y.io/a:1",
+    ]
+
+
+def test_docker_is_asked_for_the_digest(programs: Programs, install: Install) -> None:
+    calls = install("docker", WRITE_DOWN + '; [ "$1" = image ] && echo z.io/a@sha256:2 && echo y.io/a@sha256:1; true')
+    docker = DockerLike("docker", programs)
+    assert docker.push(Push("x.io/a:1", "y.io/a:1", is_index=False, is_plain=False)) == "sha256:1"
+    assert calls.read_text("utf-8").splitlines()[:2] == ["tag x.io/a:1 y.io/a:1", "push --quiet y.io/a:1"]
+    with pytest.raises(ImagesError, match="podman or buildah"):
+        docker.push(Push("x.io/a:1", "y.io/a:1", is_index=True, is_plain=False))

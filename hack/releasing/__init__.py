@@ -1,0 +1,1 @@
+"""A release: what users install, with what is needed to check it."""

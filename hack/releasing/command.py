@@ -1,0 +1,119 @@
+"""The command line of `hack/release`."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from imaging.catalogue import ROOT
+from imaging.engines import EPOCH
+from releasing import files
+from releasing.errors import ReleaseError
+
+SBOM: Final = "sbom.cdx.json"
+NAMESPACE: Final = "mpiop"
+_EPILOG = """\
+It writes into the folder: mpi-operator.yaml (install with kubectl), mpiop-VERSION.tgz (the Helm chart), the wheel of the tools,
+operator.tar (the image), sbom.cdx.json (what is in the image, CycloneDX), notes.md and SHA256SUMS; with --key also SHA256SUMS.sig.
+
+With --registry the image is pushed, and YAML and chart name it by its digest.
+
+Check a signature:  ssh-keygen -Y verify -f ALLOWED_SIGNERS -I SIGNER -n mpiop -s SHA256SUMS.sig <SHA256SUMS"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `hack/release` with `arguments`; return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        release(options.root, options.version, options.output, options)
+    except ReleaseError as error:
+        print(f"release: error: {error}", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        print(f"release: error: `{' '.join(map(str, error.cmd))}` failed with exit code {error.returncode}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hack/release", description="Make a release.", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("version", help="like 0.2.0; sources, chart, deploy/ and CHANGELOG.md must name it")
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder, which is made anew (dist)")
+    parser.add_argument("--registry", default="", help="push the image there, like registry.example.com/team")
+    parser.add_argument("--plain-http", action="store_true", help="the registry speaks HTTP")
+    parser.add_argument("--key", type=Path, help="private SSH key that signs SHA256SUMS; needs no network")
+    parser.add_argument("--fresh", action="store_true", help="build the image of nothing built before")
+    parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
+    return parser
+
+
+def release(root: Path, version: str, output: Path, options: argparse.Namespace) -> None:
+    """Make the files of a release.
+
+    Raises:
+        ReleaseError: The checkout is not that of `version`.
+        CalledProcessError: A program failed, and has said why.
+    """
+    files.check_version(root, version)
+    epoch = _commit_seconds(root)
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    dated = {**os.environ, EPOCH: str(epoch)}
+    image = _image(root, version, output, options, dated)
+    (output / "mpi-operator.yaml").write_text(
+        files.manifest((root / "deploy/v2beta1/mpi-operator.yaml").read_text("utf-8"), version, image), "utf-8"
+    )
+    (output / f"mpiop-{version}.tgz").write_bytes(files.chart(root / "charts/mpiop", image, epoch))
+    (output / "notes.md").write_text(files.notes((root / "CHANGELOG.md").read_text("utf-8"), version), "utf-8")
+    _run(
+        "building the wheel", [root / ".venv/bin/pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", output, root]
+    )
+    syft = _answer([root / "hack/cluster", "build", "syft"]).partition("\t")[2].strip()
+    _run(
+        "writing the SBOM",
+        [syft, "scan", "--quiet", f"docker-archive:{output / 'operator.tar'}", f"--output=cyclonedx-json={output / SBOM}"],
+    )
+    (output / files.SUMS).write_text(files.checksums(output.iterdir()), "utf-8")
+    if options.key is not None:
+        _run("signing", ["ssh-keygen", "-q", "-Y", "sign", "-f", options.key, "-n", NAMESPACE, output / files.SUMS])
+    _say(f"done: {output}")
+    _say(f"install it: kubectl apply -f {output}/mpi-operator.yaml")
+    _say(f"or: helm install mpi-operator {output}/mpiop-{version}.tgz --namespace mpi-operator --create-namespace")
+
+
+def _image(root: Path, version: str, output: Path, options: argparse.Namespace, environment: Mapping[str, str]) -> str:
+    """Build the operator's image and save it; return its name, with its digest if it was pushed."""
+    common = ["--only=operator", f"--release-version=v{version}", *(("--fresh",) if options.fresh else ())]
+    _run("building the image", [root / "hack/images", "build", *common, f"--save={output}"], environment)
+    if not options.registry:
+        return f"docker.io/mpioperator/mpi-operator:v{version}"
+    push = ["--only=operator", f"--release-version=v{version}", f"--registry={options.registry}"]
+    push += ["--plain-http"] if options.plain_http else []
+    _say(f"pushing the image to {options.registry}")
+    image = _answer([root / "hack/images", "push", *push], environment).split()[1]
+    _say(f"pushed {image}")
+    return image
+
+
+def _commit_seconds(root: Path) -> int:
+    """Return the time of the last commit: the same commit makes the same files whenever it is released."""
+    return int(_answer(["git", "-C", root, "log", "-1", "--format=%ct"]))
+
+
+def _run(step: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
+    _say(step)
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment)
+
+
+def _answer(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
+    return subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, env=environment).stdout
+
+
+def _say(line: str) -> None:
+    print(f"release: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,123 @@
+"""A release as it is made and as it is checked: pushed to a registry on loopback, signed, and made twice with the same result."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+import mpiop
+from e2e.clusters import ROOT
+from e2e.neighbours import build_program
+
+COPIED = ("charts", "deploy", "hack", "requirements", "src")
+VERSION = mpiop.__version__
+
+
+def answer(command: Sequence[str | Path], **options: object) -> str:
+    """Return what a command that must succeed prints."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload] # of run
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A registry on loopback, over HTTP."""
+    crane = build_program("crane")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    folder = tmp_path_factory.mktemp("registry")
+    with subprocess.Popen([crane, "registry", "serve", f"--address={address}", f"--disk={folder}"], stderr=subprocess.DEVNULL) as process:
+        try:
+            yield address
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout, committed, whose changelog knows the version."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in COPIED:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("Dockerfile", ".dockerignore", "README.md", "pyproject.toml", "setup.cfg"):
+        shutil.copy(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    (folder / "CHANGELOG.md").write_text(changelog.replace("## Unreleased", f"## {VERSION}", 1), "utf-8")
+    git = ("git", "-C", str(folder), "-c", "user.name=e2e", "-c", "user.email=e2e@example.com")
+    for arguments in (("init", "--quiet"), ("add", "CHANGELOG.md"), ("commit", "--quiet", "--message=release")):
+        answer([*git, *arguments])
+    return folder
+
+
+def key_pair(folder: Path) -> Path:
+    """Return a private SSH key; beside it are its public half and a list of the signers that are trusted."""
+    key = folder / "key"
+    answer(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key])
+    (folder / "signers").write_text(f"release@example.com {key.with_suffix('.pub').read_text()}")
+    return key
+
+
+@pytest.fixture(scope="module")
+def released(checkout: Path, registry: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a release."""
+    folder = tmp_path_factory.mktemp("release")
+    options = [f"--output={folder / 'dist'}", f"--registry={registry}/team", "--plain-http", f"--key={key_pair(folder)}"]
+    answer([checkout / "hack/release", VERSION, *options])
+    return folder / "dist"
+
+
+def test_yaml_and_chart_install_the_pushed_image_by_its_digest(released: Path, registry: str) -> None:
+    [deployment] = [each for each in yaml.safe_load_all((released / "mpi-operator.yaml").read_text()) if each["kind"] == "Deployment"]
+    image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    crane = build_program("crane")
+    pushed = answer([crane, "digest", "--insecure", f"{registry}/team/mpioperator/mpi-operator:v{VERSION}"]).strip()
+    assert image == f"{registry}/team/mpioperator/mpi-operator@{pushed}"
+    assert json.loads(answer([crane, "config", "--insecure", image]))["config"]["User"] == "65532:65532"
+    for helm in ("helm", "helm3"):
+        rendered = answer([build_program(helm), "template", "mpi-operator", released / f"mpiop-{VERSION}.tgz"])
+        assert f"image: {image}\n" in rendered.replace('"', "")
+
+
+def test_the_sbom_names_the_packages_of_debian_and_of_python(released: Path) -> None:
+    components = {each["purl"] for each in json.loads((released / "sbom.cdx.json").read_text())["components"] if "purl" in each}
+    locked = re.findall(r"^([a-z0-9-]+)==([^ ;]+)", (ROOT / "requirements/runtime.txt").read_text(), re.MULTILINE)
+    of_python = {
+        purl.partition("@")[0].removeprefix("pkg:pypi/").replace("_", "-").lower() for purl in components if purl.startswith("pkg:pypi/")
+    }
+    assert {"aiohttp", "kubernetes", "msgspec", "structlog", "mpiop"} <= of_python <= {name for name, _ in locked} | {"mpiop"}
+    assert any(purl.startswith("pkg:deb/debian/libc6@") for purl in components)
+
+
+def test_the_sums_fit_and_their_signature_can_be_checked(released: Path) -> None:
+    answer(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=released)
+    named = {line.split("  ")[1] for line in (released / "SHA256SUMS").read_text().splitlines()}
+    assert named == {path.name for path in released.iterdir()} - {"SHA256SUMS", "SHA256SUMS.sig"}
+    verify = ["ssh-keygen", "-Y", "verify", "-f", released.parent / "signers", "-I", "release@example.com", "-n", "mpiop"]
+    verify += ["-s", released / "SHA256SUMS.sig"]
+    answer(verify, input=(released / "SHA256SUMS").read_text())
+    forged = subprocess.run(verify, input="0  operator.tar\n", capture_output=True, text=True, check=False)
+    assert forged.returncode != 0
+
+
+def test_the_notes_are_the_changelog_s(released: Path) -> None:
+    assert (released / "notes.md").read_text().startswith(f"# mpiop {VERSION}\n\n- ")
+
+
+def test_a_release_made_again_of_nothing_built_before_is_the_same(released: Path, checkout: Path, registry: str, tmp_path: Path) -> None:
+    again = tmp_path / "dist"
+    answer([checkout / "hack/release", VERSION, f"--output={again}", f"--registry={registry}/team", "--plain-http", "--fresh"])
+    assert sums_of(again) == sums_of(released)
+
+
+def sums_of(folder: Path) -> dict[str, str]:
+    """Return the checksum of each file that is the same each time; an SBOM has a number and a time of its own."""
+    lines = (line.split("  ") for line in (folder / "SHA256SUMS").read_text().splitlines())
+    return {name: checksum for checksum, name in lines if name != "sbom.cdx.json"}
