@@ -17,11 +17,11 @@ from faults.state import objects
 from fuzz.jobs import Strange, good_job, random_jobs
 from fuzz.verdicts import Verdict, verdict
 from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Key, Object
+from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import MPIJOBS, PODS, Resource
 
 BATCH = 100
-PARALLEL = 2
+PARALLEL = 5
 CREATES = 8
 """At a time."""
 PATIENCE_SECONDS = 120.0
@@ -140,9 +140,16 @@ class _Batch:
                 outcome = verdict(jobs[name], pods[name]) if name in jobs else self._verdict_of_absent(name)
                 if outcome is not None:
                     self._note(name, outcome)
+                    # What waits for a node would be asked for its events again and again.
+                    await self._delete(jobs.get(name))
             await asyncio.sleep(LOOK_SECONDS)
         for name, strange in self._made.items():
             self._complain(strange, f"nothing came of {name} in {PATIENCE_SECONDS:.0f} s")
+
+    async def _delete(self, job: Object | None) -> None:
+        if job is not None:
+            with contextlib.suppress(StatusError):
+                await self.here.client.delete(MPIJOBS, Key(self.namespace, job["metadata"]["name"]), uid=uid_of(job))
 
     def _verdict_of_absent(self, name: str) -> Verdict | None:
         """A job that may be deleted after its end was: it had failed, since nothing runs here that could succeed."""
