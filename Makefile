@@ -15,7 +15,7 @@ PLATFORMS ?=
 
 # e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but those of APART, which take long or need programs that are
 # built first; `all` is all), RUNS how often the π job runs in a row, KEEP=1 leaves the cluster up.
-APART := crowd leadership gang coscheduling kubeflow kueue volcano monitoring top dra shards chart helm release upgrade
+APART := crowd leadership gang coscheduling kubeflow kueue volcano monitoring top dra shards chart helm release upgrade definition
 SUITE ?=
 SUITES = $(if $(filter all,$(SUITE)),test/e2e,$(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e $(APART:%=--ignore=test/e2e/test_%.py)))
 RUNS ?= 1
@@ -32,6 +32,7 @@ WRITE ?=
 # Clusters of `make cluster-up`.
 NAME ?= dev
 UV_VERSION := 0.13.8
+PIP_AUDIT_VERSION := 2.10.1
 
 # faults: FAULTS names rows of the matrix (F8,F13), CASE one case as a failure prints it, PARALLEL how many runs go side by
 # side, LEASE the lease duration in seconds (a busy machine needs more).
@@ -39,6 +40,10 @@ FAULTS ?=
 CASE ?=
 PARALLEL ?= 6
 LEASE ?= 2
+
+# fuzz: how many random jobs, and which (the same number, the same jobs).
+COUNT ?= 10000
+SEED ?= 0
 
 # soak: for how many minutes jobs come, and how many.
 MINUTES ?= 20
@@ -107,6 +112,10 @@ mutants: $(STAMP) ## Break each invariant in a copy and see a test fail; NUMBERS
 faults: $(STAMP) ## Every fault at every request of a job's life; FAULTS=F13 picks rows, CASE= repeats one
 	@PYTHONPATH=src:test:hack $(BIN)/python -m faults --rows "$(FAULTS)" --case "$(CASE)" --parallel $(PARALLEL) --lease $(LEASE)
 
+.PHONY: fuzz
+fuzz: $(STAMP) ## Random MPIJobs: each is refused, served, or told what is wrong with it; COUNT= SEED=
+	@PYTHONPATH=src:test:hack $(BIN)/python -m fuzz --count $(COUNT) --seed $(SEED)
+
 .PHONY: bench bench-check
 bench: $(STAMP) ## Measure mpiop and Kubeflow's operator side by side; SCENARIOS=one-job,failover ROUNDS=5 WRITE=1
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench --scenarios "$(SCENARIOS)" --rounds $(or $(ROUNDS),0) $(if $(WRITE),--write)
@@ -135,6 +144,11 @@ lock: $(STAMP) ## Pin requirements/*.in with hashes into requirements/*.txt
 	@python=$$(hack/setup interpreter) && "$$python" -m venv .venv/lock && .venv/lock/bin/pip install --quiet --no-deps uv==$(UV_VERSION)
 	@for name in runtime dev build; do UV_CUSTOM_COMPILE_COMMAND="make lock" .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/$$name.txt requirements/$$name.in; done
+
+.PHONY: audit
+audit: ## Ask the advisory database of PyPI about every locked version; needs a network
+	@python=$$(hack/setup interpreter) && "$$python" -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit==$(PIP_AUDIT_VERSION)
+	@for name in runtime dev build; do .venv/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off --requirement requirements/$$name.txt; done
 
 ##@ Images and clusters
 

@@ -96,7 +96,7 @@ class OperatorProcess:
             RuntimeError: It ended instead.
             TimeoutError: It did not become ready.
         """
-        await until("a ready operator", self._is_ready, timeout_seconds=READY_SECONDS, look_seconds=LOOK_SECONDS)
+        await until("a ready operator", self.is_ready, timeout_seconds=READY_SECONDS, look_seconds=LOOK_SECONDS)
 
     async def until_leading(self) -> None:
         """Wait until it leads."""
@@ -184,7 +184,12 @@ class OperatorProcess:
             self._process.kill()
         await self._process.wait()
 
-    async def _is_ready(self) -> bool:
+    async def is_ready(self) -> bool:
+        """Return whether it says that it is ready.
+
+        Raises:
+            RuntimeError: It has ended.
+        """
         if self._process.returncode is not None:
             raise RuntimeError(f"the operator ended with {self._process.returncode} before it was ready; look at its log")
         try:

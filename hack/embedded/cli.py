@@ -58,6 +58,7 @@ def _add_life(verbs: Verbs, common: argparse.ArgumentParser) -> None:
     start.add_argument("--control-plane-only", action="store_true", help="no real node: no kubelet, no containers")
     start.add_argument("--feature-gates", default="", metavar="GATES", help="for all components, for example A=true,B=false")
     start.add_argument("--runtime-config", default="", metavar="CONFIG", help="API versions for the API server, for example api/beta=true")
+    start.add_argument("--admission-plugins", default="", metavar="NAMES", help="of the API server, beside its own and NodeRestriction")
     start.add_argument("--audit", action="store_true", help="log every request to the API server (see: logs audit)")
     start.set_defaults(run=commands.run_up)
 

@@ -30,6 +30,7 @@ def run_up(layout: Layout, parsed: argparse.Namespace) -> int:
         feature_gates=parsed.feature_gates,
         runtime_config=parsed.runtime_config,
         audit=parsed.audit,
+        admission_plugins=parsed.admission_plugins,
     )
     progress = Progress()
     began = time.monotonic()

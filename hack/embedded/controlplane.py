@@ -86,7 +86,7 @@ def apiserver(plan: Plan) -> Component:
         f"--proxy-client-cert-file={certificate('front-proxy-client.crt')}",
         f"--proxy-client-key-file={certificate('front-proxy-client.key')}",
         "--authorization-mode=Node,RBAC",
-        "--enable-admission-plugins=NodeRestriction",
+        f"--enable-admission-plugins={','.join(filter(None, ('NodeRestriction', options.admission_plugins)))}",
         "--allow-privileged=true",
         # Told to end, it tells its clients, waits for requests under way, and cuts watches: 2 seconds instead of 60.
         "--shutdown-send-retry-after=true",
@@ -100,6 +100,7 @@ def apiserver(plan: Plan) -> Component:
             f"--audit-policy-file={plan.config('audit-policy.json')}",
             f"--audit-log-path={plan.layout.log('audit')}",
             "--audit-log-mode=batch",
+            "--audit-log-batch-max-wait=1s",
         ]
     return Component("kube-apiserver", "kube-apiserver", tuple(arguments), f"{api_url(plan)}/readyz", own_user=True)
 

@@ -17,6 +17,7 @@ class Options:
     feature_gates: str = ""
     runtime_config: str = ""
     audit: bool = False
+    admission_plugins: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 from generators.pod_template import QUANTITY, pod_template_schema
 from mpiop.api import constants as c
 from mpiop.api import defaults
+from mpiop.api.size import most_workers
 from mpiop.api.validation import (
     CLEAN_POD_POLICIES,
     DNS_1035_LABEL,
@@ -88,7 +89,12 @@ def _spec() -> Schema:
             Worker=_replica_spec(
                 "The workers, whose first container runs sshd (that is what the operator starts in it when it names no command). Left out: "
                 "the launcher runs everything on its own.",
-                replicas=_integer("Number of worker pods, at least 1. Left out: 1. It may be changed while the job runs.", minimum=1),
+                replicas=_integer(
+                    "Number of worker pods, at least 1. Left out: 1. It may be changed while the job runs. The host names of all must fit "
+                    "into a ConfigMap of 1 MiB: some 8,000 with usual names.",
+                    minimum=1,
+                    maximum=most_workers("a", "a"),
+                ),
                 restart_policy=defaults.WORKER_RESTART_POLICY,
                 container_name=defaults.WORKER_CONTAINER_NAME,
             ),

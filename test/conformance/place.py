@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.operator_process import Access, ours, start_operator
+from bench.operator_process import Access, OperatorProcess, ours, start_operator
 from conformance.follower import Follower
 from demonstration.cluster import environment_of
 from faults.ground import command, prepared
@@ -24,38 +24,40 @@ class Place:
         follower: Sees what happens.
         access: Of operators, with the rights that the manifests give.
         folder: Where logs go.
+        cluster: Its name.
     """
 
     client: Client
     follower: Follower
     access: Access = field(repr=False)
     folder: Path
+    cluster: str = CLUSTER
 
     @contextlib.asynccontextmanager
-    async def operator(self, name: str, flags: Sequence[str] = ()) -> AsyncIterator[None]:
+    async def operator(self, name: str, flags: Sequence[str] = ()) -> AsyncIterator[OperatorProcess]:
         """Let the operator of this checkout lead for as long as the block runs."""
         process = await start_operator(self.access, self.folder, name, ours(flags=flags))
         try:
             await process.until_ready()
-            yield
+            yield process
         finally:
             await process.stop()
 
     async def stop_api_server(self) -> None:
         """Stop the API server, which then writes what it has kept back of its audit log."""
-        await command("hack/cluster", "stop", "kube-apiserver", "--name", CLUSTER)
+        await command("hack/cluster", "stop", "kube-apiserver", "--name", self.cluster)
 
 
 @contextlib.asynccontextmanager
-async def place(folder: Path) -> AsyncIterator[Place]:
+async def place(folder: Path, cluster: str = CLUSTER) -> AsyncIterator[Place]:
     """Yield a new control plane, which logs every request; it is taken down at the end."""
-    async with prepared(CLUSTER, folder, options=("--audit",)) as ground:
+    async with prepared(cluster, folder, options=("--audit",)) as ground:
         # It would say of each Pod that no node is there for it, and so would the job, in Stalled.
-        await command("hack/cluster", "stop", "kube-scheduler", "--name", CLUSTER)
-        config = load_config(kubeconfig=environment_of(CLUSTER)["KUBECONFIG"])
+        await command("hack/cluster", "stop", "kube-scheduler", "--name", cluster)
+        config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
         access = Access(config.server, _authority(config), ground.token)
         async with Follower(ground.client).running() as follower:
-            yield Place(ground.client, follower, access, folder)
+            yield Place(ground.client, follower, access, folder, cluster)
 
 
 def _authority(config: ClientConfig) -> str:

@@ -103,6 +103,7 @@ CASES = [
     Case("MultiKueue", job("pi", *POLICY, "managedBy", value="kueue.x-k8s.io/multikueue")),
     Case("two launchers", job("pi", *LAUNCHER, "replicas", value=2), "less than or equal to 1"),
     Case("zero workers", job("pi", *WORKER, "replicas", value=0), "greater than or equal to 1"),
+    Case("more workers than any names leave room for", job("a", *WORKER, "replicas", value=2**31 - 1), "should be less than or equal to"),
     Case("restartPolicy Always", job("pi", *WORKER, "restartPolicy", value="Always"), 'supported values: "", "Never", "OnFailure"'),
     Case("restartPolicy empty", job("pi", *WORKER, "restartPolicy", value="")),
     Case("a container without a name", job("pi", *POD, "containers", value=[{"image": "pi"}])),

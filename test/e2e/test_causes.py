@@ -57,7 +57,7 @@ def here(module_namespace: Kubectl, cluster: Kubectl) -> Iterator[Kubectl]:
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.id)
-def test_a_job_says_why_it_waits(broken: Broken, here: Kubectl) -> None:
+def test_F69_a_job_says_why_it_waits(broken: Broken, here: Kubectl) -> None:
     job = here.until_one(MPIJOBS, broken.id, lambda found: says(found, broken), timeout_seconds=SEEN_SECONDS)
     problem = condition(job, "Stalled" if is_true(job, "Stalled") else "Degraded")
     assert (problem["status"], problem["reason"]) == ("True", broken.reason)

@@ -60,7 +60,7 @@ def test_a_job_that_ran_too_long_says_so(namespace: Kubectl) -> None:
     assert failed_for(namespace, job) == ("DeadlineExceeded", "Job was active longer than specified deadline")
 
 
-def test_a_worker_that_its_node_evicts_ends_the_job(namespace: Kubectl) -> None:
+def test_F69_a_worker_that_its_node_evicts_ends_the_job(namespace: Kubectl) -> None:
     job = held(one_worker("pi"))
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     with_volume(worker, emptyDir={"sizeLimit": "1Mi"})

@@ -35,6 +35,12 @@ SAMPLE = frozenset({
     "F49/fail/token rotated",
     "F50/succeed/create pods/pi-worker-0 #1/token file missing",
     "F52/fail/proxies in the environment",
+    "F57/alone/more workers than a ConfigMap holds hosts",
+    "F60/succeed/Secret of nobody",
+    "F63/succeed/a webhook that need not answer",
+    "F64/succeed/a worker that does not go",
+    "F65/succeed/labels of the Job",
+    "F68/alone/deleted and created",
 })
 
 

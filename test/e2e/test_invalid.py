@@ -37,7 +37,7 @@ def until_accepted(here: Kubectl, job: Obj) -> None:
         assert time.monotonic() < deadline, tried.stderr
 
 
-def test_invalid_jobs_that_were_stored_anyway_get_a_condition_and_disturb_nobody(namespace: Kubectl, cluster: Kubectl) -> None:
+def test_F54_invalid_jobs_that_were_stored_anyway_get_a_condition_and_disturb_nobody(namespace: Kubectl, cluster: Kubectl) -> None:
     strict = cluster.read(DEFINITIONS, CRD)
     broken = {
         "no-launcher": {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}},

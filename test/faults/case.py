@@ -32,7 +32,7 @@ class Case:
 
     Attributes:
         row: Number of the row of the fault matrix, for example F13.
-        life: A key of `LIVES`.
+        life: A key of `LIVES`; of a case with an `own` life only a name.
         what: The rest of its name: target and fault.
         plan: Makes the faults of a run.
         allowance: What may differ.
@@ -46,6 +46,7 @@ class Case:
         check: What must hold beside the oracle.
         wants_hit: Whether a run in which the fault met nothing counts as not reached.
         disturbance: What is done to the server, so that nothing else may run beside it but what is to live through the same.
+        own: Is lived instead where no life without the fault can be compared; it says itself what is wrong (`Run.findings`).
     """
 
     row: str
@@ -63,6 +64,7 @@ class Case:
     check: Callable[[Run], list[str]] | None = field(default=None, repr=False)
     wants_hit: bool = True
     disturbance: Disturbance | None = field(default=None, repr=False)
+    own: Action | None = field(default=None, repr=False)
 
     @property
     def is_idle(self) -> bool:
@@ -110,8 +112,8 @@ async def run_faultless(ground: Ground, namespace: str, life: str) -> Faultless:
         return Faultless(reference, run.proxy.trace)
 
 
-async def run_case(ground: Ground, namespace: str, case: Case, reference: Reference) -> Verdict:
-    """Run the case and judge it."""
+async def run_case(ground: Ground, namespace: str, case: Case, reference: Reference | None) -> Verdict:
+    """Run the case and judge it; `reference` is None for a case with an own life."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
     async with new_run(ground, namespace, NoFaults(), case.seconds * ground.patience) as run:
@@ -128,10 +130,10 @@ async def run_case(ground: Ground, namespace: str, case: Case, reference: Refere
         return Verdict(case.name, wrong, run.proxy.trace, plan.hits > 0 or not case.wants_hit, loop.time() - begun)
 
 
-async def _play(run: Run, case: Case, reference: Reference, plan: Faults | Several) -> list[str]:
+async def _play(run: Run, case: Case, reference: Reference | None, plan: Faults | Several) -> list[str]:
     script = asyncio.create_task(case.script(run)) if case.script else None
     try:
-        await LIVES[case.life](run)
+        await (case.own or LIVES[case.life])(run)
         if script is not None:
             await script
     finally:
@@ -141,13 +143,15 @@ async def _play(run: Run, case: Case, reference: Reference, plan: Faults | Sever
     for each in plan.plans if isinstance(plan, Several) else [plan]:
         each.is_over = True
     await run.until("the end of what is under way", lambda: _is_at_rest(run))
-    await run.until("the end state of the faultless run", lambda: _has_come_to(run, reference.state, case.allowance))
+    if reference is not None:
+        state = reference.state
+        await run.until("the end state of the faultless run", lambda: _has_come_to(run, state, case.allowance))
     await asyncio.sleep(SETTLED_SECONDS)
     await run.until("/readyz to be well", lambda: _are_ready(run))
     return await _judged(run, case, reference)
 
 
-async def _judged(run: Run, case: Case, reference: Reference) -> list[str]:
+async def _judged(run: Run, case: Case, reference: Reference | None) -> list[str]:
     own = case.check(run) if case.check else []
     try:
         return [*run.findings, *own, *await complaints(run, reference, case.allowance)]

@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from faults.ground import Ground, command
+from faults.ground import UP, Ground, command
 from faults.run import NotSeenError, Run
 
 Step = tuple[str, ...] | float
@@ -87,7 +87,7 @@ class Disturbance:
         finally:
             self._has_begun.set()
             # Controllers that lost their own leases have ended; the jobs need them.
-            await command("hack/cluster", "up", "--name", ground.cluster, "--control-plane-only")
+            await command("hack/cluster", "up", "--name", ground.cluster, *UP)
 
 
 async def _soon(coming: Coroutine[Any, Any, bool]) -> None:

@@ -31,6 +31,8 @@ APPLIED = frozenset({"Namespace", "CustomResourceDefinition", "ServiceAccount", 
 TOKEN_SECONDS = 3 * 3600
 NODE = "of-the-launchers"
 """There is no machine behind it: the driver plays its kubelet."""
+UP = ("--control-plane-only", "--admission-plugins=OwnerReferencesPermissionEnforcement")
+"""How a cluster of runs is brought up. With the plugin (row F72) who makes an object needs the right to block its owner's deletion."""
 PATIENT = TransportOptions(deadline_seconds=30.0)
 """The driver does not give up because the machine is busy."""
 _RBAC = "rbac.authorization.k8s.io"
@@ -98,7 +100,7 @@ async def prepared(
     It is a control plane alone, unless it `has_node`: a real one.
     """
     try:
-        await command("hack/cluster", "up", "--name", cluster, *(() if has_node else ("--control-plane-only",)), *options)
+        await command("hack/cluster", "up", "--name", cluster, *(UP[1:] if has_node else UP), *options)
         environment = environment_of(cluster)
         client = await connect(load_config(kubeconfig=environment["KUBECONFIG"]), PATIENT)
         try:

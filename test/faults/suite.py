@@ -17,6 +17,7 @@ from faults.case import Case, Faultless, Verdict, run_case, run_faultless
 from faults.ground import Ground, prepared
 from faults.lives import LIVES
 from faults.matrix import ROWS
+from faults.oracle import Reference
 from faults.trace import Trace
 from mpiop.kube.errors import KubeError
 
@@ -114,7 +115,7 @@ async def _run_all(ground: Ground, cases: Sequence[Case], lives: dict[str, Fault
 
     async def run(case: Case) -> None:
         namespace = f"{ground.folder.name}-{numbers[case.name]:04d}"
-        progress.add(await _run_one(ground, namespace, case, lives[case.life]))
+        progress.add(await _run_one(ground, namespace, case, None if case.own else lives[case.life].reference))
 
     async def run_in_turn(case: Case) -> None:
         async with idle if case.is_idle else busy:
@@ -130,10 +131,10 @@ async def _run_all(ground: Ground, cases: Sequence[Case], lives: dict[str, Fault
     return progress.verdicts
 
 
-async def _run_one(ground: Ground, namespace: str, case: Case, faultless: Faultless) -> Verdict:
+async def _run_one(ground: Ground, namespace: str, case: Case, reference: Reference | None) -> Verdict:
     begun = time.monotonic()
     try:
-        verdict = await run_case(ground, namespace, case, faultless.reference)
+        verdict = await run_case(ground, namespace, case, reference)
     except KubeError as error:  # the driver's own requests: the ground is lost, and that is a failure too
         wrong = [f"the driver could not go on: {error}"]
         verdict = Verdict(case.name, wrong, Trace(), was_reached=True, seconds=time.monotonic() - begun)

@@ -81,6 +81,11 @@ def test_options_become_flags_of_the_api_server(options: dict[str, object], flag
     assert flags(controlplane.apiserver(with_options(**options)))[flag] == value
 
 
+def test_admission_plugins_come_beside_the_one_that_is_always_on() -> None:
+    found = [flags(controlplane.apiserver(plan))["enable-admission-plugins"] for plan in (PLAN, with_options(admission_plugins="A,B"))]
+    assert found == ["NodeRestriction", "NodeRestriction,A,B"]
+
+
 def test_feature_gates_reach_every_component_that_knows_them() -> None:
     plan = with_options(feature_gates="A=true")
     rendered = (controlplane.apiserver(plan), controlplane.controller_manager(plan), controlplane.scheduler(plan), node.kubelet(plan))

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.fields import duplicate, invalid, required, unsupported
+from mpiop.api.size import most_workers
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
 
 CLEAN_POD_POLICIES: Final = (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL)
@@ -31,10 +32,7 @@ def validate(job: MPIJob) -> tuple[str, ...]:
         path = f"{_REPLICA_SPECS}.{c.LAUNCHER}.replicas"
         errors.append(invalid(path, job.launcher.replicas, "must be 1: a job has one launcher; set the number of pods at Worker.replicas"))
     if job.worker is not None:
-        errors += _replica_errors(c.WORKER, job.worker)
-        if job.worker.replicas < 1:
-            path = f"{_REPLICA_SPECS}.{c.WORKER}.replicas"
-            errors.append(invalid(path, job.worker.replicas, "must be at least 1; leave Worker out for a launcher on its own"))
+        errors += [*_replica_errors(c.WORKER, job.worker), *_worker_count_errors(job, job.worker.replicas)]
     return tuple(errors)
 
 
@@ -88,6 +86,15 @@ def _replica_errors(role: str, replica_spec: ReplicaSpec) -> Iterator[str]:
         if container["name"] in seen:
             yield duplicate(f"{path}[{index}].name", container["name"])
         seen.add(container["name"])
+
+
+def _worker_count_errors(job: MPIJob, count: int) -> Iterator[str]:
+    path = f"{_REPLICA_SPECS}.{c.WORKER}.replicas"
+    if count < 1:
+        yield invalid(path, count, "must be at least 1; leave Worker out for a launcher on its own")
+    elif count > (most := most_workers(job.name, job.namespace)):
+        advice = f"must be at most {most}: the host names of more workers do not fit into a ConfigMap; shorter names leave room for more"
+        yield invalid(path, count, advice)
 
 
 def _at_least_zero(numbers: Mapping[str, int | None]) -> Iterator[str]:

@@ -36,6 +36,11 @@ STRANGE = (
     "its pods and its Service are named after it"
 )
 
+TOO_MANY = (
+    "spec.mpiReplicaSpecs.Worker.replicas: Invalid value: {count}: must be at most 15982: the host names of more workers do not fit into a "
+    "ConfigMap; shorter names leave room for more"
+)
+
 
 class Case(NamedTuple):
     id: str
@@ -130,6 +135,15 @@ CASES = [
         "one worker too many for the name",
         {"name": "a" * 54, "worker": replace(WORKER, replicas=11)},
         (LONG.format(name="a" * 54, index=10),),
+    ),
+    Case("as many workers as a ConfigMap has room for", {"worker": replace(WORKER, replicas=15982)}),
+    *(
+        Case(
+            f"{count} workers",
+            {"worker": replace(WORKER, replicas=count)},
+            (TOO_MANY.format(count=count),),
+        )
+        for count in (15983, 2**31 - 1)
     ),
     Case("the longest name without workers", {"name": "a" * 54, "worker": None}),
     Case(

@@ -108,19 +108,22 @@ class WarningEvents:
 
 
 def longest_waiting(job: MPIJob, observed: Observed) -> Object | None:
-    """Return the oldest Pod that should be Ready and is not, or else a launcher Job that should have a Pod and has none."""
+    """Return a launcher Job that should have a Pod and has none, or else the oldest Pod that should be Ready and is not.
+
+    The Job comes first: it has its Pod at once, or was refused it, while workers may wait for hours and still come.
+    """
     if job.is_suspended or job.status.is_finished:
         return None
+    launcher = observed.launcher
+    has_no_pod = launcher is not None and not observed.launcher_pods and pods.job_outcome(launcher) is None
+    if has_no_pod and not observed.is_launcher_suspended:
+        return launcher
     workers = (observed.workers[name] for name in names.worker_names(job) if name in observed.workers)
     waiting = [pod for pod in workers if not pods.is_ready(pod)]
     if observed.launcher_pod is not None and pods.phase(observed.launcher_pod) == "Pending":
         waiting.append(observed.launcher_pod)
     waiting = [pod for pod in waiting if not (is_terminating(pod) or pods.is_finished(pod))]
-    if waiting:
-        return min(waiting, key=lambda pod: pod["metadata"].get("creationTimestamp", ""))  # as text: there may be thousands
-    launcher = observed.launcher
-    has_no_pod = launcher is not None and not observed.launcher_pods and pods.job_outcome(launcher) is None
-    return launcher if has_no_pod and not observed.is_launcher_suspended else None
+    return min(waiting, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), default=None)  # as text: there may be thousands
 
 
 def newest_warning(waiting: Object, events: Sequence[Mapping[str, Any]]) -> Problem | None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_jobs import PI, with_workers
+from mpiop.api.size import CONFIG_MAP_BYTES, most_workers
 from mpiop.controller import names
 from mpiop.controller.objects.hostfile import render_discover_hosts, render_hostfile
 
@@ -72,3 +73,11 @@ def test_discover_hosts_runs() -> None:
     script = render_discover_hosts(PI, ["pi-worker-1", "pi-worker-0"], "")
     output = subprocess.run([shutil.which("sh") or "", "-c", script], capture_output=True, text=True, check=True).stdout
     assert output.split() == ["pi-worker-0.pi.default.svc", "pi-worker-1.pi.default.svc"]
+
+
+@pytest.mark.parametrize(("name", "namespace"), [("a", "a"), ("pi", "default"), ("a" * 50, "b" * 63)])
+def test_only_jobs_are_refused_whose_hosts_fit_into_no_config_map(name: str, namespace: str) -> None:
+    one_more = most_workers(name, namespace) + 1
+    job = with_workers(replace(PI, name=name, namespace=namespace, mpi_implementation="MPICH"), one_more)
+    files = render_hostfile(job, "") + render_discover_hosts(job, names.worker_names(job), "")
+    assert CONFIG_MAP_BYTES < len(files) < 1.1 * CONFIG_MAP_BYTES

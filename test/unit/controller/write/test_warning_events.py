@@ -45,6 +45,7 @@ WAITS = [
     Waits("nothing", observed(worker(0), worker(1)), None),
     Waits("a launcher that is pending", observed(worker(0), worker(1), launcher_pods=(launcher_pod("Pending"),)), "pi-launcher-x"),
     Waits("a launcher Job without a Pod", observed(worker(0), worker(1), launcher=launcher()), "pi-launcher"),
+    Waits("it before a worker that is pending", observed(worker(0, "Pending"), worker(1), launcher=launcher()), "pi-launcher"),
     Waits("not one that is suspended", observed(worker(0), worker(1), launcher=launcher(suspend=True)), None),
     Waits("not a worker that has ended", observed(worker(0, "Failed"), worker(1)), None),
 ]

@@ -1,0 +1,123 @@
+"""Rows about what goes away: the namespace, and the operator while the job ends."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from faults.case import Case
+from faults.enumeration import Lives
+from faults.ground import NAMESPACE
+from faults.lives import job, until_addresses, until_condition, until_hosts, until_workers
+from faults.neighbours import change, change_job, find, remove, stay_calm, until_gone, until_reason, until_there
+from faults.object_rows import alone
+from faults.rows import Row
+from faults.run import NAMESPACES, Action, Run
+from faults.state import JOB, objects
+from mpiop.kube.objects import Key, is_terminating, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES
+
+
+def f61(lives: Lives) -> Iterator[Case]:
+    """The namespace is deleted, in each phase of the job."""
+    del lives
+    for phase in ("created", "running", "suspended", "ended"):
+        yield alone("F61", f"deleted when {phase}", _namespace_goes(phase), replicas=0)
+
+
+def _namespace_goes(phase: str) -> Action:
+    async def live(run: Run) -> None:
+        # The Lease would go with the namespace.
+        await run.launch(flags=(f"--lock-namespace={NAMESPACE}", f"--lease-name={run.namespace}")).start()
+        await run.ground.client.create(MPIJOBS, job(run))
+        await _phases()[phase](run)
+        run.bystanders.clear()
+        found = await run.ground.client.get(NAMESPACES, Key("", run.namespace))
+        await run.ground.client.delete(NAMESPACES, Key("", run.namespace), uid=uid_of(found))
+
+        async def is_gone() -> bool:
+            await _end_pods(run)
+            return await find_namespace(run) is None
+
+        await run.until("the end of the namespace", is_gone)
+        await stay_calm(run)
+
+    return live
+
+
+async def _end_pods(run: Run) -> None:
+    """Do what the kubelet of a node would do with Pods that are deleted: the Job controller lets go only of those that have ended."""
+    for pod in await objects(run.ground.client, PODS, run.namespace):
+        if is_terminating(pod):
+            await change(run, PODS, pod["metadata"]["name"], {"status": {"phase": "Failed"}}, subresource="status")
+
+
+async def find_namespace(run: Run) -> Any:
+    """Return the run's namespace; None if it is gone."""
+    return await find(run, NAMESPACES, run.namespace)
+
+
+def _phases() -> dict[str, Callable[[Run], Awaitable[None]]]:
+    async def created(run: Run) -> None:
+        await until_there(run, SERVICES, JOB)
+
+    async def running(run: Run) -> None:
+        await until_workers(run, 2)
+        await until_condition(run, "Running")
+
+    async def suspended(run: Run) -> None:
+        await running(run)
+        await change_job(run, {"runPolicy": {"suspend": True}})
+        await until_condition(run, "Suspended")
+        await until_workers(run, 0)
+
+    async def ended(run: Run) -> None:
+        await running(run)
+        run.end_launcher("Succeeded")
+        await until_condition(run, "Succeeded")
+
+    return {"created": created, "running": running, "suspended": suspended, "ended": ended}
+
+
+def f70(lives: Lives) -> Iterator[Case]:
+    """No operator runs while the job ends; what its end was is found out afterwards, or said to be unknown."""
+    for life in ("succeed", "fail"):
+        if life in lives:
+            yield Case("F70", life, "ended while no operator ran", stages=(("running", _end_unseen(life)),), wants_hit=False)
+    yield alone("F70", "launcher and Pods gone while no operator ran", _all_gone)
+
+
+def _end_unseen(life: str) -> Action:
+    async def end(run: Run) -> None:
+        await until_hosts(run, 2)
+        await until_addresses(run, 2)
+        await run.replicas[0].stop()
+        run.end_launcher("Succeeded" if life == "succeed" else "Failed")
+
+        async def has_ended() -> bool:
+            launcher: Any = await find(run, JOBS, "pi-launcher")
+            return any(each["type"] in {"Complete", "Failed"} for each in launcher.get("status", {}).get("conditions") or ())
+
+        await run.until("a launcher Job that has ended", has_ended)
+        await run.replicas[0].start()
+
+    return end
+
+
+async def _all_gone(run: Run) -> None:
+    await run.ground.client.create(MPIJOBS, job(run))
+    await until_workers(run, 2)
+    await until_condition(run, "Running")
+    await run.replicas[0].stop()
+    await remove(run, JOBS, "pi-launcher")
+    for index in range(2):
+        await remove(run, PODS, f"pi-worker-{index}")
+    await until_gone(run, JOBS, "pi-launcher")
+    await run.replicas[0].start()
+    await until_reason(run, "Failed", "LauncherJobNotFound")
+    if await find(run, CONFIG_MAPS, "pi-config") is None or await find(run, JOBS, "pi-launcher") is not None:
+        run.findings.append("after the end something was made again, or is gone")
+
+
+ABSENCES = (
+    Row("F61", "the namespace is deleted", f61),
+    Row("F70", "the job ends while no operator runs", f70),
+)

@@ -1,0 +1,245 @@
+"""Rows about what others do to a job and to what is made of it: finalizers, labels and owners, edits, deletions."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from faults.case import Case
+from faults.enumeration import Lives
+from faults.lives import until_addresses, until_condition, until_workers
+from faults.neighbours import CHILDREN, change, change_job, find, remove, stay_calm, until_gone, until_reason
+from faults.object_rows import IDLE_SECONDS, alone, start
+from faults.oracle import Allowance
+from faults.rows import Row
+from faults.run import Run
+from faults.state import JOB, objects, published_addresses, role
+from mpiop.kube.errors import StatusError
+from mpiop.kube.objects import is_terminating, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource
+
+FINALIZER = "example.org/hold"
+LABEL = "training.kubeflow.org/operator-name"
+
+
+def f64(lives: Lives) -> Iterator[Case]:
+    """Finalizers of others keep a Pod or the job from going."""
+    for life in lives:
+        hold = ("running", partial(_hold, PODS, "pi-worker-0"))
+        yield Case("F64", life, "a worker that does not go", stages=(hold,), script=_let_go_after_a_while, wants_hit=False)
+    again = Allowance(effects=frozenset({"create pods/pi-worker-0"}))
+    yield Case("F64", "succeed", "a worker that is replaced late", stages=(("running", _replace_late),), allowance=again, wants_hit=False)
+    yield alone("F64", "a job that does not go", _job_does_not_go)
+
+
+async def _hold(resource: Resource, name: str, run: Run) -> None:
+    await change(run, resource, name, {"metadata": {"finalizers": [FINALIZER]}})
+
+
+async def _let_go(run: Run, resource: Resource, name: str) -> None:
+    await change(run, resource, name, {"metadata": {"finalizers": None}})
+
+
+async def _let_go_after_a_while(run: Run) -> None:
+    async def is_leaving() -> bool:
+        found = await find(run, PODS, "pi-worker-0")
+        return found is not None and is_terminating(found)
+
+    await run.until("a worker that is leaving", is_leaving)
+    await stay_calm(run)
+    await _let_go(run, PODS, "pi-worker-0")
+
+
+async def _replace_late(run: Run) -> None:
+    await _hold(PODS, "pi-worker-0", run)
+    before: Any = await find(run, PODS, "pi-worker-0")
+    await remove(run, PODS, "pi-worker-0")
+    await stay_calm(run)
+    if uid_of(await find(run, PODS, "pi-worker-0")) != uid_of(before):
+        run.findings.append("a worker was replaced before it was gone")
+    await _let_go(run, PODS, "pi-worker-0")
+    await _until_another(run, PODS, "pi-worker-0", uid_of(before))
+    await until_workers(run, 2)
+
+
+async def _until_another(run: Run, resource: Resource, name: str, uid: str) -> None:
+    async def is_another() -> bool:
+        found = await find(run, resource, name)
+        return found is not None and uid_of(found) != uid
+
+    await run.until(f"another {resource.kind} {name}", is_another)
+
+
+async def _job_does_not_go(run: Run) -> None:
+    await start(run)
+    await _hold(MPIJOBS, JOB, run)
+    await remove(run, MPIJOBS, JOB)
+    await stay_calm(run)
+    writes = len([entry for entry in run.proxy.trace.entries if entry.took_effect and entry.target.meaning.resource != "leases"])
+    await _let_go(run, MPIJOBS, JOB)
+    for resource, name in CHILDREN.values():
+        await until_gone(run, resource, name)
+    after = len([entry for entry in run.proxy.trace.entries if entry.took_effect and entry.target.meaning.resource != "leases"])
+    if after > writes:
+        run.findings.append("the operator wrote although the garbage collector removes what belonged to the job")
+
+
+def f65(lives: Lives) -> Iterator[Case]:
+    """Labels or owner of a child are taken away."""
+    del lives
+    for kind in ("Service", "ConfigMap", "Job", "Pod"):
+        strip = partial(_strip, *CHILDREN[kind])
+        yield Case("F65", "succeed", f"labels of the {kind}", stages=(("running", strip),), seconds=IDLE_SECONDS, wants_hit=False)
+    for kind in ("Service", "ConfigMap"):
+        yield alone("F65", f"owner of the {kind}", partial(_orphaned, *CHILDREN[kind]), seconds=IDLE_SECONDS)
+
+
+async def _strip(resource: Resource, name: str, run: Run) -> None:
+    before: Any = await find(run, resource, name)
+    await change(run, resource, name, {"metadata": {"labels": {LABEL: None}}})
+
+    async def is_labelled() -> bool:
+        found: Any = await find(run, resource, name)
+        return found is not None and LABEL in found["metadata"].get("labels", {})
+
+    await run.until(f"the labels of {name}", is_labelled)
+    if uid_of(await find(run, resource, name)) != uid_of(before):
+        run.findings.append(f"{resource.kind} {name} was made anew")
+
+
+async def _orphaned(resource: Resource, name: str, run: Run) -> None:
+    """An object without its owner is not the job's any more: it is left alone, and when it goes there is another."""
+    await start(run)
+    orphan = await change(run, resource, name, {"metadata": {"ownerReferences": None}})
+    await until_said(run, "ResourceExists")
+    await stay_calm(run)
+    now: Any = await find(run, resource, name)
+    if (uid_of(now), now["metadata"].get("ownerReferences")) != (uid_of(orphan), None):
+        run.findings.append(f"{resource.kind} {name} was touched although it has no owner")
+    await remove(run, resource, name)
+    await _until_another(run, resource, name, uid_of(orphan))
+
+
+async def until_said(run: Run, reason: str) -> None:
+    """Wait until Stalled or Degraded says a reason: which of them depends on how far the job is."""
+
+    async def is_said() -> bool:
+        found: Any = await run.job()
+        conditions = found.get("status", {}).get("conditions") or ()
+        return any(each["type"] in {"Stalled", "Degraded"} and each["status"] == "True" and each["reason"] == reason for each in conditions)
+
+    await run.until(f"a condition because of {reason}", is_said)
+
+
+def f66(lives: Lives) -> Iterator[Case]:
+    """A running job is edited: nothing is torn down, and a condition says that the edit waits."""
+    for life in lives:
+        # A resume takes the edit up, by another launcher Job.
+        anew = {"jobs/pi-launcher", "pods/launcher"} if life == "suspend" else set[str]()
+        again = {"create jobs/pi-launcher", "delete jobs/pi-launcher"} if life == "suspend" else set[str]()
+        edited = Allowance(objects=frozenset({"mpijobs/pi", "configmaps/pi-config", *anew}), effects=frozenset(again))
+        yield Case("F66", life, "another program", stages=(("running", _edit),), allowance=edited, wants_hit=False)
+    yield alone("F66", "another manager", _other_manager)
+
+
+async def _edit(run: Run) -> None:
+    before: Any = await find(run, JOBS, "pi-launcher")
+    await change_job(run, {"slotsPerWorker": 4, "mpiReplicaSpecs": {"Launcher": {"template": {"metadata": {"labels": {"edited": "yes"}}}}}})
+    await until_reason(run, "UpdatePending", "EditedAfterStart")
+    now: Any = await find(run, JOBS, "pi-launcher")
+    if (uid_of(now), now["spec"]["template"]) != (uid_of(before), before["spec"]["template"]):
+        run.findings.append("the launcher of a running job was changed or made anew")
+
+
+async def _other_manager(run: Run) -> None:
+    await start(run)
+    try:
+        await change_job(run, {"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}})
+    except StatusError as error:
+        if "managedBy is immutable" not in error.status_message:
+            run.findings.append(f"refused for another reason: {error}")
+    else:
+        run.findings.append("managedBy of a running job was changed")
+
+
+def f67(lives: Lives) -> Iterator[Case]:
+    """A child is deleted or edited by hand while the job runs."""
+    del lives
+    for kind in ("Service", "ConfigMap", "Pod"):
+        resource, name = CHILDREN[kind]
+        again = Allowance(effects=frozenset({f"create {resource.plural}/{name}"}))
+        delete = partial(_delete_and_wait, resource, name)
+        yield Case("F67", "succeed", f"{kind} deleted", stages=(("running", delete),), allowance=again, wants_hit=False)
+    restore = partial(_spoil, CONFIG_MAPS, "pi-config", {"data": {"hostfile": "elsewhere slots=99\n"}})
+    yield Case("F67", "succeed", "ConfigMap edited", stages=(("running", restore),), wants_hit=False)
+    restore = partial(_spoil, SERVICES, "pi", {"spec": {"selector": {"app": "another"}}})
+    yield Case("F67", "succeed", "Service edited", stages=(("running", restore),), wants_hit=False)
+    yield Case("F67", "succeed", "addresses edited", stages=(("running", _spoil_addresses),), wants_hit=False)
+    yield alone("F67", "Job deleted", _launcher_lost)
+    yield alone("F67", "Secret deleted", _secret_lost, seconds=IDLE_SECONDS)
+
+
+async def _delete_and_wait(resource: Resource, name: str, run: Run) -> None:
+    before: Any = await find(run, resource, name)
+    await remove(run, resource, name)
+    await _until_another(run, resource, name, uid_of(before))
+    await until_workers(run, 2)
+
+
+async def _spoil(resource: Resource, name: str, body: dict[str, Any], run: Run) -> None:
+    [(section, fields)] = body.items()
+    before: Any = await find(run, resource, name)
+    await change(run, resource, name, body)
+
+    async def is_restored() -> bool:
+        found: Any = await find(run, resource, name)
+        return all(found[section][field] == before[section][field] for field in fields)
+
+    await run.until(f"{name} as it was", is_restored)
+
+
+async def _spoil_addresses(run: Run) -> None:
+    await until_addresses(run, 2)
+    [pod] = [each for each in await _launcher_pods(run) if not is_terminating(each)]
+    name = pod["metadata"]["name"]
+    await change(run, PODS, name, {"metadata": {"annotations": {"mpiop.kubeflow.org/addresses": "0 6.6.6.6"}}})
+
+    async def are_restored() -> bool:
+        return len(published_addresses(await find(run, PODS, name))) == 2
+
+    await run.until("the addresses as they were", are_restored)
+
+
+async def _launcher_pods(run: Run) -> list[Any]:
+    return [pod for pod in await objects(run.ground.client, PODS, run.namespace) if role(pod) == "launcher"]
+
+
+async def _launcher_lost(run: Run) -> None:
+    await start(run)
+    await remove(run, JOBS, "pi-launcher")
+    await until_reason(run, "Failed", "LauncherJobNotFound")
+    await until_workers(run, 0)
+
+
+async def _secret_lost(run: Run) -> None:
+    """No Pod gets another key while others run with the old one; a resume gives all of them a new one."""
+    await start(run)
+    before: Any = await find(run, SECRETS, "pi-ssh")
+    await remove(run, SECRETS, "pi-ssh")
+    await remove(run, CONFIG_MAPS, "pi-config")  # without its note the Secret is looked up at once
+    await until_said(run, "SecretLost")
+    if await find(run, SECRETS, "pi-ssh") is not None:
+        run.findings.append("the key was changed under Pods that run")
+    await change_job(run, {"runPolicy": {"suspend": True}})
+    await until_condition(run, "Suspended")
+    await until_workers(run, 0)
+    await change_job(run, {"runPolicy": {"suspend": False}})
+    await until_workers(run, 2)
+    await _until_another(run, SECRETS, "pi-ssh", uid_of(before))
+
+
+EDITS: tuple[Row, ...] = (
+    Row("F64", "finalizers of others", f64),
+    Row("F65", "labels and owners taken away", f65),
+    Row("F66", "edits of a running job", f66),
+    Row("F67", "children deleted and edited by hand", f67),
+)
