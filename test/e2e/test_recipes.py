@@ -5,14 +5,15 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from uuid import uuid4
 
 import pytest
 
 from demonstration.operator_images import built_archives
 from e2e.clusters import ROOT, project
 from e2e.conftest import NAME
-from e2e.jobs import held, pi_job, until_true, with_script
-from e2e.kubectl import Kubectl
+from e2e.jobs import held, launcher_container, pi_job, until_true, with_script
+from e2e.kubectl import Kubectl, Obj
 from e2e.shell import Shell, open_shell
 from e2e.test_guides import manifests
 from mpiop.kube.resources import Resource
@@ -23,32 +24,44 @@ BINARIES = ROOT / ".venv" / "bin"
 
 
 @pytest.fixture(scope="module")
-def volume(cluster: Kubectl, module_namespace: Kubectl) -> Iterator[None]:
+def volume(cluster: Kubectl, module_namespace: Kubectl, is_current_cluster: bool) -> Iterator[None]:  # noqa: FBT001 - a fixture
     """A volume that all workers may write, for the claim of the example; the cluster has no storage class."""
-    name = f"recipes-{module_namespace.namespace}"
+    if is_current_cluster:
+        pytest.skip("the user's own cluster has neither the volume nor the image")
+    name = f"recipes-{uuid4().hex}"  # an earlier run on the same cluster has left its checkpoint
     spec = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteMany"],
         "persistentVolumeReclaimPolicy": "Retain",
         "claimRef": {"namespace": module_namespace.namespace, "name": "sum"},
-        "hostPath": {"path": f"/tmp/{name}", "type": "DirectoryOrCreate"},  # noqa: S108 - of the node, which is the cluster's own
+        "hostPath": {"path": f"/var/lib/{name}", "type": "DirectoryOrCreate"},  # the cluster's own, as its /run
     }
     cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
     yield
     cluster.run("delete", "persistentvolume", name, "--wait=false")
 
 
+def job_without_an_interface() -> Obj:
+    """Return a job whose daemons look for an interface that is not there."""
+    job = with_script(pi_job("nowhere"), 'export OMPI_MCA_oob_tcp_if_include=nosuch0; exec "$@"')
+    job["spec"]["runPolicy"]["backoffLimit"] = 0
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    return job
+
+
+def job_bound_to_cores() -> Obj:
+    """Return a job of two workers with two ranks each, which print where they run and what they may use."""
+    cores = "echo $(hostname) may use core $(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status)"
+    job = pi_job("bound")
+    job["spec"]["slotsPerWorker"] = 2
+    launcher_container(job)["args"] = ["--bind-to", "core", "sh", "-c", cores]
+    return job
+
+
 @pytest.fixture(scope="module")
-def shown(
-    module_namespace: Kubectl,
-    volume: None,
-    tmp_path_factory: pytest.TempPathFactory,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-) -> Iterator[Mapping[str, Future[str]]]:
+def shown(module_namespace: Kubectl, volume: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Future[str]]]:
     """Follow all guides at the same time, for their jobs wait more than they compute; each answer is what its commands printed."""
     assert volume is None
-    if is_current_cluster:
-        pytest.skip("the user's own cluster has neither the volume nor the image")
     project("hack/cluster", "load-image", "--name", NAME, *built_archives("mpi4py"))
     folder = tmp_path_factory.mktemp("recipes")
     (folder / "examples").symlink_to(ROOT / "examples")
@@ -65,7 +78,7 @@ def shown(
         "slurm": ("docs/slurm.md", "A batch script"),
         "gpu": ("docs/gpu.md", "Are there GPUs?"),
     }
-    module_namespace.apply(held(pi_job("pi")))
+    module_namespace.apply(held(pi_job("pi")), job_without_an_interface(), job_bound_to_cores())
     until_true(module_namespace, "pi", "Running")
     with ThreadPoolExecutor(len(recipes)) as pool:
         yield {name: pool.submit(shell.follow, *recipe) for name, recipe in recipes.items()}
@@ -98,6 +111,16 @@ def test_unbound_ranks_may_use_all_cores_of_the_node(shown: Mapping[str, Future[
     assert cores == {open_range(os.sched_getaffinity(0))}
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two ranks of a worker are bound to two cores")
+def test_workers_of_one_node_bind_their_ranks_to_the_same_cores(module_namespace: Kubectl, shown: Mapping[str, Future[str]]) -> None:
+    assert shown
+    until_true(module_namespace, "bound", "Succeeded")
+    found = re.findall(r"bound-worker-(\d) may use core (\S+)", module_namespace.run("logs", "job/bound-launcher"))
+    first, second = (sorted(core for worker, core in found if worker == index) for index in "01")
+    assert first == second
+    assert len(set(first)) == 2
+
+
 def open_range(cores: set[int]) -> str:
     """Return the cores as the kernel writes them, if there is no gap."""
     first, last = min(cores), max(cores)
@@ -114,10 +137,6 @@ def test_ranks_use_the_interface_that_they_are_told(shown: Mapping[str, Future[s
 
 def test_an_interface_that_is_not_there_is_an_error_of_the_library(module_namespace: Kubectl, shown: Mapping[str, Future[str]]) -> None:
     assert shown
-    job = with_script(pi_job("nowhere"), 'export OMPI_MCA_oob_tcp_if_include=nosuch0; exec "$@"')
-    job["spec"]["runPolicy"]["backoffLimit"] = 0
-    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
-    module_namespace.apply(job)
     until_true(module_namespace, "nowhere", "Failed")
     assert "nosuch0" in module_namespace.run("logs", "job/nowhere-launcher")
 
