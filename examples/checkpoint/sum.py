@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-STEPS = 20
+STEPS = 40
 SAVED = Path("/data/sum.json")
 
 

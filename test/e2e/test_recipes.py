@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
+import yaml
 
 from demonstration.operator_images import built_archives
 from e2e.clusters import ROOT, project
@@ -49,6 +50,22 @@ def job_without_an_interface() -> Obj:
     return job
 
 
+def job_with_a_rank_that_raises() -> Obj:
+    """Return a job of two ranks: one raises an exception, the other waits for it."""
+    program = 'from mpi4py.MPI import COMM_WORLD as world; assert world.rank == 0, "no input"; world.Barrier()'
+    [job] = [each for each in blocks_of("docs/mpi4py.md") if each["kind"] == "MPIJob"]
+    job["metadata"]["name"] = "raises"
+    job["spec"]["runPolicy"]["backoffLimit"] = 0
+    launcher_container(job)["command"] = ["mpirun", "python3", "-m", "mpi4py", "-c", program]
+    return job
+
+
+def blocks_of(guide: str) -> list[Obj]:
+    """Return the objects that the commands of a guide apply from standard input."""
+    texts = re.findall(r"<<'END'\n(apiVersion.*?)^END$", (ROOT / guide).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [each for text in texts for each in yaml.safe_load_all(text)]
+
+
 def job_bound_to_cores() -> Obj:
     """Return a job of two workers with two ranks each, which print where they run and what they may use."""
     cores = "echo $(hostname) may use core $(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status)"
@@ -78,7 +95,7 @@ def shown(module_namespace: Kubectl, volume: None, tmp_path_factory: pytest.Temp
         "slurm": ("docs/slurm.md", "A batch script"),
         "gpu": ("docs/gpu.md", "Are there GPUs?"),
     }
-    module_namespace.apply(held(pi_job("pi")), job_without_an_interface(), job_bound_to_cores())
+    module_namespace.apply(held(pi_job("pi")), job_without_an_interface(), job_bound_to_cores(), job_with_a_rank_that_raises())
     until_true(module_namespace, "pi", "Running")
     with ThreadPoolExecutor(len(recipes)) as pool:
         yield {name: pool.submit(shell.follow, *recipe) for name, recipe in recipes.items()}
@@ -94,16 +111,21 @@ def test_the_library_of_mpi4py_is_that_of_the_image(shown: Mapping[str, Future[s
     assert shown["library"].result().count("2 Open MPI v4.1") == 2, "two ranks that know each other"
 
 
+def test_a_rank_that_raises_ends_the_others(module_namespace: Kubectl, shown: Mapping[str, Future[str]]) -> None:
+    assert shown
+    until_true(module_namespace, "raises", "Failed")
+
+
 def test_shared_memory_has_the_size_that_the_volume_says(shown: Mapping[str, Future[str]]) -> None:
     assert shown["shared-memory"].result().count("512M   0% /dev/shm") == 2
 
 
 def test_a_suspended_job_continues_from_its_checkpoint(shown: Mapping[str, Future[str]]) -> None:
     log = shown["volumes"].result().splitlines()
-    begins = [int(found[1]) for line in log if (found := re.fullmatch(r"begins at step (\d+) of 20", line))]
+    begins = [int(found[1]) for line in log if (found := re.fullmatch(r"begins at step (\d+) of 40", line))]
     assert len(begins) == 1
-    assert 0 < begins[0] < 20
-    assert log[-1] == "step 20: 780", "the sum of 0 to 39: no step was left out or done twice"
+    assert 0 < begins[0] < 40
+    assert log[-1] == "step 40: 3160", "the sum of 0 to 79: no step was left out or done twice"
 
 
 def test_unbound_ranks_may_use_all_cores_of_the_node(shown: Mapping[str, Future[str]]) -> None:

@@ -47,6 +47,15 @@ def test_lists_are_lists_for_every_renderer(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
+def test_each_row_of_a_table_has_as_many_cells_as_its_head(document: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", text_of(document), flags=re.MULTILINE | re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        head, *rows = table.splitlines()
+        cells = len(re.findall(r"(?<!\\)\|", head))
+        assert [row for row in rows if len(re.findall(r"(?<!\\)\|", row)) != cells] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
 def test_every_make_target_exists(document: Path) -> None:
     code = re.findall(r"`([^`]+)`", text_of(document)) + re.findall(r"```.*?\n(.*?)```", text_of(document), re.DOTALL)
     named = {
