@@ -8,6 +8,10 @@ MAKEFLAGS += --no-builtin-rules --warn-undefined-variables
 BIN := .venv/bin
 STAMP := .venv/.installed
 
+# The site of documents has an environment of its own: what builds it is not part of the product.
+DOCS := .venv/docs/bin
+DOCS_STAMP := .venv/docs/.installed
+
 # Images: the manifests name IMAGE_NAME:RELEASE_VERSION as they stand here.
 IMAGE_NAME ?=
 RELEASE_VERSION ?=
@@ -55,6 +59,9 @@ HANG := -o faulthandler_timeout=180 -o faulthandler_exit_on_timeout=true
 $(STAMP): requirements/dev.txt setup.cfg
 	@hack/setup environment
 
+$(DOCS_STAMP): $(STAMP) requirements/docs.txt
+	@hack/setup documents
+
 ##@ The two commands
 
 .PHONY: demo
@@ -62,8 +69,8 @@ demo: ## Bring up a cluster, deploy the operator, compute π with mpirun across 
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/demo
 
 .PHONY: test
-test: ## Prove everything: check, tools, verify, conformance, then e2e on a cluster of its own
-	@for part in check tools verify conformance e2e; do $(MAKE) --no-print-directory $$part; done
+test: ## Prove everything: check, tools, verify, docs, conformance, then e2e on a cluster of its own
+	@for part in check tools verify docs conformance e2e; do $(MAKE) --no-print-directory $$part; done
 
 ##@ While developing
 
@@ -139,10 +146,18 @@ generate: $(STAMP) ## Write what is generated: CRD, deploy/, parts of charts/, C
 verify: $(STAMP) ## Fail if a generated file is not what `make generate` would write
 	@$(BIN)/python hack/generate --check
 
+.PHONY: docs docs-serve docs-look
+docs: $(DOCS_STAMP) ## Build the site of documents into build/site, and check its links
+	@PYTHONPATH=hack $(DOCS)/python -m website build
+docs-serve: $(DOCS_STAMP) ## Show the site on this machine
+	@PYTHONPATH=hack $(DOCS)/python -m website serve
+docs-look: $(DOCS_STAMP) ## Look at every page of the site in Chromium: widths, search, light and dark
+	@PYTHONPATH=hack $(DOCS)/python -m website look
+
 .PHONY: lock
 lock: $(STAMP) ## Pin requirements/*.in with hashes into requirements/*.txt
 	@python=$$(hack/setup interpreter) && "$$python" -m venv .venv/lock && .venv/lock/bin/pip install --quiet --no-deps uv==$(UV_VERSION)
-	@for name in runtime dev build; do UV_CUSTOM_COMPILE_COMMAND="make lock" .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	@for name in runtime dev build docs; do UV_CUSTOM_COMPILE_COMMAND="make lock" .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/$$name.txt requirements/$$name.in; done
 
 .PHONY: audit
@@ -178,7 +193,7 @@ demo-down: ## Stop the demo's cluster and remove every trace of it
 
 .PHONY: clean
 clean: ## Remove the environment and what was built; clusters and their cache stay
-	@rm -rf .venv build dist src/*.egg-info .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf .venv build .cache dist src/*.egg-info .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 .PHONY: help
 help: ## Show this list

@@ -4,7 +4,7 @@ from mpiop.controller.status.causes import CAUSES, DEGRADING
 
 _HEAD = """# Causes
 
-Made by `hack/generate` from `src/mpiop/controller/status/causes.py`; edit that.
+<!-- Made by hack/generate from src/mpiop/controller/status/causes.py; edit that. -->
 
 While one of these causes holds, the condition `Stalled` is True, or `Degraded` if the job runs already and other ranks may go on.
 `kubectl get mpijobs` shows the reason as `STATE`; the message of the condition names the object and says what to do.

@@ -8,12 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from generators.api import api_page
 from generators.causes import causes_page
 from generators.chart import alerts, crd_part, readme, rights
 from generators.chart_schema import values_schema
 from generators.compatibility import compatibility_page
+from generators.conditions import conditions_page
 from generators.crd import custom_resource_definition
 from generators.flags import flags_page
+from generators.labels import labels_page
 from generators.manifests import ROOT, GenerateError, build_overlay, deployment_file, is_current, to_yaml
 from generators.openapi import renew_snapshot
 from reliability.page import invariants_page
@@ -55,9 +58,12 @@ FILES = (
     Generated("charts/mpiop/values.schema.json", values_schema),
     Generated("charts/mpiop/README.md", readme),
     Generated("docs/compatibility.md", compatibility_page),
+    Generated("docs/reference/api.md", api_page),
     Generated("docs/reference/causes.md", causes_page),
+    Generated("docs/reference/conditions.md", conditions_page),
     Generated("docs/reference/flags.md", flags_page),
     Generated("docs/reference/invariants.md", invariants_page),
+    Generated("docs/reference/labels.md", labels_page),
 )
 
 

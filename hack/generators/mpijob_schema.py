@@ -178,7 +178,8 @@ def _status() -> Schema:
             "type",
             "Where the job stands. Types: Created, Running, Suspended, Succeeded, Failed; Finished, which is True after either end; "
             "Stalled, which says why a job waits, and Degraded, which says what is wrong while it runs; Warnings, which says what the "
-            "API server warned of; and UpdatePending, which says that an edit takes effect at the next start.",
+            "API server warned of; WorkersUnused, which says that all ran on the launcher; and UpdatePending, which says that an edit "
+            "takes effect at the next start.",
             _condition(),
         ),
         replicaStatuses=_object("Number of pods by role.", Launcher=_replica_status("launcher"), Worker=_replica_status("worker")),

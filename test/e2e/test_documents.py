@@ -30,7 +30,24 @@ ONE = "examples/v2beta1/tensorflow-benchmarks.yaml"
 OTHER = "examples/v2beta1/tensorflow-benchmarks/tensorflow-benchmarks.yaml"
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 JOB = "tensorflow-benchmarks"
-GUIDES = ("dra", "fault-tolerance", "install", "istio", "jobs", "kueue", "monitoring", "switch", "troubleshooting")
+GUIDES = (
+    "binding",
+    "dra",
+    "fault-tolerance",
+    "gpu",
+    "install",
+    "istio",
+    "jobs",
+    "kueue",
+    "monitoring",
+    "mpi4py",
+    "networks",
+    "shared-memory",
+    "slurm",
+    "switch",
+    "troubleshooting",
+    "volumes",
+)
 
 
 @pytest.fixture(scope="module")
@@ -370,6 +387,6 @@ def test_dranets_other_objects_are_of_a_version_that_is_gone(module_namespace: K
 @pytest.mark.parametrize("guide", GUIDES)
 def test_every_command_of_the_guides_is_run_by_a_test(guide: str) -> None:
     tests = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("test_*.py")))
-    followed = set(re.findall(r'\.follow\(\s*"([^"]+)",\s*"([^"]+)"', tests))
+    followed = set(re.findall(r'(?:\.follow\(|": \()\s*"(docs/[^"]+)",\s*"([^"]+)"', tests))
     document = f"docs/{guide}.md"
     assert {(document, heading) for heading in commands_below(document)} == {each for each in followed if each[0] == document}

@@ -7,9 +7,10 @@ import pytest
 import yaml
 
 from imaging.catalogue import CATALOGUE, release_version, with_registry
+from website.staging import links, pages
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+DOCUMENTS = [ROOT / page for page in pages()]
 TARGETS = set(re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 TARGET_NAMES = {name for line in TARGETS for name in line.split()}
 MANIFESTS = sorted([*ROOT.glob("deploy/**/*.yaml"), *ROOT.glob("examples/**/*.yaml")])
@@ -24,9 +25,34 @@ def by_path(document: Path) -> str:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
-def test_every_link_to_a_file_leads_somewhere(document: Path) -> None:
-    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text_of(document))
-    assert [link for link in links if not (document.parent / link).exists()] == []
+def test_every_link_leads_somewhere_on_a_code_host(document: Path) -> None:
+    targets = [((document.parent / path).resolve() if path else document, anchor) for path, anchor in links(text_of(document))]
+    assert [path for path, _ in targets if not path.exists()] == []
+    assert [(by_path(path), anchor) for path, anchor in targets if anchor and anchor not in anchors(path)] == []
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the places of a page that a link can lead to: its headings, as code hosts name them, and its own."""
+    text = re.sub(r"^```.*?^```$", "", text_of(document), flags=re.MULTILINE | re.DOTALL)
+    headings = (re.sub(r"\]\([^)]*\)|[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+    return {heading.strip().replace(" ", "-") for heading in headings} | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
+def test_lists_are_lists_for_every_renderer(document: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "```", text_of(document), flags=re.MULTILINE | re.DOTALL)
+    item = r"(?:[-*]|\d+\.) "
+    assert re.findall(rf"^(?! *{item}|  )\S.*\n *({item}.{{20}})", text, re.MULTILINE) == [], "an empty line before the list is missing"
+    assert re.findall(rf"^ {{1,3}}({item}.{{20}})", text, re.MULTILINE) == [], "an item of an inner list begins with four spaces"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
+def test_each_row_of_a_table_has_as_many_cells_as_its_head(document: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", text_of(document), flags=re.MULTILINE | re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        head, *rows = table.splitlines()
+        cells = len(re.findall(r"(?<!\\)\|", head))
+        assert [row for row in rows if len(re.findall(r"(?<!\\)\|", row)) != cells] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)

@@ -1,0 +1,99 @@
+"""The page docs/reference/labels.md: names, labels and annotations, as the operator's own functions make them."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from mpiop.api import constants as c
+from mpiop.api.parse import parse_mpijob
+from mpiop.controller import names
+
+_HEAD = """# Names, labels and annotations
+
+<!-- Made by hack/generate from src/mpiop/controller/names.py; edit that. -->
+
+They are those of Kubeflow's operator, so scripts, dashboards and Kueue find what they look for. All objects are in the namespace of the job
+and owned by it.
+
+## Names
+
+| object | of a job called `pi` |
+|---|---|
+"""
+_LABELS = """
+## Labels
+
+| label | Service, ConfigMap, Secret, launcher Job | launcher Pod | worker Pod 1 |
+|---|---|---|---|
+"""
+_LABELS_FOOT = """
+With `runLauncherAsWorker` the launcher is replica 0, and worker *i* is replica *i* + 1. All Pods of a job:
+`kubectl get pods -l training.kubeflow.org/job-name=pi`; with `training.kubeflow.org/job-role=launcher` or `worker` those of one role.
+
+Labels of the templates reach the Pods as well. Of an MPIJob itself the operator reads one: `{queue}`, Kueue's queue, for
+the state `Queued`.
+"""
+_ANNOTATIONS = """
+## Annotations of our own
+
+You set the first two; the others are for the operator and may change.
+
+| annotation | where, and what for |
+|---|---|
+"""
+_FOOT = """
+[`kubectl mpi`](../kubectl-mpi.md) sets `mpiop.kubeflow.org/output: tagged` on its jobs, whose `mpirun` names the rank of each line.
+Annotations of gang schedulers are in [gang-scheduling.md](../gang-scheduling.md).
+"""
+_FOR_USERS = (names.ANNOTATION_TTL_DELETES_JOB, names.ANNOTATION_SSH_AGENT)
+
+
+def labels_page() -> str:
+    """Return the text of the page."""
+    pod: dict[str, Any] = {"template": {"spec": {"containers": [{"image": "pi"}]}}}
+    job = parse_mpijob({
+        "apiVersion": c.API_VERSION,
+        "kind": c.KIND,
+        "metadata": {"name": "pi", "namespace": "default", "uid": "1"},
+        "spec": {"mpiReplicaSpecs": {c.LAUNCHER: pod, c.WORKER: {"replicas": 2, **pod}}},
+    })
+    named = {
+        "Service, PodGroup": names.service_name(job),
+        "ConfigMap": names.config_map_name(job),
+        "Secret": names.secret_name(job),
+        "launcher Job": names.launcher_name(job),
+        "launcher Pod": f"{names.launcher_name(job)}-xxxxx",
+        "worker Pods": ", ".join(names.worker_names(job)),
+        "host name of a worker": names.host(job, names.worker_name(job, 0), ""),
+    }
+    columns = (names.child_labels(job), names.pod_labels(job, c.ROLE_LAUNCHER), names.pod_labels(job, c.ROLE_WORKER, worker=1))
+    labels = list(dict.fromkeys(label for column in columns for label in column))
+    return "".join([
+        _HEAD,
+        *(_line(kind, f"`{name}`") for kind, name in named.items()),
+        _LABELS,
+        *(
+            f"| `{label}` | " + " | ".join(f"`{column[label]}`" if label in column else "" for column in columns) + " |\n"
+            for label in labels
+        ),
+        _LABELS_FOOT.format(queue=c.LABEL_QUEUE),
+        _ANNOTATIONS,
+        *(_line(f"`{name}`", text) for name, text in sorted(_annotations(), key=lambda row: row[0] not in _FOR_USERS)),
+        _FOOT,
+    ])
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _annotations() -> Iterator[tuple[str, str]]:
+    """Yield each annotation with the docstring that stands below its name in the source."""
+    statements = ast.parse(inspect.getsource(names)).body
+    for statement, following in pairwise(statements):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and isinstance(following, ast.Expr):
+            constant = statement.target.id
+            if constant.startswith("ANNOTATION_") and constant != "ANNOTATION_PREFIX":
+                yield getattr(names, constant), str(ast.literal_eval(following.value))
