@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -59,19 +60,24 @@ func TestASubreaperThatIsKilledTakesItsCommandAlong(t *testing.T) {
 	eventually(t, "all have ended", func() bool { return len(running("4714.25")) == 0 })
 }
 
-// When a Pod ends its container gets TERM: all ranks get it, and may write what they have.
-func TestATERMReachesAll(t *testing.T) {
+// When a Pod ends its container gets TERM: all ranks get it, and may write what they have for as long as the Pod has, though what
+// started them has ended.
+func TestWhenThePodEndsRanksHaveItsGrace(t *testing.T) {
 	place := serve(t, wire.Interval)
+	saved := filepath.Join(t.TempDir(), "saved")
+	rank := `trap 'sleep 5.5; echo done >` + saved + `; exit' TERM; sleep 4715.25 & wait`
 	result := make(chan int, 1)
 	go func() {
-		calling := place.client(`(setsid sh -c "trap 'exit 5' TERM; sleep 4715.25 & wait"); exit $?`)
-		code, _ := calling.Run()
+		code, _ := place.client(`setsid sh -c "` + rank + `" & sleep 4715.25; exit 5`).Run()
 		result <- code
 	}()
-	eventually(t, "it runs", func() bool { return len(running("4715.25")) > 1 })
+	eventually(t, "it runs", func() bool { return len(running("4715.25")) > 3 })
 	place.serving.TerminateAll()
 	if code := <-result; code != 143 {
 		t.Errorf("got %d", code)
+	}
+	if text, err := os.ReadFile(saved); err != nil || string(text) != "done\n" {
+		t.Errorf("got %q, %v", text, err)
 	}
 	if left := running("4715.25"); len(left) > 0 {
 		t.Errorf("left %v", left)

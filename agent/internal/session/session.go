@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,7 +21,8 @@ import (
 const (
 	// Word is the subcommand; the next word of the command line is the command.
 	Word = "session"
-	// TerminateAll is written to the control pipe for a TERM to all processes; any other byte is a signal for the command's group.
+	// TerminateAll is written to the control pipe when the Pod ends, for a TERM to all processes; any other byte is a signal for the
+	// command's group.
 	TerminateAll = 0
 	// Grace is the time from TERM to KILL.
 	Grace = 5 * time.Second
@@ -66,16 +68,17 @@ func run(command string, all *children.Children, controlPipe io.Reader) (syscall
 		return 0, err
 	}
 	closed := make(chan struct{})
+	var podEnds atomic.Bool
 	go func() {
-		follow(controlPipe, pid)
+		follow(controlPipe, pid, &podEnds)
 		close(closed)
 	}()
 	var code syscall.WaitStatus
 	select {
 	case code = <-ended:
-		endAll(all)
+		endAll(all, &podEnds)
 	case <-closed:
-		endAll(all)
+		endAll(all, &podEnds)
 		select {
 		case code = <-ended:
 		default:
@@ -100,13 +103,14 @@ func forgetStreams() error {
 }
 
 // follow does what the control pipe says, until it ends.
-func follow(pipe io.Reader, group int) {
+func follow(pipe io.Reader, group int, podEnds *atomic.Bool) {
 	order := make([]byte, 1)
 	for {
 		if _, err := io.ReadFull(pipe, order); err != nil {
 			return
 		}
 		if order[0] == TerminateAll {
+			podEnds.Store(true)
 			signalAll(descendants(os.Getpid()), syscall.SIGTERM, syscall.SIGCONT)
 			continue
 		}
@@ -114,13 +118,17 @@ func follow(pipe io.Reader, group int) {
 	}
 }
 
-// endAll sends TERM to all that is left, then KILL.
-func endAll(all *children.Children) {
+// endAll sends TERM to all that is left, then KILL. When the Pod ends, its own period of grace counts, and the kubelet kills.
+func endAll(all *children.Children, podEnds *atomic.Bool) {
 	if !all.Any() {
 		return
 	}
 	signalAll(descendants(os.Getpid()), syscall.SIGTERM, syscall.SIGCONT)
 	if wait(all, time.After(Grace), nil) {
+		return
+	}
+	if podEnds.Load() {
+		wait(all, nil, nil)
 		return
 	}
 	// Again and again: what forks while we look is found the next time. A process that hangs in the kernel is left to it.
