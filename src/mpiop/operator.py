@@ -182,7 +182,7 @@ class Operator:
             secrets=SshSecrets(applier, self._new_key_pair, clock),
             events=WarningEvents(client, clock),
             logs=LauncherLogs(client, clock),
-            options=BuildOptions(self._options.cluster_domain, self._options.gang_scheduling),
+            options=BuildOptions(self._options.cluster_domain, self._options.gang_scheduling, self._options.ssh, self._options.agent_image),
             clock=clock,
             gang=self._gang,
         )
