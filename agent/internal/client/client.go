@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/user"
 	"strconv"
 	"syscall"
 	"time"
@@ -231,13 +232,10 @@ func (c *Client) user() string {
 	if c.Arguments.User != "" {
 		return c.Arguments.User
 	}
-	if name := os.Getenv("USER"); name != "" {
-		return name
+	if known, err := user.LookupId(strconv.Itoa(os.Getuid())); err == nil {
+		return known.Username
 	}
-	if os.Getuid() == 0 {
-		return "root"
-	}
-	return "mpiuser"
+	return "mpi"
 }
 
 func (c *Client) lost(reason string) *LostError {

@@ -88,7 +88,7 @@ func (p Process) String() string { return strconv.Itoa(p.Pid) + ":" + p.Started 
 func ParseProcess(text string) (Process, bool) {
 	first, started, found := strings.Cut(text, ":")
 	pid, err := strconv.Atoi(first)
-	return Process{pid, started}, found && err == nil && pid > 1
+	return Process{pid, started}, found && err == nil && pid >= 1
 }
 
 // End ends the processes: they have a moment to end by themselves, then TERM, then KILL.

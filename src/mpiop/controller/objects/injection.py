@@ -4,6 +4,7 @@ An init container copies the program, which needs nothing of the image, to a vol
 its Secret, which is mounted once more, for any user of the container to read: the modes in `sshAuthMountPath` are those that OpenSSH wants.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from mpiop.api import constants as c
@@ -15,6 +16,12 @@ from mpiop.controller.objects import pod_template as pt
 PROGRAM: Final = f"{c.AGENT_FOLDER}/mpiop-agent"
 KEY: Final = f"{c.AGENT_KEY_FOLDER}/key"
 
+_ENVIRONMENT: Final[Mapping[str, str]] = {
+    # Without an entry in passwd, Open MPI takes the user's shell from here, and warns of one that it does not know.
+    "SHELL": "/bin/sh",
+    # With `plm_rsh_no_tree_spawn`, daemons of Open MPI 4 would leave their connection, and end with it.
+    "OMPI_MCA_orte_leave_session_attached": "true",
+}
 _VOLUME: Final = "mpiop-agent"
 _KEY_VOLUME: Final = "mpiop-agent-key"
 _NODE_VARIABLE: Final = "MPIOP_NODE"
@@ -48,6 +55,11 @@ def apply_program(template: pt.Template, job: MPIJob, options: BuildOptions) -> 
     pt.add_volume(spec, {"name": _KEY_VOLUME, "secret": {"secretName": names.secret_name(job), "items": items}})
     pt.add_mount(container, {"name": _VOLUME, "mountPath": c.AGENT_FOLDER, "readOnly": True})
     pt.add_mount(container, {"name": _KEY_VOLUME, "mountPath": c.AGENT_KEY_FOLDER, "readOnly": True})
+
+
+def launcher_environment(job: MPIJob, options: BuildOptions) -> Mapping[str, str]:
+    """Return the variables of a launcher whose ssh is the agent."""
+    return _ENVIRONMENT if job.mpi_implementation == c.OPEN_MPI and is_injected(job, options) else {}
 
 
 def apply_server(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:

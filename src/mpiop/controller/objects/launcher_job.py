@@ -69,7 +69,11 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     pt.apply_identity(template, job, names.launcher_name(job), names.pod_labels(job, c.ROLE_LAUNCHER))
     template["spec"]["restartPolicy"] = job.launcher.restart_policy
     container = pt.first_container(template)
-    variables = {**implementations.launcher_environment(job), **ssh_agent.agent_environment(job)}
+    variables = {
+        **implementations.launcher_environment(job),
+        **ssh_agent.agent_environment(job),
+        **injection.launcher_environment(job, options),
+    }
     pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **variables})
     if not job.run_launcher_as_worker:
         pt.override_environment(container, pt.NO_GPU)

@@ -104,6 +104,16 @@ def test_what_mpirun_calls_is_the_agent() -> None:
     assert worker.splitlines()[-1] == f'{common} -- "$@"'
 
 
+@pytest.mark.parametrize(
+    ("job", "value"), [(BY_ANNOTATION, "/bin/sh"), (replace(BY_ANNOTATION, mpi_implementation="MPICH"), None), (PI, None)]
+)
+def test_open_mpi_is_told_the_shell_of_a_user_that_no_file_knows(job: MPIJob, value: str | None) -> None:
+    [launcher] = build_launcher_template(job, OPTIONS)["spec"]["containers"]
+    variables = {each["name"]: each.get("value") for each in launcher["env"]}
+    assert variables.get("SHELL") == value
+    assert ("OMPI_MCA_orte_leave_session_attached" in variables) == (value is not None)
+
+
 def test_an_image_that_has_ssh_gets_nothing() -> None:
     for job, options in ((PI, OPTIONS), (replace(PI, ssh="Image"), BY_FLAG), (with_workers(BY_ANNOTATION, 0), OPTIONS)):
         launcher = build_launcher_template(job, options)
