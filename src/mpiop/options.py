@@ -35,6 +35,7 @@ class Options:
     ssh_key_type: str = "ecdsa-p521"
     ssh: str = "Image"
     agent_image: str = f"mpioperator/mpi-operator-agent:v{__version__}"
+    agent_delivery: str = "Copy"
     log_format: str = "auto"
     log_level: str = "info"
 

@@ -46,6 +46,9 @@ SSH_INJECTED: Final = "Injected"
 SSH_MODES: Final = (SSH_IMAGE, SSH_INJECTED)
 ANNOTATION_SSH_MODE: Final = "mpiop.kubeflow.org/ssh"
 """On an MPIJob: whose ssh and sshd are used, the image's or ours. (On a pod the name is that of a script: `names.ANNOTATION_SSH`.)"""
+AGENT_COPIED: Final = "Copy"
+AGENT_MOUNTED: Final = "Mount"
+AGENT_DELIVERIES: Final = (AGENT_COPIED, AGENT_MOUNTED)
 AGENT_FOLDER: Final = "/opt/mpiop"
 AGENT_KEY_FOLDER: Final = "/opt/mpiop-key"
 AGENT_FILES_FOLDER: Final = "/etc/mpi-hosts"

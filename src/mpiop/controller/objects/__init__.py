@@ -22,9 +22,11 @@ class BuildOptions:
         gang_scheduler: Value of `--gang-scheduling`; "" is off.
         ssh: Value of `--ssh`, for jobs that do not say whose ssh they use.
         agent_image: Value of `--agent-image`: where mpiop-agent comes from.
+        agent_delivery: Value of `--agent-delivery`: how it comes into a pod.
     """
 
     cluster_domain: str = ""
     gang_scheduler: str = ""
     ssh: str = c.SSH_IMAGE
     agent_image: str = ""
+    agent_delivery: str = c.AGENT_COPIED

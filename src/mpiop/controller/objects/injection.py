@@ -1,7 +1,8 @@
 """Jobs whose images have no ssh: mpiop-agent is put into their pods, and is client and server in its place (docs/adr/0018-agent.md).
 
-An init container copies the program, which needs nothing of the image, to a volume. Both sides prove that they are of the job by the key in
-its Secret, which is mounted once more, for any user of the container to read: the modes in `sshAuthMountPath` are those that OpenSSH wants.
+The program needs nothing of the image. An init container copies it to a volume, or its own image is the volume, which starts faster. Both
+sides prove that they are of the job by the key in its Secret, which is mounted once more, for any user of the container to read: modes in
+`sshAuthMountPath` are those that OpenSSH wants.
 """
 
 from collections.abc import Mapping
@@ -49,8 +50,11 @@ def apply_program(template: pt.Template, job: MPIJob, options: BuildOptions) -> 
     if not is_injected(job, options):
         return
     spec, container = template["spec"], pt.first_container(template)
-    spec["initContainers"] = [_init_container(spec, options), *(spec.get("initContainers") or ())]
-    pt.add_volume(spec, {"name": _VOLUME, "emptyDir": {}})
+    if options.agent_delivery == c.AGENT_MOUNTED:
+        pt.add_volume(spec, {"name": _VOLUME, "image": {"reference": options.agent_image, "pullPolicy": "IfNotPresent"}})
+    else:
+        spec["initContainers"] = [_init_container(spec, options), *(spec.get("initContainers") or ())]
+        pt.add_volume(spec, {"name": _VOLUME, "emptyDir": {}})
     items = [{"key": "ssh-privatekey", "path": "key", "mode": _READABLE}]
     pt.add_volume(spec, {"name": _KEY_VOLUME, "secret": {"secretName": names.secret_name(job), "items": items}})
     pt.add_mount(container, {"name": _VOLUME, "mountPath": c.AGENT_FOLDER, "readOnly": True})

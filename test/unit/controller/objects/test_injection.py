@@ -41,6 +41,14 @@ def test_both_pods_get_the_program_and_the_key() -> None:
         assert mounts["/opt/mpiop-key"]["readOnly"]
 
 
+def test_the_image_itself_may_be_the_volume() -> None:
+    for pod in pods(BY_ANNOTATION, replace(OPTIONS, agent_delivery="Mount")):
+        [mount] = [mount for mount in pod["spec"]["containers"][0]["volumeMounts"] if mount["mountPath"] == "/opt/mpiop"]
+        [volume] = [volume for volume in pod["spec"]["volumes"] if volume["name"] == mount["name"]]
+        assert volume["image"] == {"reference": IMAGE, "pullPolicy": "IfNotPresent"}
+        assert not pod["spec"].get("initContainers")
+
+
 def test_the_init_container_keeps_a_restricted_guaranteed_pod_what_it_is() -> None:
     [init] = build_worker_pod(BY_ANNOTATION, 0, OPTIONS)["spec"]["initContainers"]
     assert init["securityContext"] == {
