@@ -28,6 +28,9 @@ KEEP ?=
 # invariants, mutants: which numbers ("" is all).
 NUMBERS ?=
 
+# agent: how long each fuzz target is fuzzed, for example 30s; "" runs the seeds only.
+FUZZ ?=
+
 # bench: SCENARIOS names some (all by default), ROUNDS how often each operator is measured, WRITE=1 puts the table into docs/performance.md.
 SCENARIOS ?=
 ROUNDS ?=
@@ -69,8 +72,8 @@ demo: ## Bring up a cluster, deploy the operator, compute π with mpirun across 
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/demo
 
 .PHONY: test
-test: ## Prove everything: check, tools, verify, docs, conformance, then e2e on a cluster of its own
-	@for part in check tools verify docs conformance e2e; do $(MAKE) --no-print-directory $$part; done
+test: ## Prove everything: check, tools, agent, verify, docs, conformance, then e2e on a cluster of its own
+	@for part in check tools agent verify docs conformance e2e; do $(MAKE) --no-print-directory $$part; done
 
 ##@ While developing
 
@@ -98,6 +101,10 @@ unit: $(STAMP) ## Unit tests with branch coverage
 .PHONY: tools
 tools: $(STAMP) ## Tests of what stands in hack/ and of the fakes
 	@$(BIN)/pytest --quiet --numprocesses=$$(nproc) test/tools $(HANG)
+
+.PHONY: agent
+agent: ## Format, vet, tests with coverage, and the build of mpiop-agent; FUZZ=30s fuzzes each target for so long
+	@python=$$(hack/setup interpreter) && exec "$$python" hack/agent check --fuzz "$(FUZZ)"
 
 .PHONY: conformance
 conformance: $(STAMP) ## Compare the objects of recorded jobs, field by field, with those that Kubeflow's operator makes

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-POINTS = 100_000
+POINTS = 300_000
 """Of each rank, in each round."""
 
 

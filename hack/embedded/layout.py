@@ -10,6 +10,7 @@ from embedded.errors import ClusterError
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?")
 HACK = Path(__file__).resolve().parent.parent
 GO_SOURCES = Path(__file__).resolve().parent / "go"
+AGENT_SOURCES = HACK.parent / "agent"
 
 
 def _base(variable: str, xdg: str, default: str) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from embedded import packages
 from embedded.errors import ClusterError
-from embedded.layout import GO_SOURCES, cache_folder
+from embedded.layout import AGENT_SOURCES, GO_SOURCES, cache_folder
 from embedded.locks import locked
 from embedded.progress import Progress
 
@@ -25,7 +25,8 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 def needed_version() -> tuple[int, ...]:
     """Return the highest version that the `go` lines of our modules ask for."""
-    lines = [line for file in GO_SOURCES.glob("*/go.mod") for line in file.read_text(encoding="utf-8").splitlines()]
+    files = [*GO_SOURCES.glob("*/go.mod"), AGENT_SOURCES / "go.mod"]
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     return max(parse_version(line) for line in lines if line.startswith("go "))
 
 

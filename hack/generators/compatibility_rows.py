@@ -148,6 +148,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("Only the first container is set up", SAME, "", (f"{_WORKER}test_only_the_first_container_is_set_up",)),
         Row("The operator's variables win over the user's", BETTER, "a variable that the user set is left alone, NVIDIA_* excepted", (f"{_LAUNCHER}test_variables_of_the_user_win_except_for_the_gpus", f"{_WORKER}test_a_variable_that_the_user_set_is_left_alone")),
         Row("Fields of templates that the operator does not know are passed on", SAME, "", (f"{_WORKER}test_a_field_that_we_do_not_know_is_kept", "e2e/test_documents.py::test_native_sidecars_do_not_keep_a_job_from_its_end")),
+        Row("An image has sshd, ssh and a user", BETTER, "or none of them: with the annotation `mpiop.kubeflow.org/ssh: Injected` the operator brings both ([plain-images.md](plain-images.md))", ("unit/controller/objects/test_injection.py::test_an_image_that_has_ssh_gets_nothing", "unit/controller/objects/test_injection.py::test_both_pods_get_the_program_and_the_key", "e2e/test_plain.py::test_every_worker_has_its_rank_at_the_first_try"), "plain-images"),
     ),
     "The life of a job": (
         Row("A job that is gone, being deleted or another's is left alone", SAME, "", (f"{_PHASES}test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector", f"{_PHASES}test_of_a_deleted_job_nothing_is_left_and_a_namesake_starts_afresh", "e2e/test_lifecycle.py::test_a_job_deleted_in_the_middle_leaves_nothing")),

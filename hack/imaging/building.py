@@ -11,6 +11,7 @@ from imaging.catalogue import ROOT, Image, in_registry
 from imaging.engines import EPOCH, Build, Engine, Push
 from imaging.fingerprint import fingerprint
 from imaging.network import PROXY_VARIABLES
+from imaging.programs import build_programs
 
 VERSION_LABEL = "org.opencontainers.image.version"
 
@@ -46,6 +47,8 @@ class Building:
         Raises:
             ImagesError: The build failed.
         """
+        if image.is_go:
+            build_programs(self.root / image.context, self.platforms)
         build = self._build_of(image)
         # A list of images has no label to compare; the builder's own layers make it quick.
         if self.uses_cache and not build.is_index and self.engine.label(build.reference, INPUTS_LABEL) == build.labels[INPUTS_LABEL]:

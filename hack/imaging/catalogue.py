@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 DEFAULT_OPERATOR_REPOSITORY = "mpioperator/mpi-operator"
 """What manifests/ names too."""
+AGENT_SUFFIX = "-agent"
+"""mpiop-agent's image is the operator's name with this behind it, and has the same tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Image:
         context: Folder with the Dockerfile and a .dockerignore, from the project's root.
         tag: "" means the release version.
         target: Stage of the Dockerfile; "" means the last.
+        is_go: Whether the folder is a Go module, whose program is built first (`imaging.programs`).
     """
 
     name: str
@@ -30,6 +33,7 @@ class Image:
     context: str
     tag: str = ""
     target: str = ""
+    is_go: bool = False
 
     def reference(self, version: str) -> str:
         """Return the full name, registry and tag included, so that docker, podman and Kubernetes mean the same image by it."""
@@ -38,12 +42,23 @@ class Image:
 
 CATALOGUE = (
     Image(name="operator", repository=DEFAULT_OPERATOR_REPOSITORY, context="."),
+    Image(name="agent", repository=f"{DEFAULT_OPERATOR_REPOSITORY}{AGENT_SUFFIX}", context="agent", is_go=True),
     Image(name="pi", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag="openmpi", target="openmpi"),
     Image(name="mpi4py", repository="mpioperator/mpi4py", context="examples/v2beta1/pi", tag="openmpi", target="mpi4py"),
     Image(name="devel", repository="mpioperator/mpi-devel", context="examples/v2beta1/pi", tag="openmpi", target="devel"),
     *(
         Image(name=f"pi-{library}", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag=library, target=library)
         for library in ("openmpi5", "mpich", "mpich5", "mpich-debian", "intel")
+    ),
+    *(
+        Image(
+            name=f"plain-{library}",
+            repository="mpioperator/mpi-pi",
+            context="examples/v2beta1/pi",
+            tag=f"plain-{library}",
+            target=f"plain-{library}",
+        )
+        for library in ("openmpi", "openmpi5", "mpich", "mpich5", "intel")
     ),
 )
 

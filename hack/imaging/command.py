@@ -13,7 +13,7 @@ from imaging.base import Bases
 from imaging.buildah import ENVIRONMENT
 from imaging.building import Building
 from imaging.cache import cache_folder, empty, locked, unfinished
-from imaging.catalogue import CATALOGUE, DEFAULT_OPERATOR_REPOSITORY, Image, release_version, select
+from imaging.catalogue import AGENT_SUFFIX, CATALOGUE, DEFAULT_OPERATOR_REPOSITORY, Image, release_version, select
 from imaging.console import Console
 from imaging.errors import ImagesError
 from imaging.finding import ENGINE_NAMES, find_engine
@@ -91,7 +91,8 @@ def _images(options: argparse.Namespace) -> tuple[Image, ...]:
     repository = options.image_name or DEFAULT_OPERATOR_REPOSITORY
     if ":" in repository.rpartition("/")[2] or "@" in repository:
         raise ImagesError(f"--image-name {repository}: must be a name without tag or digest; the tag is --release-version")
-    return tuple(replace(image, repository=repository) if image.name == "operator" else image for image in select(options.only))
+    names = {"operator": repository, "agent": f"{repository}{AGENT_SUFFIX}"}
+    return tuple(replace(image, repository=names.get(image.name, image.repository)) for image in select(options.only))
 
 
 def _list(options: argparse.Namespace) -> int:

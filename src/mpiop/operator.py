@@ -182,7 +182,7 @@ class Operator:
             secrets=SshSecrets(applier, self._new_key_pair, clock),
             events=WarningEvents(client, clock),
             logs=LauncherLogs(client, clock),
-            options=BuildOptions(self._options.cluster_domain, self._options.gang_scheduling),
+            options=self._build_options(),
             clock=clock,
             gang=self._gang,
         )
@@ -194,6 +194,10 @@ class Operator:
             informer.add_handler(controller.handle)
         informers[MPIJOBS].add_handler(self._forget_events)
         return controller
+
+    def _build_options(self) -> BuildOptions:
+        options = self._options
+        return BuildOptions(options.cluster_domain, options.gang_scheduling, options.ssh, options.agent_image, options.agent_delivery)
 
     def _job_states(self) -> Mapping[str, int]:
         """Return how many jobs are in each state, as the summary of their status says; the leader's alone count."""

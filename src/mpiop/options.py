@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from mpiop import __version__
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -31,6 +33,9 @@ class Options:
     queue_burst: int = 100
     cluster_domain: str = ""
     ssh_key_type: str = "ecdsa-p521"
+    ssh: str = "Image"
+    agent_image: str = f"mpioperator/mpi-operator-agent:v{__version__}"
+    agent_delivery: str = "Copy"
     log_format: str = "auto"
     log_level: str = "info"
 

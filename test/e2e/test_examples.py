@@ -1,18 +1,14 @@
 """The examples that people start from, as their first lines say."""
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from demonstration.operator_images import built_archives
 from e2e.clusters import ROOT, project
 from e2e.conftest import NAME
-from e2e.jobs import until_true
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
 from mpiop.client import MPI, JobFailed
@@ -40,48 +36,6 @@ def test_a_python_program_runs_from_its_folder(tool: Tool) -> None:
 def test_a_c_program_is_compiled_where_it_runs(tool: Tool) -> None:
     run = ("run", "-n", "4", "--slots", "2", "--image", "mpioperator/mpi-devel:openmpi", "--rm", "--upload", "examples/c")
     assert tool.run(*run, "--", "./run.sh") == "the ranks 0 to 3 add up to 6\n"
-
-
-def test_a_slurm_script_is_migrated(tool: Tool) -> None:
-    converted = tool.attempt("convert", "examples/slurm/pi.sbatch", "--image", "mpioperator/mpi-pi:openmpi")
-    assert {"not carried over: module load openmpi", "not carried over: #SBATCH --mail-user=me@example.com"} <= {
-        line.partition("  (")[0] for line in converted.stderr.splitlines()
-    }
-    lines = tool.run("submit", "-", "--follow", stdin=converted.stdout).splitlines()
-    assert lines.count("rank of slurm") == 4
-    assert [line for line in lines if line.startswith("pi is approximately 3.1415")]
-
-
-@pytest.fixture
-def volume(namespace: Kubectl, cluster: Kubectl, tmp_path: Path, is_current_cluster: bool) -> Iterator[str]:  # noqa: FBT001 - a fixture
-    """A claim in the namespace, whose volume is a folder of the node."""
-    if is_current_cluster:
-        pytest.skip("writes to a folder of the node")
-    size, modes = {"storage": "1Gi"}, {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
-    bound = {"name": "state", "namespace": namespace.namespace}
-    spec = {**modes, "capacity": size, "hostPath": {"path": str(tmp_path)}, "claimRef": bound}
-    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": namespace.namespace}, "spec": spec})
-    claim = {**modes, "resources": {"requests": size}, "volumeName": namespace.namespace}
-    namespace.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": bound, "spec": claim})
-    yield "state"
-    cluster.run("delete", "persistentvolume", namespace.namespace, "--wait=false")
-
-
-def test_a_job_that_was_suspended_goes_on_where_it_was(volume: str, namespace: Kubectl, tmp_path: Path) -> None:
-    tool = new_tool(namespace, tmp_path)
-    run = ("run", "-n", "2", "--image", IMAGE, "--mount", f"{volume}:/data", "--upload", "examples/mpi4py")
-    whole = tool.run(*run, "--name", "whole", "--", "python3", "checkpoint.py", "/data/whole.json", "80").splitlines()
-    tool.run(*run, "--name", "parted", "--detach", "--", "python3", "checkpoint.py", "/data/parted.json", "80")
-    job = MPI(kubeconfig=tool.environment["KUBECONFIG"]).get("parted")
-    assert "round 3 of 80" in job.logs(follow=True)  # as soon as it is there
-    tool.run("suspend", "parted", "--yes")
-    until_true(namespace, "parted", "Suspended")
-    done = json.loads((tmp_path / "parted.json").read_text())["rounds"]
-    assert 3 <= done < 80
-    tool.run("resume", "parted")
-    rest = list(job.logs(follow=True))
-    assert rest[:2] == [f"goes on after round {done}", f"round {done + 1} of 80"]
-    assert rest[-1] == whole[-1]
 
 
 def test_a_full_dev_shm_is_explained(tool: Tool) -> None:

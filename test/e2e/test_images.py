@@ -96,6 +96,11 @@ def test_the_operators_image_takes_arguments_only_and_is_nobody(archives: dict[s
     assert config["User"] == "65532:65532"
 
 
+def test_the_agents_image_is_one_program(archives: dict[str, Archive]) -> None:
+    assert {file.strip("./") for file in archives["agent"].files} == {"mpiop-agent"}
+    assert archives["agent"].config["config"]["User"] == "65532:65532"
+
+
 def test_the_operators_code_is_compiled_before(archives: dict[str, Archive]) -> None:
     """With a read-only root file system it could not be later, and each start would pay for it."""
     files = archives["operator"].files

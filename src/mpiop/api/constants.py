@@ -41,6 +41,21 @@ WAIT_FOR_WORKERS_READY: Final = "WaitForWorkersReady"
 NEVER: Final = "Never"
 ON_FAILURE: Final = "OnFailure"
 
+SSH_IMAGE: Final = "Image"
+SSH_INJECTED: Final = "Injected"
+SSH_MODES: Final = (SSH_IMAGE, SSH_INJECTED)
+ANNOTATION_SSH_MODE: Final = "mpiop.kubeflow.org/ssh"
+"""On an MPIJob: whose ssh and sshd are used, the image's or ours. (On a pod the name is that of a script: `names.ANNOTATION_SSH`.)"""
+AGENT_COPIED: Final = "Copy"
+AGENT_MOUNTED: Final = "Mount"
+AGENT_DELIVERIES: Final = (AGENT_COPIED, AGENT_MOUNTED)
+AGENT_FOLDER: Final = "/opt/mpiop"
+AGENT_KEY_FOLDER: Final = "/opt/mpiop-key"
+AGENT_FILES_FOLDER: Final = "/etc/mpi-hosts"
+AGENT_FOLDERS: Final = (AGENT_FOLDER, AGENT_KEY_FOLDER, AGENT_FILES_FOLDER)
+"""What must not be covered by mounts of a job whose ssh is injected."""
+AGENT_PORT: Final = 2222
+
 DEFAULT_SSH_AUTH_MOUNT_PATH: Final = "/root/.ssh"
 
 CONDITION_CREATED: Final = "Created"

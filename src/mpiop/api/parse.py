@@ -16,7 +16,7 @@ from mpiop.api.status import parse_status, timestamp
 from mpiop.api.template import POD_TEMPLATE, conform
 from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaSpec, RunPolicy, SchedulingPolicy
 from mpiop.api.validation import validate
-from mpiop.kube.objects import Object
+from mpiop.kube.objects import Object, annotations_of
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACEHOLDER: Final = ReplicaSpec(replicas=1, template={"spec": {"containers": [{"name": "placeholder"}]}}, restart_policy=c.NEVER)
@@ -63,6 +63,8 @@ def parse_next(job: MPIJob, raw: Object) -> MPIJob | None:
     before, now = job.raw["metadata"], raw["metadata"]
     if raw.get("spec") is not job.raw.get("spec") or any(before.get(name) != now.get(name) for name in ("uid", "generation")):
         return None
+    if annotations_of(raw).get(c.ANNOTATION_SSH_MODE, "") != job.ssh:
+        return None
     return replace(job, raw=raw, status=_status(raw))
 
 
@@ -99,7 +101,13 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
         launcher=_launcher(replica_specs),
         worker=_worker(replica_specs),
         status=_status(root.values),
+        ssh=_ssh(metadata),
     )
+
+
+def _ssh(metadata: Fields) -> str:
+    annotations = metadata.child("annotations")
+    return annotations.string(c.ANNOTATION_SSH_MODE, "") if annotations else ""
 
 
 def _status(raw: Mapping[str, Any]) -> MPIJobStatus:

@@ -174,7 +174,10 @@ class MPIJobStatus:
 
 @dataclass(frozen=True, slots=True)
 class MPIJob:
-    """An MPIJob with every default applied; `raw` is the stored object that it was parsed from."""
+    """An MPIJob with every default applied; `raw` is the stored object that it was parsed from.
+
+    `ssh` is the annotation that says whose ssh is used, "" without one: then the operator's flag says it.
+    """
 
     namespace: str
     name: str
@@ -190,6 +193,7 @@ class MPIJob:
     launcher: ReplicaSpec
     worker: ReplicaSpec | None
     status: MPIJobStatus
+    ssh: str = ""
 
     @property
     def key(self) -> Key:

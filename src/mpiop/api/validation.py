@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from posixpath import commonpath, normpath
 from typing import Any, Final
 
 from mpiop.api import constants as c
@@ -26,7 +27,7 @@ _REPLICA_SPECS: Final = "spec.mpiReplicaSpecs"
 
 def validate(job: MPIJob) -> tuple[str, ...]:
     """Return one line for each field that is wrong, with its path and what to do about it; none for a job that can be run."""
-    errors = [*_name_errors(job), *_spec_errors(job), *_run_policy_errors(job.run_policy)]
+    errors = [*_name_errors(job), *_spec_errors(job), *_ssh_errors(job), *_run_policy_errors(job.run_policy)]
     errors += _replica_errors(c.LAUNCHER, job.launcher)
     if job.launcher.replicas != 1:
         path = f"{_REPLICA_SPECS}.{c.LAUNCHER}.replicas"
@@ -54,6 +55,28 @@ def _spec_errors(job: MPIJob) -> Iterator[str]:
         yield invalid("spec.sshAuthMountPath", job.ssh_auth_mount_path, MOUNT_PATH_ADVICE)
     yield from _one_of("spec.launcherCreationPolicy", job.launcher_creation_policy, LAUNCHER_CREATION_POLICIES)
     yield from _one_of("spec.mpiImplementation", job.mpi_implementation, MPI_IMPLEMENTATIONS)
+
+
+def _ssh_errors(job: MPIJob) -> Iterator[str]:
+    """Yield what is wrong with the annotation that says whose ssh is used, and with mounts that would cover what it brings."""
+    if job.ssh:
+        yield from _one_of(f"metadata.annotations[{c.ANNOTATION_SSH_MODE}]", job.ssh, c.SSH_MODES)
+    if job.ssh != c.SSH_INJECTED:
+        return
+    for role, spec in ((c.LAUNCHER, job.launcher), (c.WORKER, job.worker)):
+        if spec is not None:
+            yield from _covered(f"{_REPLICA_SPECS}.{role}.template.spec.containers[0].volumeMounts", spec)
+
+
+def _covered(path: str, replica_spec: ReplicaSpec) -> Iterator[str]:
+    spec: Mapping[str, Any] = replica_spec.template.get("spec") or {}
+    containers: Sequence[Mapping[str, Any]] = spec.get("containers") or ()
+    mounts: Sequence[Mapping[str, Any]] = (containers[0].get("volumeMounts") if containers else None) or ()
+    for index, mount in enumerate(mounts):
+        mounted: str = normpath("/" + mount.get("mountPath", "").strip("/"))
+        if covered := [folder for folder in c.AGENT_FOLDERS if commonpath([mounted, folder]) in {mounted, folder}]:
+            advice = f"must leave {covered[0]} to the operator, which puts its ssh there ({c.ANNOTATION_SSH_MODE})"
+            yield invalid(f"{path}[{index}].mountPath", mounted, advice)
 
 
 def _run_policy_errors(policy: RunPolicy) -> Iterator[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from mpiop import __version__
+from mpiop.api.constants import AGENT_DELIVERIES, SSH_MODES
 from mpiop.cli import goflags
 from mpiop.cli.goflags import BOOLEAN, DURATION, INTEGER, NUMBER, Flag, Kind, at_least, one_of, port, text_kind
 from mpiop.options import Options
@@ -49,6 +50,15 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
             shown_default="none",
         ),
         _setting("ssh-key-type", one_of(*SSH_KEY_TYPES), "Type of the key pair that is made for each job"),
+        _setting(
+            "ssh", one_of(*SSH_MODES), "Whose ssh and sshd a job uses that does not say it in an annotation: its image's, or mpiop-agent"
+        ),
+        _setting("agent-image", text_kind("IMAGE"), "Image of mpiop-agent, for jobs with injected ssh"),
+        _setting(
+            "agent-delivery",
+            one_of(*AGENT_DELIVERIES),
+            "How mpiop-agent comes into a Pod: an init container copies it, or its image is mounted as a volume (Kubernetes 1.35)",
+        ),
     ),
     "API server": (
         _setting("master", text_kind("URL"), "Address of the API server; wins over that of the kubeconfig", shown_default="in-cluster"),

@@ -11,7 +11,8 @@ from imaging.catalogue import CATALOGUE, ROOT, Image, release_version, select, w
 from imaging.errors import ImagesError
 from imaging.fingerprint import input_files
 
-EACH_IMAGE = pytest.mark.parametrize("image", CATALOGUE, ids=lambda image: image.name)
+ON_THE_BASE = [image for image in CATALOGUE if not image.is_go]
+EACH_IMAGE = pytest.mark.parametrize("image", ON_THE_BASE, ids=lambda image: image.name)
 
 
 def dockerfile(image: Image) -> str:
@@ -43,7 +44,7 @@ def test_only_what_is_asked_for_is_selected() -> None:
 
 
 def test_an_unknown_image_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ImagesError, match="--only tau: no such image; there are operator, pi, "):
+    with pytest.raises(ImagesError, match="--only tau: no such image; there are operator, agent, pi, "):
         select(["tau", "pi"])
 
 
@@ -79,6 +80,14 @@ def test_what_the_dockerfile_copies_is_let_in(image: Image) -> None:
         *sources, _ = [word for word in line.split() if not word.startswith("--")]
         for source in sources:
             assert any(file.is_relative_to(source) for file in files), source
+
+
+@pytest.mark.parametrize("image", [image for image in CATALOGUE if image.is_go], ids=lambda image: image.name)
+def test_a_go_program_is_all_that_its_image_holds(image: Image) -> None:
+    assert re.findall(r"^(?:FROM|COPY|ADD|RUN) .*$", dockerfile(image), re.MULTILINE) == [
+        "FROM scratch",
+        f"COPY build/${{TARGETARCH}}/{image.context} /mpiop-agent",
+    ]
 
 
 def test_the_manifests_name_the_images_that_are_built() -> None:

@@ -36,15 +36,18 @@ def test_list_prints_full_names(capsys: pytest.CaptureFixture[str], monkeypatch:
     monkeypatch.setenv("IMAGE_NAME", "registry.example.com/mpi-operator")
     monkeypatch.setenv("RELEASE_VERSION", "dev")
     assert main(["list"]) == 0
-    desired = "operator registry.example.com/mpi-operator:dev\npi docker.io/mpioperator/mpi-pi:openmpi\n"
-    assert capsys.readouterr().out.startswith(desired)
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "operator registry.example.com/mpi-operator:dev",
+        "agent registry.example.com/mpi-operator-agent:dev",
+        "pi docker.io/mpioperator/mpi-pi:openmpi",
+    ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["build", "--image-name", "x.io/a:dev"], "must be a name without tag or digest"),
-        (["build", "--only", "tau"], "no such image; there are operator, pi"),
+        (["build", "--only", "tau"], "no such image; there are operator, agent, pi"),
         (["build", "--builder", "kaniko"], "no such builder"),
         (["build", "--platforms", "linux/amd64, linux/arm64", "--save", "out"], "--save writes one platform"),
     ],

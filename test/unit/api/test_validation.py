@@ -42,6 +42,17 @@ TOO_MANY = (
 )
 
 
+def mounting(*paths: str) -> dict[str, Any]:
+    mounts = [{"name": "own", "mountPath": path} for path in paths]
+    return {"spec": {"containers": [{"name": "mpi", "image": "pi", "volumeMounts": mounts}]}}
+
+
+COVERED = (
+    'volumeMounts[1].mountPath: Invalid value: "/opt": '
+    "must leave /opt/mpiop to the operator, which puts its ssh there (mpiop.kubeflow.org/ssh)"
+)
+
+
 class Case(NamedTuple):
     id: str
     change: dict[str, Any]
@@ -94,6 +105,18 @@ CASES = [
             "spec.runPolicy.schedulingPolicy.minAvailable: Invalid value: -4: must be 0 or more",
             "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds: Invalid value: -5: must be 0 or more",
         ),
+    ),
+    Case("the image's ssh", {"ssh": "Image", "worker": replace(WORKER, template=mounting("/opt/mpiop"))}),
+    Case("injected ssh", {"ssh": "Injected", "worker": replace(WORKER, template=mounting("/opt/mpi"))}),
+    Case(
+        "a kind of ssh that there is not",
+        {"ssh": "injected"},
+        ('metadata.annotations[mpiop.kubeflow.org/ssh]: Unsupported value: "injected": supported values: "Image", "Injected"',),
+    ),
+    Case(
+        "a mount in the place of injected ssh",
+        {"ssh": "Injected", "launcher": replace(LAUNCHER, template=mounting("/data", "opt/"))},
+        (f"{FOUND}.Launcher.template.spec.containers[0].{COVERED}",),
     ),
     Case("zeros", {"run_policy": RunPolicy("All", 0, 0, 0, scheduling_policy=SchedulingPolicy(0, schedule_timeout_seconds=0))}),
     Case("managed by MultiKueue", {"run_policy": RunPolicy(managed_by="kueue.x-k8s.io/multikueue")}),

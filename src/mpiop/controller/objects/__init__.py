@@ -6,6 +6,8 @@ Every result is a fresh tree that the caller owns; the job and its templates are
 from dataclasses import dataclass
 from typing import Final
 
+from mpiop.api import constants as c
+
 VOLCANO: Final = "volcano"
 NATIVE_GANG: Final = "kubernetes"
 """Values of `--gang-scheduling`; any other is the name of a scheduler with the coscheduling plugin."""
@@ -18,7 +20,13 @@ class BuildOptions:
     Attributes:
         cluster_domain: DNS domain of the cluster without outer dots; "" leaves it out of host names.
         gang_scheduler: Value of `--gang-scheduling`; "" is off.
+        ssh: Value of `--ssh`, for jobs that do not say whose ssh they use.
+        agent_image: Value of `--agent-image`: where mpiop-agent comes from.
+        agent_delivery: Value of `--agent-delivery`: how it comes into a pod.
     """
 
     cluster_domain: str = ""
     gang_scheduler: str = ""
+    ssh: str = c.SSH_IMAGE
+    agent_image: str = ""
+    agent_delivery: str = c.AGENT_COPIED

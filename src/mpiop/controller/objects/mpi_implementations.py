@@ -17,7 +17,7 @@ HOSTFILE: Final = "hostfile"
 DISCOVER_HOSTS: Final = "discover_hosts.sh"
 HOSTFILE_PATH: Final = f"{CONFIG_MOUNT_PATH}/{HOSTFILE}"
 
-AGENT_MOUNT_PATH: Final = "/etc/mpi-hosts"
+AGENT_MOUNT_PATH: Final = c.AGENT_FILES_FOLDER
 """The folder of our own files on launcher and workers; `/etc/mpi` holds the same files as with the reference operator."""
 AGENT: Final = "ssh"
 """Open MPI goes by the last part of the name: to `ssh` it says that no X11 is to be forwarded."""

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.ssh_agent import wants_agent
@@ -41,7 +42,8 @@ def start_revision(job: MPIJob) -> str:
 
 
 def _settings(job: MPIJob) -> tuple[Any, ...]:
-    return job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_agent(job)
+    settings = (job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_agent(job))
+    return (*settings, job.ssh) if job.ssh == c.SSH_INJECTED else settings  # the hash of any other job stays what it always was
 
 
 def _role(spec: ReplicaSpec | None) -> tuple[Mapping[str, Any], str] | None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
+from mpiop.controller.objects import BuildOptions, injection
 from mpiop.controller.objects import pod_template as pt
 from mpiop.controller.objects.mpi_implementations import ADDRESSES, AGENT, AGENT_MOUNT_PATH, SSH_CONFIG, SSH_CONFIG_TEXT, implementation_of
 from mpiop.kube.objects import annotations_of
@@ -145,7 +146,7 @@ def agent_environment(job: MPIJob) -> Mapping[str, str]:
     return dict.fromkeys(implementation.agents, program) if wants_agent(job) else {}
 
 
-def apply_agent(template: pt.Template, job: MPIJob, *, is_launcher: bool) -> None:
+def apply_agent(template: pt.Template, job: MPIJob, options: BuildOptions, *, is_launcher: bool) -> None:
     """Mount the script, ssh's configuration and, on the launcher, the addresses; each is shown from an annotation of the pod.
 
     Left out without workers, and where something of the user's would cover it, or be covered.
@@ -154,7 +155,10 @@ def apply_agent(template: pt.Template, job: MPIJob, *, is_launcher: bool) -> Non
     if job.worker is None or pt.overlaps(container, AGENT_MOUNT_PATH):
         return
     annotations = template["metadata"]["annotations"]
-    annotations[names.ANNOTATION_SSH] = _launcher_script(job) if is_launcher else _script({}, _WORKER_SCRIPT)
+    if injection.is_injected(job, options):
+        annotations[names.ANNOTATION_SSH] = _injected_script(job, is_launcher=is_launcher)
+    else:
+        annotations[names.ANNOTATION_SSH] = _launcher_script(job) if is_launcher else _script({}, _WORKER_SCRIPT)
     annotations.setdefault(names.ANNOTATION_SSH_CONFIG, SSH_CONFIG_TEXT)
     items = [
         pt.annotation_item(names.ANNOTATION_SSH, AGENT) | {"mode": 0o555},
@@ -169,15 +173,22 @@ def apply_agent(template: pt.Template, job: MPIJob, *, is_launcher: bool) -> Non
 
 
 def _launcher_script(job: MPIJob) -> str:
+    return _script(_job_values(job) | _launcher_values(job), _LAUNCHER_SCRIPT)
+
+
+def _injected_script(job: MPIJob, *, is_launcher: bool) -> str:
+    values = _job_values(job) | {"key": injection.KEY} | (_launcher_values(job) if is_launcher else {})
+    flags = " ".join(f"--{name}={quote(value)}" for name, value in values.items())
+    return f'#!/bin/sh\n# mpirun and its daemons call this in the place of ssh.\nexec {injection.PROGRAM} ssh {flags} -- "$@"\n'
+
+
+def _job_values(job: MPIJob) -> dict[str, str]:
+    return {"job": job.name, "namespace": job.namespace}
+
+
+def _launcher_values(job: MPIJob) -> dict[str, str]:
     message_path = job.launcher.template["spec"]["containers"][0].get("terminationMessagePath") or _DEFAULT_MESSAGE_PATH
-    values = {
-        "job": job.name,
-        "namespace": job.namespace,
-        "addresses": f"{AGENT_MOUNT_PATH}/{ADDRESSES}",
-        "message": message_path if leaves_mark(job) else "",
-        "mark": MARK,
-    }
-    return _script(values, _LAUNCHER_SCRIPT)
+    return {"addresses": f"{AGENT_MOUNT_PATH}/{ADDRESSES}", "message": message_path if leaves_mark(job) else "", "mark": MARK}
 
 
 def _script(values: Mapping[str, str], body: str) -> str:

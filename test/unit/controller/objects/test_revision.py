@@ -54,6 +54,8 @@ EDITS: list[tuple[str, Edit, bool, bool]] = [
     ("sshAuthMountPath", lambda job: replace(job, ssh_auth_mount_path="/home/me/.ssh"), True, True),
     ("mpiImplementation", lambda job: replace(job, mpi_implementation=c.MPICH), True, True),
     ("no ssh agent", lambda job: with_annotations(job, {"mpiop.kubeflow.org/ssh-agent": "false"}), True, True),
+    ("injected ssh", lambda job: replace(job, ssh=c.SSH_INJECTED), True, True),
+    ("the image's ssh, said", lambda job: replace(job, ssh=c.SSH_IMAGE), False, False),
     ("backoffLimit", policy(backoff_limit=1), False, True),
     ("activeDeadlineSeconds", policy(active_deadline_seconds=1), False, True),
     ("ttlSecondsAfterFinished", policy(ttl_seconds_after_finished=1), False, True),

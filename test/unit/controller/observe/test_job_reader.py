@@ -71,3 +71,12 @@ def test_a_job_that_is_gone_is_forgotten() -> None:
     reader.forget(KEY)
     reader.forget(KEY)
     assert reader.read(KEY, raw) is not job
+
+
+def test_an_annotation_that_was_made_wrong_is_refused() -> None:
+    reader, raw = Reader(), mpijob()
+    assert reader.read(KEY, raw).ssh == ""
+    for choice in ("Injected", "Image"):
+        assert reader.read(KEY, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": choice}})).ssh == choice
+    with pytest.raises(InvalidJobError, match=r"mpiop\.kubeflow\.org/ssh"):
+        reader.read(KEY, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": "Other"}}))

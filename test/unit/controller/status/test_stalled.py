@@ -186,7 +186,7 @@ PODS = [
         (),
         "NoSshd",
         "container worker of pod pi-worker-0 did not start, exit code 127 (command not found). "
-        "Install sshd and a host key in the image, or use the port that the user may open.",
+        "Install sshd and a host key in the image, or let the operator bring them (annotation `mpiop.kubeflow.org/ssh: Injected`).",
     ),
     Case(
         "no sshd at all",
@@ -263,7 +263,7 @@ PODS = [
         (),
         "NoSshd",
         "container worker of pod pi-worker-0 ended: exit code 1, Error. "
-        "Install sshd and a host key in the image, or use the port that the user may open.",
+        "Install sshd and a host key in the image, or let the operator bring them (annotation `mpiop.kubeflow.org/ssh: Injected`).",
     ),
     Case(
         "a worker of another kind that ends while the launcher waits for it",

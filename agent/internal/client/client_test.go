@@ -1,0 +1,184 @@
+package client
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"mpiop/agent/internal/arguments"
+	"mpiop/agent/internal/hosts"
+	"mpiop/agent/internal/key"
+)
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newKey(t *testing.T) key.Key {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	check(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	check(t, err)
+	made, err := key.Parse(pem.EncodeToMemory(block))
+	check(t, err)
+	return made
+}
+
+// waiting is a client of the launcher, the file in which it looks for addresses, and what it said.
+func waiting(t *testing.T, host string) (*Client, string, *[]string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "addresses")
+	var said []string
+	return &Client{
+		Arguments: arguments.Arguments{Host: host},
+		Job:       hosts.Job{Name: "pi", Namespace: "default"},
+		Addresses: hosts.Addresses{Path: file},
+		Say:       func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) },
+		Times: Times{
+			Poll: time.Millisecond, Words: 20 * time.Millisecond, ByName: time.Hour, NextName: time.Hour,
+		},
+	}, file, &said
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	check(t, os.WriteFile(file+".new", []byte(text), 0o600))
+	check(t, os.Rename(file+".new", file))
+}
+
+func TestAClientWaitsForTheAddressOfItsHost(t *testing.T) {
+	client, file, said := waiting(t, "pi-worker-1.pi.default.svc")
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		_ = os.WriteFile(file, []byte("0 10.0.0.1\n1 10.0.0.2\n"), 0o600)
+	}()
+	address, err := client.find(t.Context())
+	check(t, err)
+	if address != "10.0.0.2" || len(*said) == 0 || !strings.Contains((*said)[0], "waiting for pi-worker-1.pi.default.svc: no address for") {
+		t.Errorf("got %q, said %q", address, *said)
+	}
+}
+
+func TestHostsWithoutAnAddress(t *testing.T) {
+	client, file, _ := waiting(t, "pi-worker-1")
+	write(t, file, "1 ended\n")
+	_, err := client.find(t.Context())
+	var lost *LostError
+	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "pi-worker-1: its Pod has ended") {
+		t.Errorf("a Pod that has ended: got %v", err)
+	}
+	for name, row := range map[string]struct{ host, text string }{
+		"a host of somebody else": {"10.1.2.3", "1 10.0.0.2\n"},
+		"too many for a file":     {"localhost", "by-name\n"},
+	} {
+		client, file, _ := waiting(t, row.host)
+		write(t, file, row.text)
+		if address, err := client.find(t.Context()); err != nil || address != row.host {
+			t.Errorf("%s: got %q, %v", name, address, err)
+		}
+	}
+	client, file, _ = waiting(t, "localhost-worker-1")
+	client.Job.Name = "localhost"
+	client.Times.ByName = 10 * time.Millisecond
+	client.Times.NextName = time.Millisecond
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		_ = os.WriteFile(file, []byte("1 10.0.0.2\n"), 0o600)
+	}()
+	if address, err := client.find(t.Context()); err != nil || address != "10.0.0.2" {
+		t.Errorf("a name that nobody knows: got %q, %v", address, err)
+	}
+}
+
+// A worker that was made again has another address, and the client that tries the old one goes there.
+func TestAClientFollowsItsHost(t *testing.T) {
+	client, file, _ := waiting(t, "pi-worker-1")
+	listener, err := net.Listen("tcp", "127.0.0.2:0")
+	check(t, err)
+	defer listener.Close()
+	client.Port = listener.Addr().(*net.TCPAddr).Port
+	client.Times.Connect, client.Times.Retry, client.Times.Dial = 10*time.Second, time.Millisecond, time.Second
+	write(t, file, "1 127.0.0.2\n")
+	arrived := make(chan error, 1)
+	go func() {
+		_, err := listener.Accept()
+		arrived <- err
+	}()
+	client.Key = newKey(t)
+	go func() { _, _ = client.connect(t.Context(), "127.0.0.1") }()
+	check(t, <-arrived)
+}
+
+func TestProgramsThatCallSSH(t *testing.T) {
+	for name, want := range map[string]bool{
+		"mpirun": true, "mpiexec.hydra": true, "orted": true, "prterun": true, "hydra_bstrap_pr": true, "sh": false, "python3": false,
+	} {
+		if isStarter(name) != want {
+			t.Errorf("%s: got %v", name, !want)
+		}
+	}
+}
+
+func TestOnlyTheVeryProcessIsEnded(t *testing.T) {
+	for name, script := range map[string]string{"by TERM": "sleep 100", "by KILL": "trap '' TERM; while :; do sleep 0.1; done"} {
+		command := exec.Command("/bin/sh", "-c", script)
+		check(t, command.Start())
+		process, _, _, ok := inspect(command.Process.Pid)
+		if !ok || !process.IsThere() {
+			t.Fatalf("%s: it is not there", name)
+		}
+		again, ok := ParseProcess(process.String())
+		if !ok || again != process {
+			t.Errorf("%s: %v became %v", name, process, again)
+		}
+		End([]Process{{process.Pid, "another"}}, 0, 0)
+		if !process.IsThere() {
+			t.Errorf("%s: a later process of the same id was ended", name)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- command.Wait() }()
+		End([]Process{process}, 10*time.Millisecond, 500*time.Millisecond)
+		if err := <-ended; err == nil {
+			t.Errorf("%s: it ended by itself", name)
+		}
+	}
+	for _, text := range []string{"", "x:2", "7", "-5:2"} {
+		if process, ok := ParseProcess(text); ok {
+			t.Errorf("%q: got %v", text, process)
+		}
+	}
+}
+
+func TestOursIsThere(t *testing.T) {
+	process, _, parent, ok := inspect(os.Getpid())
+	if !ok || process.Pid != os.Getpid() || parent != syscall.Getppid() {
+		t.Errorf("got %v below %d", process, parent)
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add("7 (sh) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4711 0")
+	f.Fuzz(func(t *testing.T, name string) {
+		got, parent, started, ok := parseStat("7 (" + name + ") S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4711 0")
+		if !ok || got != name || parent != 1 || started != "4711" {
+			t.Errorf("%q: got %q, %d, %q, %v", name, got, parent, started, ok)
+		}
+		parseStat(name)
+	})
+}

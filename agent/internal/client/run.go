@@ -1,0 +1,132 @@
+package client
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"mpiop/agent/internal/wire"
+)
+
+// run runs the command on the connection.
+func (c *Client) run(connection *connection) (int, error) {
+	told, silent := make(chan string, 1), make(chan bool, 1)
+	go answer(connection.requests, told)
+	go rejectAll(connection.channels)
+	go func() { silent <- wire.Watch(connection, connection.heard, c.Times.Interval, wire.Silent) }()
+	channel, requests, err := connection.OpenChannel("session", nil)
+	if err == nil {
+		var accepted bool
+		accepted, err = channel.SendRequest("exec", true, ssh.Marshal(wire.Exec{Command: c.Arguments.Command}))
+		if err == nil && !accepted {
+			return wire.Lost, c.lost("it refused to run a command")
+		}
+	}
+	if err != nil {
+		return wire.Lost, c.lost(fmt.Sprintf("cannot run a command at %s: %v", connection.address, err))
+	}
+	stop := c.passSignals(connection, channel)
+	defer stop()
+	code, isTold := c.passStreams(channel, requests)
+	select {
+	case c.node = <-told:
+	default:
+	}
+	if isTold {
+		return code, nil
+	}
+	_ = connection.Close()
+	if <-silent {
+		silence := c.Times.Interval * wire.Silent
+		return wire.Lost, c.lost(fmt.Sprintf("lost: nothing was heard of %s for %v", connection.address, silence))
+	}
+	return wire.Lost, c.lost(fmt.Sprintf("lost: the connection to %s ended before the command did", connection.address))
+}
+
+// passStreams returns when both outputs have ended, and whether the exit code was told.
+func (c *Client) passStreams(channel ssh.Channel, requests <-chan *ssh.Request) (code int, isTold bool) {
+	go func() {
+		if c.Input != nil {
+			_, _ = io.Copy(channel, c.Input)
+		}
+		_ = channel.CloseWrite()
+	}()
+	var outputs sync.WaitGroup
+	outputs.Go(func() { _, _ = io.Copy(c.Output, channel) })
+	outputs.Go(func() { _, _ = io.Copy(c.Error, channel.Stderr()) })
+	// The channel ends after the last request, whether the command ended or the connection.
+	for request := range requests {
+		switch request.Type {
+		case "exit-status":
+			var status wire.ExitStatus
+			if ssh.Unmarshal(request.Payload, &status) == nil {
+				code, isTold = int(status.Code), true
+			}
+		case "exit-signal":
+			var signal wire.ExitSignal
+			if ssh.Unmarshal(request.Payload, &signal) == nil {
+				code, isTold = wire.ExitCode(signal.Name), true
+			}
+		}
+		if request.WantReply {
+			_ = request.Reply(false, nil)
+		}
+	}
+	outputs.Wait()
+	return code, isTold
+}
+
+// passSignals sends each signal to the command. One that ends programs ends the connection a little later, and the command with it.
+func (c *Client) passSignals(connection io.Closer, channel ssh.Channel) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		var ending <-chan time.Time
+		for {
+			select {
+			case <-done:
+				return
+			case <-ending:
+				_ = connection.Close()
+				return
+			case arrived := <-c.Signals:
+				number, _ := arrived.(syscall.Signal)
+				_, _ = channel.SendRequest("signal", false, ssh.Marshal(wire.Signal{Name: wire.SignalName(number)}))
+				if IsEnding(arrived) && ending == nil {
+					ending = time.After(c.Times.End)
+				}
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// IsEnding returns whether the signal asks a program to end.
+func IsEnding(signal os.Signal) bool {
+	return signal == syscall.SIGTERM || signal == syscall.SIGINT || signal == syscall.SIGHUP || signal == syscall.SIGQUIT
+}
+
+// answer takes the name of the node, and refuses everything else.
+func answer(requests <-chan *ssh.Request, told chan<- string) {
+	for request := range requests {
+		if request.Type == wire.Node && len(request.Payload) > 0 {
+			select {
+			case told <- string(request.Payload):
+			default:
+			}
+		}
+		if request.WantReply {
+			_ = request.Reply(false, nil)
+		}
+	}
+}
+
+func rejectAll(channels <-chan ssh.NewChannel) {
+	for channel := range channels {
+		_ = channel.Reject(ssh.Prohibited, "a client serves nothing")
+	}
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"container/list"
+	"net"
+	"sync"
+)
+
+// pending are the connections that have not logged in. There are at most `limit`: one more closes the oldest of the address that has
+// the most, so that a flood closes its own connections, not those of the job.
+type pending struct {
+	mutex    sync.Mutex
+	limit    int
+	count    int
+	bySource map[string]*list.List
+	dropped  int
+}
+
+// entry is what remove needs.
+type entry struct {
+	source  string
+	element *list.Element
+}
+
+func newPending(limit int) *pending {
+	return &pending{limit: limit, bySource: map[string]*list.List{}}
+}
+
+func (p *pending) add(connection net.Conn) entry {
+	source, _, err := net.SplitHostPort(connection.RemoteAddr().String())
+	if err != nil {
+		source = connection.RemoteAddr().String()
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.count >= p.limit {
+		p.drop()
+	}
+	connections, found := p.bySource[source]
+	if !found {
+		connections = list.New()
+		p.bySource[source] = connections
+	}
+	p.count++
+	return entry{source, connections.PushBack(connection)}
+}
+
+func (p *pending) drop() {
+	var heaviest string
+	most := 0
+	for source, connections := range p.bySource {
+		if connections.Len() > most {
+			heaviest, most = source, connections.Len()
+		}
+	}
+	oldest := p.bySource[heaviest].Front()
+	_ = oldest.Value.(net.Conn).Close()
+	p.forget(entry{heaviest, oldest})
+	p.dropped++
+}
+
+func (p *pending) remove(e entry) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.forget(e)
+}
+
+// forget does nothing for an entry that was dropped.
+func (p *pending) forget(e entry) {
+	connections, found := p.bySource[e.source]
+	if !found {
+		return
+	}
+	before := connections.Len()
+	connections.Remove(e.element)
+	p.count -= before - connections.Len()
+	if connections.Len() == 0 {
+		delete(p.bySource, e.source)
+	}
+}
+
+func (p *pending) takeDropped() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	dropped := p.dropped
+	p.dropped = 0
+	return dropped
+}

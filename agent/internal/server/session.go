@@ -1,0 +1,180 @@
+package server
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	subreaper "mpiop/agent/internal/session"
+	"mpiop/agent/internal/wire"
+)
+
+// afterEnd is how long output may still come once all processes have ended: only what hangs in the kernel holds a pipe then.
+const afterEnd = 5 * time.Second
+
+// session is one command of one connection.
+type session struct {
+	server     *Server
+	connection io.Closer
+	channel    ssh.Channel
+
+	mutex       sync.Mutex
+	environment []string
+	control     *os.File // nil before the command is started, and after it has ended
+	isOver      bool
+}
+
+func newSession(server *Server, connection io.Closer, channel ssh.Channel) *session {
+	return &session{server: server, connection: connection, channel: channel, environment: os.Environ()}
+}
+
+func (s *session) serve(requests <-chan *ssh.Request) {
+	for request := range requests {
+		done := s.answer(request)
+		if request.WantReply {
+			_ = request.Reply(done, nil)
+		}
+	}
+}
+
+// answer does what the request asks for, and returns whether it did. A terminal, a subsystem or a login shell is not to be had.
+func (s *session) answer(request *ssh.Request) bool {
+	switch request.Type {
+	case "env":
+		var variable wire.Env
+		return ssh.Unmarshal(request.Payload, &variable) == nil && s.set(variable)
+	case "exec":
+		var command wire.Exec
+		return ssh.Unmarshal(request.Payload, &command) == nil && s.start(command.Command)
+	case "signal":
+		var signal wire.Signal
+		return ssh.Unmarshal(request.Payload, &signal) == nil && s.order(byte(wire.SignalNumber(signal.Name)))
+	}
+	return false
+}
+
+func (s *session) set(variable wire.Env) bool {
+	if variable.Name == "" || strings.ContainsAny(variable.Name, "=\x00") || strings.Contains(variable.Value, "\x00") {
+		return false
+	}
+	prefix := variable.Name + "="
+	s.environment = slices.DeleteFunc(s.environment, func(set string) bool { return strings.HasPrefix(set, prefix) })
+	s.environment = append(s.environment, prefix+variable.Value)
+	return true
+}
+
+// order writes to the control pipe of the subreaper.
+func (s *session) order(order byte) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.control == nil {
+		return false
+	}
+	_, err := s.control.Write([]byte{order})
+	return err == nil
+}
+
+func (s *session) terminateAll() { s.order(subreaper.TerminateAll) }
+
+// connectionEnded makes the subreaper end everything.
+func (s *session) connectionEnded() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.isOver = true
+	s.closeControl()
+}
+
+func (s *session) closeControl() {
+	if s.control != nil {
+		_ = s.control.Close()
+		s.control = nil
+	}
+}
+
+func (s *session) start(command string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.control != nil || s.isOver {
+		return false
+	}
+	pipes, err := openPipes()
+	if err != nil {
+		s.server.Say("cannot run a command: %v", err)
+		return false
+	}
+	pid, ended, err := s.server.children.Start(s.server.Program, append(slices.Clone(s.server.Words), command), &syscall.ProcAttr{
+		Env:   s.environment,
+		Files: pipes.theirFiles(),
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	pipes.closeTheirs()
+	if err != nil {
+		pipes.closeOurs()
+		s.server.Say("cannot run a command: %v", err)
+		return false
+	}
+	s.isOver = true // one command a session
+	s.control = pipes.control
+	s.server.add(s)
+	go s.follow(pid, ended, pipes)
+	return true
+}
+
+// follow passes the streams on until all that the command started has ended, and tells how the command ended.
+func (s *session) follow(pid int, ended <-chan syscall.WaitStatus, pipes *pipes) {
+	defer s.server.remove(s)
+	go func() {
+		_, _ = io.Copy(pipes.input, s.channel)
+		_ = pipes.input.Close()
+	}()
+	var outputs sync.WaitGroup
+	outputs.Go(func() { copyOut(s.channel, pipes.output) })
+	outputs.Go(func() { copyOut(s.channel.Stderr(), pipes.errors) })
+	status, err := subreaper.ReadStatus(pipes.status)
+	<-ended
+	if err != nil {
+		// The subreaper was killed, by the kernel for want of memory maybe. What is still in its session ends with it.
+		s.server.Say("a session ended before its command; its processes are killed")
+		killSession(pid)
+		status = syscall.WaitStatus(syscall.SIGKILL)
+	}
+	stop := time.AfterFunc(afterEnd, func() {
+		_ = pipes.output.Close()
+		_ = pipes.errors.Close()
+	})
+	outputs.Wait()
+	stop.Stop()
+	s.mutex.Lock()
+	s.closeControl()
+	s.mutex.Unlock()
+	pipes.closeOurs()
+	s.tell(status)
+	_ = s.channel.Close()
+}
+
+// copyOut empties the pipe even when nobody listens any more, for who writes to it is to be ended by signals, not by a full pipe.
+func copyOut(channel io.Writer, pipe *os.File) {
+	if _, err := io.Copy(channel, pipe); err != nil {
+		_, _ = io.Copy(io.Discard, pipe)
+	}
+}
+
+func (s *session) tell(status syscall.WaitStatus) {
+	_ = s.channel.CloseWrite()
+	if status.Signaled() {
+		name := wire.SignalName(status.Signal())
+		if name != "" {
+			_, _ = s.channel.SendRequest("exit-signal", false, ssh.Marshal(wire.ExitSignal{Name: name, CoreDumped: status.CoreDump()}))
+			return
+		}
+		_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(wire.ExitStatus{Code: uint32(128 + status.Signal())}))
+		return
+	}
+	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(wire.ExitStatus{Code: uint32(status.ExitStatus())}))
+}

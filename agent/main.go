@@ -1,0 +1,124 @@
+// mpiop-agent takes the place of ssh and sshd in the Pods of an MPIJob, so that an image needs neither.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"mpiop/agent/internal/children"
+	"mpiop/agent/internal/install"
+	"mpiop/agent/internal/key"
+	"mpiop/agent/internal/server"
+	"mpiop/agent/internal/session"
+	"mpiop/agent/internal/wire"
+)
+
+const (
+	endWord      = "end"
+	failed       = 1
+	misused      = 2
+	bySignal     = 128
+	nodeVariable = "MPIOP_NODE"
+
+	usage = `mpiop-agent takes the place of ssh and sshd in the Pods of an MPIJob.
+
+  mpiop-agent install DIR          copy this program into DIR
+  mpiop-agent sshd [flags]         serve the job's members
+  mpiop-agent ssh [flags] -- ...   what mpirun calls; after -- the command line of ssh(1)
+`
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(words []string) int {
+	if len(words) == 0 {
+		fmt.Fprint(os.Stderr, usage)
+		return misused
+	}
+	switch words[0] {
+	case "install":
+		return runInstall(words[1:])
+	case "ssh":
+		return runClient(words[1:])
+	case "sshd":
+		return runServer(words[1:])
+	case session.Word:
+		return runSession(words[1:])
+	case endWord:
+		return runEnd(words[1:])
+	}
+	fmt.Fprint(os.Stderr, usage)
+	return misused
+}
+
+func say(format string, values ...any) {
+	fmt.Fprintf(os.Stderr, "mpiop-agent: "+format+"\n", values...)
+}
+
+func runInstall(words []string) int {
+	if len(words) != 1 {
+		fmt.Fprint(os.Stderr, usage)
+		return misused
+	}
+	if err := install.Into(words[0]); err != nil {
+		say("%v", err)
+		return failed
+	}
+	return 0
+}
+
+// runSession is called by the server only.
+func runSession(words []string) int {
+	if len(words) != 1 {
+		return misused
+	}
+	if err := session.Main(words[0]); err != nil {
+		say("%v", err)
+		return failed
+	}
+	return 0
+}
+
+func runServer(words []string) int {
+	flags := flag.NewFlagSet("sshd", flag.ContinueOnError)
+	port := flags.Int("port", wire.Port, "the `port` to listen on")
+	path := flags.String("key", "", "the `file` with the job's private key")
+	node := flags.String("node", os.Getenv(nodeVariable), "the `name` of the node, to be told to clients; default $"+nodeVariable)
+	if flags.Parse(words) != nil {
+		return misused
+	}
+	job, err := key.Read(*path)
+	if err != nil {
+		say("%v", err)
+		return failed
+	}
+	self, err := os.Executable()
+	if err != nil {
+		say("cannot find the running program: %v", err)
+		return failed
+	}
+	listener, err := net.Listen("tcp", ":"+strconv.Itoa(*port))
+	if err != nil {
+		say("%v; with hostNetwork, each worker of a node needs a port of its own", err)
+		return failed
+	}
+	serving := server.New(job, children.New())
+	serving.Program, serving.Words = self, []string{"mpiop-agent", session.Word}
+	serving.Node, serving.Say = *node, say
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	ended := make(chan error, 1)
+	go func() { ended <- serving.Serve(listener) }()
+	say("serving on port %d", *port)
+	arrived := <-stop
+	_ = listener.Close()
+	<-ended
+	serving.TerminateAll()
+	number, _ := arrived.(syscall.Signal)
+	return bySignal + int(number)
+}

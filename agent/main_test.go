@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+const asAgent = "MPIOP_AGENT_TEST"
+
+// The test's program is the agent too.
+func TestMain(m *testing.M) {
+	if os.Getenv(asAgent) != "" {
+		os.Exit(run(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func agent(t *testing.T, words ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	check(t, err)
+	command := exec.CommandContext(t.Context(), self, words...)
+	command.Env = append(os.Environ(), asAgent+"=1")
+	return command
+}
+
+func keyFile(t *testing.T) string {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	check(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	check(t, err)
+	file := filepath.Join(t.TempDir(), "key")
+	check(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+	return file
+}
+
+// freePort returns a port on which nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer listener.Close()
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+}
+
+func exitCode(err error) int {
+	var exited *exec.ExitError
+	if errors.As(err, &exited) {
+		return exited.ExitCode()
+	}
+	if err != nil {
+		return -1
+	}
+	return 0
+}
+
+func TestInstall(t *testing.T) {
+	folder := t.TempDir()
+	for range 2 { // an init container may be started again
+		check(t, agent(t, "install", folder).Run())
+	}
+	about, err := os.Stat(filepath.Join(folder, "mpiop-agent"))
+	check(t, err)
+	if about.Mode().Perm() != 0o555 {
+		t.Errorf("mode %v", about.Mode())
+	}
+	left, err := os.ReadDir(folder)
+	check(t, err)
+	if len(left) != 1 {
+		t.Errorf("left %v", left)
+	}
+	for _, words := range [][]string{{"install"}, {"install", "/no/such/folder"}, {"unknown"}, {}} {
+		if err := agent(t, words...).Run(); exitCode(err) < 1 {
+			t.Errorf("%q: got %v", words, err)
+		}
+	}
+}
+
+// Both programs as a Pod runs them: the client waits for a server that starts later.
+func TestAClientAndAServer(t *testing.T) {
+	file, port, mark := keyFile(t), freePort(t), filepath.Join(t.TempDir(), "message")
+	check(t, os.WriteFile(mark, nil, 0o600))
+	flags := []string{"ssh", "--job", "pi", "--namespace", "default", "--key", file, "--port", port, "--message", mark, "--mark", "called"}
+	client := agent(t, append(flags, "--", "-x", "127.0.0.1", "echo", "$GREETING;", "exit", "7")...)
+	var output bytes.Buffer
+	client.Stdout = &output
+	check(t, client.Start())
+	time.Sleep(300 * time.Millisecond)
+	server := agent(t, "sshd", "--key", file, "--port", port)
+	server.Env = append(server.Env, "GREETING=hello")
+	check(t, server.Start())
+	if err := client.Wait(); exitCode(err) != 7 || output.String() != "hello\n" {
+		t.Errorf("got %v, %q", err, output.String())
+	}
+	if text, err := os.ReadFile(mark); err != nil || string(text) != "called\n" {
+		t.Errorf("the message is %q, %v", text, err)
+	}
+	another := agent(t, "sshd", "--key", file, "--port", port)
+	if said, err := another.CombinedOutput(); exitCode(err) != failed || !strings.Contains(string(said), "hostNetwork") {
+		t.Errorf("a second server: %v, %s", err, said)
+	}
+	check(t, server.Process.Signal(syscall.SIGTERM))
+	if err := server.Wait(); exitCode(err) != 143 {
+		t.Errorf("the server ended with %v", err)
+	}
+}
+
+func TestAServerAndAClientWithoutAKey(t *testing.T) {
+	for _, words := range [][]string{
+		{"sshd", "--key", "/no/such/file"},
+		{"sshd", "--unknown"},
+		{"ssh", "--key", "/no/such/file", "--", "127.0.0.1", "true"},
+		{"ssh", "--unknown"},
+		{"ssh", "--", "127.0.0.1"},
+	} {
+		if err := agent(t, words...).Run(); exitCode(err) < 1 {
+			t.Errorf("%q: got %v", words, err)
+		}
+	}
+}
+
+func TestTheLauncherReachesItselfWithoutAServer(t *testing.T) {
+	output, err := agent(t, "ssh", "--job", "pi", "--namespace", "default", "--addresses", "/no/such/file", "--", "pi-launcher.pi.default.svc",
+		"echo", "here").Output()
+	if err != nil || string(output) != "here\n" {
+		t.Errorf("got %q, %v", output, err)
+	}
+}
+
+// Hydra's mpiexec does not notice that its ssh has ended.
+func TestMpirunEndsWithItsHost(t *testing.T) {
+	folder, file := t.TempDir(), keyFile(t)
+	addresses := filepath.Join(folder, "addresses")
+	check(t, os.WriteFile(addresses, []byte("0 ended\n"), 0o600))
+	self, err := os.Executable()
+	check(t, err)
+	call := asAgent + "=1 " + self + " ssh --job pi --namespace default --key " + file + " --addresses " + addresses + " -- pi-worker-0 true"
+	for name, isEnded := range map[string]bool{"mpiexec.hydra": true, "a-users-script": false} {
+		script := filepath.Join(folder, name)
+		check(t, os.WriteFile(script, []byte("#!/bin/sh\n"+call+"\necho \"ssh: $?\"\nsleep 6\necho survived\n"), 0o700))
+		command := exec.CommandContext(t.Context(), script)
+		var output, said bytes.Buffer
+		command.Stdout, command.Stderr = &output, &said
+		command.WaitDelay = time.Millisecond
+		err := command.Run()
+		if !strings.Contains(output.String(), "ssh: 255\n") || !strings.Contains(said.String(), "pi-worker-0: its Pod has ended") {
+			t.Errorf("%s: %v: %s%s", name, err, output.String(), said.String())
+		}
+		if strings.Contains(output.String(), "survived") == isEnded {
+			t.Errorf("%s: %v: %s", name, err, output.String())
+		}
+	}
+}

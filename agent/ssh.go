@@ -1,0 +1,151 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"mpiop/agent/internal/arguments"
+	"mpiop/agent/internal/client"
+	"mpiop/agent/internal/hosts"
+	"mpiop/agent/internal/key"
+	"mpiop/agent/internal/wire"
+)
+
+func runClient(words []string) int {
+	flags := flag.NewFlagSet("ssh", flag.ContinueOnError)
+	job := flags.String("job", "", "the `name` of the job")
+	namespace := flags.String("namespace", "", "its `namespace`")
+	path := flags.String("key", "", "the `file` with the job's private key")
+	addresses := flags.String("addresses", "", "the `file` in which the operator tells addresses; none on a worker")
+	message := flags.String("message", "", "the termination message, a `file` that is marked if it is empty")
+	mark := flags.String("mark", "", "the `line` for it")
+	port := flags.Int("port", wire.Port, "the `port` of the servers")
+	if flags.Parse(words) != nil {
+		return misused
+	}
+	called := client.Client{
+		Arguments: arguments.Parse(flags.Args()),
+		Job:       hosts.Job{Name: *job, Namespace: *namespace},
+		Addresses: hosts.Addresses{Path: *addresses},
+		Port:      *port,
+		Say:       sayInLog,
+		Times:     client.DefaultTimes(),
+		Output:    os.Stdout,
+		Error:     os.Stderr,
+	}
+	if called.Arguments.Host == "" || called.Arguments.Command == "" {
+		say("usage: ssh [options] host command; a login without a command is not served")
+		return wire.Lost
+	}
+	if kind, _ := called.Job.Classify(called.Arguments.Host); kind == hosts.Launcher && *addresses != "" {
+		err := syscall.Exec("/bin/sh", []string{"sh", "-c", called.Arguments.Command}, os.Environ())
+		say("cannot run a command in this image: %v; mpirun's command lines need a shell", err)
+		return wire.Lost
+	}
+	markMessage(*message, *mark)
+	if !called.Arguments.NoInput {
+		called.Input = os.Stdin
+	}
+	var err error
+	if called.Key, err = key.Read(*path); err != nil {
+		say("%v", err)
+		endParents()
+		return wire.Lost
+	}
+	return call(&called)
+}
+
+// call runs the client. When its host is lost, it ends the programs that called it: not all of them notice.
+func call(called *client.Client) int {
+	signals := make(chan os.Signal, 8)
+	for _, passed := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(passed) {
+			signal.Notify(signals, passed)
+		}
+	}
+	called.Signals = signals
+	code, err := called.Run()
+	if err != nil {
+		say("%v", err)
+		if !logIsOurs() {
+			sayInLog("%v", err)
+		}
+		endParents()
+	}
+	return code
+}
+
+// endParents starts a process of its own for it, since this one is to end now: some programs do notice.
+func endParents() {
+	words := []string{"mpiop-agent", endWord}
+	for _, parent := range client.Parents() {
+		words = append(words, parent.String())
+	}
+	self, err := os.Executable()
+	if err != nil || len(words) == 2 {
+		return
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer null.Close()
+	// What it says is lost, but mpirun must not wait for the end of our streams.
+	_, err = os.StartProcess(self, words, &os.ProcAttr{Env: os.Environ(), Files: []*os.File{null, null, null}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	if err != nil {
+		say("cannot end mpirun: %v", err)
+	}
+}
+
+func runEnd(words []string) int {
+	var processes []client.Process
+	for _, word := range words {
+		if process, ok := client.ParseProcess(word); ok {
+			processes = append(processes, process)
+		}
+	}
+	client.End(processes, client.TimeToNotice, client.TimeToEnd)
+	return 0
+}
+
+// podLog is the standard error of a container's first process.
+const podLog = "/proc/1/fd/2"
+
+// sayInLog writes into the Pod's log: some programs, that of Intel MPI for one, show nothing of what their ssh says.
+func sayInLog(format string, values ...any) {
+	var out io.Writer = os.Stderr
+	if log, err := os.OpenFile(podLog, os.O_WRONLY|os.O_APPEND, 0); err == nil {
+		defer log.Close()
+		out = log
+	}
+	fmt.Fprintf(out, "mpiop-agent: "+format+"\n", values...)
+}
+
+// logIsOurs returns whether our standard error goes into the Pod's log.
+func logIsOurs() bool {
+	ours, err := os.Stderr.Stat()
+	if err != nil {
+		return false
+	}
+	log, err := os.Stat(podLog)
+	return err == nil && os.SameFile(ours, log)
+}
+
+// markMessage does not append: several may find the file empty at the same time, and then all write the same to the same place.
+func markMessage(path, mark string) {
+	if path == "" {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if about, err := file.Stat(); err == nil && about.Size() == 0 {
+		_, _ = file.WriteAt([]byte(mark+"\n"), 0)
+	}
+}

@@ -1,0 +1,106 @@
+"""Jobs whose images have no ssh: mpiop-agent is put into their pods, and is client and server in its place (docs/adr/0018-agent.md).
+
+The program needs nothing of the image. An init container copies it to a volume, or its own image is the volume, which starts faster. Both
+sides prove that they are of the job by the key in its Secret, which is mounted once more, for any user of the container to read: modes in
+`sshAuthMountPath` are those that OpenSSH wants.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+from mpiop.controller import names
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects import pod_template as pt
+
+PROGRAM: Final = f"{c.AGENT_FOLDER}/mpiop-agent"
+KEY: Final = f"{c.AGENT_KEY_FOLDER}/key"
+
+_ENVIRONMENT: Final[Mapping[str, str]] = {
+    # Without an entry in passwd, Open MPI takes the user's shell from here, and warns of one that it does not know.
+    "SHELL": "/bin/sh",
+    # With `plm_rsh_no_tree_spawn`, daemons of Open MPI 4 would leave their connection, and end with it.
+    "OMPI_MCA_orte_leave_session_attached": "true",
+}
+_VOLUME: Final = "mpiop-agent"
+_KEY_VOLUME: Final = "mpiop-agent-key"
+_NODE_VARIABLE: Final = "MPIOP_NODE"
+_READABLE: Final = 0o444
+# Requests are the limits, so that a Guaranteed pod stays one; containers that start later need more.
+_RESOURCES: Final = {"cpu": "100m", "memory": "32Mi"}
+
+
+def is_injected(job: MPIJob, options: BuildOptions) -> bool:
+    """Return whether the agent is put into the pods of `job`: by its annotation, else by the operator's flag.
+
+    The flag is not for jobs that bring an sshd of their own, or mount something in the place of the agent.
+    """
+    if job.worker is None:
+        return False
+    if job.ssh:
+        return job.ssh == c.SSH_INJECTED
+    launcher, worker = (spec.template["spec"]["containers"][0] for spec in (job.launcher, job.worker))
+    is_covered = any(pt.overlaps(container, folder) for container in (launcher, worker) for folder in c.AGENT_FOLDERS)
+    return options.ssh == c.SSH_INJECTED and not _has_command(worker) and not is_covered
+
+
+def apply_program(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:
+    """Put the agent and the job's key into the pod, if the job is to have them."""
+    if not is_injected(job, options):
+        return
+    spec, container = template["spec"], pt.first_container(template)
+    if options.agent_delivery == c.AGENT_MOUNTED:
+        pt.add_volume(spec, {"name": _VOLUME, "image": {"reference": options.agent_image, "pullPolicy": "IfNotPresent"}})
+    else:
+        spec["initContainers"] = [_init_container(spec, options), *(spec.get("initContainers") or ())]
+        pt.add_volume(spec, {"name": _VOLUME, "emptyDir": {}})
+    items = [{"key": "ssh-privatekey", "path": "key", "mode": _READABLE}]
+    pt.add_volume(spec, {"name": _KEY_VOLUME, "secret": {"secretName": names.secret_name(job), "items": items}})
+    pt.add_mount(container, {"name": _VOLUME, "mountPath": c.AGENT_FOLDER, "readOnly": True})
+    pt.add_mount(container, {"name": _KEY_VOLUME, "mountPath": c.AGENT_KEY_FOLDER, "readOnly": True})
+
+
+def launcher_environment(job: MPIJob, options: BuildOptions) -> Mapping[str, str]:
+    """Return the variables of a launcher whose ssh is the agent."""
+    return _ENVIRONMENT if job.mpi_implementation == c.OPEN_MPI and is_injected(job, options) else {}
+
+
+def apply_server(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:
+    """Make the worker serve with the agent, unless the template says what it runs."""
+    container = pt.first_container(template)
+    if not is_injected(job, options) or _has_command(container):
+        return
+    container["command"] = [PROGRAM, "sshd", "--key", KEY]
+    node = {"name": _NODE_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    variables: list[dict[str, Any]] = container.get("env") or []
+    given = [variable for variable in variables if variable.get("name") != _NODE_VARIABLE]
+    container["env"] = [*given, node]
+    ports: list[dict[str, Any]] = container.get("ports") or []
+    if template["spec"].get("hostNetwork") and not any(port.get("containerPort") == c.AGENT_PORT for port in ports):
+        # The scheduler then places no second worker on a node, where the port is taken.
+        container["ports"] = [*ports, {"containerPort": c.AGENT_PORT}]
+
+
+def _has_command(container: dict[str, Any]) -> bool:
+    return bool(container.get("command") or container.get("args"))
+
+
+def _init_container(spec: dict[str, Any], options: BuildOptions) -> dict[str, Any]:
+    security: dict[str, Any] = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    # Under the pod's user; the image's own is 65532.
+    if pt.section(spec, "securityContext").get("runAsUser") != 0:
+        security["runAsNonRoot"] = True
+    return {
+        "name": _VOLUME,
+        "image": options.agent_image,
+        "args": ["install", c.AGENT_FOLDER],
+        "resources": {"requests": dict(_RESOURCES), "limits": dict(_RESOURCES)},
+        "securityContext": security,
+        "volumeMounts": [{"name": _VOLUME, "mountPath": c.AGENT_FOLDER}],
+    }

@@ -1,0 +1,172 @@
+"""Plain images: a library and a program, no ssh, no sshd, no user, under Pod Security `restricted`; the operator brings mpiop-agent.
+
+MPIOP_E2E_RUNS repeats the runs of all libraries. They run side by side with the other tests of this file.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from demonstration.operator_images import built_archives
+from e2e.clusters import project
+from e2e.conftest import NAME
+from e2e.jobs import EXAMPLES, LAUNCHER, condition, is_true, launcher_container, launcher_pod, pi_job, until_true
+from e2e.kubectl import Kubectl, Obj
+from e2e.test_mpi import RUNS, Outcome, has_ended, outcome_of, ranks_by_host, restarts
+from mpiop.kube.resources import MPIJOBS, PODS
+
+LIBRARIES: Final = {"openmpi": "OpenMPI", "openmpi5": "OpenMPI", "mpich": "MPICH", "mpich5": "MPICH", "intel": "Intel"}
+"""By tag of the image `mpioperator/mpi-pi`, after `plain-`."""
+WORKERS: Final = 3
+AT_ONCE: Final = 4
+LOST_SECONDS: Final = 60
+SPEAK_AND_FAIL: Final = """
+/etc/mpi-hosts/ssh pi-worker-0 'head -c 100000000 /dev/zero; echo apart >&2; exit 7' >/tmp/out 2>/tmp/err
+code=$?
+echo "exit $code: $(wc -c </tmp/out) bytes, $(cat /tmp/err)"
+exit $code
+"""
+
+
+def plain_job(library: str, name: str = "pi", *, workers: int = WORKERS) -> Obj:
+    """Return the example's MPIJob with another library."""
+    job: Obj = yaml.safe_load((EXAMPLES / "pi" / "pi-plain.yaml").read_text(encoding="utf-8"))
+    job["metadata"]["name"] = name
+    job["spec"]["mpiImplementation"] = LIBRARIES[library]
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = workers
+    for role in job["spec"]["mpiReplicaSpecs"].values():
+        role["template"]["spec"]["containers"][0]["image"] = f"mpioperator/mpi-pi:plain-{library}"
+    launcher_container(job)["args"] = ["-n", str(workers), "pi", "1000000"]
+    return job
+
+
+@pytest.fixture(scope="module")
+def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
+    """The agent's image and the plain one of every library, on the node."""
+    assert cluster
+    if not is_current_cluster:
+        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", *(f"plain-{library}" for library in LIBRARIES)))
+
+
+def restrict(here: Kubectl) -> Kubectl:
+    """Let the namespace refuse each Pod that is not `restricted`."""
+    here.run("label", "namespace", here.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    return here
+
+
+@pytest.fixture
+def restricted(images: None, namespace: Kubectl) -> Kubectl:
+    """A namespace of the test's own."""
+    assert images is None
+    return restrict(namespace)
+
+
+@pytest.fixture(scope="module")
+def outcomes(images: None, module_namespace: Kubectl) -> Iterator[Mapping[tuple[str, int], Future[Outcome]]]:
+    """The ends of all runs, which are under way."""
+    assert images is None
+    here = restrict(module_namespace)
+    pool = ThreadPoolExecutor(AT_ONCE)
+    runs = [(library, attempt) for attempt in range(1, RUNS + 1) for library in LIBRARIES]
+    try:
+        yield {run: pool.submit(outcome_of, here, plain_job(run[0], f"{run[0]}-{run[1]}")) for run in runs}
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("attempt", range(1, RUNS + 1))
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_worker_has_its_rank_at_the_first_try(
+    library: str, attempt: int, outcomes: Mapping[tuple[str, int], Future[Outcome]]
+) -> None:
+    outcome = outcomes[library, attempt].result()
+    assert is_true(outcome.job, "Succeeded"), f"{condition(outcome.job, 'Failed')}\n{outcome.log}"
+    assert ranks_by_host(outcome.log) == dict.fromkeys([f"{library}-{attempt}-worker-{index}" for index in range(WORKERS)], 1), outcome.log
+    [launcher] = outcome.launchers
+    assert restarts(launcher) == 0, outcome.previous_log
+    [container] = launcher["status"]["containerStatuses"]
+    assert container["state"]["terminated"]["message"] == "mpirun calls ssh\n", "the job would be told to have used no worker"
+
+
+def test_a_rank_has_what_its_container_has(restricted: Kubectl) -> None:
+    job = plain_job("openmpi", workers=1)
+    [worker] = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    worker["env"] = [{"name": "OF_THE_WORKER", "value": "a value"}]
+    worker["workingDir"] = "/usr"
+    script = 'echo "$OF_THE_WORKER; $(id -u):$(id -g); $(grep -c :12345: /etc/passwd); $(command -v sshd)|"'
+    launcher_container(job)["args"] = ["-n", "1", "/bin/sh", "-c", script]
+    restricted.apply(job)
+    until_true(restricted, "pi", "Succeeded")
+    [launcher] = restricted.read_all(PODS, LAUNCHER)
+    log = restricted.run("logs", launcher["metadata"]["name"])
+    assert "a value; 12345:12345; 0; |" in log
+
+
+def test_an_sshd_of_the_image_has_the_jobs_key_too(images: None, namespace: Kubectl) -> None:
+    """A worker with a command keeps it, and OpenSSH proves with the key itself that it is of the job."""
+    assert images is None
+    job = pi_job()
+    job["metadata"]["annotations"] = {"mpiop.kubeflow.org/ssh": "Injected"}
+    namespace.apply(job)
+    until_true(namespace, "pi", "Succeeded")
+    [launcher] = namespace.read_all(PODS, LAUNCHER)
+    assert ranks_by_host(namespace.run("logs", launcher["metadata"]["name"])) == {"pi-worker-0": 1, "pi-worker-1": 1}
+
+
+def test_output_and_exit_code_come_through(restricted: Kubectl) -> None:
+    job = plain_job("openmpi", workers=1)
+    job["spec"]["runPolicy"]["backoffLimit"] = 0
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    container = launcher_container(job)
+    container["command"], container["args"] = ["/bin/sh", "-c", SPEAK_AND_FAIL], []
+    restricted.apply(job)
+    until_true(restricted, "pi", "Failed")
+    [launcher] = restricted.read_all(PODS, LAUNCHER)
+    assert restricted.run("logs", launcher["metadata"]["name"]) == "exit 7: 100000000 bytes, apart\n"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_mpirun_ends_when_a_worker_goes_silent(library: str, restricted: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
+    """Nobody is told: the network of one worker is cut. Without the agent MPICH and Intel MPI hang."""
+    if is_current_cluster:
+        pytest.skip("the nodes of the user's own cluster are out of reach")
+    name = f"silent-{library}"
+    job = plain_job(library, name)
+    job["spec"]["runPolicy"]["backoffLimit"] = 0
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    launcher_container(job)["args"] = ["-n", str(WORKERS), "/bin/sh", "-c", "echo running; exec sleep 600"]
+    restricted.apply(job)
+    worker = f"{name}-worker-1"
+    with restricted.following(launcher_pod(restricted)) as lines:
+        assert len(list(itertools.islice((line for line in lines if "running" in line), WORKERS))) == WORKERS
+    node = restricted.read(PODS, worker)["spec"]["nodeName"]
+    cut_network(worker)
+    ended = restricted.until_one(MPIJOBS, name, has_ended, timeout_seconds=LOST_SECONDS)
+    [launcher] = restricted.read_all(PODS, LAUNCHER)
+    log = restricted.run("logs", launcher["metadata"]["name"])
+    assert is_true(ended, "Failed"), log
+    assert re.search(rf"mpiop-agent: {worker}\S* on node {node}: lost: nothing was heard of \S+ for 15s", log), log
+
+
+def cut_network(worker: str) -> None:
+    """Take the network from the Pod, whose processes are processes of this machine."""
+    [pid] = [
+        command.parent.name
+        for command in Path("/proc").glob("[0-9]*/cmdline")
+        if content(command).startswith("/opt/mpiop/mpiop-agent\0sshd") and content(command.parent / "root/etc/hostname").strip() == worker
+    ]
+    project("nsenter", f"--net=/proc/{pid}/ns/net", "ip", "link", "set", "eth0", "down")
+
+
+def content(file: Path) -> str:
+    """Return what the file of a process says, "" if that has ended."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError:
+        return ""
