@@ -239,6 +239,7 @@ def test_a_worker_that_ended_while_it_is_needed_is_named(namespace: Kubectl) -> 
     namespace.run("exec", "pi-worker-0", "--", "/bin/sh", "-c", "kill 1")
     job = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "WorkerEnded")
     assert "pod pi-worker-0 ended: exit code 0, Completed" in condition(job, "Degraded")["message"]
+    assert seconds_until_shown("pi", "WorkerEnded", namespace) <= SHOWN_SECONDS
     namespace.run("delete", "pod", "pi-worker-0")
     namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running")
 
