@@ -10,7 +10,7 @@ from conformance.holding import Held, hold
 from conformance.life import Life, Lived, namespace_of
 from conformance.place import CLUSTER, Place, place
 from conformance.recordings import recorded_cases
-from e2e.audit import Request, requests_of_operators
+from e2e.audit import Request, Rights, requests_of_operators, rights_asked_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,14 @@ class World:
         writes: What the operator wrote in the namespace of each case, in order; Events are left out.
         held: What came of the client that holds on to versions.
         gangs: By name of the scheduler.
+        rights: What the operator asked for in all of it.
     """
 
     lived: Mapping[str, Lived]
     writes: Mapping[str, Sequence[Request]]
     held: Held
     gangs: Mapping[str, Gangs]
+    rights: Rights
 
 
 async def run(folder: Path) -> World:
@@ -39,7 +41,7 @@ async def run(folder: Path) -> World:
         gangs = {scheduler: await live_as_gangs(here, scheduler) for scheduler in GROUPS}
         await here.stop_api_server()
         writes = {name: [each for each in requests_of_operators(CLUSTER, namespace_of(name)) if each.is_work] for name in lived}
-        return World(lived, writes, held, gangs)
+        return World(lived, writes, held, gangs, rights_asked_for(CLUSTER))
 
 
 async def _live(here: Place) -> tuple[dict[str, Lived], Held]:

@@ -46,13 +46,60 @@ class Request:
         return self.is_write and self.what not in {"leases", "events"}
 
 
-def requests_of_operators(cluster: str, namespace: str) -> list[Request]:
-    """Return the requests of all replicas about `namespace`, in the order of their arrival."""
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """A right as RBAC has it: a verb on a resource, or resource/subresource, of an API group."""
+
+    verb: str
+    group: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What the operator asked for.
+
+    Attributes:
+        used: What it was let do.
+        refused: What it was not.
+        secrets: Names of the Secrets that were asked for or made.
+    """
+
+    used: set[Right]
+    refused: set[Right]
+    secrets: set[str]
+
+
+def rights_asked_for(cluster: str) -> Rights:
+    """Return what all replicas on a cluster have asked for since it is up, in all namespaces."""
+    found = Rights(set(), set(), set())
+    for entry in _entries(cluster, OPERATOR):
+        target = entry.get("objectRef", {})
+        if entry["user"]["username"] != OPERATOR or "resource" not in target:
+            continue
+        right = Right(entry["verb"], target.get("apiGroup", ""), _resource(target))
+        is_allowed = entry.get("annotations", {}).get("authorization.k8s.io/decision") == "allow"
+        (found.used if is_allowed else found.refused).add(right)
+        if right.resource == "secrets" and "name" in target:
+            found.secrets.add(target["name"])
+    return found
+
+
+def _resource(target: dict[str, Any]) -> str:
+    return "/".join(filter(None, (target["resource"], target.get("subresource", ""))))
+
+
+def _entries(cluster: str, *words: str) -> Iterator[dict[str, Any]]:
+    """Return the entries that have all these words somewhere."""
     # The server is still writing: what follows the last newline is half a line.
     whole = layout_of(cluster).log("audit").read_bytes().rpartition(b"\n")[0]
     # Reading a line as JSON takes a hundred times as long as looking into it.
-    entries = (json.loads(line) for line in whole.split(b"\n") if OPERATOR.encode() in line and namespace.encode() in line)
-    return sorted(_requests(entries, namespace), key=lambda request: request.at)
+    return (json.loads(line) for line in whole.split(b"\n") if all(word.encode() in line for word in words))
+
+
+def requests_of_operators(cluster: str, namespace: str) -> list[Request]:
+    """Return the requests of all replicas about `namespace`, in the order of their arrival."""
+    return sorted(_requests(_entries(cluster, OPERATOR, namespace), namespace), key=lambda request: request.at)
 
 
 def _requests(entries: Iterable[dict[str, Any]], namespace: str) -> Iterator[Request]:
@@ -63,7 +110,7 @@ def _requests(entries: Iterable[dict[str, Any]], namespace: str) -> Iterator[Req
                 at=datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp(),
                 credential=entry["user"].get("extra", {}).get(_CREDENTIAL, [""])[0],
                 verb=entry["verb"],
-                what="/".join(filter(None, (target["resource"], target.get("subresource", "")))),
+                what=_resource(target),
                 namespace=target["namespace"],
                 name=target.get("name", ""),
                 code=entry.get("responseStatus", {}).get("code", 0),

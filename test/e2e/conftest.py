@@ -22,6 +22,9 @@ from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
 
 NAME = "e2e"
+OPTIONS = ("--audit", "--admission-plugins=OwnerReferencesPermissionEnforcement")
+LAST = "test_rights"
+"""It judges what the operator did in all other tests."""
 
 
 def pytest_configure() -> None:
@@ -31,6 +34,11 @@ def pytest_configure() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests last that are about all others."""
+    items.sort(key=lambda item: item.path.stem == LAST)
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +56,7 @@ def cluster(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterato
     with contextlib.ExitStack() as stack:
         # What it prints is shown as it comes: from a cold machine this takes minutes.
         with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-            kubectl = stack.enter_context(embedded_cluster(NAME))
+            kubectl = stack.enter_context(embedded_cluster(NAME, *OPTIONS))
             project("hack/cluster", "load-image", "--name", NAME, *built_archives())
         yield kubectl
 

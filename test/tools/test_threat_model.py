@@ -1,0 +1,25 @@
+"""The threat model: each test that it names exists, and each claim of its tables names one or says whose affair it is."""
+
+import re
+from pathlib import Path
+
+from generators.compatibility import exists
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "threat-model.md"
+TEST = re.compile(r"`([a-z0-9_/]+\.py::\w+)`")
+ELSEWHERE = {"use ServiceAccounts of other namespaces, or Secrets of theirs", "run a program in it, or have it read a file"}
+"""What Kubernetes does, and what no test can show."""
+
+
+def test_every_test_that_it_names_exists() -> None:
+    named = TEST.findall(PAGE.read_text(encoding="utf-8"))
+    assert len(named) > 20
+    assert [test for test in named if not exists(test)] == []
+
+
+def test_every_claim_has_a_test() -> None:
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    heads = {"can", "cannot", "threat", "of"}
+    claims = [row for row in rows if row.split("|")[1].strip() not in heads]
+    assert len(claims) > 15
+    assert {row.split("|")[1].strip() for row in claims if not TEST.search(row)} == ELSEWHERE
