@@ -101,6 +101,14 @@ def test_files_travel_and_go_with_the_job(tool: Tool, tmp_path: Path) -> None:
     tool.here.until(CONFIG_MAPS, lambda maps: not [each for each in maps if each["metadata"]["name"].startswith("go-sh-files")])
 
 
+def test_names_and_texts_may_be_in_any_language(tool: Tool, tmp_path: Path) -> None:
+    script = tmp_path / "grüße.sh"
+    script.write_text("#!/bin/sh\necho \"$NAME, $(cat 'ciò.txt'), $1\"\n", encoding="utf-8")
+    (tmp_path / "ciò.txt").write_text("déjà vu", encoding="utf-8")
+    environment = ("-e", "NAME=Αλίκη", "--upload", str(tmp_path))
+    assert tool.run(*RUN, *environment, "--rm", "--", "./grüße.sh", "你好 世界") == "Αλίκη, déjà vu, 你好 世界\n"
+
+
 def test_another_user_and_a_shell_in_a_worker(tool: Tool) -> None:
     arguments = ("--user", "1000", "--home", "/home/mpiuser", "--name", "user", "--detach", "--", "sleep", "600")
     assert tool.run(*RUN, "-n", "2", *arguments) == "user\n"

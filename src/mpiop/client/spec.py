@@ -148,9 +148,9 @@ def mpirun(spec: JobSpec) -> list[str]:
 
 
 def generated_name(command: Sequence[str]) -> str:
-    """Return what a job without a name is called after: its program."""
-    program = command[0].rpartition("/")[2].lower()
-    return re.sub(r"[^a-z0-9]+", "-", program).strip("-")[:30] or "job"
+    """Return what a job without a name is called after: its program. A name begins with a letter."""
+    program = re.sub(r"[^a-z0-9]+", "-", command[0].rpartition("/")[2].lower())
+    return (program if program[:1].isalpha() else f"job-{program.strip('-')}")[:30].strip("-")
 
 
 def _metadata(spec: JobSpec, name: str) -> dict[str, Any]:

@@ -93,7 +93,10 @@ def test_what_can_never_run_is_refused(fields: dict[str, Any], sentence: str) ->
         made(**fields)
 
 
-@pytest.mark.parametrize(("program", "name"), [("./Solver_v2", "solver-v2"), ("/usr/bin/python3", "python3"), ("__", "job")])
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [("./Solver_v2", "solver-v2"), ("/usr/bin/python3", "python3"), ("__", "job"), ("9lives", "job-9lives"), ("./grüße.sh", "gr-e-sh")],
+)
 def test_a_job_without_a_name_is_called_after_its_program(program: str, name: str) -> None:
     assert generated_name([program]) == name
     assert manifest(JobSpec(command=[program], image="i"), "")["metadata"]["generateName"] == f"{name}-"
