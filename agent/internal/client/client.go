@@ -179,12 +179,13 @@ func (c *Client) connect(ctx context.Context, address string) (*connection, erro
 	}
 }
 
-// connection is one that logged in.
+// connection is one that logged in, with a channel for the command.
 type connection struct {
 	ssh.Conn
 	heard    *wire.Heard
-	channels <-chan ssh.NewChannel
+	channel  ssh.Channel
 	requests <-chan *ssh.Request
+	told     <-chan string
 	address  string
 }
 
@@ -205,8 +206,17 @@ func (c *Client) try(ctx context.Context, address string) (*connection, error) {
 		_ = raw.Close()
 		return nil, err
 	}
+	told := make(chan string, 1)
+	go answer(requests, told)
+	go rejectAll(channels)
+	// Until there is a channel the server may take the connection for one of a flood; no command was sent yet, so this can be tried again.
+	channel, ofChannel, err := conn.OpenChannel("session", nil)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
 	_ = raw.SetDeadline(time.Time{})
-	return &connection{conn, heard, channels, requests, address}, nil
+	return &connection{conn, heard, channel, ofChannel, told, address}, nil
 }
 
 // config pins the host: it has to have the job's key. An sshd of an image proves it with the key itself, ours with the derived one.

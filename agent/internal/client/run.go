@@ -15,26 +15,20 @@ import (
 
 // run runs the command on the connection.
 func (c *Client) run(connection *connection) (int, error) {
-	told, silent := make(chan string, 1), make(chan bool, 1)
-	go answer(connection.requests, told)
-	go rejectAll(connection.channels)
+	silent := make(chan bool, 1)
 	go func() { silent <- wire.Watch(connection, connection.heard, c.Times.Interval, wire.Silent) }()
-	channel, requests, err := connection.OpenChannel("session", nil)
-	if err == nil {
-		var accepted bool
-		accepted, err = channel.SendRequest("exec", true, ssh.Marshal(wire.Exec{Command: c.Arguments.Command}))
-		if err == nil && !accepted {
-			return wire.Lost, c.lost("it refused to run a command")
-		}
-	}
+	accepted, err := connection.channel.SendRequest("exec", true, ssh.Marshal(wire.Exec{Command: c.Arguments.Command}))
 	if err != nil {
 		return wire.Lost, c.lost(fmt.Sprintf("cannot run a command at %s: %v", connection.address, err))
 	}
-	stop := c.passSignals(connection, channel)
+	if !accepted {
+		return wire.Lost, c.lost("it refused to run a command")
+	}
+	stop := c.passSignals(connection, connection.channel)
 	defer stop()
-	code, isTold := c.passStreams(channel, requests)
+	code, isTold := c.passStreams(connection.channel, connection.requests)
 	select {
-	case c.node = <-told:
+	case c.node = <-connection.told:
 	default:
 	}
 	if isTold {
