@@ -6,7 +6,7 @@ events the operator does without.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -33,6 +33,7 @@ LATER_SECONDS: Final = 10.0
 """How long a job waits for its turn: a thousand jobs that wait at the same time are not synced each second for it."""
 BURST: Final = 10
 LIMIT: Final = 20
+_WHOLE_SECONDS: Final = len("2026-01-01T00:00:00")
 _UNKNOWN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -46,11 +47,11 @@ class EventSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the events of an object said: its UID and version, when it was asked (seconds, monotonic), and the problem."""
+    """What the events of an object said: its UID and version, when to ask again (seconds, monotonic), and the problem."""
 
     uid: str
     version: str
-    at_seconds: float
+    again_at_seconds: float
     problem: Problem | None
 
 
@@ -78,17 +79,19 @@ class WarningEvents:
         return await self._newest(job, waiting)
 
     async def _newest(self, job: MPIJob, waiting: Object) -> tuple[Problem | None, float]:
-        seconds, answer = self._clock.monotonic(), self._answers.get(job.key)
+        seconds, answer, version = self._clock.monotonic(), self._answers.get(job.key), resource_version_of(waiting)
         if answer is not None and answer.uid == uid_of(waiting):
-            again_seconds = AGAIN_SECONDS if answer.version == resource_version_of(waiting) else WAITING_SECONDS
-            if seconds < answer.at_seconds + again_seconds:
-                return answer.problem, answer.at_seconds + again_seconds - seconds
+            if answer.version != version:  # the event that says why comes a moment after the change
+                again_at_seconds = min(answer.again_at_seconds, seconds + WAITING_SECONDS)
+                self._answers[job.key] = answer = replace(answer, version=version, again_at_seconds=again_at_seconds)
+            if seconds < answer.again_at_seconds:
+                return answer.problem, answer.again_at_seconds - seconds
         if forbidden_seconds := self._right.wait_seconds(job.namespace):
             return None, forbidden_seconds
         if not self._bucket.take(seconds):
             return current_problem(job.status), LATER_SECONDS
         found = await self._read(job, waiting)
-        self._answers[job.key] = answer = _Answer(uid_of(waiting), resource_version_of(waiting), seconds, found)
+        self._answers[job.key] = answer = _Answer(uid_of(waiting), version, seconds + AGAIN_SECONDS, found)
         return answer.problem, AGAIN_SECONDS
 
     async def _read(self, job: MPIJob, waiting: Object) -> Problem | None:
@@ -142,11 +145,11 @@ def _refusal_reason(message: str) -> str:
     return refusal_reason(HTTPStatus.FORBIDDEN, message) if "forbidden" in message or "denied" in message else FAILED_CREATE
 
 
-def _time(event: Mapping[str, Any]) -> str:
+def _time(event: Mapping[str, Any]) -> tuple[str, bool]:
+    """Return when an event was seen last, in whole seconds as the kubelet writes them; of those of the same second a warning counts."""
     series: Mapping[str, Any] = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"), event["metadata"].get("creationTimestamp"))
-    # Without the Z, microseconds sort behind the whole second.
-    return next((str(time).removesuffix("Z") for time in times if time), "")
+    return next((str(time)[:_WHOLE_SECONDS] for time in times if time), ""), event.get("type") == "Warning"
 
 
 def _since(waiting: Object) -> datetime:
