@@ -4,7 +4,9 @@ The cluster is an embedded one of its own (`hack/cluster --name e2e`), taken dow
 MPIOP_CLUSTER=current uses the current kubeconfig context instead, whose nodes must be able to pull the images that the manifests name.
 """
 
+import asyncio
 import contextlib
+import json
 import os
 import re
 import signal
@@ -16,10 +18,12 @@ import pytest
 
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
+from e2e.audit import OPERATOR
 from e2e.clusters import ROOT, embedded_cluster, project
 from e2e.diagnosis import write_diagnosis
 from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
+from e2e.waiting import until
 
 NAME = "e2e"
 OPTIONS = ("--audit", "--admission-plugins=OwnerReferencesPermissionEnforcement")
@@ -67,7 +71,17 @@ def operator(cluster: Kubectl, is_current_cluster: bool) -> Operator:  # noqa: F
     apply_operator(Cluster(is_current=is_current_cluster, environment=cluster.environment))
     operator = Operator(cluster.within("mpi-operator"))
     operator.wait_until_ready()
+    if not is_current_cluster:
+        asyncio.run(until("the operator may own objects", lambda: may_own(cluster)))
     return operator
+
+
+async def may_own(cluster: Kubectl) -> bool:
+    """Return whether OwnerReferencesPermissionEnforcement knows the CRD, of which it learns up to 30 s later."""
+    reference = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "any", "uid": "any", "blockOwnerDeletion": True}
+    owned = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned", "namespace": "default", "ownerReferences": [reference]}}
+    create = ("create", "--dry-run=server", f"--as={OPERATOR}", "-f", "-")
+    return cluster.attempt(*create, stdin=json.dumps(owned)).returncode == 0
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import mpiop
 from e2e.clusters import ROOT
 from e2e.neighbours import build_program
 
-COPIED = ("charts", "deploy", "hack", "requirements", "src")
+COPIED = ("agent", "charts", "deploy", "hack", "requirements", "src")
 VERSION = mpiop.__version__
 
 
