@@ -1,4 +1,4 @@
-"""A release as it is made and as it is checked: pushed to a registry on loopback, signed, and made twice with the same result."""
+"""A release as it is made and as it is checked: pushed to a registry on loopback, and signed."""
 
 import json
 import re
@@ -109,15 +109,3 @@ def test_the_sums_fit_and_their_signature_can_be_checked(released: Path) -> None
 
 def test_the_notes_are_the_changelog_s(released: Path) -> None:
     assert (released / "notes.md").read_text().startswith(f"# mpiop {VERSION}\n\n- ")
-
-
-def test_a_release_made_again_of_nothing_built_before_is_the_same(released: Path, checkout: Path, registry: str, tmp_path: Path) -> None:
-    again = tmp_path / "dist"
-    answer([checkout / "hack/release", VERSION, f"--output={again}", f"--registry={registry}/team", "--plain-http", "--fresh"])
-    assert sums_of(again) == sums_of(released)
-
-
-def sums_of(folder: Path) -> dict[str, str]:
-    """Return the checksum of each file that is the same each time; an SBOM has a number and a time of its own."""
-    lines = (line.split("  ") for line in (folder / "SHA256SUMS").read_text().splitlines())
-    return {name: checksum for checksum, name in lines if name != "sbom.cdx.json"}
