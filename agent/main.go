@@ -56,6 +56,15 @@ func run(words []string) int {
 	return misused
 }
 
+// done returns the exit code of what ended with err, and says it.
+func done(err error) int {
+	if err == nil {
+		return 0
+	}
+	say("%v", err)
+	return failed
+}
+
 func say(format string, values ...any) {
 	fmt.Fprintf(os.Stderr, "mpiop-agent: "+format+"\n", values...)
 }
@@ -65,11 +74,7 @@ func runInstall(words []string) int {
 		fmt.Fprint(os.Stderr, usage)
 		return misused
 	}
-	if err := install.Into(words[0]); err != nil {
-		say("%v", err)
-		return failed
-	}
-	return 0
+	return done(install.Into(words[0]))
 }
 
 // runSession is called by the server only.
@@ -77,11 +82,7 @@ func runSession(words []string) int {
 	if len(words) != 1 {
 		return misused
 	}
-	if err := session.Main(words[0]); err != nil {
-		say("%v", err)
-		return failed
-	}
-	return 0
+	return done(session.Main(words[0]))
 }
 
 func runServer(words []string) int {
@@ -94,8 +95,7 @@ func runServer(words []string) int {
 	}
 	job, err := key.Read(*path)
 	if err != nil {
-		say("%v", err)
-		return failed
+		return done(err)
 	}
 	self, err := os.Executable()
 	if err != nil {

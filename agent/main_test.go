@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"net"
 	"os"
@@ -16,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/ssh"
+	"mpiop/agent/internal/testkit"
 )
 
 const asAgent = "MPIOP_AGENT_TEST"
@@ -29,12 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 func agent(t *testing.T, words ...string) *exec.Cmd {
 	t.Helper()
@@ -47,12 +39,8 @@ func agent(t *testing.T, words ...string) *exec.Cmd {
 
 func keyFile(t *testing.T) string {
 	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	check(t, err)
 	file := filepath.Join(t.TempDir(), "key")
-	check(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+	check(t, os.WriteFile(file, testkit.KeyText(t), 0o600))
 	return file
 }
 

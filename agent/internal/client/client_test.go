@@ -1,9 +1,6 @@
 package client
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -15,30 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"mpiop/agent/internal/arguments"
 	"mpiop/agent/internal/hosts"
-	"mpiop/agent/internal/key"
+	"mpiop/agent/internal/testkit"
 )
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func newKey(t *testing.T) key.Key {
-	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	check(t, err)
-	made, err := key.Parse(pem.EncodeToMemory(block))
-	check(t, err)
-	return made
-}
+var check = testkit.Check
 
 // waiting is a client of the launcher, the file in which it looks for addresses, and what it said.
 func waiting(t *testing.T, host string) (*Client, string, *[]string) {
@@ -120,7 +99,7 @@ func TestAClientFollowsItsHost(t *testing.T) {
 		_, err := listener.Accept()
 		arrived <- err
 	}()
-	client.Key = newKey(t)
+	client.Key = testkit.Key(t)
 	go func() { _, _ = client.connect(t.Context(), "127.0.0.1") }()
 	check(t, <-arrived)
 }

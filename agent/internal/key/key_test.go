@@ -2,7 +2,6 @@ package key_test
 
 import (
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"mpiop/agent/internal/key"
+	"mpiop/agent/internal/testkit"
 )
 
 // texts returns a private key in each form that the operator's --ssh-key-type makes.
@@ -32,20 +32,11 @@ func texts(t testing.TB) map[string][]byte {
 	private, err := rsa.GenerateKey(rand.Reader, 3072)
 	check(t, err)
 	made["rsa"] = pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)})
-	_, edwards, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
-	block, err := ssh.MarshalPrivateKey(edwards, "")
-	check(t, err)
-	made["ed25519"] = pem.EncodeToMemory(block)
+	made["ed25519"] = testkit.KeyText(t)
 	return made
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 func TestEveryTypeOfKeyMakesOneHostKey(t *testing.T) {
 	seen := map[string]string{}

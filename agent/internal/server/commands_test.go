@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"mpiop/agent/internal/client"
+	"mpiop/agent/internal/testkit"
 	"mpiop/agent/internal/wire"
 )
 
@@ -227,7 +228,7 @@ func TestAClientTakesTheHostThatHasTheJobsKey(t *testing.T) {
 	}{
 		"our own":       {place.job.Host, true},
 		"an image's":    {place.job.Member, true},
-		"another job's": {newKey(t).Host, false},
+		"another job's": {testkit.Key(t).Host, false},
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		check(t, err)

@@ -2,9 +2,6 @@ package server_test
 
 import (
 	"bytes"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -24,6 +21,7 @@ import (
 	"mpiop/agent/internal/key"
 	"mpiop/agent/internal/server"
 	"mpiop/agent/internal/session"
+	"mpiop/agent/internal/testkit"
 )
 
 // all collects every process that a test starts: wait4(2) has one answer for each.
@@ -61,23 +59,7 @@ func direct(t testing.TB, command string) string {
 	return string(text)
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func newKey(t testing.TB) key.Key {
-	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	check(t, err)
-	made, err := key.Parse(pem.EncodeToMemory(block))
-	check(t, err)
-	return made
-}
+var check = testkit.Check
 
 // place is a server and what is needed to reach it.
 type place struct {
@@ -94,7 +76,7 @@ func serve(t testing.TB, interval time.Duration) *place {
 	check(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
-	made := &place{job: newKey(t), listener: listener, host: "127.0.0.1", port: listener.Addr().(*net.TCPAddr).Port}
+	made := &place{job: testkit.Key(t), listener: listener, host: "127.0.0.1", port: listener.Addr().(*net.TCPAddr).Port}
 	made.serving = server.New(made.job, all)
 	made.serving.Program, made.serving.Words = self, []string{self, session.Word}
 	made.serving.Node = "node-7"

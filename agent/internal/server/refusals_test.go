@@ -15,12 +15,13 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"mpiop/agent/internal/testkit"
 	"mpiop/agent/internal/wire"
 )
 
 func TestOnlyTheJobsKeyGetsIn(t *testing.T) {
 	place := serve(t, wire.Interval)
-	if _, err := place.dial(t, newKey(t)); err == nil {
+	if _, err := place.dial(t, testkit.Key(t)); err == nil {
 		t.Error("another job's key got in")
 	}
 	for name, method := range map[string]ssh.AuthMethod{

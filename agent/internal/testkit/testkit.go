@@ -1,0 +1,39 @@
+// Package testkit is what the tests of several packages need.
+package testkit
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"mpiop/agent/internal/key"
+)
+
+// Check ends the test if there is an error.
+func Check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// KeyText returns a new private key as a file holds it.
+func KeyText(t testing.TB) []byte {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	Check(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	Check(t, err)
+	return pem.EncodeToMemory(block)
+}
+
+// Key returns the keys of a new job.
+func Key(t testing.TB) key.Key {
+	t.Helper()
+	made, err := key.Parse(KeyText(t))
+	Check(t, err)
+	return made
+}
