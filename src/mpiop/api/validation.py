@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from posixpath import commonpath, normpath
 from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.fields import duplicate, invalid, required, unsupported
+from mpiop.api.paths import absolute, overlap
 from mpiop.api.size import most_workers
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
 
@@ -73,8 +73,8 @@ def _covered(path: str, replica_spec: ReplicaSpec) -> Iterator[str]:
     containers: Sequence[Mapping[str, Any]] = spec.get("containers") or ()
     mounts: Sequence[Mapping[str, Any]] = (containers[0].get("volumeMounts") if containers else None) or ()
     for index, mount in enumerate(mounts):
-        mounted: str = normpath("/" + mount.get("mountPath", "").strip("/"))
-        if covered := [folder for folder in c.AGENT_FOLDERS if commonpath([mounted, folder]) in {mounted, folder}]:
+        mounted = absolute(mount.get("mountPath", ""))
+        if covered := [folder for folder in c.AGENT_FOLDERS if overlap(mounted, folder)]:
             advice = f"must leave {covered[0]} to the operator, which puts its ssh there ({c.ANNOTATION_SSH_MODE})"
             yield invalid(f"{path}[{index}].mountPath", mounted, advice)
 

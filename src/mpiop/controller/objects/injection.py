@@ -40,9 +40,9 @@ def is_injected(job: MPIJob, options: BuildOptions) -> bool:
         return False
     if job.ssh:
         return job.ssh == c.SSH_INJECTED
-    launcher, worker = (spec.template["spec"]["containers"][0] for spec in (job.launcher, job.worker))
-    is_covered = any(pt.overlaps(container, folder) for container in (launcher, worker) for folder in c.AGENT_FOLDERS)
-    return options.ssh == c.SSH_INJECTED and not _has_command(worker) and not is_covered
+    if options.ssh != c.SSH_INJECTED or _has_command(job.worker.template["spec"]["containers"][0]):
+        return False
+    return not pt.is_covered(job, c.AGENT_FOLDERS)
 
 
 def apply_program(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:

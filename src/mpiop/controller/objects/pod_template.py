@@ -3,11 +3,11 @@
 The functions that return None change the fresh copy that `copied_template` made, never the user's template.
 """
 
-from collections.abc import Mapping, Sequence
-from posixpath import commonpath, normpath
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast
 
 from mpiop.api import constants as c
+from mpiop.api.paths import absolute, overlap
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller import names
 from mpiop.controller.objects import NATIVE_GANG, VOLCANO, BuildOptions
@@ -73,7 +73,7 @@ def apply_ssh_keys(template: Template, job: MPIJob) -> None:
             {"key": "ssh-publickey", "path": "authorized_keys"},
         ],
     }
-    if _absolute(job.ssh_auth_mount_path) == c.DEFAULT_SSH_AUTH_MOUNT_PATH:
+    if absolute(job.ssh_auth_mount_path) == c.DEFAULT_SSH_AUTH_MOUNT_PATH:
         # Another user than root could not read such files: they belong to root.
         secret["defaultMode"] = _ROOT_ONLY
     add_volume(template["spec"], {"name": SSH_VOLUME, "secret": secret})
@@ -119,28 +119,29 @@ def add_volume(spec: dict[str, Any], volume: dict[str, Any]) -> None:
 def add_mount(container: dict[str, Any], mount: dict[str, Any]) -> None:
     """Append a mount, unless the user mounts something at that path."""
     path: str = mount["mountPath"]
-    if _absolute(path) not in mount_paths(container):
+    if absolute(path) not in mount_paths(container):
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
 
 
 def mount_paths(container: Mapping[str, Any]) -> list[str]:
     """Return where the container mounts its volumes: absolute, normalised paths."""
-    return [_absolute(mount.get("mountPath", "")) for mount in container.get("volumeMounts") or ()]
+    return [absolute(mount.get("mountPath", "")) for mount in container.get("volumeMounts") or ()]
 
 
 def overlaps(container: Mapping[str, Any], path: str) -> bool:
     """Return whether the container mounts something at, above or below the absolute `path`."""
-    return any(commonpath([mounted, path]) in {mounted, path} for mounted in mount_paths(container))
+    return any(overlap(mounted, path) for mounted in mount_paths(container))
+
+
+def is_covered(job: MPIJob, paths: Collection[str]) -> bool:
+    """Return whether the launcher or a worker of `job` mounts something at, above or below one of the absolute `paths`."""
+    containers = [spec.template["spec"]["containers"][0] for spec in (job.launcher, job.worker) if spec is not None]
+    return any(overlaps(container, path) for container in containers for path in paths)
 
 
 def annotation_item(annotation: str, path: str) -> dict[str, Any]:
     """Return the item of a downward API volume for the annotation; without the annotation the file is empty."""
     return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}
-
-
-def _absolute(path: str) -> str:
-    """Return the path as the container runtime understands it: a relative one starts at the root."""
-    return normpath("/" + path.strip("/"))
 
 
 def copied(value: Any) -> Any:

@@ -127,10 +127,9 @@ def wants_agent(job: MPIJob) -> bool:
     choice = annotations_of(job.raw).get(names.ANNOTATION_SSH_AGENT, "true")
     if job.worker is None or choice.strip().lower() == "false":
         return False
-    launcher, worker = (spec.template["spec"]["containers"][0] for spec in (job.launcher, job.worker))
-    is_covered = any(pt.overlaps(container, AGENT_MOUNT_PATH) for container in (launcher, worker))
+    launcher = job.launcher.template["spec"]["containers"][0]
     is_named = any(variable.get("name") in implementation_of(job).agents for variable in launcher.get("env") or ())
-    return not is_covered and not is_named
+    return not pt.is_covered(job, [AGENT_MOUNT_PATH]) and not is_named
 
 
 def leaves_mark(job: MPIJob) -> bool:
