@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import click
@@ -35,9 +35,7 @@ class Session:
         Raises:
             UnreachableError: No cluster is configured.
         """
-        from mpiop.client.cluster import Cluster  # noqa: PLC0415 - the package kubernetes takes most of a second
-
-        return Cluster(namespace=self.namespace, context=self.context, kubeconfig=self.kubeconfig)
+        return _cluster(self.namespace, self.context, self.kubeconfig)
 
     def mpi(self, **defaults: Any) -> MPI:
         """Return the Python client."""
@@ -48,6 +46,14 @@ class Session:
         """Return the same choice as options of kubectl."""
         named = {"--namespace": self.namespace, "--context": self.context, "--kubeconfig": self.kubeconfig}
         return [f"{option}={value}" for option, value in named.items() if value]
+
+
+@cache
+def _cluster(namespace: str, context: str, kubeconfig: str) -> Api:
+    """Return the API server; a verb that asks twice reads the kubeconfig and connects once."""
+    from mpiop.client.cluster import Cluster  # noqa: PLC0415 - the package kubernetes takes most of a second
+
+    return Cluster(namespace=namespace, context=context, kubeconfig=kubeconfig)
 
 
 def cluster_options(*, short_namespace: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
