@@ -72,10 +72,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--fresh", action="store_true", help="use nothing built or pulled before: new packages of Debian and of Python"
         )
-    build.add_argument("--save", type=Path, metavar="DIR", help="write DIR/NAME.tar, a docker-archive, of each; their paths are printed")
+        command.add_argument(
+            "--save", type=Path, metavar="DIR", help="write DIR/NAME.tar, a docker-archive, of each; their paths are printed"
+        )
     push.add_argument("--registry", required=True, help="like registry.example.com/team; log in before with your builder's `login`")
     push.add_argument("--plain-http", action="store_true", help="the registry speaks HTTP")
-    push.set_defaults(save=None)
     return parser
 
 

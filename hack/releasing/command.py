@@ -89,14 +89,14 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
 
 def _image(root: Path, version: str, output: Path, options: argparse.Namespace, environment: Mapping[str, str]) -> str:
     """Build the operator's image and save it; return its name, with its digest if it was pushed."""
-    common = ["--only=operator", f"--release-version=v{version}", *(("--fresh",) if options.fresh else ())]
-    _run("building the image", [root / "hack/images", "build", *common, f"--save={output}"], environment)
+    command = [root / "hack/images", "push" if options.registry else "build", "--only=operator", f"--release-version=v{version}"]
+    command += [f"--save={output}", *(("--fresh",) if options.fresh else ())]
     if not options.registry:
+        _run("building the image", command, environment)
         return f"docker.io/mpioperator/mpi-operator:v{version}"
-    push = ["--only=operator", f"--release-version=v{version}", f"--registry={options.registry}"]
-    push += ["--plain-http"] if options.plain_http else []
-    _say(f"pushing the image to {options.registry}")
-    image = _answer([root / "hack/images", "push", *push], environment).split()[1]
+    _say(f"building the image, and pushing it to {options.registry}")
+    command += [f"--registry={options.registry}", *(("--plain-http",) if options.plain_http else ())]
+    image = _answer(command, environment).split()[-1]
     _say(f"pushed {image}")
     return image
 
