@@ -12,8 +12,10 @@ from embedded.toolchain import build_environment, find_go
 from imaging.errors import ImagesError
 
 
-def build_programs(module: Path, platforms: Sequence[str]) -> None:
-    """Build the Go module into its folder `build/<architecture>/`, for each platform; the same sources make the same bytes.
+def build_programs(module: Path, platforms: Sequence[str]) -> list[Path]:
+    """Build the Go module into its folder `build/<architecture>/`, for each platform, by default this machine's; return these folders.
+
+    The same sources make the same bytes.
 
     Raises:
         ImagesError: There is no Go, or the program cannot be built.
@@ -23,10 +25,11 @@ def build_programs(module: Path, platforms: Sequence[str]) -> None:
         go = find_go(Progress())
     except ClusterError as error:
         raise ImagesError(str(error)) from error
-    for architecture in architectures:
-        target = module / "build" / architecture
+    targets = [module / "build" / architecture for architecture in architectures]
+    for architecture, target in zip(architectures, targets, strict=True):
         command = [go, "build", "-trimpath", "-ldflags", "-s -w", "-o", f"{target}/", "."]
         environment = build_environment(go) | {"GOOS": "linux", "GOARCH": architecture}
         result = subprocess.run(command, cwd=module, env=environment, check=False, capture_output=True, text=True)
         if result.returncode != 0:
             raise ImagesError(f"{module} cannot be built for {architecture}: {result.stderr.strip()[-300:]}")
+    return targets

@@ -8,12 +8,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from embedded import build
 from embedded.errors import ClusterError
 from embedded.layout import AGENT_SOURCES
-from embedded.parts import PARTS
 from embedded.progress import Progress
 from embedded.toolchain import build_environment, find_go
+from imaging.errors import ImagesError
+from imaging.programs import build_programs
 
 LEAST_COVERAGE = 85.0
 MOST_BYTES = 6_000_000
@@ -31,20 +31,20 @@ def main(arguments: list[str] | None = None) -> int:
         if parsed.command == "check":
             check(parsed.fuzz)
         print(program())
-    except ClusterError as error:
+    except (ClusterError, ImagesError) as error:
         print(f"hack/agent: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def program() -> Path:
-    """Build the program, if it is not there; return its path.
+    """Build the program for this machine; return its path.
 
     Raises:
-        ClusterError: It cannot be built.
+        ImagesError: It cannot be built.
     """
-    build.build(("agent",), Progress())
-    return build.part_folder(PARTS["agent"]) / "mpiop-agent"
+    [folder] = build_programs(AGENT_SOURCES, ())
+    return folder / AGENT_SOURCES.name
 
 
 def check(fuzz: str) -> None:
