@@ -4,16 +4,26 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
+from typing import Any
+
+import pytest
 
 from demonstration.cluster import ROOT, environment_of
 from e2e.kubectl import Kubectl
 
-__all__ = ["ROOT", "embedded_cluster", "paused", "project"]
+__all__ = ["ROOT", "embedded_cluster", "output_shown", "paused", "project"]
 
 
 def project(*arguments: str) -> None:
     """Run one of the project's own commands; what it prints goes to the terminal."""
     subprocess.run(arguments, cwd=ROOT, check=True, stdin=subprocess.DEVNULL)
+
+
+def output_shown(request: pytest.FixtureRequest) -> contextlib.AbstractContextManager[None]:
+    """Show what is printed meanwhile as it comes: from a cold machine, a cluster or a build takes minutes."""
+    manager: Any = request.config.pluginmanager.getplugin("capturemanager")
+    shown: contextlib.AbstractContextManager[None] = manager.global_and_fixture_disabled()
+    return shown
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ MPIOP_CLUSTER=current uses the current kubeconfig context instead, whose nodes m
 
 import asyncio
 import contextlib
-import json
 import os
 import re
 import signal
@@ -19,10 +18,11 @@ import pytest
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
 from e2e.audit import OPERATOR
-from e2e.clusters import ROOT, embedded_cluster, project
+from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.diagnosis import write_diagnosis
 from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
+from e2e.rights import owning
 from e2e.waiting import until
 
 NAME = "e2e"
@@ -58,8 +58,7 @@ def cluster(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterato
         yield Kubectl(dict(os.environ))
         return
     with contextlib.ExitStack() as stack:
-        # What it prints is shown as it comes: from a cold machine this takes minutes.
-        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        with output_shown(request):
             kubectl = stack.enter_context(embedded_cluster(NAME, *OPTIONS))
             project("hack/cluster", "load-image", "--name", NAME, *built_archives())
         yield kubectl
@@ -78,10 +77,7 @@ def operator(cluster: Kubectl, is_current_cluster: bool) -> Operator:  # noqa: F
 
 async def may_own(cluster: Kubectl) -> bool:
     """Return whether OwnerReferencesPermissionEnforcement knows the CRD, of which it learns up to 30 s later."""
-    reference = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "any", "uid": "any", "blockOwnerDeletion": True}
-    owned = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned", "namespace": "default", "ownerReferences": [reference]}}
-    create = ("create", "--dry-run=server", f"--as={OPERATOR}", "-f", "-")
-    return cluster.attempt(*create, stdin=json.dumps(owned)).returncode == 0
+    return owning(cluster.within("default"), OPERATOR).returncode == 0
 
 
 @contextlib.contextmanager

@@ -1,11 +1,14 @@
 """The rights that the manifests give the operator, and why some of them are seen rarely."""
 
+import subprocess
+import uuid
 from collections.abc import Iterator, Mapping
 
 import yaml
 
 from e2e.audit import Right
 from e2e.clusters import ROOT
+from e2e.kubectl import Kubectl
 
 WITHOUT_WATCH_LISTS = "for API servers that send no list by watches (row F15 of make faults)"
 WHEN_A_NAME_IS_TAKEN = "whose the object is that has the name of a child (row F60 of make faults)"
@@ -24,3 +27,11 @@ def granted() -> Iterator[Right]:
                 for group in rule["apiGroups"]:
                     for resource in rule["resources"]:
                         yield from (Right(verb, group, resource) for verb in rule["verbs"])
+
+
+def owning(here: Kubectl, user: str) -> subprocess.CompletedProcess[str]:
+    """Return what the API server says when `user` makes, as a trial, an object that an MPIJob owns."""
+    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": str(uuid.uuid4())}
+    child = {"name": "pi-config", "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}]}
+    body = yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": child})
+    return here.attempt("create", "--dry-run=server", f"--as={user}", "-f", "-", stdin=body)

@@ -15,7 +15,7 @@ import yaml
 
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, project
+from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME
 from e2e.gangs import (
     SEAT,
@@ -89,7 +89,7 @@ def ground(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, r
     if is_current_cluster:
         pytest.skip("the user's own cluster gets no second scheduler")
     with contextlib.ExitStack() as stack:
-        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        with output_shown(request):
             build_program(PART)
             cluster = stack.enter_context(embedded_cluster(CLUSTER))
             project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())

@@ -9,7 +9,7 @@ import yaml
 
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, project
+from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, new_namespace
 from e2e.jobs import LAUNCHER, WORKER, condition, launcher_container, until_true
 from e2e.kubectl import Kubectl, Obj
@@ -62,10 +62,9 @@ def devices(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, 
     if is_current_cluster:
         pytest.skip("the user's own cluster gets no driver")
     folder = tmp_path_factory.mktemp("dra")
-    capture = request.config.pluginmanager.getplugin("capturemanager")
     # The driver's release that can be had speaks v1beta1, which is off by default.
     options = ("--runtime-config", "resource.k8s.io/v1beta1=true")
-    with capture.global_and_fixture_disabled(), embedded_cluster(CLUSTER, *options) as cluster:
+    with output_shown(request), embedded_cluster(CLUSTER, *options) as cluster:
         project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(), str(all_reduce_image(folder)))
         load_program(CLUSTER, "dra-example-driver", "/usr/bin/dra-example-kubeletplugin", DRIVER_IMAGE, folder / "driver.tar")
         apply_operator(Cluster(is_current=False, environment=cluster.environment))

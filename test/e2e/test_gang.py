@@ -10,7 +10,7 @@ import pytest
 
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import embedded_cluster, project
+from e2e.clusters import embedded_cluster, output_shown, project
 from e2e.gangs import (
     CLUSTER,
     GATES,
@@ -38,7 +38,7 @@ def ground(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator
     if is_current_cluster:
         pytest.skip("the user's own cluster may have no gangs, and its operator is left alone")
     with contextlib.ExitStack() as stack:
-        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        with output_shown(request):
             cluster = stack.enter_context(embedded_cluster(CLUSTER, *GATES))
             project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
         apply_operator(Cluster(is_current=False, environment=cluster.environment))

@@ -12,7 +12,7 @@ import yaml
 
 from demonstration.operator_images import built_archives
 from e2e.charts import CHART, RELEASE, VERSIONS, Helm, helm_of
-from e2e.clusters import ROOT, embedded_cluster, project
+from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, namespace_of_test
 from e2e.jobs import LAUNCHER, held, let_run, pi_job, until_true
 from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl, NotSeenError, Obj
@@ -31,7 +31,7 @@ def bare(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[K
     """A kubectl on a cluster with a node and our images, and without the operator."""
     if is_current_cluster:
         pytest.skip("the user's own cluster is not installed upon twice")
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled(), embedded_cluster(CLUSTER) as kubectl:
+    with output_shown(request), embedded_cluster(CLUSTER) as kubectl:
         project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
         yield kubectl
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from demonstration.operator_images import built_archives
-from e2e.clusters import ROOT, embedded_cluster, project
+from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, new_namespace
 from e2e.handover import ENDS, GO_ON, PHASES, Handover, begin
 from e2e.kubectl import DEPLOYMENTS, Kubectl
@@ -54,7 +54,7 @@ def ground(
     if is_current_cluster:
         pytest.skip("the user's own cluster is not switched to another operator and back")
     folder = tmp_path_factory.mktemp("switch")
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled(), embedded_cluster(CLUSTER) as cluster:
+    with output_shown(request), embedded_cluster(CLUSTER) as cluster:
         project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
         load_program(CLUSTER, PART, "/opt/mpi-operator", f"docker.io/mpioperator/mpi-operator:{RELEASE}", folder / "theirs.tar")
         checkout = folder / "checkout"

@@ -10,7 +10,7 @@ import pytest
 
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, project
+from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, namespace_of_test
 from e2e.jobs import LAUNCHER, WORKER, condition, held, is_true, let_run, phase, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
@@ -33,7 +33,7 @@ def kueue(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, re
     if is_current_cluster:
         pytest.skip("Kueue's webhooks are not installed on the user's own cluster")
     folder = tmp_path_factory.mktemp("kueue")
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled(), embedded_cluster(CLUSTER) as cluster:
+    with output_shown(request), embedded_cluster(CLUSTER) as cluster:
         project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
         apply_operator(Cluster(is_current=False, environment=cluster.environment))
         Operator(cluster.within("mpi-operator")).wait_until_ready()

@@ -18,7 +18,7 @@ import yaml
 
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator
-from e2e.clusters import ROOT
+from e2e.clusters import ROOT, output_shown
 from e2e.conftest import NAME
 from e2e.jobs import held, launcher_container, launcher_pod, let_run, pi_job, until_true
 from e2e.kubectl import Kubectl, NotSeenError, Obj
@@ -121,7 +121,7 @@ def monitored(
     here, folder = module_namespace, tmp_path_factory.mktemp("monitoring")
     manifest = here.run("kustomize", str(module_folder("kube-state-metrics", MODULE) / "examples" / "standard"))
     [image] = re.findall(r"image: (\S+)", manifest)
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+    with output_shown(request):
         load_program(NAME, "kube-state-metrics", "/kube-state-metrics", image, folder / "kube-state-metrics.tar")
         load_program(NAME, "prometheus", "/bin/prometheus", PROMETHEUS_IMAGE, folder / "prometheus.tar")
     system = here.within("kube-system")

@@ -1,7 +1,7 @@
 """What the operator may do is what it does: the audit log of the API server over all of these tests, against its roles. Runs last."""
 
+import asyncio
 import json
-import time
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.audit import OPERATOR, Right, rights_asked_for
+from e2e.audit import OPERATOR, Right, Rights, rights_asked_for
 from e2e.clusters import ROOT
 from e2e.conftest import NAME
 from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
-from e2e.rights import OPTIONAL, WHEN_A_NAME_IS_TAKEN, WITHOUT_WATCH_LISTS, granted
+from e2e.rights import OPTIONAL, WHEN_A_NAME_IS_TAKEN, WITHOUT_WATCH_LISTS, granted, owning
+from e2e.waiting import until
 from embedded.layout import layout_of
 
-LOGGED_SECONDS = 60
 NEEDED = frozenset({"test_causes", "test_cleanup", "test_lifecycle", "test_operator", "test_pi", "test_suspend"})
 """Modules without which not every right is used."""
 
@@ -39,30 +39,30 @@ BOUND = frozenset({"mpi-operator", "mpi-operator-leader-election", "mpi-operator
 
 
 @pytest.fixture(scope="module")
-def logged(operator: Operator, cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    """Return when the audit log has all requests so far."""
+def asked(operator: Operator, cluster: Kubectl, is_current_cluster: bool) -> Rights:  # noqa: FBT001 - a fixture
+    """What the operator has asked for, when the audit log has all requests so far."""
     assert operator.pods()
     if is_current_cluster:
         pytest.skip("the audit log of the user's own cluster is not here")
     mark = f"mark-{uuid.uuid4()}"
     cluster.attempt("get", "namespace", mark)
-    deadline = time.monotonic() + LOGGED_SECONDS
-    while mark.encode() not in layout_of(NAME).log("audit").read_bytes():
-        assert time.monotonic() < deadline, "the audit log does not have the last request"
-        time.sleep(0.5)
+
+    async def is_logged() -> bool:
+        return mark.encode() in layout_of(NAME).log("audit").read_bytes()
+
+    asyncio.run(until("the last request in the audit log", is_logged, look_seconds=0.5))
+    return rights_asked_for(NAME)
 
 
-def test_the_operator_is_refused_nothing_but_what_is_optional(logged: None) -> None:
-    assert logged is None
-    assert rights_asked_for(NAME).refused <= set(OPTIONAL)
+def test_the_operator_is_refused_nothing_but_what_is_optional(asked: Rights) -> None:
+    assert asked.refused <= set(OPTIONAL)
 
 
-def test_each_right_is_used_or_has_a_reason(logged: None, request: pytest.FixtureRequest) -> None:
-    assert logged is None
+def test_each_right_is_used_or_has_a_reason(asked: Rights, request: pytest.FixtureRequest) -> None:
     ran = {item.path.stem for item in request.session.items}
     if missing := NEEDED - ran:
         pytest.skip(f"only a run with {', '.join(sorted(missing))} uses every right")
-    assert sorted(set(granted()) - rights_asked_for(NAME).used - set(UNUSED)) == []
+    assert sorted(set(granted()) - asked.used - set(UNUSED)) == []
 
 
 def test_nothing_else_is_bound_to_the_operator(operator: Operator, cluster: Kubectl) -> None:
@@ -84,11 +84,9 @@ def test_no_right_over_secrets_but_those_by_name(verb: str, operator: Operator, 
     assert answer == "no"
 
 
-def test_it_asks_for_no_secret_but_the_keys_of_its_jobs(logged: None) -> None:
-    assert logged is None
-    names = rights_asked_for(NAME).secrets
-    assert names
-    assert {name for name in names if not name.endswith("-ssh")} == set()
+def test_it_asks_for_no_secret_but_the_keys_of_its_jobs(asked: Rights) -> None:
+    assert asked.secrets
+    assert {name for name in asked.secrets if not name.endswith("-ssh")} == set()
 
 
 @pytest.mark.parametrize("has_right", [True, False])
@@ -112,10 +110,7 @@ def test_F72_only_with_the_right_over_finalizers_may_the_operator_own_what_it_ma
             "subjects": [{"kind": "User", "name": name}],
         },
     )
-    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": str(uuid.uuid4())}
-    child = {"name": "pi-config", "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}]}
-    body = yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": child})
-    tried = namespace.attempt("create", "--dry-run=server", f"--as={name}", "-f", "-", stdin=body)
+    tried = owning(namespace, name)
     assert bool(tried.returncode) is not has_right, tried.stderr
     assert cluster
     if not has_right:

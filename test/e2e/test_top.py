@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from e2e.clusters import output_shown
 from e2e.conftest import NAME
 from e2e.jobs import until_true
 from e2e.kubectl import Kubectl
@@ -33,7 +34,7 @@ def metrics(
     [container] = [obj["spec"]["template"]["spec"]["containers"][0] for obj in objects if obj["kind"] == "Deployment"]
     container["image"] = IMAGE
     container["args"] += ["--kubelet-insecure-tls"]
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+    with output_shown(request):
         load_program(NAME, "metrics-server", "/metrics-server", IMAGE, tmp_path_factory.mktemp("metrics") / "metrics-server.tar")
     cluster.apply(*objects)
     cluster.within("kube-system").run("rollout", "status", "deployment/metrics-server", "--timeout=100s")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from demonstration.operator_images import built_archives
-from e2e.clusters import ROOT, embedded_cluster, project
+from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, new_namespace
 from e2e.handover import ENDS, GO_ON, PHASES, Handover, begin
 from e2e.kubectl import Kubectl
@@ -82,7 +82,7 @@ def versions(
     manifest.write_text(
         text.replace("docker.io/mpioperator/mpi-operator:v", f"docker.io/mpioperator/mpi-operator:{TAG} # v"), encoding="utf-8"
     )
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled(), embedded_cluster(CLUSTER) as cluster:
+    with output_shown(request), embedded_cluster(CLUSTER) as cluster:
         project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(), str(build_before(copy, folder)))
         with new_namespace(cluster, "upgrade", request.session) as here:
             yield Versions(cluster, here, manifest)

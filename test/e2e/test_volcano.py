@@ -13,7 +13,7 @@ import pytest
 
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import embedded_cluster, project
+from e2e.clusters import embedded_cluster, output_shown, project
 from e2e.conftest import NAME
 from e2e.gangs import (
     SEAT,
@@ -59,7 +59,7 @@ def ground(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, r
         pytest.skip("Volcano is not installed on the user's own cluster")
     folder = tmp_path_factory.mktemp("volcano")
     with contextlib.ExitStack() as stack:
-        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        with output_shown(request):
             cluster = stack.enter_context(embedded_cluster(CLUSTER))
             project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
             for program in PROGRAMS:
