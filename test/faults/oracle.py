@@ -1,7 +1,7 @@
 """What must hold in every run, and at the end of it: the standing oracle."""
 
 import base64
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -119,20 +119,26 @@ def unguarded(trace: Trace) -> Iterator[str]:
 def resent(trace: Trace, starts: Sequence[float]) -> Iterator[str]:
     """Yield patches that were sent again after the server had refused just them: after a conflict the object must be read again.
 
+    Where that read has no answer either, only the watch says what changed, and a patch that is sent before it does so is no fault.
+
     Args:
         trace: What passed.
         starts: When a process began that cannot know of the conflicts before, by `time.monotonic`.
     """
-    refused = set[tuple[str, ...]]()
+    refused = defaultdict[tuple[str, str], set[tuple[str, ...]]](set)
     for entry in trace.entries:
-        if entry.target.meaning.verb != "patch" or "resourceVersion" not in entry.asked:
+        meaning = entry.target.meaning
+        changes = refused[meaning.resource, meaning.name]
+        if meaning.verb == "get" and not entry.delivered:
+            changes.clear()
+        if meaning.verb != "patch" or "resourceVersion" not in entry.asked:
             continue
         process = sum(trace.since(start) <= entry.at for start in starts)
-        change = (str(process), str(entry.target.meaning), entry.asked.get("uid", ""), entry.asked["resourceVersion"])
-        if change in refused:
+        change = (str(process), meaning.subresource, entry.asked.get("uid", ""), entry.asked["resourceVersion"])
+        if change in changes:
             yield f"sent again after a conflict: {entry}"
         if entry.code == HTTPStatus.CONFLICT and entry.delivered:
-            refused.add(change)
+            changes.add(change)
 
 
 async def _bystanders(run: Run) -> list[str]:

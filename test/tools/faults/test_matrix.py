@@ -154,6 +154,17 @@ def test_a_new_process_does_not_know_what_was_refused_to_the_one_before() -> Non
     assert list(resent(trace, [begun, begun + 2])) == []
 
 
+def test_a_conflict_whose_reading_has_no_answer_excuses_the_next_patch() -> None:
+    trace = trace_of("patch mpijobs.status/pi", "get mpijobs/pi", "patch mpijobs.status/pi")
+    for entry in trace.entries:
+        entry.code, entry.asked = 409, {"uid": "1", "resourceVersion": "7"}
+    first, read, _ = trace.entries
+    first.delivered = True
+    assert list(resent(trace, [trace.since(0)])) == []
+    read.delivered = True
+    assert len(list(resent(trace, [trace.since(0)]))) == 1
+
+
 def lease_entry(verb: str, at: float, holder: str) -> Entry:
     target = Target.parse(f"{verb} leases/mpi-operator #1")
     return Entry(at, target, code=200, delivered=True, delivered_at=at, answer={"holder": holder})
