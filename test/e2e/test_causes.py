@@ -10,18 +10,16 @@ from functools import partial
 import pytest
 
 from e2e.broken import BROKEN, Broken, broken_job, container, no_sandbox_class, one_worker
+from e2e.causes import check_shown_soon
 from e2e.clusters import paused
 from e2e.conftest import NAME
 from e2e.jobs import condition, held, is_true, pi_job, state, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.waiting import until
-from mpiop.clock import parse_time
 from mpiop.controller.status.causes import CAUSES
-from mpiop.kube.resources import EVENTS, MPIJOBS, PODS, Resource
+from mpiop.kube.resources import EVENTS, MPIJOBS, Resource
 
 SEEN_SECONDS = 60
-SHOWN_SECONDS = 10
-"""At most, between the first sign of a cause in the cluster and the job that shows it; Kubernetes writes whole seconds."""
 ONLY_IN_EVENTS = {"FailedMount", "FailedCreatePodSandBox", "Unhealthy"}
 """The operator reads the events of one job a second, so of many at once the last would be shown late."""
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
@@ -30,32 +28,6 @@ QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 def says(job: Obj, broken: Broken) -> bool:
     """Return whether the job shows the reason and the words of its cause."""
     return state(job) == broken.reason and broken.words in job["status"]["summary"].get("message", "")
-
-
-def seconds_until_shown(job: str, reason: str, here: Kubectl) -> float:
-    """Return the seconds from the first sign of a cause to the job's own event.
-
-    A sign is a warning about a Pod or the launcher Job, or the end of a container. A refusal has none: it counts from the job's creation.
-    """
-    children = (f"{job}-worker-", f"{job}-launcher")
-
-    def of_job(event: Obj) -> bool:
-        return bool(event["involvedObject"]["name"] == job)
-
-    # An object in the way has the reference's reason.
-    def is_shown(event: Obj) -> bool:
-        return of_job(event) and event["reason"] in {reason, f"Err{reason}"}
-
-    events = here.until(EVENTS, lambda events: any(map(is_shown, events)))
-    shown = next(filter(is_shown, events))
-    others = {event["reason"] for event in events if of_job(event)} - {reason}  # what was in the way before, such as a slow volume
-    warnings = [event for event in events if event["type"] == "Warning" and event["reason"] not in others]
-    pods = [pod for pod in here.read_all(PODS) if pod["metadata"]["name"].startswith(children)]
-    rows = [row for pod in pods for field in ("initContainerStatuses", "containerStatuses") for row in pod["status"].get(field, ())]
-    ends = [end["finishedAt"] for row in rows for state in ("state", "lastState") if (end := row[state].get("terminated"))]
-    signs = [event["firstTimestamp"] or event["eventTime"] for event in warnings if event["involvedObject"]["name"].startswith(children)]
-    created = here.read(MPIJOBS, job)["metadata"]["creationTimestamp"]
-    return (parse_time(shown["firstTimestamp"]) - parse_time(min([*signs, *ends], default=created))).total_seconds()
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +49,7 @@ def test_F69_a_job_says_why_it_waits(broken: Broken, here: Kubectl) -> None:
     problem = condition(job, "Stalled" if is_true(job, "Stalled") else "Degraded")
     assert (problem["status"], problem["reason"]) == ("True", broken.reason)
     assert problem["message"].endswith(CAUSES[broken.reason].advice)
-    assert seconds_until_shown(broken.id, broken.reason, here) <= SHOWN_SECONDS
+    check_shown_soon(broken.id, broken.reason, here)
 
 
 def test_a_job_beside_them_is_not_disturbed(here: Kubectl) -> None:
@@ -94,10 +66,7 @@ def test_a_quota_that_refuses_the_launcher_is_quoted(namespace: Kubectl) -> None
     namespace.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}})
     namespace.until_one(QUOTAS, "few", lambda quota: "used" in quota.get("status", {}))
     namespace.apply(one_worker("pi"))
-    job = namespace.until_one(MPIJOBS, "pi", lambda found: is_true(found, "Stalled"))
-    stalled = condition(job, "Stalled")
-    assert stalled["reason"] == "QuotaExceeded"
-    assert "exceeded quota: few" in stalled["message"]
+    assert "exceeded quota: few" in stalled_for("QuotaExceeded", namespace)["message"]
     namespace.run("patch", "resourcequota", "few", "--type=merge", '--patch={"spec": {"hard": {"pods": "4"}}}')
     until_true(namespace, "pi", "Succeeded")
 
@@ -122,9 +91,7 @@ def test_workers_are_scaled_as_those_of_a_deployment(namespace: Kubectl) -> None
 def test_a_namespace_for_restricted_pods_is_quoted(namespace: Kubectl) -> None:
     namespace.run("label", "namespace", namespace.namespace, "pod-security.kubernetes.io/enforce=restricted")
     namespace.apply(pi_job("pi"))
-    job = namespace.until_one(MPIJOBS, "pi", lambda found: is_true(found, "Stalled"))
-    assert condition(job, "Stalled")["reason"] == "Forbidden"
-    assert 'violates PodSecurity "restricted' in condition(job, "Stalled")["message"]
+    assert 'violates PodSecurity "restricted' in stalled_for("Forbidden", namespace)["message"]
 
 
 def test_a_limit_range_that_refuses_is_quoted(namespace: Kubectl) -> None:
@@ -200,6 +167,7 @@ def test_a_worker_that_gives_way_to_a_higher_priority_is_named(
         [event] = [event for event in namespace.read_all(EVENTS) if event["reason"] == "Disrupted"]
         assert "pod pi-worker-0 is taken from node" in event["message"]
         assert "preempting" in event["message"]
+        check_shown_soon("pi", "Disrupted", namespace)
         stalled = stalled_for("Unschedulable", namespace)
         assert "Insufficient cpu" in stalled["message"]
         namespace.run("delete", "pod", "important", "--now")
@@ -228,13 +196,19 @@ def test_what_is_left_of_a_former_job_is_named(namespace: Kubectl) -> None:
     until_true(namespace, "pi", "Succeeded")
 
 
-def test_a_webhook_that_does_not_answer_is_quoted(namespace: Kubectl, cluster: Kubectl) -> None:
+@pytest.mark.parametrize(
+    ("selected", "reason"),
+    [({}, "WriteFailed"), ({"matchLabels": {"training.kubeflow.org/job-role": "launcher"}}, "FailedCreate")],
+    ids=["every Pod", "the launcher's Pod"],
+)
+def test_a_webhook_that_does_not_answer_is_quoted(selected: Obj, reason: str, namespace: Kubectl, cluster: Kubectl) -> None:
     name = f"{namespace.namespace}.example.com"
     webhook = {
         "name": name,
         "clientConfig": {"service": {"namespace": namespace.namespace, "name": "nobody"}},
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace.namespace}},
+        "objectSelector": selected,
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
     }
@@ -242,7 +216,7 @@ def test_a_webhook_that_does_not_answer_is_quoted(namespace: Kubectl, cluster: K
     cluster.apply({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [webhook]})
     try:
         namespace.apply(one_worker("pi"))
-        assert f'failed calling webhook "{name}"' in stalled_for("WriteFailed", namespace)["message"]
+        assert f'failed calling webhook "{name}"' in stalled_for(reason, namespace)["message"]
     finally:
         cluster.run("delete", kind, name)
     until_true(namespace, "pi", "Succeeded")
@@ -254,7 +228,7 @@ def test_a_worker_that_ended_while_it_is_needed_is_named(namespace: Kubectl) -> 
     namespace.run("exec", "pi-worker-0", "--", "/bin/sh", "-c", "kill 1")
     job = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "WorkerEnded")
     assert "pod pi-worker-0 ended: exit code 0, Completed" in condition(job, "Degraded")["message"]
-    assert seconds_until_shown("pi", "WorkerEnded", namespace) <= SHOWN_SECONDS
+    check_shown_soon("pi", "WorkerEnded", namespace)
     namespace.run("delete", "pod", "pi-worker-0")
     namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running")
 
@@ -271,6 +245,7 @@ def test_a_worker_whose_node_is_lost_is_named(namespace: Kubectl, is_current_clu
     until_true(namespace, "pi", "Running")
     with paused("kubelet", NAME):
         degraded = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "NodeLost", timeout_seconds=120)
+        check_shown_soon("pi", "NodeLost", namespace)
     assert "pod pi-worker-0 cannot be deleted, because its node" in condition(degraded, "Degraded")["message"]
     job = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running", timeout_seconds=120)
     assert is_true(job, "Running")
@@ -279,5 +254,5 @@ def test_a_worker_whose_node_is_lost_is_named(namespace: Kubectl, is_current_clu
 def stalled_for(reason: str, here: Kubectl) -> Obj:
     """Return the condition Stalled of the job `pi` as soon as it has that reason."""
     job = here.until_one(MPIJOBS, "pi", lambda found: state(found) == reason, timeout_seconds=SEEN_SECONDS)
-    assert seconds_until_shown("pi", reason, here) <= SHOWN_SECONDS
+    check_shown_soon("pi", reason, here)
     return condition(job, "Stalled")

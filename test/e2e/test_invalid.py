@@ -5,6 +5,7 @@ import time
 
 import yaml
 
+from e2e.causes import check_shown_soon
 from e2e.jobs import condition, is_true, pi_job, until_true
 from e2e.kubectl import DEFINITIONS, Kubectl, Obj
 from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, PODS
@@ -56,6 +57,7 @@ def test_F54_invalid_jobs_that_were_stored_anyway_get_a_condition_and_disturb_no
             job = namespace.until_one(MPIJOBS, name, lambda found: is_true(found, "Stalled"))
             assert condition(job, "Stalled")["reason"] == "ValidationError"
             assert condition(job, "Created") == {}
+            check_shown_soon(name, "ValidationError", namespace)
     finally:
         replace_definition(cluster, strict)
     warned = {

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from demonstration.operator_images import built_archives, named_image
+from e2e.causes import check_shown_soon
 from e2e.clusters import project
 from e2e.conftest import NAME
 from e2e.jobs import (
@@ -282,6 +283,7 @@ def test_workers_without_a_server_say_so(spoil: Callable[[Obj], None], namespace
     )
     assert "pod deaf-worker-" in condition(stalled, "Stalled")["message"]
     namespace.until(EVENTS, lambda _: warnings(namespace) == ["NoSshd"])
+    check_shown_soon("deaf", "NoSshd", namespace)
 
 
 @pytest.mark.parametrize("run", COMBINATIONS, ids=lambda run: run.name)

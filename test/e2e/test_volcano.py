@@ -13,6 +13,7 @@ import pytest
 
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
+from e2e.causes import check_shown_soon
 from e2e.clusters import embedded_cluster, output_shown, project
 from e2e.conftest import NAME
 from e2e.gangs import (
@@ -33,7 +34,7 @@ from e2e.gangs import (
 from e2e.jobs import condition, edit, held, launcher_pod, let_run, pi_job, until_true
 from e2e.kubectl import Kubectl
 from e2e.neighbours import load_program, module_folder
-from mpiop.kube.resources import EVENTS, PODS, VOLCANO_POD_GROUPS, Resource
+from mpiop.kube.resources import PODS, VOLCANO_POD_GROUPS, Resource
 
 CLUSTER = f"{NAME}-volcano"
 MODULE = "volcano.sh/volcano"
@@ -100,7 +101,7 @@ def test_without_its_api_a_job_says_so_and_runs_when_it_is_installed(ground: Gro
     assert stalled["reason"] == "GangApiMissing"
     assert "install Volcano" in stalled["message"]
     assert here.read_all(PODS) == []
-    here.until(EVENTS, lambda events: "GangApiMissing" in [event["reason"] for event in events])
+    check_shown_soon("pi", "GangApiMissing", here)
     request.getfixturevalue("volcano")
     until_true(here, "pi", "Succeeded")
     check_pi(here, "pi")

@@ -1,0 +1,19 @@
+"""Each cause that a job shows has a case on a real cluster which measures how soon it is shown."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from e2e.broken import BROKEN
+from mpiop.controller.status.causes import CAUSES
+
+_MEASURED = re.compile(r"(?:check_shown_soon|stalled_for)\((?:\"?\w+\"?, )?\"(\w+)\"")
+_PARAMETER = re.compile(r"\}, \"(\w+)\"\)")
+
+
+@pytest.mark.parametrize("reason", CAUSES)
+def test_a_cause_is_measured_on_a_cluster(reason: str) -> None:
+    texts = [path.read_text() for path in Path("test/e2e").glob("test_*.py")]
+    measured = {reason for text in texts for reason in (*_MEASURED.findall(text), *_PARAMETER.findall(text))}
+    assert reason in measured | {broken.reason for broken in BROKEN}
