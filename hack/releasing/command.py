@@ -14,13 +14,13 @@ from imaging.engines import EPOCH
 from releasing import files
 from releasing.errors import ReleaseError
 
-SBOM: Final = "sbom.cdx.json"
 NAMESPACE: Final = "mpiop"
 _EPILOG = """\
 It writes into the folder: mpi-operator.yaml (install with kubectl), mpiop-VERSION.tgz (the Helm chart), the wheel of the tools,
-operator.tar (the image), sbom.cdx.json (what is in the image, CycloneDX), notes.md and SHA256SUMS; with --key also SHA256SUMS.sig.
+operator.tar and agent.tar (the images), operator.cdx.json and agent.cdx.json (what is in them, CycloneDX), notes.md and SHA256SUMS;
+with --key also SHA256SUMS.sig.
 
-With --registry the image is pushed, and YAML and chart name it by its digest.
+With --registry the images are pushed, and YAML and chart name them by their digests.
 
 Check a signature:  ssh-keygen -Y verify -f ALLOWED_SIGNERS -I SIGNER -n mpiop -s SHA256SUMS.sig <SHA256SUMS"""
 
@@ -45,10 +45,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("version", help="like 0.2.0; sources, chart, deploy/ and CHANGELOG.md must name it")
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder, which is made anew (dist)")
-    parser.add_argument("--registry", default="", help="push the image there, like registry.example.com/team")
+    parser.add_argument("--registry", default="", help="push the images there, like registry.example.com/team")
     parser.add_argument("--plain-http", action="store_true", help="the registry speaks HTTP")
     parser.add_argument("--key", type=Path, help="private SSH key that signs SHA256SUMS; needs no network")
-    parser.add_argument("--fresh", action="store_true", help="build the image of nothing built before")
+    parser.add_argument("--fresh", action="store_true", help="build the images of nothing built before")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     return parser
 
@@ -65,20 +65,18 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     dated = {**os.environ, EPOCH: str(epoch)}
-    image = _image(root, version, output, options, dated)
-    (output / "mpi-operator.yaml").write_text(
-        files.manifest((root / "deploy/v2beta1/mpi-operator.yaml").read_text("utf-8"), version, image), "utf-8"
-    )
-    (output / f"mpiop-{version}.tgz").write_bytes(files.chart(root / "charts/mpiop", image, epoch))
+    images = _images(root, version, output, options, dated)
+    manifest = (root / "deploy/v2beta1/mpi-operator.yaml").read_text("utf-8")
+    (output / "mpi-operator.yaml").write_text(files.manifest(manifest, version, images) if images else manifest, "utf-8")
+    (output / f"mpiop-{version}.tgz").write_bytes(files.chart(root / "charts/mpiop", images, epoch))
     (output / "notes.md").write_text(files.notes((root / "CHANGELOG.md").read_text("utf-8"), version), "utf-8")
     _run(
         "building the wheel", [root / ".venv/bin/pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", output, root]
     )
     syft = _answer([root / "hack/cluster", "build", "syft"]).partition("\t")[2].strip()
-    _run(
-        "writing the SBOM",
-        [syft, "scan", "--quiet", f"docker-archive:{output / 'operator.tar'}", f"--output=cyclonedx-json={output / SBOM}"],
-    )
+    for name in files.Images._fields:
+        archive, bill = output / f"{name}.tar", output / f"{name}.cdx.json"
+        _run(f"writing {bill.name}", [syft, "scan", "--quiet", f"docker-archive:{archive}", f"--output=cyclonedx-json={bill}"])
     (output / files.SUMS).write_text(files.checksums(output.iterdir()), "utf-8")
     if options.key is not None:
         _run("signing", ["ssh-keygen", "-q", "-Y", "sign", "-f", options.key, "-n", NAMESPACE, output / files.SUMS])
@@ -87,18 +85,20 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
     _say(f"or: helm install mpi-operator {output}/mpiop-{version}.tgz --namespace mpi-operator --create-namespace")
 
 
-def _image(root: Path, version: str, output: Path, options: argparse.Namespace, environment: Mapping[str, str]) -> str:
-    """Build the operator's image and save it; return its name, with its digest if it was pushed."""
-    command = [root / "hack/images", "push" if options.registry else "build", "--only=operator", f"--release-version=v{version}"]
-    command += [f"--save={output}", *(("--fresh",) if options.fresh else ())]
+def _images(root: Path, version: str, output: Path, options: argparse.Namespace, environment: Mapping[str, str]) -> files.Images | None:
+    """Build the images and save them; return their names with digests if they were pushed."""
+    command = [root / "hack/images", "push" if options.registry else "build", f"--release-version=v{version}", f"--save={output}"]
+    command += [*(f"--only={name}" for name in files.Images._fields), *(("--fresh",) if options.fresh else ())]
     if not options.registry:
-        _run("building the image", command, environment)
-        return f"docker.io/mpioperator/mpi-operator:v{version}"
-    _say(f"building the image, and pushing it to {options.registry}")
+        _run("building the images", command, environment)
+        return None
+    _say(f"building the images, and pushing them to {options.registry}")
     command += [f"--registry={options.registry}", *(("--plain-http",) if options.plain_http else ())]
-    image = _answer(command, environment).split()[-1]
-    _say(f"pushed {image}")
-    return image
+    lines = (line.split() for line in _answer(command, environment).splitlines())
+    pushed = {words[0]: words[1] for words in lines if words[0] in files.Images._fields}
+    for image in pushed.values():
+        _say(f"pushed {image}")
+    return files.Images(**pushed)
 
 
 def _commit_seconds(root: Path) -> int:

@@ -5,14 +5,22 @@ import hashlib
 import io
 import re
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from releasing.errors import ReleaseError
 
 SUMS: Final = "SHA256SUMS"
-_VALUES: Final = ("  repository: docker.io/mpioperator/mpi-operator\n", '  digest: ""\n')
+_VALUES: Final = ("  repository: docker.io/mpioperator/mpi-operator\n", '  digest: ""\n', "flags: {}\n")
+_FIRST_ARGUMENT: Final = "        - --lock-namespace=$(POD_NAMESPACE)\n"
+
+
+class Images(NamedTuple):
+    """The images of a release, each `REPOSITORY@DIGEST`."""
+
+    operator: str
+    agent: str
 
 
 def check_version(root: Path, version: str) -> None:
@@ -38,40 +46,52 @@ def notes(changelog: str, version: str) -> str:
     return f"# mpiop {version}\n\n{section[1].strip() if section else ''}\n"
 
 
-def manifest(text: str, version: str, image: str) -> str:
-    """Return the YAML that installs the operator with `image` in place of the tag of `version`."""
-    return text.replace(f"docker.io/mpioperator/mpi-operator:v{version}", image)
+def manifest(text: str, version: str, images: Images) -> str:
+    """Return the YAML that installs the operator with `images` in place of those of `version`.
+
+    Raises:
+        ReleaseError: The YAML does not look as it did.
+    """
+    made = {
+        f"docker.io/mpioperator/mpi-operator:v{version}": images.operator,
+        _FIRST_ARGUMENT: f"{_FIRST_ARGUMENT}        - --agent-image={images.agent}\n",
+    }
+    return _replaced(text, made, "deploy/v2beta1/mpi-operator.yaml")
 
 
-def values(text: str, image: str) -> str:
-    """Return the chart's values with `image`, a name with a digest, as the default.
+def values(text: str, images: Images) -> str:
+    """Return the chart's values with `images` as the default.
 
     Raises:
         ReleaseError: The values do not look as they did.
     """
-    repository, _, digest = image.partition("@")
-    made = (f"  repository: {repository}\n", f"  digest: {digest}\n")
-    for old, new in zip(_VALUES, made, strict=True):
+    repository, _, digest = images.operator.partition("@")
+    made = (f"  repository: {repository}\n", f"  digest: {digest}\n", f"flags:\n  agent-image: {images.agent}\n")
+    return _replaced(text, dict(zip(_VALUES, made, strict=True)), "charts/mpiop/values.yaml")
+
+
+def _replaced(text: str, made: Mapping[str, str], file: str) -> str:
+    for old, new in made.items():
         if text.count(old) != 1:
-            raise ReleaseError(f"charts/mpiop/values.yaml: {old.strip()!r} is not there once")
+            raise ReleaseError(f"{file}: {old.strip()!r} is not there once")
         text = text.replace(old, new)
     return text
 
 
-def chart(folder: Path, image: str, seconds: int) -> bytes:
+def chart(folder: Path, images: Images | None, seconds: int) -> bytes:
     """Return the chart in `folder` as `helm package` makes it; the same input gives the same bytes.
 
     Args:
         folder: The chart's.
-        image: The operator's, a name with a digest; without one the values stay as they are.
+        images: The default of its values; None leaves them as they are.
         seconds: Modification time of all files.
     """
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=seconds) as stream, tarfile.open(fileobj=stream, mode="w") as archive:
         for file in sorted(path for path in folder.rglob("*") if path.is_file()):
             content = file.read_bytes()
-            if file == folder / "values.yaml" and "@" in image:
-                content = values(content.decode(), image).encode()
+            if file == folder / "values.yaml" and images is not None:
+                content = values(content.decode(), images).encode()
             member = tarfile.TarInfo(str(Path(folder.name) / file.relative_to(folder)))
             member.size, member.mtime, member.mode = len(content), seconds, 0o644
             archive.addfile(member, io.BytesIO(content))

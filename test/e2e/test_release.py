@@ -74,20 +74,30 @@ def released(checkout: Path, registry: str, tmp_path_factory: pytest.TempPathFac
     return folder / "dist"
 
 
-def test_yaml_and_chart_install_the_pushed_image_by_its_digest(released: Path, registry: str) -> None:
+def test_yaml_and_chart_install_the_pushed_images_by_their_digests(released: Path, registry: str) -> None:
     [deployment] = [each for each in yaml.safe_load_all((released / "mpi-operator.yaml").read_text()) if each["kind"] == "Deployment"]
-    image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    image = container["image"]
     crane = build_program("crane")
-    pushed = answer([crane, "digest", "--insecure", f"{registry}/team/mpioperator/mpi-operator:v{VERSION}"]).strip()
-    assert image == f"{registry}/team/mpioperator/mpi-operator@{pushed}"
+    operator, agent = (f"{registry}/team/mpioperator/mpi-operator{suffix}" for suffix in ("", "-agent"))
+    pushed = [f"{name}@{answer([crane, 'digest', '--insecure', f'{name}:v{VERSION}']).strip()}" for name in (operator, agent)]
+    assert image == pushed[0]
+    assert f"--agent-image={pushed[1]}" in container["args"]
     assert json.loads(answer([crane, "config", "--insecure", image]))["config"]["User"] == "65532:65532"
     for helm in ("helm", "helm3"):
         rendered = answer([build_program(helm), "template", "mpi-operator", released / f"mpiop-{VERSION}.tgz"])
         assert f"image: {image}\n" in rendered.replace('"', "")
+        assert f"--agent-image={pushed[1]}\n" in rendered.replace('"', "")
 
 
-def test_the_sbom_names_the_packages_of_debian_and_of_python(released: Path) -> None:
-    components = {each["purl"] for each in json.loads((released / "sbom.cdx.json").read_text())["components"] if "purl" in each}
+def purls(bill: Path) -> set[str]:
+    """Return the package URLs of an SBOM."""
+    return {each["purl"] for each in json.loads(bill.read_text())["components"] if "purl" in each}
+
+
+def test_the_sboms_name_the_packages_of_debian_of_python_and_of_go(released: Path) -> None:
+    assert any(purl.startswith("pkg:golang/golang.org/x/crypto@") for purl in purls(released / "agent.cdx.json"))
+    components = purls(released / "operator.cdx.json")
     locked = re.findall(r"^([a-z0-9-]+)==([^ ;]+)", (ROOT / "requirements/runtime.txt").read_text(), re.MULTILINE)
     of_python = {
         purl.partition("@")[0].removeprefix("pkg:pypi/").replace("_", "-").lower() for purl in components if purl.startswith("pkg:pypi/")

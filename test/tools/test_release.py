@@ -13,7 +13,9 @@ from releasing import files
 from releasing.command import main
 from releasing.errors import ReleaseError
 
-IMAGE = "registry.example.com/team/mpi-operator@sha256:" + "0" * 64
+IMAGES = files.Images(
+    *(f"registry.example.com/team/mpi-operator{suffix}@sha256:{digit * 64}" for suffix, digit in (("", "0"), ("-agent", "1")))
+)
 CHANGELOG = "# Changelog\n\n## Unreleased\n\n- new\n\n## 0.1.0\n\n- first\n\n## 0.0.9\n\n- before\n"
 
 
@@ -36,26 +38,29 @@ def test_the_notes_are_the_section_of_the_changelog() -> None:
     assert files.notes(CHANGELOG, "0.0.9") == "# mpiop 0.0.9\n\n- before\n"
 
 
-def test_the_manifest_names_the_image_by_its_digest() -> None:
+def test_the_manifest_names_the_images_by_their_digests() -> None:
     text = (ROOT / "deploy/v2beta1/mpi-operator.yaml").read_text("utf-8")
-    made = files.manifest(text, mpiop.__version__, IMAGE)
+    made = files.manifest(text, mpiop.__version__, IMAGES)
     [deployment] = [each for each in yaml.safe_load_all(made) if each["kind"] == "Deployment"]
-    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == IMAGE
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == IMAGES.operator
+    assert f"--agent-image={IMAGES.agent}" in container["args"]
 
 
-def test_the_chart_is_the_same_each_time_and_names_the_image_by_its_digest() -> None:
-    made = files.chart(ROOT / "charts/mpiop", IMAGE, 1_800_000_000)
-    assert made == files.chart(ROOT / "charts/mpiop", IMAGE, 1_800_000_000)
+def test_the_chart_is_the_same_each_time_and_names_the_images_by_their_digests() -> None:
+    made = files.chart(ROOT / "charts/mpiop", IMAGES, 1_800_000_000)
+    assert made == files.chart(ROOT / "charts/mpiop", IMAGES, 1_800_000_000)
     with tarfile.open(fileobj=io.BytesIO(made)) as archive:
         assert "mpiop/Chart.yaml" in archive.getnames()
         stream = archive.extractfile("mpiop/values.yaml")
         assert stream is not None
-        image = yaml.safe_load(stream.read())["image"]
-    assert f"{image['repository']}@{image['digest']}" == IMAGE
+        values = yaml.safe_load(stream.read())
+    assert f"{values['image']['repository']}@{values['image']['digest']}" == IMAGES.operator
+    assert values["flags"] == {"agent-image": IMAGES.agent}
 
 
-def test_without_a_digest_the_chart_stays_as_it_is() -> None:
-    made = files.chart(ROOT / "charts/mpiop", "docker.io/mpioperator/mpi-operator:v1", 0)
+def test_without_images_the_chart_stays_as_it_is() -> None:
+    made = files.chart(ROOT / "charts/mpiop", None, 0)
     with tarfile.open(fileobj=io.BytesIO(made)) as archive:
         stream = archive.extractfile("mpiop/values.yaml")
         assert stream is not None
@@ -64,7 +69,7 @@ def test_without_a_digest_the_chart_stays_as_it_is() -> None:
 
 def test_values_that_look_otherwise_are_not_guessed_at() -> None:
     with pytest.raises(ReleaseError, match="is not there once"):
-        files.values("image: {}\n", IMAGE)
+        files.values("image: {}\n", IMAGES)
 
 
 def test_checksums_have_the_form_of_sha256sum(tmp_path: Path) -> None:
