@@ -15,11 +15,13 @@ class LogOptions:
         follow: Go on until the container has ended.
         previous: Of the run before the last restart.
         since_seconds: Only lines that are newer; None for all.
+        tail: Only so many lines, the last; None for all.
     """
 
     follow: bool = False
     previous: bool = False
     since_seconds: int | None = None
+    tail: int | None = None
 
 
 class Api(Protocol):

@@ -118,6 +118,8 @@ class Cluster:
         query |= {"previous": "true"} if options.previous else {}
         if options.since_seconds is not None:
             query["sinceSeconds"] = str(options.since_seconds)
+        if options.tail is not None:
+            query["tailLines"] = str(options.tail)
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(pod)}/log"
         answer = self._open(_Call("GET", path, what, query, timeout=_STREAM_TIMEOUT))
         try:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions, Object
-from mpiop.client.errors import JobFailed, JobTimeoutError, NotFoundError, UnreachableError
+from mpiop.client.errors import ClientError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
 from mpiop.client.progress import newest_launcher, progress
 from mpiop.client.spec import OUTPUT
 from mpiop.client.status import JobStatus, status_of
@@ -15,6 +15,8 @@ from mpiop.client.tags import Tagged, untagged
 from mpiop.client.why import why
 
 POLL_SECONDS: Final = 0.5
+LOG_LINES: Final = 20
+"""So many lines of its log explain a failed job: the last ten are often `mpirun`'s own."""
 
 
 class Job:
@@ -80,12 +82,22 @@ class Job:
         """Return in one line where it stands."""
         return progress(self.raw, self.pods())
 
-    def why(self) -> str:
-        """Return why it is as it is, and what helps."""
+    def why(self, *, with_log: bool = True) -> str:
+        """Return why it is as it is, and what helps; of a failed job also the end of its log."""
         self.refresh()
         pods = self.pods()
         uids = [self.raw["metadata"]["uid"], *(pod["metadata"]["uid"] for pod in pods)]
-        return why(self.raw, pods, [event for uid in uids[:5] for event in self._api.events(uid)])
+        log = self._end_of_log() if with_log and self.status.is_finished and not self.status.has_succeeded else ()
+        return why(self.raw, pods, [event for uid in uids[:5] for event in self._api.events(uid)], log)
+
+    def _end_of_log(self) -> Sequence[str]:
+        """Return the last lines of the launcher's log, or of what was kept of it."""
+        pod = newest_launcher(self._pods)
+        if pod is not None:
+            with contextlib.suppress(ClientError):  # its container never ran, the Pod has just gone, or the user may not read it
+                lines = logs.read_lines(self._api, pod["metadata"]["name"], _container(pod), LogOptions(tail=LOG_LINES))
+                return [untagged(line.text).text if self.is_tagged else line.text for line in lines]
+        return self.status.log.splitlines()[-LOG_LINES:]
 
     def wait(self, timeout: float | None = None, *, report: Callable[[str], None] | None = None) -> JobStatus:
         """Wait until it has succeeded.

@@ -15,17 +15,16 @@ _ADVICE: Final[Mapping[str, str]] = {
     "SIGBUS": "Often /dev/shm is too small: it has 64 MiB where a Pod says nothing else. Give it more: kubectl mpi run --shm 2Gi.",
     "LauncherJobNotFound": "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
 }
-_LOG_LINES: Final = 10
 
 
-def why(job: Object, pods: Sequence[Object], events: Sequence[Object]) -> str:
-    """Return the explanation of a job from its status, its Pods and the Events about it and its Pods."""
+def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequence[str] = ()) -> str:
+    """Return the explanation of a job from its status, its Pods, the Events about it and its Pods, and the end of its log."""
     name, status = job["metadata"]["name"], status_of(job)
     if status.has_succeeded:
         unused = status.condition("WorkersUnused")
         return _text(f"Job {name} succeeded.", unused.message if unused else "")
     if status.is_finished:
-        return _failed(name, status)
+        return _failed(name, status, log)
     if status.state == "Pending":
         return _text(f"Job {name} has been seen by no operator yet.", "Is one installed, and does it lead? kubectl mpi doctor")
     for type_, verb in (("Stalled", "waits"), ("Degraded", "runs, but not well")):
@@ -46,14 +45,13 @@ def newest_warning(events: Sequence[Object]) -> str | None:
     return f"{newest['reason']} ({about['kind'].lower()} {about['name']}): {newest.get('message', '')}"
 
 
-def _failed(name: str, status: JobStatus) -> str:
+def _failed(name: str, status: JobStatus, log: Sequence[str]) -> str:
     failure = status.failure(name)
     words = f"Job {name} failed: {failure.reason}."
     message = str(failure).partition(f"{failure.reason}: ")[2].partition("\n")[0]
     advice = next((text for cause, text in _ADVICE.items() if cause in failure.reason or cause in message), "")
-    log = "\n".join(failure.log.splitlines()[-_LOG_LINES:])
-    more = f"The end of its log:\n{log}" if log else f"Its log, if the Pod still exists: kubectl mpi logs {name}"
-    return _text(words, message, *_tries(status.attempts), advice, more)
+    more = ("The end of its log:", *log) if log else (f"Its log, if the Pod still exists: kubectl mpi logs {name}",)
+    return _text(words, message, *_tries(status.attempts), advice, *more)
 
 
 def _tries(attempts: Sequence[Attempt]) -> list[str]:

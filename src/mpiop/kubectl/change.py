@@ -12,7 +12,7 @@ from mpiop.client.job import POLL_SECONDS, Job
 from mpiop.client.status import time_of
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.logs import seconds_of
-from mpiop.kubectl.output import age, print_table
+from mpiop.kubectl.output import age, counted, print_table
 from mpiop.kubectl.session import Session, cluster_options, confirm
 
 _KEPT = ("labels", "annotations")
@@ -33,7 +33,7 @@ def scale_verb(session: Session, name: str, *, workers: int, yes: bool) -> None:
     if workers < desired:
         confirm(f"This ends {desired - workers} of {desired} workers of job {name}, with what runs on them.", is_sure=yes)
     job.scale(workers)
-    click.echo(f"job {name}: {workers} workers")
+    click.echo(f"job {name}: {counted(workers, 'worker')}")
 
 
 @click.command("suspend")
@@ -122,10 +122,10 @@ def cleanup_verb(session: Session, *, older_than: str, state: str, yes: bool) ->
         click.echo("nothing to clean up")
         return
     print_table(("NAME", "STATE", "ENDED"), [[job.name, job.status.state, f"{age(job.status.ended)} ago"] for job in old], coloured=1)
-    confirm(f"Delete these {len(old)} jobs?", is_sure=yes)
+    confirm(f"Delete {counted(len(old), 'job')}?", is_sure=yes)
     for job in old:
         job.delete()
-    click.echo(f"{len(old)} jobs deleted")
+    click.echo(f"{counted(len(old), 'job')} deleted")
 
 
 def _is_old(job: Job, seconds: int, state: str) -> bool:

@@ -38,7 +38,7 @@ def logs_verb(session: Session, name: str, **options: Any) -> int:
     job = session.mpi().get(name)
     since = seconds_of(options["since"]) if options["since"] else None
     if options["everyone"] or options["worker"] is not None:
-        return _pods(session.api(), job, options["worker"], LogOptions(follow=options["follow"], since_seconds=since))
+        return _pods(session.api(), job, LogOptions(follow=options["follow"], since_seconds=since), options["worker"])
     if options["attempt"] is not None:
         return _attempt(session.api(), job, options["attempt"])
     rank = options["rank"]
@@ -84,28 +84,28 @@ def _has_ended(pod: Any) -> bool:
     return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
 
-def _pods(api: Api, job: Job, worker: int | None, options: LogOptions) -> int:
+def _pods(api: Api, job: Job, options: LogOptions, worker: int | None) -> int:
     pods = [pod for pod in job.pods() if worker is None or (is_worker(pod) and pod["metadata"]["name"] == f"{job.name}-worker-{worker}")]
     if not pods:
         what = "a Pod" if worker is None else f"a Pod of worker {worker}"
         raise NotFoundError(f"job {job.name} does not have {what} (any more)")
-    if len(pods) == 1:
-        for line in logs.read_lines(api, pods[0]["metadata"]["name"], _container(pods[0]), options):
-            click.echo(line.text)
+    if worker is None:
+        _merged(api, job, pods, options)
         return 0
-    _merged(api, pods, options)
+    for line in logs.read_lines(api, pods[0]["metadata"]["name"], _container(pods[0]), options):
+        click.echo(line.text)
     return 0
 
 
-def _merged(api: Api, pods: Sequence[Any], options: LogOptions) -> None:
-    """Print the logs of several Pods: by time, or as they come."""
+def _merged(api: Api, job: Job, pods: Sequence[Any], options: LogOptions) -> None:
+    """Print the logs of all Pods: by time, or as they come."""
     lines: Queue[tuple[str, str, str] | None] = Queue()
 
     def read(pod: Any) -> None:
         name = pod["metadata"]["name"]
         try:
             for line in logs.read_lines(api, name, _container(pod), options):
-                lines.put((line.stamp, name, line.text))
+                lines.put((line.stamp, name, untagged(line.text).text if job.is_tagged and not is_worker(pod) else line.text))
         except ClientError as error:
             lines.put((datetime.now(UTC).isoformat(), name, f"({error})"))
         lines.put(None)

@@ -64,3 +64,8 @@ def duration(span: timedelta) -> str:
         if large:
             return f"{large}{unit}" + (f"{small}{smaller}" if small else "")
     return f"{seconds}s"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, such as `1 job` or `2 jobs`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -135,7 +135,7 @@ def _end(job: Job) -> int:
     if status.has_succeeded:
         screen.print(f"job {job.name} succeeded", style="green")
         return 0
-    screen.print(job.why(), style="red")
+    screen.print(job.why(with_log=False), style="red")  # its output was shown
     return status.exit_code or 1
 
 

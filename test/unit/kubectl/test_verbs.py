@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,12 @@ def test_every_verb_has_a_help_and_a_summary(mpi: Any) -> None:
         assert verb in out
         code, text, _ = mpi(verb, "--help")
         assert (code, text.startswith("Usage: kubectl mpi " + verb)) == (0, True)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_its_page_shows_what_each_verb_prints(verb: str) -> None:
+    page = Path("docs/kubectl-mpi.md").read_text("utf-8")
+    assert re.search(rf"^\$ (kubectl mpi|mpiop-kubectl) {verb}\b.*\n(?!```)", page, re.MULTILINE)
 
 
 def test_run_shows_progress_and_output_and_ends_with_the_exit_code(mpi: Any, api: FakeApi) -> None:
@@ -194,7 +201,7 @@ def test_logs_of_a_rank_a_worker_a_try_and_all(mpi: Any, api: FakeApi) -> None:
     assert mpi("logs", "pi", "--attempt", "2")[1] == "last words\n"
     fill()
     lines = [line.split() for line in mpi("logs", "pi", "--all")[1].splitlines()]
-    assert lines == [["pi-launcher-x", "[1,0]<stdout>:zero"], ["pi-worker-1", "sshd"], ["pi-launcher-x", "[1,1]<stdout>:one"]]
+    assert lines == [["pi-launcher-x", "zero"], ["pi-worker-1", "sshd"], ["pi-launcher-x", "one"]]
 
 
 def test_jobs_are_changed(mpi: Any, api: FakeApi) -> None:
@@ -218,8 +225,8 @@ def test_only_old_jobs_that_have_ended_are_cleaned_up(mpi: Any, api: FakeApi) ->
         "old": stored("old", state="Succeeded", completionTime="2026-01-01T00:00:00Z"),
     }
     assert "say --yes" in mpi("cleanup", "--older-than", "1d")[2]
-    assert mpi("cleanup", "--older-than", "1d", "--succeeded", "--yes")[1].splitlines()[-1] == "1 jobs deleted"
-    assert mpi("cleanup", "--older-than", "1d", "--yes")[1].splitlines()[-1] == "1 jobs deleted"
+    assert mpi("cleanup", "--older-than", "1d", "--succeeded", "--yes")[1].splitlines()[-1] == "1 job deleted"
+    assert mpi("cleanup", "--older-than", "1d", "--yes")[1].splitlines()[-1] == "1 job deleted"
     assert sorted(api.stored) == ["new", "running"]
 
 
