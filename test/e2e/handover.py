@@ -154,11 +154,11 @@ class Handover:
         assert job["status"]["completionTime"]
 
     def events(self, reason: str) -> dict[str, int]:
-        """Return, by job, how often `reason` was told."""
+        """Return, by phase, how often `reason` was told of a job of this change."""
         reported = dict[str, int]()
         for event in self.here.read_all(EVENTS):
-            if event["involvedObject"]["kind"] == "MPIJob" and event["reason"] == reason:
-                name = event["involvedObject"]["name"].removeprefix(f"{self.prefix}-")
+            prefix, _, name = event["involvedObject"]["name"].partition("-")
+            if (event["involvedObject"]["kind"], prefix, event["reason"]) == ("MPIJob", self.prefix, reason):
                 reported[name] = reported.get(name, 0) + event.get("count", 1)
         return reported
 
