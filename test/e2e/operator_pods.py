@@ -34,9 +34,12 @@ class Operator:
         return [pod for pod in self.kubectl.read_all(PODS, SELECTOR) if "deletionTimestamp" not in pod["metadata"]]
 
     def until_led(self, *, not_by: str = "", timeout_seconds: float = 60) -> str:
-        """Return the name of the Pod that holds the Lease, as soon as one other than `not_by` does."""
-        lease = self.kubectl.until_one(LEASES, NAME, lambda lease: holder(lease) not in {"", not_by}, timeout_seconds=timeout_seconds)
-        return holder(lease)
+        """Return the name of the Pod that holds the Lease, as soon as one other than `not_by` does; one that is gone may still be named."""
+
+        def is_led(lease: Obj) -> bool:
+            return holder(lease) in {pod["metadata"]["name"] for pod in self.pods()} - {not_by}
+
+        return holder(self.kubectl.until_one(LEASES, NAME, is_led, timeout_seconds=timeout_seconds))
 
     def replicas_desired(self) -> int:
         """Return how many Pods the Deployment wants."""
