@@ -39,7 +39,7 @@ def follow(cluster: Cluster, screen: Screen, job: str) -> str:
                 continue
             seen.add(line)
             kind, name, state, message = line.split("|", 3)  # no tabs: kubectl lines them up
-            screen.line(f"{kind:9} {name:17} {state:9} {message}".rstrip())
+            screen.line(f"{kind:9} {name:24} {state:9} {message}".rstrip())
             if kind == "condition" and name in ENDS and state == "True":
                 return name
 

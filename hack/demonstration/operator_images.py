@@ -12,20 +12,20 @@ FOLDER = ROOT / "build" / "images"
 NAMESPACE = "mpi-operator"
 SELECTOR = "app=mpi-operator"
 SETTINGS = ("IMAGE_NAME", "RELEASE_VERSION", "PLATFORMS")
-OF_THE_DEMO = ("operator", "pi")
+USUAL = ("operator", "pi")
 
 
 def built_archives(*names: str) -> list[str]:
     """Build the images under the names that the manifests have, and return the paths of their archives.
 
     Args:
-        names: Of the catalogue; none means those of the demo.
+        names: Of the catalogue; none means those of the operator and of the example.
 
     Raises:
         DemoError: They could not be built.
     """
     as_named = {key: value for key, value in os.environ.items() if key not in SETTINGS}
-    desired = names or OF_THE_DEMO
+    desired = names or USUAL
     build = (sys.executable, "hack/images", "build", "--save", str(FOLDER), *(f"--only={name}" for name in desired))
     run_project("the images could not be built; the reason is above", *build, environment=as_named)
     return [str(FOLDER / f"{name}.tar") for name in desired]

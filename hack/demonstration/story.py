@@ -1,15 +1,19 @@
 """The demo from its first step to its last."""
 
+import shlex
 import sys
+from collections.abc import Sequence
 
 from demonstration.cluster import NAME, ROOT, Cluster, current_cluster, embedded_cluster, is_current_desired, run_project
 from demonstration.following import follow
 from demonstration.operator_images import OPERATOR, apply_operator, built_archives, desired_image
 from demonstration.screen import DemoError, Screen
 
-JOB = ROOT / "examples" / "v2beta1" / "pi" / "pi.yaml"
-PI = "pi"
-SELECTOR = f"training.kubeflow.org/job-name={PI}"
+EXAMPLES = ROOT / "examples" / "v2beta1" / "pi"
+PI, PLAIN = "pi", "pi-plain"
+JOB = EXAMPLES / f"{PI}.yaml"
+SELECTOR = "training.kubeflow.org/job-name"
+IMAGES = ("operator", "pi", "agent", "plain-openmpi")
 INTERRUPTED = 130
 
 
@@ -36,8 +40,8 @@ def main(arguments: list[str]) -> int:
 
 def tell() -> None:
     """Run all steps."""
-    screen = Screen(steps=5)
     is_current = is_current_desired()
+    screen = Screen(steps=5 if is_current else 6)
     screen.step("A Kubernetes cluster")
     cluster = current_cluster(screen) if is_current else embedded_cluster(screen)
     try:
@@ -50,30 +54,35 @@ def tell() -> None:
 
 def use(cluster: Cluster, screen: Screen) -> None:
     """Run the steps that need the cluster."""
-    screen.step("The images of the operator and of the example")
+    screen.step("The images of the operator and of the examples")
     provide_images(cluster, screen)
     screen.step("The operator, by its manifests")
     deploy(cluster, screen)
     screen.step("An MPIJob: examples/v2beta1/pi/pi.yaml")
-    run_job(cluster, screen)
+    run_job(cluster, screen, PI)
+    jobs = [PI]
+    if not cluster.is_current:
+        screen.step(f"The same in an image without ssh, sshd and users: examples/v2beta1/pi/{PLAIN}.yaml")
+        run_job(cluster, screen, PLAIN)
+        jobs.append(PLAIN)
     screen.step("The result")
-    show_result(cluster, screen)
+    show_result(cluster, screen, jobs)
     suggest(cluster, screen)
 
 
-def run_job(cluster: Cluster, screen: Screen) -> None:
-    """Run the example's job from a clean start.
+def run_job(cluster: Cluster, screen: Screen, job: str) -> None:
+    """Run an example's job from a clean start.
 
     Raises:
         DemoError: It failed.
     """
-    if cluster.kubectl("get", "mpijob", PI, "--ignore-not-found"):
+    if cluster.kubectl("get", "mpijob", job, "--ignore-not-found"):
         screen.line("removing the job of the run before")
-        cluster.kubectl("delete", "mpijob", PI, "--ignore-not-found", "--cascade=foreground", "--timeout=120s")
-    cluster.kubectl("wait", "--for=delete", "pods", "-l", SELECTOR, "--timeout=120s")
-    cluster.kubectl("apply", "-f", str(JOB))
-    if follow(cluster, screen, PI) == "Failed":
-        raise DemoError(f"the job failed; look at: kubectl describe mpijob {PI}, and kubectl logs job/{PI}-launcher")
+        cluster.kubectl("delete", "mpijob", job, "--ignore-not-found", "--cascade=foreground", "--timeout=120s")
+    cluster.kubectl("wait", "--for=delete", "pods", "-l", f"{SELECTOR}={job}", "--timeout=120s")
+    cluster.kubectl("apply", "-f", str(EXAMPLES / f"{job}.yaml"))
+    if follow(cluster, screen, job) == "Failed":
+        raise DemoError(f"the job failed; look at: kubectl describe mpijob {job}, and kubectl logs job/{job}-launcher")
 
 
 def provide_images(cluster: Cluster, screen: Screen) -> None:
@@ -86,7 +95,7 @@ def provide_images(cluster: Cluster, screen: Screen) -> None:
         screen.line(f"the nodes must be able to pull {desired_image()} and what {JOB.relative_to(ROOT)} names")
         screen.line("to use your registry: build with `make images IMAGE_NAME=… RELEASE_VERSION=…`, push, and give the demo the same two")
         return
-    archives = built_archives()
+    archives = built_archives(*IMAGES)
     otherwise = f"the images could not be loaded; look at: hack/cluster logs --name {NAME} containerd"
     run_project(otherwise, "hack/cluster", "load-image", "--name", NAME, *archives)
 
@@ -106,14 +115,14 @@ def deploy(cluster: Cluster, screen: Screen) -> None:
     screen.line("two replicas are ready, one leads")
 
 
-def show_result(cluster: Cluster, screen: Screen) -> None:
-    """Print the Pods, the launcher's log and the line that `kubectl get` has for the job."""
+def show_result(cluster: Cluster, screen: Screen, jobs: Sequence[str]) -> None:
+    """Print the Pods, the launchers' logs and the lines that `kubectl get` has for the jobs."""
     for command in (
-        ("get", "pods", "-l", SELECTOR, "-o", "wide"),
-        ("logs", f"job/{PI}-launcher"),
+        ("get", "pods", "-l", f"{SELECTOR} in ({','.join(jobs)})", "-o", "wide"),
+        *(("logs", f"job/{job}-launcher") for job in jobs),
         ("get", "mpijobs"),
     ):
-        screen.say(f"\n$ kubectl {' '.join(command)}")
+        screen.say(f"\n$ kubectl {shlex.join(command)}")
         screen.block(cluster.kubectl(*command))
 
 

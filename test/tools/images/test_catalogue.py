@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from demonstration.operator_images import OF_THE_DEMO
+from demonstration.operator_images import USUAL
 from imaging.base import REGISTRY_BASE
 from imaging.catalogue import CATALOGUE, ROOT, Image, release_version, select, with_registry
 from imaging.errors import ImagesError
@@ -96,4 +96,4 @@ def test_the_manifests_name_the_images_that_are_built() -> None:
     texts = [file.read_text("utf-8") for file in manifests]
     named = {with_registry(name) for text in texts for name in re.findall(r"^ +(?:- )?image: (\S+)$", text, re.MULTILINE)}
     assert named <= built
-    assert {image.reference(release_version()) for image in CATALOGUE if image.name in OF_THE_DEMO} <= named
+    assert {image.reference(release_version()) for image in CATALOGUE if image.name in USUAL} <= named
