@@ -36,7 +36,7 @@ def up(layout: Layout, options: Options, progress: Progress) -> Record:
     Raises:
         ClusterError: It is up with other options, or could not be made; then nothing is left of it.
     """
-    machine.check_machine(layout.root.parent)
+    machine.check_machine(layout.root.parent, options.nodes)
     desired = {**packages.CONTROL_PLANE, **packages.BUILD, **({} if options.control_plane_only else packages.NODE)}
     packages.install(packages.missing_packages(desired), progress)
     record = read_record(layout)
