@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"mpiop/agent/internal/client"
 	"mpiop/agent/internal/hosts"
 	"mpiop/agent/internal/key"
+	"mpiop/agent/internal/process"
 	"mpiop/agent/internal/wire"
 )
 
@@ -68,7 +70,11 @@ func call(called *client.Client) int {
 		}
 	}
 	called.Signals = signals
+	parents := client.Parents()
 	code, err := called.Run()
+	if lost := new(client.LostError); errors.As(err, &lost) && lost.Ended {
+		client.Abort(parents)
+	}
 	if err != nil {
 		say("%v", err)
 		if !logIsOurs() {
@@ -102,13 +108,13 @@ func endParents() {
 }
 
 func runEnd(words []string) int {
-	var processes []client.Process
+	var parents []process.Process
 	for _, word := range words {
-		if process, ok := client.ParseProcess(word); ok {
-			processes = append(processes, process)
+		if parent, ok := process.Parse(word); ok {
+			parents = append(parents, parent)
 		}
 	}
-	client.End(processes, client.TimeToNotice, client.TimeToEnd)
+	client.End(parents, client.TimeToNotice, client.TimeToEnd)
 	return 0
 }
 

@@ -66,9 +66,14 @@ def group_name(state: Path) -> str:
     return f"mpiop-{state.name}-{digest}"
 
 
+def second_group_name(state: Path) -> str:
+    """Return the name of the group of the second node, within that of the cluster."""
+    return f"{group_name(state)}/node-2"
+
+
 @dataclass(frozen=True)
 class Group:
-    """One cluster's control group, in every hierarchy at once."""
+    """The control group of a cluster or of a node, in every hierarchy at once."""
 
     hierarchies: Hierarchies
     name: str

@@ -42,7 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser; each command's function is its default `run`."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--name", default="default", help="which cluster (default: %(default)s)")
-    description = "A single-node Kubernetes on this machine, from package registries alone."
+    description = "A Kubernetes of one or two nodes on this machine, from package registries alone."
     parser = argparse.ArgumentParser(prog="hack/cluster", description=description)
     verbs = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -55,7 +55,9 @@ def build_parser() -> argparse.ArgumentParser:
 def _add_life(verbs: Verbs, common: argparse.ArgumentParser) -> None:
     start = verbs.add_parser("up", parents=[common], help="make the cluster be up; builds what is missing, cleans up after a crash")
     start.add_argument("--kwok", type=_count, default=0, metavar="N", help="add N simulated nodes")
-    start.add_argument("--control-plane-only", action="store_true", help="no real node: no kubelet, no containers")
+    real = start.add_mutually_exclusive_group()
+    real.add_argument("--nodes", type=int, choices=(1, 2), default=1, help="how many real nodes (default: %(default)s)")
+    real.add_argument("--control-plane-only", action="store_true", help="no real node: no kubelet, no containers")
     start.add_argument("--feature-gates", default="", metavar="GATES", help="for all components, for example A=true,B=false")
     start.add_argument("--runtime-config", default="", metavar="CONFIG", help="API versions for the API server, for example api/beta=true")
     start.add_argument("--admission-plugins", default="", metavar="NAMES", help="of the API server, beside its own and NodeRestriction")

@@ -31,6 +31,7 @@ def run_up(layout: Layout, parsed: argparse.Namespace) -> int:
         runtime_config=parsed.runtime_config,
         audit=parsed.audit,
         admission_plugins=parsed.admission_plugins,
+        nodes=parsed.nodes,
     )
     progress = Progress()
     began = time.monotonic()

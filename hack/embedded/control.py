@@ -7,15 +7,16 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from embedded import packages
+from embedded import packages, second_node
 from embedded.component import Component
 from embedded.errors import ClusterError
-from embedded.layout import Layout
+from embedded.layout import HACK, Layout
 from embedded.record import Record
 from embedded.supervisor import Process
 
@@ -23,6 +24,8 @@ POLL_SECONDS = 0.02
 # Plus the index of the cluster; far from the numbers that machines and directories give to people.
 FIRST_USER = 1_700_000_000
 REQUEST_SECONDS = 30
+# For a module of ours, be it to become another program.
+PYTHON = {"PYTHONPATH": str(HACK), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def supervisor_pid(layout: Layout) -> int | None:
@@ -36,28 +39,34 @@ def supervisor_pid(layout: Layout) -> int | None:
     return pid if str(layout.root).encode() in command else None
 
 
+@contextlib.contextmanager
+def socket_address(path: Path) -> Iterator[str]:
+    """Yield an address for the socket `path` that is short of the 108 bytes that one may have."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
 def ask(layout: Layout, request: Mapping[str, Any]) -> dict[str, Process]:
     """Send one request and return the components as they are now.
 
     Raises:
         ClusterError: The supervisor does not run, or could not do it.
     """
+    if not layout.root.is_dir():
+        raise ClusterError(f"no cluster {layout.name!r}; start it with: hack/cluster up --name {layout.name}")
     try:
-        folder = os.open(layout.root, os.O_PATH | os.O_DIRECTORY)
-    except FileNotFoundError:
-        raise ClusterError(f"no cluster {layout.name!r}; start it with: hack/cluster up --name {layout.name}") from None
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        with socket_address(layout.socket) as address, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(REQUEST_SECONDS)
-            connection.connect(f"/proc/self/fd/{folder}/{layout.socket.name}")
+            connection.connect(address)
             with connection.makefile("rw", encoding="utf-8") as stream:
                 stream.write(json.dumps(request) + "\n")
                 stream.flush()
                 answer = json.loads(stream.readline())
     except (OSError, ValueError) as error:
         raise ClusterError(f"cluster {layout.name!r} has crashed ({error}); start it with: hack/cluster up --name {layout.name}") from error
-    finally:
-        os.close(folder)
     if "error" in answer:
         raise ClusterError(f"cluster {layout.name!r} refused {request['op']} {request.get('name', '')}: {answer['error']}")
     return {name: Process(**process) for name, process in answer["processes"].items()}
@@ -65,24 +74,34 @@ def ask(layout: Layout, request: Mapping[str, Any]) -> dict[str, Process]:
 
 def start(layout: Layout, record: Record, component: Component) -> None:
     """Start `component` unless it runs."""
-    folder = Path(record.programs[component.program]).parent
     environment = {
         "PATH": f"{':'.join(sorted({str(Path(path).parent) for path in record.programs.values()}))}:{packages.SEARCH_PATH}",
         "HOME": str(layout.root),
         "TMPDIR": str(layout.root / "tmp"),
         "GOTRACEBACK": "single",
+        **(PYTHON if component.node or component.program == sys.executable else {}),
     }
-    user = _as_own_user(record.addresses.index) if component.own_user else []
     ask(
         layout,
         {
             "op": "start",
             "name": component.name,
-            "argv": [*user, str(folder / component.program), *component.arguments],
+            "argv": _command(layout, record, component),
             "env": environment,
             "log": str(layout.log(component.name)),
         },
     )
+
+
+def _command(layout: Layout, record: Record, component: Component) -> list[str]:
+    if component.program == sys.executable:
+        return [component.program, *component.arguments]
+    program = Path(record.programs[component.program]).parent / component.program
+    command = [str(program), *component.arguments]
+    if component.node:
+        holder = ask(layout, {"op": "status"})[component.node].pid
+        return [sys.executable, *second_node.MODULE, "run", str(layout.root), str(holder), *command]
+    return [*_as_own_user(record.addresses.index), *command] if component.own_user else command
 
 
 def _as_own_user(index: int) -> list[str]:
@@ -117,13 +136,14 @@ def await_end(layout: Layout, name: str, deadline_seconds: float) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def enter_command(layout: Layout, command: list[str], *, network_only: bool = False) -> list[str]:
+def enter_command(layout: Layout, command: list[str], *, network_only: bool = False, node: str = "") -> list[str]:
     """Return `command` wrapped so that it runs inside the cluster.
 
     Args:
         layout: Of the cluster.
         command: Program and arguments.
         network_only: Keep the host's files and processes in view.
+        node: The component that holds the namespaces of the node; "" is the first node.
 
     Raises:
         ClusterError: The cluster does not run.
@@ -131,6 +151,9 @@ def enter_command(layout: Layout, command: list[str], *, network_only: bool = Fa
     pid = supervisor_pid(layout)
     if pid is None:
         raise ClusterError(f"cluster {layout.name!r} does not run; start it with: hack/cluster up --name {layout.name}")
+    if node:
+        holder = ask(layout, {"op": "status"})[node].pid
+        command = ["nsenter", f"--target={holder}", *second_node.SPACES, "--", *command]
     namespaces = ("--net",) if network_only else ("--mount", "--net", "--uts", "--ipc", "--pid", "--root", "--wd")
     return ["nsenter", f"--target={pid}", *namespaces, "--", *command]
 

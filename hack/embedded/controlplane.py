@@ -1,7 +1,7 @@
 """Arguments and certificates of etcd, the API server, the controller manager and the scheduler."""
 
 from embedded.certificates import Leaf
-from embedded.component import Component, Plan
+from embedded.component import Component, Node, Plan
 
 API_PORT = 6443
 ETCD_PORT, ETCD_METRICS_PORT = 2379, 2381
@@ -11,8 +11,9 @@ AUDIT_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages":
 
 
 def leaves(plan: Plan) -> list[Leaf]:
-    """Return the certificates of the control plane, the administrator and the node's parts."""
+    """Return the certificates of the control plane, the administrator and the nodes' parts."""
     addresses, node = plan.addresses, plan.node
+    kubelets = [leaf for each in plan.nodes for leaf in _kubelet_leaves(each)]
     api_names = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost", node)
     api_addresses = ("127.0.0.1", addresses.api_service, addresses.node)
     serving = (*(f"DNS:{name}" for name in api_names), *(f"IP:{address}" for address in api_addresses))
@@ -26,9 +27,14 @@ def leaves(plan: Plan) -> list[Leaf]:
         Leaf("kube-proxy", "system:kube-proxy"),
         Leaf("coredns", "system:coredns"),
         Leaf("kwok", "kwok", "system:masters"),
-        Leaf("kubelet", f"system:node:{node}", "system:nodes"),
-        Leaf("kubelet-serving", f"system:node:{node}", "system:nodes", (f"DNS:{node}", f"IP:{addresses.node}", "IP:127.0.0.1")),
+        *kubelets,
     ]
+
+
+def _kubelet_leaves(node: Node) -> list[Leaf]:
+    user, group = f"system:node:{node.name}", "system:nodes"
+    names = (f"DNS:{node.name}", f"IP:{node.address}", "IP:127.0.0.1")
+    return [Leaf(f"kubelet{node.suffix}", user, group), Leaf(f"kubelet{node.suffix}-serving", user, group, names)]
 
 
 def api_url(plan: Plan) -> str:

@@ -3,8 +3,8 @@
 import argparse
 import signal
 
-from embedded import control, health
-from embedded.component import Component
+from embedded import control, health, second_node
+from embedded.component import SECOND_NODE, Component
 from embedded.errors import ClusterError
 from embedded.layout import Layout
 from embedded.locks import locked
@@ -64,11 +64,17 @@ def _find(layout: Layout, name: str) -> tuple[Record, Component]:
 
 
 def _end(layout: Layout, component: Component, *, kill: bool) -> None:
-    control.send_signal(layout, component.name, signal.SIGKILL if kill else signal.SIGTERM)
-    control.send_signal(layout, component.name, signal.SIGCONT)  # a frozen one could not hear the first
+    """End the component; the second node ends with all that runs on it, as when its power fails."""
+    if component.name == SECOND_NODE:
+        second_node.group(layout).kill(STOP_SECONDS)
+    else:
+        control.send_signal(layout, component.name, signal.SIGKILL if kill else signal.SIGTERM)
+        control.send_signal(layout, component.name, signal.SIGCONT)  # a frozen one could not hear the first
     control.await_end(layout, component.name, STOP_SECONDS)
 
 
 def _start(layout: Layout, record: Record, component: Component) -> None:
-    control.start(layout, record, component)
-    health.wait_until_healthy(layout, component, START_SECONDS)
+    """Start the component; the second node starts with all that runs on it."""
+    for each in (component, *(each for each in components(plan_of(layout, record)) if each.node == component.name)):
+        control.start(layout, record, each)
+        health.wait_until_healthy(layout, each, START_SECONDS)

@@ -3,6 +3,7 @@
 import http.client
 import socket
 import time
+from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from embedded import control
@@ -13,15 +14,15 @@ from embedded.layout import Layout
 
 PROBE_SECONDS = 2
 POLL_SECONDS = 0.05
+UNIX = "unix:"
 
 
 def is_healthy(layout: Layout, component: Component) -> bool:
     """Return whether `component` says now that it is well."""
-    url = urlsplit(component.health)
     try:
-        if url.scheme == "unix":
-            return _accepts(f"/proc/{control.supervisor_pid(layout)}/root{url.path}")
-        return _answers(layout, url)
+        if component.health.startswith(UNIX):
+            return _accepts(Path(component.health.removeprefix(UNIX)))
+        return _answers(layout, urlsplit(component.health))
     except (OSError, http.client.HTTPException):
         return False
 
@@ -49,10 +50,10 @@ def last_words(layout: Layout, name: str) -> str:
     return (errors or lines or ["it wrote nothing"])[-1][:300]
 
 
-def _accepts(path: str) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+def _accepts(path: Path) -> bool:
+    with control.socket_address(path) as address, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(PROBE_SECONDS)
-        connection.connect(path)
+        connection.connect(address)
     return True
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from embedded import control
+from embedded.component import SECOND_NODE
 from embedded.errors import ClusterError
 from embedded.layout import Layout
 from embedded.node import CONTAINERD_SOCKET
@@ -50,19 +51,22 @@ def load_archive(layout: Layout, record: Record, archive: Path) -> list[str]:
         raise ClusterError(f"cluster {layout.name!r} has a control plane only, and so no place for images")
     if not archive.is_file():
         raise ClusterError(f"{archive}: no such file; `docker save` and `buildah push … docker-archive:FILE` make one")
-    with archive.open("rb") as stream:
-        return load_stream(layout, record, stream, str(archive))
+    names = list[str]()
+    for node in ("", SECOND_NODE)[: record.options.nodes]:
+        with archive.open("rb") as stream:
+            names = load_stream(layout, record, stream, str(archive), node)
+    return names
 
 
-def load_stream(layout: Layout, record: Record, stream: IO[bytes], origin: str) -> list[str]:
-    """Load the archive read from `stream`, an open file; `origin` is for messages.
+def load_stream(layout: Layout, record: Record, stream: IO[bytes], origin: str, node: str) -> list[str]:
+    """Load the archive read from `stream`, an open file, on a node; `origin` is for messages.
 
     Raises:
         ClusterError: containerd would not have it.
     """
     ctr = [record.programs["ctr"], f"--address={CONTAINERD_SOCKET}", "--namespace=k8s.io"]
     # The name that a manifest writes is the one that the kubelet looks up: both go through the same expansion (docker.io/library/…).
-    command = control.enter_command(layout, [*ctr, "images", "import", "--no-unpack=false", "-"])
+    command = control.enter_command(layout, [*ctr, "images", "import", "--no-unpack=false", "-"], node=node)
     result = subprocess.run(command, check=False, stdin=stream, capture_output=True, text=True)
     if result.returncode != 0:
         raise ClusterError(f"{origin}: containerd could not load it: {(result.stderr.strip().splitlines() or ['no reason given'])[-1]}")

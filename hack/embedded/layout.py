@@ -83,6 +83,11 @@ class Layout:
         return self.root / "private"
 
     @property
+    def second_private(self) -> Path:
+        """The same for the second node."""
+        return self.root / "private-2"
+
+    @property
     def lock(self) -> Path:
         """Held while a command changes the cluster; beside the state folder, for it outlives it."""
         return self.root.parent / f"{self.name}.lock"

@@ -11,7 +11,7 @@ from embedded.images import ARCHITECTURES
 
 CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_SYS_RESOURCE = 21, 12, 24
 STATE_BYTES = 2 << 30
-# What the components that run as root take, with some air for pods.
+# What the components that run as root take on each node, with some air for pods.
 INOTIFY_INSTANCES = 12
 
 
@@ -51,8 +51,8 @@ def check_system(system: str, machine: str, user: int) -> None:
         )
 
 
-def check_machine(state: Path) -> None:
-    """Check that a cluster can live here, with its state below `state`.
+def check_machine(state: Path, nodes: int) -> None:
+    """Check that a cluster of so many real nodes can live here, with its state below `state`.
 
     Raises:
         ClusterError: It cannot; the message says why and what to do.
@@ -65,7 +65,7 @@ def check_machine(state: Path) -> None:
         state.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ClusterError(f"state folder {state}: {error.strerror}; set MPIOP_STATE to a folder that can be written") from error
-    if not namespaces.can_watch(INOTIFY_INSTANCES):
+    if not namespaces.can_watch(INOTIFY_INSTANCES * nodes):
         limit = Path("/proc/sys/fs/inotify/max_user_instances").read_text(encoding="ascii").strip()
         raise ClusterError(
             f"root has used up its inotify instances (the limit is {limit}); end other clusters, "

@@ -1,13 +1,19 @@
-"""The system calls that Python 3.11 has no names for: unshare, mount and inotify_init."""
+"""Namespaces and the mounts in them, by the system calls that Python 3.11 has no names for; inotify_init too."""
 
 import ctypes
 import os
 import socket
 import struct
+from collections.abc import Mapping, Sequence
 from fcntl import ioctl
 from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x04000000, 0x08000000, 0x20000000, 0x40000000
+# What a node has of its own, and what the cluster has besides.
+NODE = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET
+CLUSTER = NODE | CLONE_NEWPID
+# Components and CNI plugins write below these; each node sees folders of its own in their place.
+PRIVATE = {"run": Path("/run"), "var-lib": Path("/var/lib"), "var-log": Path("/var/log")}
 MS_BIND, MS_REC, MS_PRIVATE, MS_SHARED = 0x1000, 0x4000, 1 << 18, 1 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -19,9 +25,8 @@ def _check(result: int, what: str) -> None:
         raise OSError(number, os.strerror(number), what)
 
 
-def unshare() -> None:
-    """Leave the host's mounts, network, host name and IPC; children get process ids of their own, this process keeps its."""
-    flags = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
+def unshare(flags: int) -> None:
+    """Leave the namespaces of `flags`. Of process ids only the children get some of their own, this process keeps its."""
     _check(_libc.unshare(flags), "unshare")
 
 
@@ -33,6 +38,23 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0) -> None:
 def bind(source: Path, target: Path) -> None:
     """Make `source` appear at `target` too."""
     mount(str(source), str(target), flags=MS_BIND)
+
+
+def hide(sources: Mapping[Path, Path], kept: Sequence[Path]) -> None:
+    """Put a folder in the place of each target in `sources`; the folders `kept` stay in view where they are."""
+    # Held open, for each of these folders may lie below one that is about to be hidden.
+    held = {path: _hold(path) for path in kept}
+    binds = {target: _hold(source) for target, source in sources.items()}
+    for target, source in binds.items():
+        bind(source, target)
+    for path, source in held.items():
+        if not path.exists():
+            path.mkdir(parents=True)
+            bind(source, path)
+
+
+def _hold(folder: Path) -> Path:
+    return Path(f"/proc/self/fd/{os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)}")
 
 
 def become_private() -> None:

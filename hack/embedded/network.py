@@ -5,6 +5,7 @@ Everything else (bridge, pods, services) is inside the cluster's network namespa
 
 import ipaddress
 import json
+import os
 import subprocess
 from dataclasses import dataclass
 
@@ -30,7 +31,7 @@ class Addresses:
 
     @property
     def pods(self) -> str:
-        """Pods of the real node."""
+        """Pods of the first node."""
         return self._in_block("0.0/18")
 
     @property
@@ -60,8 +61,33 @@ class Addresses:
 
     @property
     def node(self) -> str:
-        """The node and the API server, as host and pods see them."""
+        """The first node and the API server, as all others see them."""
         return self._in_block("96.2")
+
+    @property
+    def second_link(self) -> str:
+        """The link between the two nodes."""
+        return self._in_block("96.4/30")
+
+    @property
+    def towards_second(self) -> str:
+        """The first node, as the second sees it."""
+        return self._in_block("96.5")
+
+    @property
+    def second_node(self) -> str:
+        """The second node, as all others see it."""
+        return self._in_block("96.6")
+
+    @property
+    def second_pods(self) -> str:
+        """Pods of the second node."""
+        return self._in_block("112.0/20")
+
+    @property
+    def second_gateway(self) -> str:
+        """The bridge that they are on."""
+        return self._in_block("112.1")
 
     @property
     def simulated_pods(self) -> str:
@@ -118,6 +144,45 @@ def join(process: int, alias: str) -> Addresses:
         _run(["ip", "-batch", "-"], "\n".join(outside))
         return addresses
     raise ClusterError(f"network: no free /16 from 10.{FIRST}.0.0 to 10.{FIRST + COUNT - 1}.0.0 (see `ip route`); stop a cluster or a VPN")
+
+
+def route_to_second_node(addresses: Addresses) -> None:
+    """Let the host reach the second node and its pods, through the first."""
+    _run(["ip", "-batch", "-"], "\n".join(f"route add {to} via {addresses.node}" for to in (addresses.second_link, addresses.second_pods)))
+
+
+def join_second_node(addresses: Addresses, interface: str) -> None:
+    """Link the network namespace of this process to that of process 1, which is the first node's, and forward between them.
+
+    Raises:
+        ClusterError: `ip` failed.
+    """
+    to_first = ["nsenter", "--net=/proc/1/ns/net"]
+    # A bridge keeps address and routes while its one port is down: a test that cuts the node off has only that to undo.
+    bridge = f"to-{interface}"
+    for left in (interface, bridge):  # of a node that has ended; the kernel may not have removed the first yet
+        subprocess.run([*to_first, "ip", "link", "delete", left], check=False, capture_output=True)
+    first = (
+        f"link add {bridge} type bridge",
+        f"link add {interface} type veth peer name host0 netns {os.getpid()}",
+        f"link set {interface} master {bridge}",
+        f"address add {addresses.towards_second}/30 dev {bridge}",
+        f"link set {interface} up",
+        f"link set {bridge} up",
+        f"route add {addresses.second_pods} via {addresses.second_node}",
+    )
+    second = (
+        f"address add {addresses.second_node}/30 dev host0",
+        "link set host0 up",
+        f"route add default via {addresses.towards_second}",
+        "link add cni0 type bridge",
+        f"address add {addresses.second_gateway}/20 dev cni0",
+        "link set cni0 up",
+    )
+    _run([*to_first, "ip", "-batch", "-"], "\n".join(first))
+    _run(["ip", "-batch", "-"], "\n".join(second))
+    for prefix in (to_first, []):
+        _run([*prefix, "tee", "/proc/sys/net/ipv4/ip_forward"], "1")
 
 
 def remove_interfaces(alias: str) -> None:

@@ -1,10 +1,9 @@
-"""Arguments and configurations of the real node: containerd, kubelet, kube-proxy, CoreDNS and the CNI network."""
+"""Arguments and configurations of the real nodes: containerd, kubelet, kube-proxy, CoreDNS and the CNI network."""
 
 import json
 from typing import Any
 
-from embedded.cgroups import group_name
-from embedded.component import Component, Plan
+from embedded.component import Component, Node, Plan
 
 PAUSE_IMAGE = "localhost/mpiop/pause:1"
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
@@ -12,7 +11,7 @@ CNI_PROGRAMS = "/usr/lib/cni"
 DOMAIN = "cluster.local"
 
 
-def containerd_config(plan: Plan) -> str:
+def containerd_config(plan: Plan, node: Node) -> str:
     """Return containerd's configuration (version 4); paths it does not name are private to the cluster anyway."""
     restrict = "false" if plan.may_lower_oom_score else "true"
     return f"""\
@@ -34,7 +33,7 @@ enable_criu = false
 
 [plugins.'io.containerd.cri.v1.runtime'.cni]
 bin_dirs = ['{CNI_PROGRAMS}']
-conf_dir = '{plan.layout.config / "cni"}'
+conf_dir = '{plan.config(f"cni{node.suffix}")}'
 
 [plugins.'io.containerd.internal.v1.opt']
 path = '/var/lib/containerd/opt'
@@ -44,24 +43,25 @@ disable = true
 """
 
 
-def containerd(plan: Plan) -> Component:
+def containerd(plan: Plan, node: Node) -> Component:
     """Return the container runtime."""
-    return Component("containerd", "containerd", (f"--config={plan.config('containerd.toml')}",), f"unix:{CONTAINERD_SOCKET}")
+    name, socket = f"containerd{node.suffix}", node.private / CONTAINERD_SOCKET.removeprefix("/")
+    return Component(name, "containerd", (f"--config={plan.config(f'{name}.toml')}",), f"unix:{socket}", node=node.component)
 
 
-def cni_config(plan: Plan) -> dict[str, Any]:
+def cni_config(node: Node) -> dict[str, Any]:
     """Return the pod network: a bridge, addresses by host-local, host ports by portmap."""
     bridge = {
         "type": "bridge",
         "bridge": "cni0",
         "isGateway": True,
         "hairpinMode": True,
-        "ipam": {"type": "host-local", "ranges": [[{"subnet": plan.addresses.pods}]], "routes": [{"dst": "0.0.0.0/0"}]},
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": node.pods}]], "routes": [{"dst": "0.0.0.0/0"}]},
     }
     return {"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}]}
 
 
-def kubelet_config(plan: Plan) -> dict[str, Any]:
+def kubelet_config(plan: Plan, node: Node) -> dict[str, Any]:
     """Return the KubeletConfiguration (kubelet.config.k8s.io/v1beta1)."""
     certificate = plan.certificate
     return {
@@ -69,15 +69,15 @@ def kubelet_config(plan: Plan) -> dict[str, Any]:
         "kind": "KubeletConfiguration",
         "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {"clientCAFile": certificate("ca.crt")}},
         "authorization": {"mode": "Webhook"},
-        "tlsCertFile": certificate("kubelet-serving.crt"),
-        "tlsPrivateKeyFile": certificate("kubelet-serving.key"),
+        "tlsCertFile": certificate(f"kubelet{node.suffix}-serving.crt"),
+        "tlsPrivateKeyFile": certificate(f"kubelet{node.suffix}-serving.key"),
         "healthzBindAddress": "0.0.0.0",  # noqa: S104 the network is the cluster's own
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
         "clusterDomain": DOMAIN,
         "clusterDNS": [plan.addresses.dns_service],
         "resolvConf": plan.config("resolv.conf"),
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{group_name(plan.layout.root)}",
+        "cgroupRoot": f"/{node.group}",
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
         "failSwapOn": False,
@@ -93,26 +93,27 @@ def kubelet_config(plan: Plan) -> dict[str, Any]:
     }
 
 
-def kubelet(plan: Plan) -> Component:
+def kubelet(plan: Plan, node: Node) -> Component:
     """Return the node agent."""
+    name = f"kubelet{node.suffix}"
     arguments = (
-        f"--config={plan.config('kubelet.json')}",
-        f"--kubeconfig={plan.config('kubelet.kubeconfig')}",
-        f"--hostname-override={plan.node}",
-        f"--node-ip={plan.addresses.node}",
+        f"--config={plan.config(f'{name}.json')}",
+        f"--kubeconfig={plan.config(f'{name}.kubeconfig')}",
+        f"--hostname-override={node.name}",
+        f"--node-ip={node.address}",
         *((f"--feature-gates={gates}",) if (gates := plan.record.options.feature_gates) else ()),
     )
-    return Component("kubelet", "kubelet", arguments, f"http://{plan.addresses.node}:10248/healthz")
+    return Component(name, "kubelet", arguments, f"http://{node.address}:10248/healthz", node=node.component)
 
 
-def proxy_config(plan: Plan) -> dict[str, Any]:
+def proxy_config(plan: Plan, node: Node) -> dict[str, Any]:
     """Return the KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1)."""
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "clientConnection": {"kubeconfig": plan.config("kube-proxy.kubeconfig")},
-        "hostnameOverride": plan.node,
-        "clusterCIDR": plan.addresses.pods,
+        "hostnameOverride": node.name,
+        "clusterCIDR": node.pods,
         "mode": "iptables",
         # Answers come back the way they went even where bridged packets pass iptables by (no br_netfilter).
         "iptables": {"masqueradeAll": True, "minSyncPeriod": "0s"},
@@ -122,11 +123,11 @@ def proxy_config(plan: Plan) -> dict[str, Any]:
     }
 
 
-def proxy(plan: Plan) -> Component:
+def proxy(plan: Plan, node: Node) -> Component:
     """Return the service proxy."""
-    return Component(
-        "kube-proxy", "kube-proxy", (f"--config={plan.config('kube-proxy.json')}",), f"http://{plan.addresses.node}:10256/healthz"
-    )
+    name = f"kube-proxy{node.suffix}"
+    health = f"http://{node.address}:10256/healthz"
+    return Component(name, "kube-proxy", (f"--config={plan.config(f'{name}.json')}",), health, node=node.component)
 
 
 def corefile(plan: Plan) -> str:
@@ -156,7 +157,7 @@ def corefile(plan: Plan) -> str:
 
 
 def coredns(plan: Plan) -> Component:
-    """Return the name server; it runs beside the node, and `kube-dns` leads to it."""
+    """Return the name server; it runs beside the first node, and `kube-dns` leads to it."""
     return Component("coredns", "coredns", (f"-conf={plan.config('Corefile')}",), f"http://{plan.addresses.node}:8181/ready")
 
 
@@ -196,8 +197,13 @@ def addons(plan: Plan) -> list[dict[str, Any]]:
     return [role, binding, service, endpoints]
 
 
-def config_files(plan: Plan) -> dict[str, str]:
-    """Return the node's configuration files, by name below the configuration folder."""
-    files = {"kubelet.json": kubelet_config(plan), "kube-proxy.json": proxy_config(plan), "cni/10-pods.conflist": cni_config(plan)}
+def config_files(plan: Plan, node: Node) -> dict[str, str]:
+    """Return the configuration files of a node, by name below the configuration folder."""
+    end = node.suffix
+    files = {
+        f"kubelet{end}.json": kubelet_config(plan, node),
+        f"kube-proxy{end}.json": proxy_config(plan, node),
+        f"cni{end}/10-pods.conflist": cni_config(node),
+    }
     texts = {name: json.dumps(content, indent=1) for name, content in files.items()}
-    return {**texts, "containerd.toml": containerd_config(plan), "Corefile": corefile(plan)}
+    return {**texts, f"containerd{end}.toml": containerd_config(plan, node)}

@@ -18,6 +18,7 @@ class Options:
     runtime_config: str = ""
     audit: bool = False
     admission_plugins: str = ""
+    nodes: int = 1
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,6 @@ KUBELET_SYSCTLS = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
-# Components and CNI plugins write below these; each cluster sees folders of its own in their place.
-PRIVATE = {"run": Path("/run"), "var-lib": Path("/var/lib"), "var-log": Path("/var/log")}
 REQUEST_SECONDS = 5
 
 
@@ -126,9 +124,6 @@ def _spawn(request: dict[str, Any]) -> int:
 
 def _hide_host(layout: Layout, cache: Path) -> None:
     """Give the cluster its own /proc, /run, /var/lib and /var/log, and writable copies of machine-wide settings."""
-    # Held open, for each of these folders may lie below one that is about to be hidden.
-    kept = {path: _hold(path) for path in (layout.root, cache)}
-    private = {target: _hold(layout.private / name) for name, target in PRIVATE.items()}
     resolver = layout.config / "resolv.conf"
     sysctls = layout.private / "sysctl"
     for name, value in KUBELET_SYSCTLS.items():
@@ -140,16 +135,7 @@ def _hide_host(layout: Layout, cache: Path) -> None:
         namespaces.bind(sysctls / name, Path("/proc/sys") / name)
     if not Path("/etc/resolv.conf").is_symlink():
         namespaces.bind(resolver, Path("/etc/resolv.conf"))
-    for target, source in private.items():
-        namespaces.bind(source, target)
-    for path, source in kept.items():
-        if not path.exists():
-            path.mkdir(parents=True)
-            namespaces.bind(source, path)
-
-
-def _hold(folder: Path) -> Path:
-    return Path(f"/proc/self/fd/{os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)}")
+    namespaces.hide({target: layout.private / name for name, target in namespaces.PRIVATE.items()}, (layout.root, cache))
 
 
 def _listen(path: Path) -> socket.socket:
@@ -168,7 +154,7 @@ def main(state: Path, cache: Path, hostname: str) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     os.umask(0o022)
-    namespaces.unshare()
+    namespaces.unshare(namespaces.CLUSTER)
     if child := os.fork():
         # Written by the parent, for only it knows the number that the host uses.
         unfinished = layout.supervisor.with_suffix(".tmp")

@@ -1,6 +1,7 @@
 """`up`: from nothing, or from what a crash left, to a cluster that is ready."""
 
 import dataclasses
+import itertools
 import json
 import os
 import subprocess
@@ -9,11 +10,11 @@ import time
 from io import BytesIO
 from pathlib import Path
 
-from embedded import build, control, controlplane, health, interrupts, machine, network, node, packages, parts, simulated
+from embedded import build, control, controlplane, health, interrupts, machine, network, node, packages, parts, second_node, simulated
 from embedded.api import NOT_FOUND, OK, ApiClient
 from embedded.certificates import make_certificates
 from embedded.cgroups import Group, group_name, read_hierarchies
-from embedded.component import Component, Plan, node_name
+from embedded.component import SECOND_NODE, Component, Node, Plan, node_name
 from embedded.down import destroy, interface_alias
 from embedded.errors import ClusterError
 from embedded.images import load_stream, pause_archive
@@ -24,7 +25,9 @@ from embedded.record import Options, Record, read_record, write_record
 
 START_SECONDS = 60
 POLL_SECONDS = 0.05
-USERS = ("kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "coredns", "kwok")
+USERS = ("kube-controller-manager", "kube-scheduler", "kube-proxy", "coredns", "kwok")
+# Others end when they do not find these.
+FIRST = ("kube-apiserver", SECOND_NODE, "containerd-2")
 
 
 def up(layout: Layout, options: Options, progress: Progress) -> Record:
@@ -33,13 +36,13 @@ def up(layout: Layout, options: Options, progress: Progress) -> Record:
     Raises:
         ClusterError: It is up with other options, or could not be made; then nothing is left of it.
     """
-    machine.check_machine(layout.root.parent)
+    machine.check_machine(layout.root.parent, options.nodes)
     desired = {**packages.CONTROL_PLANE, **packages.BUILD, **({} if options.control_plane_only else packages.NODE)}
     packages.install(packages.missing_packages(desired), progress)
     record = read_record(layout)
     if record and record.ready and control.supervisor_pid(layout):
         return _again(layout, record, options, progress)
-    progress.expect(2 + (not options.control_plane_only) + bool(options.simulated_nodes))
+    progress.expect(2 + (0 if options.control_plane_only else options.nodes) + bool(options.simulated_nodes))
     build.build(desired_parts(options), progress)
     if layout.root.exists():
         progress.say(f"Cleaning up what an earlier cluster {layout.name!r} left")
@@ -72,7 +75,15 @@ def components(plan: Plan) -> list[Component]:
         after.append(simulated.kwok(plan))
     if options.control_plane_only:
         return before + after
-    return [*before, node.containerd(plan), *after, node.kubelet(plan), node.proxy(plan), node.coredns(plan)]
+    first = plan.first
+    real = [*before, node.containerd(plan, first), *after, node.kubelet(plan, first), node.proxy(plan, first), node.coredns(plan)]
+    return [*real, *(second_components(plan) if options.nodes > 1 else ())]
+
+
+def second_components(plan: Plan) -> list[Component]:
+    """Return the components of the second node, in the order in which they start."""
+    parts_of = (node.containerd, node.kubelet, node.proxy)
+    return [second_node.second_node(plan, cache_folder()), *(part(plan, plan.second) for part in parts_of)]
 
 
 def _again(layout: Layout, record: Record, options: Options, progress: Progress) -> Record:
@@ -86,12 +97,12 @@ def _again(layout: Layout, record: Record, options: Options, progress: Progress)
     plan = plan_of(layout, record)
     for component in components(plan):
         control.start(layout, record, component)
-        if component.name == "kube-apiserver":  # the others end when they find none
+        if component.name in FIRST:
             health.wait_until_healthy(layout, component, START_SECONDS)
     for component in components(plan):
         health.wait_until_healthy(layout, component, START_SECONDS)
-    if not options.control_plane_only:
-        _await_node(plan)
+    for each in [] if options.control_plane_only else plan.nodes:
+        _await_node(plan, each)
     if record.options.simulated_nodes:
         _add_simulated_nodes(plan)
     return record
@@ -99,11 +110,12 @@ def _again(layout: Layout, record: Record, options: Options, progress: Progress)
 
 def _create(layout: Layout, options: Options, progress: Progress) -> Record:
     with progress.step("namespaces, network, certificates"):
-        for folder in (layout.logs, layout.config / "cni", layout.bin, layout.root / "tmp"):
+        for folder in (layout.logs, layout.config, layout.bin, layout.root / "tmp"):
             folder.mkdir(parents=True)
         layout.root.chmod(0o711)
-        for name in ("run/lock", "var-lib", "var-log"):
-            (layout.private / name).mkdir(parents=True)
+        privates = (layout.private, layout.second_private)[: options.nodes]
+        for private, name in itertools.product(privates, ("run/lock", "var-lib", "var-log")):
+            (private / name).mkdir(parents=True)
         (layout.config / "resolv.conf").write_text("", encoding="ascii")
         group = Group(read_hierarchies(), group_name(layout.root))
         group.create()
@@ -118,7 +130,12 @@ def _create(layout: Layout, options: Options, progress: Progress) -> Record:
         _start_control_plane(plan)
     if not options.control_plane_only:
         with progress.step("node"):
-            _await_node(plan)
+            health.wait_until_healthy(layout, node.coredns(plan), START_SECONDS)
+            _await_node(plan, plan.first)
+    if options.nodes > 1:
+        with progress.step("second node"):
+            _start_second_node(plan)
+            _await_node(plan, plan.second)
     if options.simulated_nodes:
         with progress.step(f"{options.simulated_nodes} simulated nodes"):
             _add_simulated_nodes(plan)
@@ -149,7 +166,7 @@ def _start_supervisor(layout: Layout, group: Group) -> int:
 def _write_configuration(plan: Plan) -> None:
     layout, server = plan.layout, controlplane.api_url(plan)
     name = node_name(layout.name)
-    for user in USERS:
+    for user in (*USERS, *(f"kubelet{each.suffix}" for each in plan.nodes)):
         text = render_kubeconfig(layout.certificates, user, server, name)
         (layout.config / f"{user}.kubeconfig").write_text(text, encoding="utf-8")
     layout.kubeconfig.write_text(render_kubeconfig(layout.certificates, "admin", server, name), encoding="utf-8")
@@ -157,8 +174,11 @@ def _write_configuration(plan: Plan) -> None:
     (layout.config / "resolv.conf").write_text(f"nameserver {plan.addresses.node}\n", encoding="ascii")
     (layout.config / "audit-policy.json").write_text(json.dumps(controlplane.AUDIT_POLICY), encoding="utf-8")
     (layout.config / "stages.yaml").write_text(simulated.STAGES.read_text(encoding="utf-8"), encoding="utf-8")
-    for file, text in node.config_files(plan).items():
-        (layout.config / file).write_text(text, encoding="utf-8")
+    (layout.config / "Corefile").write_text(node.corefile(plan), encoding="utf-8")
+    for each in plan.nodes:
+        (layout.config / f"cni{each.suffix}").mkdir()
+        for file, text in node.config_files(plan, each).items():
+            (layout.config / file).write_text(text, encoding="utf-8")
     for program in ("kubectl", "ctr"):
         if program in plan.record.programs:
             (layout.bin / program).symlink_to(plan.record.programs[program])
@@ -171,14 +191,10 @@ def _start_control_plane(plan: Plan) -> None:
     for component in first:
         control.start(layout, record, component)
     if not record.options.control_plane_only:
-        health.wait_until_healthy(layout, node.containerd(plan), START_SECONDS)
-        archive = pause_archive(Path(record.programs["pause"]).read_bytes(), node.PAUSE_IMAGE, os.uname().machine)
-        with (layout.root / "tmp" / "pause.tar").open("w+b") as stream:
-            stream.write(BytesIO(archive).getbuffer())
-            stream.seek(0)
-            load_stream(layout, record, stream, "the pause image")
+        health.wait_until_healthy(layout, node.containerd(plan, plan.first), START_SECONDS)
+        _load_pause_image(plan, plan.first)
     health.wait_until_healthy(layout, controlplane.apiserver(plan), START_SECONDS)
-    later = [component for component in everything if component not in first]
+    later = [component for component in everything if component not in first and component not in second_components(plan)]
     for component in later:
         control.start(layout, record, component)
     with ApiClient(layout, plan.addresses.node, controlplane.API_PORT) as api:
@@ -191,6 +207,25 @@ def _start_control_plane(plan: Plan) -> None:
         health.wait_until_healthy(layout, component, START_SECONDS)
 
 
+def _start_second_node(plan: Plan) -> None:
+    network.route_to_second_node(plan.addresses)
+    for component in second_components(plan):
+        control.start(plan.layout, plan.record, component)
+        if component.name in FIRST:
+            health.wait_until_healthy(plan.layout, component, START_SECONDS)
+        if component.program == "containerd":
+            _load_pause_image(plan, plan.second)
+
+
+def _load_pause_image(plan: Plan, where: Node) -> None:
+    layout, record = plan.layout, plan.record
+    archive = pause_archive(Path(record.programs["pause"]).read_bytes(), node.PAUSE_IMAGE, os.uname().machine)
+    with (layout.root / "tmp" / "pause.tar").open("w+b") as stream:
+        stream.write(BytesIO(archive).getbuffer())
+        stream.seek(0)
+        load_stream(layout, record, stream, "the pause image", where.component)
+
+
 def _await(api: ApiClient, path: str, what: str) -> None:
     deadline = time.monotonic() + START_SECONDS
     while (answer := api.request("GET", path))[0] != OK:
@@ -199,15 +234,18 @@ def _await(api: ApiClient, path: str, what: str) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _await_node(plan: Plan) -> None:
-    for component in (node.kubelet(plan), node.proxy(plan), node.coredns(plan)):
+def _await_node(plan: Plan, awaited: Node) -> None:
+    kubelet = node.kubelet(plan, awaited)
+    for component in (kubelet, node.proxy(plan, awaited)):
         health.wait_until_healthy(plan.layout, component, START_SECONDS)
     deadline = time.monotonic() + START_SECONDS
     with ApiClient(plan.layout, plan.addresses.node, controlplane.API_PORT) as api:
-        while not is_ready(api.request("GET", f"/api/v1/nodes/{plan.node}")[1]):
+        while not is_ready(api.request("GET", f"/api/v1/nodes/{awaited.name}")[1]):
             if time.monotonic() > deadline:
-                reason = health.last_words(plan.layout, "kubelet")
-                raise ClusterError(f"node {plan.node} is not Ready after {START_SECONDS} s: {reason}; see: hack/cluster logs kubelet")
+                reason = health.last_words(plan.layout, kubelet.name)
+                raise ClusterError(
+                    f"node {awaited.name} is not Ready after {START_SECONDS} s: {reason}; see: hack/cluster logs {kubelet.name}"
+                )
             time.sleep(POLL_SECONDS)
 
 

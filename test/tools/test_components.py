@@ -88,26 +88,31 @@ def test_admission_plugins_come_beside_the_one_that_is_always_on() -> None:
 
 def test_feature_gates_reach_every_component_that_knows_them() -> None:
     plan = with_options(feature_gates="A=true")
-    rendered = (controlplane.apiserver(plan), controlplane.controller_manager(plan), controlplane.scheduler(plan), node.kubelet(plan))
+    rendered = (
+        controlplane.apiserver(plan),
+        controlplane.controller_manager(plan),
+        controlplane.scheduler(plan),
+        node.kubelet(plan, plan.first),
+    )
     assert all(flags(component)["feature-gates"] == "A=true" for component in rendered)
 
 
 @pytest.mark.parametrize(("capable", "restrict", "score"), [(True, False, -999), (False, True, 0)], ids=["with", "without"])
 def test_cap_sys_resource_decides_about_oom_scores(capable: bool, restrict: bool, score: int) -> None:  # noqa: FBT001 - a table
     plan = replace(PLAN, may_lower_oom_score=capable)
-    runtime = tomllib.loads(node.containerd_config(plan))["plugins"]["io.containerd.cri.v1.runtime"]
+    runtime = tomllib.loads(node.containerd_config(plan, plan.first))["plugins"]["io.containerd.cri.v1.runtime"]
     assert runtime["restrict_oom_score_adj"] is restrict
-    assert node.kubelet_config(plan)["oomScoreAdj"] == score
-    assert node.proxy_config(plan)["oomScoreAdj"] == score
+    assert node.kubelet_config(plan, plan.first)["oomScoreAdj"] == score
+    assert node.proxy_config(plan, plan.first)["oomScoreAdj"] == score
 
 
 def test_the_pause_image_is_ours() -> None:
-    images = tomllib.loads(node.containerd_config(PLAN))["plugins"]["io.containerd.cri.v1.images"]
+    images = tomllib.loads(node.containerd_config(PLAN, PLAN.first))["plugins"]["io.containerd.cri.v1.images"]
     assert images["pinned_images"]["sandbox"] == node.PAUSE_IMAGE
 
 
 def test_no_setting_of_the_whole_machine_is_asked_for() -> None:
-    conntrack = node.proxy_config(PLAN)["conntrack"]
+    conntrack = node.proxy_config(PLAN, PLAN.first)["conntrack"]
     assert (conntrack["maxPerCore"], conntrack["min"], conntrack["tcpEstablishedTimeout"]) == (0, 0, "0s")
 
 
@@ -121,14 +126,27 @@ def test_the_name_server_answers_for_the_cluster_and_refuses_the_rest_at_once() 
 
 def test_pods_are_told_the_service_that_leads_to_the_name_server() -> None:
     service, endpoints = (thing for thing in node.addons(PLAN) if thing["metadata"]["name"] == "kube-dns")
-    assert node.kubelet_config(PLAN)["clusterDNS"] == [service["spec"]["clusterIP"]]
+    assert node.kubelet_config(PLAN, PLAN.first)["clusterDNS"] == [service["spec"]["clusterIP"]]
     assert endpoints["endpoints"][0]["addresses"] == [PLAN.addresses.node]
     assert endpoints["metadata"]["labels"]["kubernetes.io/service-name"] == "kube-dns"
 
 
 def test_configuration_files_are_well_formed() -> None:
-    files = node.config_files(PLAN)
+    files = node.config_files(PLAN, PLAN.first)
     assert all(json.loads(text) for name, text in files.items() if name.endswith(("json", "conflist")))
+
+
+def test_a_second_node_shares_no_name_file_or_address_with_the_first() -> None:
+    plan = with_options(nodes=2)
+    known = components(plan)
+    assert len({component.name for component in known}) == len(known) == 12
+    assert len({component.health for component in known}) == len(known)
+    first, second = (node.config_files(plan, each) for each in plan.nodes)
+    assert not first.keys() & second.keys()
+    assert not {*first.values()} & {*second.values()}
+    files = [leaf.file for leaf in controlplane.leaves(plan)]
+    assert len(set(files)) == len(files)
+    assert {leaf.common_name for leaf in controlplane.leaves(plan)} >= {"system:node:mpiop-x", "system:node:mpiop-x-2"}
 
 
 def test_the_simulator_keeps_its_hands_off_real_nodes() -> None:

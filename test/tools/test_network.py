@@ -27,12 +27,15 @@ def test_a_block_that_any_route_overlaps_is_not_free(destinations: tuple[str, ..
 def test_all_addresses_are_within_the_block_and_apart(index: int) -> None:
     addresses = Addresses(index)
     block = ipaddress.IPv4Network(addresses.block)
-    networks = [ipaddress.IPv4Network(text) for text in (addresses.pods, addresses.services, addresses.simulated_pods)]
+    blocks = (addresses.pods, addresses.services, addresses.simulated_pods, addresses.second_pods, addresses.second_link)
+    networks = [ipaddress.IPv4Network(text) for text in blocks]
     link = ipaddress.IPv4Network(f"{addresses.host}/30", strict=False)
     assert all(network.subnet_of(block) for network in [*networks, link])
     assert not any(one.overlaps(other) for one in [*networks, link] for other in [*networks, link] if one is not other)
     assert ipaddress.ip_address(addresses.node) in link
     assert ipaddress.ip_address(addresses.gateway) in networks[0]
+    assert ipaddress.ip_address(addresses.second_gateway) in networks[3]
+    assert {ipaddress.ip_address(addresses.towards_second), ipaddress.ip_address(addresses.second_node)} <= set(networks[4])
     assert {ipaddress.ip_address(addresses.api_service), ipaddress.ip_address(addresses.dns_service)} <= set(networks[1])
 
 

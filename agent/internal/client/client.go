@@ -67,7 +67,11 @@ func DefaultTimes() Times {
 }
 
 // LostError says that the host cannot be had, or was lost.
-type LostError struct{ Reason string }
+type LostError struct {
+	Reason string
+	// Ended says that the connection was ended while the command ran: mpirun's own connections to that host end now too.
+	Ended bool
+}
 
 func (e *LostError) Error() string { return e.Reason }
 
@@ -253,7 +257,7 @@ func (c *Client) lost(reason string) *LostError {
 	if c.node != "" {
 		host += " on node " + c.node
 	}
-	return &LostError{host + ": " + reason}
+	return &LostError{Reason: host + ": " + reason}
 }
 
 func pause(ctx context.Context, duration time.Duration) error {

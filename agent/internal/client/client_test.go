@@ -3,17 +3,18 @@ package client
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"mpiop/agent/internal/arguments"
 	"mpiop/agent/internal/hosts"
+	"mpiop/agent/internal/process"
 	"mpiop/agent/internal/testkit"
 )
 
@@ -104,60 +105,53 @@ func TestAClientFollowsItsHost(t *testing.T) {
 	check(t, <-arrived)
 }
 
-func TestProgramsThatCallSSH(t *testing.T) {
-	for name, want := range map[string]bool{
-		"mpirun": true, "mpiexec.hydra": true, "orted": true, "prterun": true, "hydra_bstrap_pr": true, "sh": false, "python3": false,
-	} {
-		if isStarter(name) != want {
-			t.Errorf("%s: got %v", name, !want)
-		}
-	}
-}
-
 func TestOnlyTheVeryProcessIsEnded(t *testing.T) {
 	for name, script := range map[string]string{"by TERM": "sleep 100", "by KILL": "trap '' TERM; while :; do sleep 0.1; done"} {
 		command := exec.Command("/bin/sh", "-c", script)
 		check(t, command.Start())
-		process, _, _, ok := inspect(command.Process.Pid)
-		if !ok || !process.IsThere() {
+		started, ok := process.Read(command.Process.Pid)
+		if !ok || !started.IsThere() {
 			t.Fatalf("%s: it is not there", name)
 		}
-		again, ok := ParseProcess(process.String())
-		if !ok || again != process {
-			t.Errorf("%s: %v became %v", name, process, again)
-		}
-		End([]Process{{process.Pid, "another"}}, 0, 0)
-		if !process.IsThere() {
+		End([]process.Process{{Pid: started.Pid, Started: "another"}}, 0, 0)
+		if !started.IsThere() {
 			t.Errorf("%s: a later process of the same id was ended", name)
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- command.Wait() }()
-		End([]Process{process}, 10*time.Millisecond, 500*time.Millisecond)
+		End([]process.Process{started}, 10*time.Millisecond, 500*time.Millisecond)
 		if err := <-ended; err == nil {
 			t.Errorf("%s: it ended by itself", name)
 		}
 	}
-	for _, text := range []string{"", "x:2", "7", "-5:2"} {
-		if process, ok := ParseProcess(text); ok {
-			t.Errorf("%q: got %v", text, process)
-		}
-	}
 }
 
-func TestOursIsThere(t *testing.T) {
-	process, _, parent, ok := inspect(os.Getpid())
-	if !ok || process.Pid != os.Getpid() || parent != syscall.Getppid() {
-		t.Errorf("got %v below %d", process, parent)
-	}
-}
+// Like prterun, which takes three signals to exit where it stands, and has another exit code when it ends in order.
+const likePrterun = `#!/bin/sh
+count() { signals=$((signals + 1)); [ $signals -lt 3 ] || exit 1; }
+trap count TERM INT HUP
+echo ready
+while :; do sleep 0.01; done
+`
 
-func FuzzParseStat(f *testing.F) {
-	f.Add("7 (sh) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4711 0")
-	f.Fuzz(func(t *testing.T, name string) {
-		got, parent, started, ok := parseStat("7 (" + name + ") S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4711 0")
-		if !ok || got != name || parent != 1 || started != "4711" {
-			t.Errorf("%q: got %q, %d, %q, %v", name, got, parent, started, ok)
+func TestPrterunExitsAtOnce(t *testing.T) {
+	for name, want := range map[string]int{"prterun": 1, "mpiexec.hydra": -1} {
+		script := filepath.Join(t.TempDir(), name)
+		check(t, os.WriteFile(script, []byte(likePrterun), 0o700))
+		command := exec.Command(script)
+		output, err := command.StdoutPipe()
+		check(t, err)
+		check(t, command.Start())
+		_, err = io.ReadFull(output, make([]byte, len("ready\n")))
+		check(t, err)
+		started, _ := process.Read(command.Process.Pid)
+		Abort([]process.Process{started})
+		if want < 0 {
+			check(t, command.Process.Kill())
 		}
-		parseStat(name)
-	})
+		_ = command.Wait()
+		if got := command.ProcessState.ExitCode(); got != want {
+			t.Errorf("%s: got %d", name, got)
+		}
+	}
 }

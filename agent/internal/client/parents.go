@@ -2,10 +2,10 @@ package client
 
 import (
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"mpiop/agent/internal/process"
 )
 
 const (
@@ -18,81 +18,36 @@ const (
 	deepest = 16
 )
 
-// The programs of MPI libraries that call ssh, or stand above one that does.
-var starters = []string{"mpirun", "mpiexec", "orterun", "orted", "prte", "oshrun", "shmemrun", "hydra_", "pmi_proxy"}
-
-// Process is one that cannot be mistaken for a later one of the same id.
-type Process struct {
-	Pid     int
-	Started string
-}
-
 // Parents returns the programs of an MPI library above this process: the one that called it, and what called that.
-func Parents() []Process {
-	var found []Process
+func Parents() []process.Process {
+	var found []process.Process
 	for pid := os.Getppid(); len(found) < deepest; {
-		process, name, parent, ok := inspect(pid)
-		if !ok || !isStarter(name) {
+		parent, ok := process.Read(pid)
+		if !ok || !parent.IsStarter() {
 			break
 		}
-		found = append(found, process)
-		pid = parent
+		found = append(found, parent)
+		pid = parent.Parent
 	}
 	return found
 }
 
-func isStarter(name string) bool {
-	for _, starter := range starters {
-		if strings.HasPrefix(name, starter) {
-			return true
+// Abort makes prterun, if it is among the processes, end with 1 at once. When the connection to a daemon ends, it ends within
+// milliseconds too, but with 0, though ranks are lost (PRRTE 3.0); the third signal that asks it to end makes it exit where it stands.
+func Abort(processes []process.Process) {
+	for _, each := range processes {
+		if !each.IsPrterun() {
+			continue
+		}
+		// Each signal is another, for one that is pending already is not counted twice.
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+			signalAll([]process.Process{each}, signal)
 		}
 	}
-	return false
-}
-
-// inspect reads what proc_pid_stat(5) says of a process.
-func inspect(pid int) (process Process, name string, parent int, ok bool) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return Process{}, "", 0, false
-	}
-	name, parent, started, ok := parseStat(string(text))
-	return Process{pid, started}, name, parent, ok
-}
-
-// parseStat takes name, parent and start time from `pid (name) state ppid …`; the name may hold anything.
-func parseStat(text string) (name string, parent int, started string, ok bool) {
-	const parentField, startField = 1, 19
-	from, to := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
-	if from < 0 || to < from {
-		return "", 0, "", false
-	}
-	fields := strings.Fields(text[to+1:])
-	if len(fields) <= startField {
-		return "", 0, "", false
-	}
-	parent, err := strconv.Atoi(fields[parentField])
-	return text[from+1 : to], parent, fields[startField], err == nil
-}
-
-// IsThere returns whether the process has not ended.
-func (p Process) IsThere() bool {
-	now, _, _, ok := inspect(p.Pid)
-	return ok && now == p
-}
-
-// String and ParseProcess carry a process over a command line.
-func (p Process) String() string { return strconv.Itoa(p.Pid) + ":" + p.Started }
-
-// ParseProcess reads what String writes.
-func ParseProcess(text string) (Process, bool) {
-	first, started, found := strings.Cut(text, ":")
-	pid, err := strconv.Atoi(first)
-	return Process{pid, started}, found && err == nil && pid >= 1
 }
 
 // End ends the processes: they have a moment to end by themselves, then TERM, then KILL.
-func End(processes []Process, notice, grace time.Duration) {
+func End(processes []process.Process, notice, grace time.Duration) {
 	if areGone(processes, notice) {
 		return
 	}
@@ -103,19 +58,19 @@ func End(processes []Process, notice, grace time.Duration) {
 	signalAll(processes, syscall.SIGKILL)
 }
 
-func signalAll(processes []Process, signal syscall.Signal) {
-	for _, process := range processes {
-		if process.IsThere() {
-			_ = syscall.Kill(process.Pid, signal) // it may end now
+func signalAll(processes []process.Process, signal syscall.Signal) {
+	for _, each := range processes {
+		if each.IsThere() {
+			_ = syscall.Kill(each.Pid, signal) // it may end now
 		}
 	}
 }
 
-func areGone(processes []Process, within time.Duration) bool {
+func areGone(processes []process.Process, within time.Duration) bool {
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(endPoll) {
 		left := false
-		for _, process := range processes {
-			left = left || process.IsThere()
+		for _, each := range processes {
+			left = left || each.IsThere()
 		}
 		if !left {
 			return true

@@ -39,7 +39,9 @@ func (c *Client) run(connection *connection) (int, error) {
 		silence := c.Times.Interval * wire.Silent
 		return wire.Lost, c.lost(fmt.Sprintf("lost: nothing was heard of %s for %v", connection.address, silence))
 	}
-	return wire.Lost, c.lost(fmt.Sprintf("lost: the connection to %s ended before the command did", connection.address))
+	lost := c.lost(fmt.Sprintf("lost: the connection to %s ended before the command did", connection.address))
+	lost.Ended = true
+	return wire.Lost, lost
 }
 
 // passStreams returns when both outputs have ended, and whether the exit code was told.

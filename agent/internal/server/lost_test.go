@@ -84,6 +84,23 @@ func TestWhenThePodEndsRanksHaveItsGrace(t *testing.T) {
 	}
 }
 
+// Open MPI 5 takes it for a success when a daemon obeys: daemons live on, and tell of their ranks.
+func TestWhenThePodEndsDaemonsLiveOn(t *testing.T) {
+	place := serve(t, wire.Interval)
+	daemon := filepath.Join(t.TempDir(), "prted")
+	check(t, os.WriteFile(daemon, []byte("#!/bin/sh\ntrap 'exit 0' TERM\nsleep 4718.25 & wait $!; exit $?\n"), 0o700))
+	result := make(chan int, 1)
+	go func() {
+		code, _ := place.client(daemon + "; exit $?").Run()
+		result <- code
+	}()
+	eventually(t, "it runs", func() bool { return len(running("4718.25")) > 0 })
+	place.serving.TerminateAll()
+	if code := <-result; code != 143 {
+		t.Errorf("got %d", code)
+	}
+}
+
 // proxy stands between client and server; once it is cut, nothing passes, and nobody is told.
 type proxy struct {
 	listener net.Listener

@@ -3,10 +3,9 @@ package server
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
+
+	"mpiop/agent/internal/process"
 )
 
 // pipes connect the server with a session: three streams, orders, and the status at the end.
@@ -60,19 +59,9 @@ func (p *pipes) closeOurs() {
 
 // killSession kills all processes of the session that the process with that id led.
 func killSession(leader int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has just ended
-		}
-		// pid (name) state ppid pgrp session, proc_pid_stat(5); the name may hold anything.
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		if len(fields) < 4 || fields[3] != strconv.Itoa(leader) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+	for _, each := range process.All() {
+		if each.Session == leader {
+			_ = syscall.Kill(each.Pid, syscall.SIGKILL)
 		}
 	}
 }

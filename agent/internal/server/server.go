@@ -90,7 +90,7 @@ func (s *Server) Serve(listener net.Listener) error {
 	}
 }
 
-// TerminateAll sends TERM to all that commands started, and returns when it has ended.
+// TerminateAll sends TERM to all ranks, and returns when all that commands started has ended.
 func (s *Server) TerminateAll() {
 	s.mutex.Lock()
 	for running := range s.sessions {

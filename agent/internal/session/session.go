@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"mpiop/agent/internal/children"
+	"mpiop/agent/internal/process"
 )
 
 const (
 	// Word is the subcommand; the next word of the command line is the command.
 	Word = "session"
-	// TerminateAll is written to the control pipe when the Pod ends, for a TERM to all processes; any other byte is a signal for the
+	// TerminateAll is written to the control pipe when the Pod ends, for a TERM to all ranks; any other byte is a signal for the
 	// command's group.
 	TerminateAll = 0
 	// Grace is the time from TERM to KILL.
@@ -64,7 +65,7 @@ func run(command string, all *children.Children, controlPipe io.Reader) (syscall
 		return syscall.WaitStatus(notFound << 8), nil
 	}
 	if err := forgetStreams(); err != nil {
-		signalAll(descendants(os.Getpid()), syscall.SIGKILL)
+		signalAll(descendants(), syscall.SIGKILL)
 		return 0, err
 	}
 	closed := make(chan struct{})
@@ -111,7 +112,9 @@ func follow(pipe io.Reader, group int, podEnds *atomic.Bool) {
 		}
 		if order[0] == TerminateAll {
 			podEnds.Store(true)
-			signalAll(descendants(os.Getpid()), syscall.SIGTERM, syscall.SIGCONT)
+			// A daemon that obeyed would leave mpirun with a lost connection, which Open MPI 5 takes for a success; of a rank that
+			// a signal ended every library says so.
+			signalAll(process.WithoutStarters(descendants()), syscall.SIGTERM, syscall.SIGCONT)
 			continue
 		}
 		_ = syscall.Kill(-group, syscall.Signal(order[0])) // it may have ended
@@ -123,7 +126,7 @@ func endAll(all *children.Children, podEnds *atomic.Bool) {
 	if !all.Any() {
 		return
 	}
-	signalAll(descendants(os.Getpid()), syscall.SIGTERM, syscall.SIGCONT)
+	signalAll(descendants(), syscall.SIGTERM, syscall.SIGCONT)
 	if wait(all, time.After(Grace), nil) {
 		return
 	}
@@ -142,7 +145,7 @@ func wait(all *children.Children, end, kill <-chan time.Time) (ended bool) {
 		select {
 		case <-all.Changed():
 		case <-kill:
-			signalAll(descendants(os.Getpid()), syscall.SIGKILL)
+			signalAll(descendants(), syscall.SIGKILL)
 		case <-end:
 			return false
 		}

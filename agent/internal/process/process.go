@@ -1,0 +1,133 @@
+// Package process reads what the kernel tells of processes, and knows those of MPI libraries.
+package process
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Process is one, as proc_pid_stat(5) shows it. Its start time tells it from a later one of the same id.
+type Process struct {
+	Pid, Parent, Session int
+	Name, Started        string
+}
+
+// Read returns the process of that id, if there is one.
+func Read(pid int) (Process, bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return Process{}, false
+	}
+	return parse(string(text))
+}
+
+// All returns the processes that are there now.
+func All() []Process {
+	var found []Process
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			if process, ok := Read(pid); ok { // else it has just ended
+				found = append(found, process)
+			}
+		}
+	}
+	return found
+}
+
+// parse reads `pid (name) state ppid pgrp session …`; the name may hold anything.
+func parse(text string) (Process, bool) {
+	const parentField, sessionField, startField = 1, 3, 19
+	from, to := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
+	if from < 1 || to < from {
+		return Process{}, false
+	}
+	fields := strings.Fields(text[to+1:])
+	if len(fields) <= startField {
+		return Process{}, false
+	}
+	pid, noPid := strconv.Atoi(text[:from-1])
+	parent, noParent := strconv.Atoi(fields[parentField])
+	session, noSession := strconv.Atoi(fields[sessionField])
+	isWhole := noPid == nil && noParent == nil && noSession == nil
+	return Process{pid, parent, session, text[from+1 : to], fields[startField]}, isWhole
+}
+
+// The programs of MPI libraries that call ssh, or that ssh starts.
+var starters = []string{"mpirun", "mpiexec", "orterun", "orted", "prte", "oshrun", "shmemrun", "hydra_", "pmi_proxy"}
+
+// IsStarter returns whether it is a program of an MPI library that starts ranks, or daemons for them.
+func (p Process) IsStarter() bool {
+	for _, starter := range starters {
+		if strings.HasPrefix(p.Name, starter) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsPrterun returns whether it is the mpirun of Open MPI 5.
+func (p Process) IsPrterun() bool { return p.Name == "prterun" }
+
+// IsThere returns whether the process has not ended.
+func (p Process) IsThere() bool {
+	now, ok := Read(p.Pid)
+	return ok && now.Started == p.Started
+}
+
+// String and Parse carry a process over a command line.
+func (p Process) String() string { return strconv.Itoa(p.Pid) + ":" + p.Started }
+
+// Parse reads id and start time as String writes them.
+func Parse(text string) (Process, bool) {
+	first, started, found := strings.Cut(text, ":")
+	pid, err := strconv.Atoi(first)
+	return Process{Pid: pid, Started: started}, found && err == nil && pid >= 1
+}
+
+// Below returns the processes below the one with that id.
+func Below(root int, all []Process) []Process {
+	children := map[int][]Process{}
+	for _, process := range all {
+		children[process.Parent] = append(children[process.Parent], process)
+	}
+	var found []Process
+	for next := children[root]; len(next) > 0; {
+		process := next[0]
+		next = append(next[1:], children[process.Pid]...)
+		// /proc is not read at one moment: a loop is not possible, but would be endless.
+		delete(children, process.Pid)
+		found = append(found, process)
+	}
+	return found
+}
+
+// client is this program, by which a daemon has started others.
+const client = "mpiop-agent"
+
+// WithoutStarters leaves out the programs of MPI libraries, what they were started by, and their ssh.
+func WithoutStarters(all []Process) []Process {
+	parents := map[int]int{}
+	for _, process := range all {
+		parents[process.Pid] = process.Parent
+	}
+	isAbove := map[int]bool{}
+	for _, process := range all {
+		if !process.IsStarter() && process.Name != client {
+			continue
+		}
+		for pid, isOne := process.Pid, true; isOne && !isAbove[pid]; {
+			isAbove[pid] = true
+			pid = parents[pid]
+			_, isOne = parents[pid]
+		}
+	}
+	var left []Process
+	for _, process := range all {
+		if !isAbove[process.Pid] {
+			left = append(left, process)
+		}
+	}
+	return left
+}
