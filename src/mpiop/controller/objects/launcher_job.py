@@ -79,6 +79,7 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
         pt.override_environment(container, pt.NO_GPU)
     pt.apply_ssh_keys(template, job)
     _apply_config(template, job)
+    pt.apply_shared_memory(template, job)
     pt.apply_gang(template, job, options)
     ssh_agent.apply_agent(template, job, options, is_launcher=True)
     injection.apply_program(template, job, options)
