@@ -89,7 +89,8 @@ def _values() -> Schema:
         "metrics": _section({**certificate, "readers": {"type": "array", "items": reader}}),
         "podMonitor": _section({**_MONITOR, "interval": _INTERVAL, "tokenSecret": _section({"name": _STRING, "key": _STRING})}),
         "serviceMonitor": _section({**_MONITOR, "interval": _INTERVAL}),
-        "prometheusRule": _section(_MONITOR),
+        "prometheusRule": _section({**_MONITOR, "repositoryUrl": {"type": "string", "pattern": "^(https?://.*/)?$"}}),
+        "grafanaDashboard": _section({"enabled": _BOOLEAN, "labels": _STRINGS}),
     })  # fmt: skip
 
 

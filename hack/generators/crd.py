@@ -15,7 +15,7 @@ _COLUMNS = (
     ("Image", "string", ".spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].image", 1, "Image of the launcher"),
     ("Node", "string", ".status.summary.node", 1, "Node of the launcher"),
     ("MPI", "string", ".spec.mpiImplementation", 1, "MPI library"),
-    ("Slots", "integer", ".spec.slotsPerWorker", 1, "MPI processes on each worker"),
+    ("Slots", "string", ".status.summary.slots", 1, "MPI processes on each worker"),
     ("Started", "date", ".status.startTime", 1, "Time since the job was started"),
     ("Completed", "date", ".status.completionTime", 1, "Time since the job ended"),
     ("Message", "string", ".status.summary.message", 1, "What is wrong"),

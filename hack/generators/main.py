@@ -15,6 +15,7 @@ from generators.chart_schema import values_schema
 from generators.compatibility import compatibility_page
 from generators.conditions import conditions_page
 from generators.crd import custom_resource_definition
+from generators.dashboard import dashboard
 from generators.flags import flags_page
 from generators.labels import labels_page
 from generators.manifests import ROOT, GenerateError, build_overlay, deployment_file, is_current, to_yaml
@@ -55,6 +56,8 @@ FILES = (
     Generated("charts/mpiop/files/crd.yaml", crd_part),
     Generated("charts/mpiop/files/rbac.yaml", rights),
     Generated("charts/mpiop/files/alerts.yaml", alerts),
+    Generated("charts/mpiop/files/dashboard.json", dashboard),
+    Generated("deploy/grafana-dashboard.json", dashboard),
     Generated("charts/mpiop/values.schema.json", values_schema),
     Generated("charts/mpiop/README.md", readme),
     Generated("docs/compatibility.md", compatibility_page),

@@ -213,6 +213,7 @@ def _status() -> Schema:
             restarts=_string("How often the launcher has failed since the job was started."),
             message=_string("What is wrong: the message of Stalled, Degraded or Failed."),
             node=_string("Node of the launcher, once the job runs."),
+            slots=_string("MPI processes on each worker."),
         ),
     )
 

@@ -1,22 +1,44 @@
-"""Images that stand in for those of documents, which are too large, or in a registry: another image with a few files on top."""
+"""What stands in for what is not here: an image with a few files on top for one that is too large, a node that claims to have devices."""
 
+import contextlib
 import hashlib
 import io
 import json
 import platform
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from demonstration.operator_images import FOLDER
+from e2e.kubectl import Kubectl
 from embedded.images import ARCHITECTURES
+from mpiop.kube.resources import Resource
 
 PI_IMAGE = FOLDER / "pi.tar"
 """Saved by the fixture `cluster`: Debian with Open MPI and sshd, for root and for mpiuser."""
 
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+
 Files = Mapping[str, tuple[bytes, int]]
 """Absolute path → content and mode."""
+
+
+@contextlib.contextmanager
+def advertised(cluster: Kubectl, resource: str, count: int) -> Iterator[None]:
+    """Let a node claim meanwhile to have so many devices."""
+    [node, *_] = [each["metadata"]["name"] for each in cluster.read_all(NODES) if each["metadata"]["labels"].get("type") != "kwok"]
+
+    def advertise(value: str | None) -> None:
+        patch = {"status": {"capacity": {resource: value}}}
+        cluster.run("patch", "node", node, "--subresource=status", "--type=merge", "--patch", json.dumps(patch))
+
+    try:
+        advertise(str(count))
+        cluster.until_one(NODES, node, lambda found: found["status"]["allocatable"].get(resource) == str(count))
+        yield
+    finally:
+        advertise(None)
 
 
 def image_with(files: Files, name: str, archive: Path, *, base: Path | None = None, settings: Mapping[str, Any] | None = None) -> Path:

@@ -82,7 +82,8 @@ EVERYTHING: dict[str, Any] = {
     "networkPolicy": {"metricsFrom": [{"namespaceSelector": {}}], "egress": [{"ports": [{"port": 443}]}]},
     "metrics": {"readers": [{"name": "prometheus", "namespace": "monitoring"}], "certificateSecret": "certificate"},
     "podMonitor": {"enabled": True, "labels": {"release": "x"}, "interval": "15s", "tokenSecret": {"name": "reader", "key": "token"}},
-    "prometheusRule": {"enabled": True, "labels": {"release": "x"}},
+    "prometheusRule": {"enabled": True, "labels": {"release": "x"}, "repositoryUrl": "https://git.example.com/mpiop/blob/main/"},
+    "grafanaDashboard": {"enabled": True, "labels": {"team": "x"}},
 }
 VARIANTS: dict[str, dict[str, Any]] = {
     "defaults": {},
@@ -145,8 +146,12 @@ def test_every_value_reaches_the_object_that_it_is_for(helm: Helm, monitoring: l
         ["Ingress", "Egress"],
         ["health", "metrics"],
     )
-    shown = yaml.safe_load(blocks_below("docs/monitoring.md", "yaml")["Alerts"])
-    assert objects["PrometheusRule", RELEASE]["spec"] == shown
+    address = EVERYTHING["prometheusRule"]["repositoryUrl"]
+    shown = blocks_below("docs/monitoring.md", "yaml")["Alerts"].replace("runbook_url: ", f"runbook_url: {address}")
+    assert objects["PrometheusRule", RELEASE]["spec"] == yaml.safe_load(shown)
+    dashboard = objects["ConfigMap", f"{RELEASE}-dashboard"]
+    assert {"grafana_dashboard": "1", "team": "x"}.items() <= dashboard["metadata"]["labels"].items()
+    assert dashboard["data"]["mpi-operator.json"] == (ROOT / "deploy/grafana-dashboard.json").read_text(encoding="utf-8")
 
 
 def test_monitors_and_alerts_need_their_crds(helm: Helm) -> None:

@@ -20,15 +20,14 @@ from e2e.jobs import EXAMPLES, LAUNCHER, WORKER, held, launcher_container, launc
 from e2e.kubectl import DEPLOYMENTS, NAMESPACES, Kubectl, Obj
 from e2e.operator_pods import Operator
 from e2e.shell import Shell, commands_below, open_shell
-from e2e.stand_ins import PI_IMAGE, image_with
-from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Resource
+from e2e.stand_ins import PI_IMAGE, advertised, image_with
+from mpiop.kube.resources import JOBS, MPIJOBS, PODS
 
 PROGRAMS = Path(__file__).parent / "stand_in_programs"
 BENCHMARK_IMAGE = "mpioperator/tensorflow-benchmarks:latest"
 STAND_IN_IMAGE = "mpioperator/tensorflow-benchmarks:stand-in"  # `latest` would be pulled, whatever is on the node
 ONE = "examples/v2beta1/tensorflow-benchmarks.yaml"
 OTHER = "examples/v2beta1/tensorflow-benchmarks/tensorflow-benchmarks.yaml"
-NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 JOB = "tensorflow-benchmarks"
 GUIDES = (
     "binding",
@@ -88,16 +87,8 @@ def reader(module_namespace: Kubectl, folder: Path) -> Shell:
 @pytest.fixture(scope="module")
 def gpus(cluster: Kubectl) -> Iterator[None]:
     """A node that advertises two GPUs."""
-    [node, *_] = [each["metadata"]["name"] for each in cluster.read_all(NODES) if each["metadata"]["labels"].get("type") != "kwok"]
-
-    def advertise(count: str | None) -> None:
-        patch = {"status": {"capacity": {"nvidia.com/gpu": count}}}
-        cluster.run("patch", "node", node, "--subresource=status", "--type=merge", "--patch", json.dumps(patch))
-
-    advertise("2")
-    cluster.until_one(NODES, node, lambda found: found["status"]["allocatable"].get("nvidia.com/gpu") == "2")
-    yield
-    advertise(None)
+    with advertised(cluster, "nvidia.com/gpu", 2):
+        yield
 
 
 @dataclass(frozen=True)

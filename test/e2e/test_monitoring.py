@@ -26,6 +26,7 @@ from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
 from e2e.shell import blocks_below, open_shell
 from fakes.certificates import Authority
+from mpiop.kube.resources import CONFIG_MAPS
 
 GUIDE = "docs/monitoring.md"
 MODULE = "k8s.io/kube-state-metrics/v2"
@@ -88,6 +89,13 @@ class Prometheus:
         proxy = f"/api/v1/namespaces/{self.here.namespace}/pods/prometheus:9090/proxy/api/v1"
         data: dict[str, Any] = json.loads(self.here.raw(f"{proxy}/{path}"))["data"]
         return data
+
+    def over_time(self, expression: str) -> list[dict[str, Any]]:
+        """Return the rows of `expression` over the last five minutes, with a value each 3 s."""
+        now = time.time()
+        words = {"query": expression.replace("$__rate_interval", "20s"), "start": now - 300, "end": now, "step": 3}
+        rows: list[dict[str, Any]] = self.answer(f"query_range?{urllib.parse.urlencode(words)}")["result"]
+        return rows
 
     def of_this_test(self, expression: str) -> str:
         """Return `expression` without the rows of other namespaces."""
@@ -207,6 +215,30 @@ def test_the_alerts_about_jobs_hold_when_jobs_wait_or_fail(monitored: Prometheus
     assert row == {"reason": "BackoffLimitExceeded/Error"}
     monitored.here.run("delete", "mpijob", "stalled", *(f"failing-{number}" for number in range(8)))
     monitored.until_rows(expressions["MPIJobsAreStalled"], 0)
+
+
+def test_every_panel_of_the_dashboard_has_data(
+    monitored: Prometheus, launchers: dict[str, str], operator: Operator, tmp_path: Path
+) -> None:
+    """The answers stay in build/, for the picture in the guide (hack/dashboard-picture)."""
+    assert launchers
+    try:
+        open_shell(monitored.here, ROOT, tmp_path / "kubeconfig").follow("docs/monitoring.md", "Dashboard")
+        found = operator.kubectl.read(CONFIG_MAPS, "mpi-operator-dashboard")
+    finally:
+        operator.kubectl.run("delete", "configmap", "mpi-operator-dashboard", "--ignore-not-found")
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    panels = json.loads(found["data"]["grafana-dashboard.json"])["panels"]
+    answers = [{"panel": panel, "results": [monitored.over_time(target["expr"]) for target in panel["targets"]]} for panel in panels]
+    (ROOT / "build").mkdir(exist_ok=True)
+    (ROOT / "build" / "dashboard.json").write_text(json.dumps(answers), encoding="utf-8")
+    empty = [answer["panel"]["title"] for answer in answers if not all(map(has_numbers, answer["results"]))]
+    assert empty == []
+
+
+def has_numbers(rows: list[Obj]) -> bool:
+    """Return whether there is a number in the rows of a range query; a quantile of nothing is none."""
+    return any(value != "NaN" for row in rows for _, value in row["values"])
 
 
 def test_the_metrics_can_be_read_by_hand(monitored: Prometheus, operator: Operator, tmp_path: Path) -> None:

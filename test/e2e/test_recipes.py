@@ -92,6 +92,7 @@ def shown(module_namespace: Kubectl, volume: None, tmp_path_factory: pytest.Temp
         "binding": ("docs/binding.md", "Bind nothing"),
         "interfaces": ("docs/networks.md", "Several networks, RDMA"),
         "networks": ("docs/networks.md", "Which interface"),
+        "ucx": ("docs/networks.md", "UCX"),
         "slurm": ("docs/slurm.md", "A batch script"),
         "gpu": ("docs/gpu.md", "Are there GPUs?"),
     }
@@ -155,6 +156,10 @@ def test_a_pod_shows_its_interfaces(shown: Mapping[str, Future[str]]) -> None:
 
 def test_ranks_use_the_interface_that_they_are_told(shown: Mapping[str, Future[str]]) -> None:
     assert "pi is approximately 3.14" in shown["networks"].result()
+
+
+def test_ranks_in_two_pods_talk_by_ucx(shown: Mapping[str, Future[str]]) -> None:
+    assert re.search(r"^\d+\.\d us, \d+\.\d\d GB/s$", shown["ucx"].result(), re.MULTILINE)
 
 
 def test_an_interface_that_is_not_there_is_an_error_of_the_library(module_namespace: Kubectl, shown: Mapping[str, Future[str]]) -> None:

@@ -38,6 +38,13 @@ def anchors(document: Path) -> set[str]:
     return {heading.strip().replace(" ", "-") for heading in headings} | set(re.findall(r'<a id="([^"]+)">', text))
 
 
+def test_every_alert_leads_to_what_to_do() -> None:
+    alerts = yaml.safe_load(text_of(ROOT / "charts/mpiop/files/alerts.yaml"))["groups"][0]["rules"]
+    runbooks = [alert["annotations"]["runbook_url"].partition("#") for alert in alerts]
+    assert [anchor for _, _, anchor in runbooks] == [alert["alert"].lower() for alert in alerts]
+    assert [(path, anchor) for path, _, anchor in runbooks if anchor not in anchors(ROOT / path)] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
 def test_lists_are_lists_for_every_renderer(document: Path) -> None:
     text = re.sub(r"^```.*?^```$", "```", text_of(document), flags=re.MULTILINE | re.DOTALL)

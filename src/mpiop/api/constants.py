@@ -45,7 +45,12 @@ SSH_IMAGE: Final = "Image"
 SSH_INJECTED: Final = "Injected"
 SSH_MODES: Final = (SSH_IMAGE, SSH_INJECTED)
 ANNOTATION_SSH_MODE: Final = "mpiop.kubeflow.org/ssh"
-"""On an MPIJob: whose ssh and sshd are used, the image's or ours. (On a pod the name is that of a script: `names.ANNOTATION_SSH`.)"""
+"""On an MPIJob: whose ssh and sshd are used, those of the image (`Image`) or ours (`Injected`). On a pod the name is that of a script."""
+ANNOTATION_SLOTS: Final = "mpiop.kubeflow.org/slots"
+"""On an MPIJob: `Auto` gives each worker as many slots as its first container has GPUs, else whole CPUs; at least one."""
+SLOTS_AUTO: Final = "Auto"
+ANNOTATION_SHM: Final = "mpiop.kubeflow.org/shm"
+"""On an MPIJob: size of `/dev/shm` in launcher and workers, such as `8Gi`, unless their template mounts something there."""
 AGENT_COPIED: Final = "Copy"
 AGENT_MOUNTED: Final = "Mount"
 AGENT_DELIVERIES: Final = (AGENT_COPIED, AGENT_MOUNTED)

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api import defaults
-from mpiop.api.fields import INT64_MAX, Fields, as_mapping, invalid, required
+from mpiop.api.fields import INT64_MAX, Fields, as_mapping, invalid, required, unsupported
+from mpiop.api.slots import slots_of
 from mpiop.api.status import parse_status, timestamp
 from mpiop.api.template import POD_TEMPLATE, conform
 from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaSpec, RunPolicy, SchedulingPolicy
@@ -20,6 +21,7 @@ from mpiop.kube.objects import Object, annotations_of
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACEHOLDER: Final = ReplicaSpec(replicas=1, template={"spec": {"containers": [{"name": "placeholder"}]}}, restart_policy=c.NEVER)
+_PARSED_ANNOTATIONS: Final = (c.ANNOTATION_SSH_MODE, c.ANNOTATION_SLOTS, c.ANNOTATION_SHM)
 _QUANTITY_ADVICE: Final = (
     'must be a quantity such as 2, "500m" or "16Gi"; minResources takes resource names directly, without `requests:` or `limits:` between'
 )
@@ -63,7 +65,8 @@ def parse_next(job: MPIJob, raw: Object) -> MPIJob | None:
     before, now = job.raw["metadata"], raw["metadata"]
     if raw.get("spec") is not job.raw.get("spec") or any(before.get(name) != now.get(name) for name in ("uid", "generation")):
         return None
-    if annotations_of(raw).get(c.ANNOTATION_SSH_MODE, "") != job.ssh:
+    had, has = annotations_of(job.raw), annotations_of(raw)
+    if any(had.get(name) != has.get(name) for name in _PARSED_ANNOTATIONS):
         return None
     return replace(job, raw=raw, status=_status(raw))
 
@@ -86,7 +89,8 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
     if spec is None:
         spec = Fields({}, "spec", errors)
     replica_specs = spec.child("mpiReplicaSpecs") or Fields({}, spec.at("mpiReplicaSpecs"), errors)
-    return MPIJob(
+    annotations = metadata.child("annotations") or Fields({}, metadata.at("annotations"), errors)
+    job = MPIJob(
         namespace=metadata.string("namespace", ""),
         name=metadata.string("name", ""),
         uid=metadata.string("uid", ""),
@@ -101,13 +105,18 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
         launcher=_launcher(replica_specs),
         worker=_worker(replica_specs),
         status=_status(root.values),
-        ssh=_ssh(metadata),
+        ssh=annotations.string(c.ANNOTATION_SSH_MODE, ""),
+        shm=annotations.string(c.ANNOTATION_SHM, ""),
     )
+    return _with_slots(job, annotations)
 
 
-def _ssh(metadata: Fields) -> str:
-    annotations = metadata.child("annotations")
-    return annotations.string(c.ANNOTATION_SSH_MODE, "") if annotations else ""
+def _with_slots(job: MPIJob, annotations: Fields) -> MPIJob:
+    """Return `job` with the slots that its annotation says: it wins, for an absent `slotsPerWorker` is stored as its default."""
+    mode = annotations.string(c.ANNOTATION_SLOTS, "")
+    if mode not in {"", c.SLOTS_AUTO}:
+        annotations.errors.append(unsupported(f"{annotations.path}[{c.ANNOTATION_SLOTS}]", mode, (c.SLOTS_AUTO,)))
+    return replace(job, slots_per_worker=slots_of((job.worker or job.launcher).template)) if mode == c.SLOTS_AUTO else job
 
 
 def _status(raw: Mapping[str, Any]) -> MPIJobStatus:

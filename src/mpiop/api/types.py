@@ -83,6 +83,7 @@ class Summary:
         restarts: How often its launcher was tried again after a failure.
         message: Of the condition that says what is wrong.
         node: Of the launcher, once the job runs.
+        slots: MPI processes on each worker.
     """
 
     state: str = ""
@@ -91,6 +92,7 @@ class Summary:
     restarts: str = ""
     message: str = ""
     node: str = ""
+    slots: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,8 @@ class MPIJobStatus:
 class MPIJob:
     """An MPIJob with every default applied; `raw` is the stored object that it was parsed from.
 
-    `ssh` is the annotation that says whose ssh is used, "" without one: then the operator's flag says it.
+    `ssh` is the annotation that says whose ssh is used, "" without one: then the operator's flag says it. `shm` is the annotation with the
+    size of `/dev/shm`, a quantity, "" without one.
     """
 
     namespace: str
@@ -194,6 +197,7 @@ class MPIJob:
     worker: ReplicaSpec | None
     status: MPIJobStatus
     ssh: str = ""
+    shm: str = ""
 
     @property
     def key(self) -> Key:

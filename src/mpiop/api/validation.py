@@ -9,6 +9,7 @@ from mpiop.api.fields import duplicate, invalid, required, unsupported
 from mpiop.api.paths import absolute, overlap
 from mpiop.api.size import most_workers
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
+from mpiop.kube.quantity import is_quantity, value_of
 
 CLEAN_POD_POLICIES: Final = (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL)
 LAUNCHER_CREATION_POLICIES: Final = (c.AT_STARTUP, c.WAIT_FOR_WORKERS_READY)
@@ -51,6 +52,8 @@ def _name_errors(job: MPIJob) -> Iterator[str]:
 
 def _spec_errors(job: MPIJob) -> Iterator[str]:
     yield from _at_least_zero({"spec.slotsPerWorker": job.slots_per_worker})
+    if job.shm and not (is_quantity(job.shm) and value_of(job.shm) > 0):
+        yield invalid(f"metadata.annotations[{c.ANNOTATION_SHM}]", job.shm, 'must be a quantity greater than 0, such as "8Gi"')
     if not re.fullmatch(MOUNT_PATH, job.ssh_auth_mount_path):
         yield invalid("spec.sshAuthMountPath", job.ssh_auth_mount_path, MOUNT_PATH_ADVICE)
     yield from _one_of("spec.launcherCreationPolicy", job.launcher_creation_policy, LAUNCHER_CREATION_POLICIES)

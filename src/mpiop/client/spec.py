@@ -12,6 +12,8 @@ API_VERSION: Final = "kubeflow.org/v2beta1"
 KIND: Final = "MPIJob"
 OUTPUT: Final = "mpiop.kubeflow.org/output"
 """An annotation with the value `tagged`: the launcher's log names the rank of each line."""
+SHM: Final = "mpiop.kubeflow.org/shm"
+"""An annotation with the size of /dev/shm."""
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 FILES_PATH: Final = "/upload"
 GPU: Final = "nvidia.com/gpu"
@@ -54,7 +56,7 @@ class JobSpec:
         gpus: GPUs of each worker.
         cpu: CPU request of each worker, a quantity; "" for none.
         memory: Memory request and limit of each worker, a quantity; "" for none.
-        shm: Size of /dev/shm in each worker, a quantity; "" leaves the runtime's 64 MiB.
+        shm: Size of /dev/shm in launcher and workers, a quantity; "" leaves the runtime's 64 MiB.
         env: Environment variables of launcher and ranks.
         mounts: PersistentVolumeClaims by the path where they are mounted, in launcher and workers.
         workdir: Working directory of the ranks.
@@ -155,8 +157,8 @@ def generated_name(command: Sequence[str]) -> str:
 
 def _metadata(spec: JobSpec, name: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": name} if name else {"generateName": f"{generated_name(spec.command)}-"}
-    if spec.is_tagged:
-        metadata["annotations"] = {OUTPUT: "tagged"}
+    if annotations := _filled({OUTPUT: "tagged" if spec.is_tagged else "", SHM: spec.shm}):
+        metadata["annotations"] = annotations
     if spec.queue:
         metadata["labels"] = {QUEUE: spec.queue}
     return metadata
@@ -180,15 +182,12 @@ def _worker(spec: JobSpec) -> dict[str, Any]:
     resources = {"requests": _filled(requests), "limits": _filled(limits)}
     if any(resources.values()):
         container["resources"] = {kind: values for kind, values in resources.items() if values}
-    return {"replicas": spec.workers, "template": {"spec": _pod(spec, container, shm=spec.shm)}}
+    return {"replicas": spec.workers, "template": {"spec": _pod(spec, container)}}
 
 
-def _pod(spec: JobSpec, container: dict[str, Any], shm: str = "") -> dict[str, Any]:
+def _pod(spec: JobSpec, container: dict[str, Any]) -> dict[str, Any]:
     volumes: list[dict[str, Any]] = []
     mounts: list[dict[str, Any]] = []
-    if shm:
-        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": shm}})
-        mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - of the container
     if spec.files is not None:
         name, names = spec.files
         items = [{"key": key, "path": path} for key, path in names.items()]

@@ -43,6 +43,7 @@ class JobStatus:
         workers: `running/desired`, or "".
         restarts: How often the launcher has failed.
         node: Of the launcher, or "".
+        slots: MPI processes on each worker.
         message: What is wrong, or "".
         started: When the job was started.
         ended: When it ended.
@@ -55,6 +56,7 @@ class JobStatus:
     workers: str
     restarts: int
     node: str
+    slots: int
     message: str
     started: datetime | None
     ended: datetime | None
@@ -100,6 +102,7 @@ def status_of(job: Object) -> JobStatus:
         workers=summary.get("workers", ""),
         restarts=int(summary.get("restarts") or 0),
         node=summary.get("node", ""),
+        slots=int(summary.get("slots") or job.get("spec", {}).get("slotsPerWorker") or 1),
         message=summary.get("message", ""),
         started=time_of(status.get("startTime")),
         ended=time_of(status.get("completionTime")),

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final
 
-_SYNTAX: Final = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
+_SYNTAX: Final = re.compile(r"([+-]?(?:[0-9]{1,64}(?:\.[0-9]{0,64})?|\.[0-9]{1,64}))([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?")
 _BINARY: Final = {suffix: Fraction(1024) ** (index + 1) for index, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
 _DECIMAL: Final = {suffix: Fraction(1000) ** (index - 3) for index, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))}
 
@@ -26,8 +26,17 @@ def sum_quantities(addends: Iterable[tuple[str, int]]) -> str:
 
 
 def is_quantity(text: str) -> bool:
-    """Return whether `text` is a quantity."""
+    """Return whether `text` is a quantity; one that takes long to compute with, such as 1e999999999, counts as none."""
     return _SYNTAX.fullmatch(text) is not None
+
+
+def value_of(quantity: str) -> Fraction:
+    """Return the number that `quantity` stands for: 1024 for 1Ki.
+
+    Raises:
+        ValueError: It is no quantity.
+    """
+    return _parse(quantity)[0]
 
 
 def _parse(quantity: str) -> tuple[Fraction, str]:

@@ -99,7 +99,7 @@ def _condition_row(row: Any) -> list[str]:
 
 
 def _pod_rows(job: Job, pods: Sequence[Any]) -> list[list[str]]:
-    slots = int(job.raw["spec"].get("slotsPerWorker") or 1)
+    slots = job.status.slots
     rows: list[list[str]] = []
     for pod in sorted(pods, key=lambda pod: (is_worker(pod), len(pod["metadata"]["name"]), pod["metadata"]["name"])):
         status, name = pod.get("status", {}), pod["metadata"]["name"]

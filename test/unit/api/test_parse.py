@@ -260,6 +260,7 @@ RICH = manifest(
     runPolicy={"schedulingPolicy": {"minResources": {"cpu": "1"}, "minAvailable": 1}, "backoffLimit": 1, "managedBy": c.MANAGED_BY_US},
     slotsPerWorker=1,
 )
+RICH["metadata"]["annotations"] = {c.ANNOTATION_SLOTS: c.SLOTS_AUTO, c.ANNOTATION_SHM: "1Gi"}
 RICH["status"] = {
     "conditions": [{"type": "Created", "status": "True", "lastUpdateTime": "2019-07-09T22:15:51Z"}],
     "replicaStatuses": {"Worker": {"active": 1}},

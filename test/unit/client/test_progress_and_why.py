@@ -71,7 +71,7 @@ WARNING = {
             [],
             ["failed: BackoffLimitExceeded/OOMKilled.", "exit code 137", "Try 1 failed", "Raise the limit", "kubectl mpi logs pi"],
         ),
-        (BUS_ERROR, [], ["exit code 135 (SIGBUS)", "is too small: it has 64 MiB"]),
+        (BUS_ERROR, [], ["exit code 135 (SIGBUS)", "is too small: it has 64 MiB", "mpiop.kubeflow.org/shm: 2Gi"]),
     ],
 )
 def test_why_a_job_is_as_it_is(job: dict[str, Any], events: list[Any], words: list[str]) -> None:

@@ -54,12 +54,23 @@ def test_resources_are_those_of_each_worker() -> None:
     assert "resources" not in worker(made())["containers"][0]
 
 
-def test_volumes_are_in_launcher_and_workers_and_shared_memory_in_workers() -> None:
-    job = made(mounts={"/data": "claim"}, shm="8Gi", files=("files-x", {"file-0": "bin/solver"}))
-    assert [volume["name"] for volume in launcher(job)["volumes"]] == ["files", "mount-0"]
-    assert [volume["name"] for volume in worker(job)["volumes"]] == ["shm", "files", "mount-0"]
-    assert worker(job)["volumes"][1]["configMap"]["items"] == [{"key": "file-0", "path": "bin/solver"}]
-    assert worker(job)["containers"][0]["volumeMounts"][0] == {"name": "shm", "mountPath": "/dev/shm"}  # noqa: S108
+def test_volumes_are_in_launcher_and_workers() -> None:
+    job = made(mounts={"/data": "claim"}, files=("files-x", {"file-0": "bin/solver"}))
+    for pod in (launcher(job), worker(job)):
+        assert [volume["name"] for volume in pod["volumes"]] == ["files", "mount-0"]
+        assert pod["volumes"][0]["configMap"]["items"] == [{"key": "file-0", "path": "bin/solver"}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "annotations"),
+    [
+        ({"shm": "8Gi"}, {"mpiop.kubeflow.org/output": "tagged", "mpiop.kubeflow.org/shm": "8Gi"}),
+        ({"shm": "8Gi", "is_tagged": False}, {"mpiop.kubeflow.org/shm": "8Gi"}),
+        ({"is_tagged": False}, None),
+    ],
+)
+def test_the_operator_is_asked_for_shared_memory(fields: dict[str, Any], annotations: Any) -> None:
+    assert made(**fields)["metadata"].get("annotations") == annotations
 
 
 def test_another_user_has_another_home() -> None:

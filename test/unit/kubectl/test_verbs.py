@@ -183,6 +183,16 @@ def test_describe_shows_conditions_tries_pods_and_why(mpi: Any, api: FakeApi) ->
     assert mpi("why", "pi")[1].startswith("Job pi: running")
 
 
+@pytest.mark.parametrize(("in_status", "ranks"), [("4", "4-7"), ("", "2-3")])
+def test_describe_knows_the_ranks_of_a_worker(in_status: str, ranks: str, mpi: Any, api: FakeApi) -> None:
+    job = stored(state="Running")
+    job["spec"]["slotsPerWorker"] = 2
+    job["status"]["summary"]["slots"] = in_status
+    api.stored["pi"], api.all_pods = job, [pod("pi-worker-1")]
+    [row] = [line for line in mpi("describe", "pi")[1].splitlines() if line.startswith("  pi-")]
+    assert row.split()[-1] == ranks
+
+
 def test_logs_of_a_rank_a_worker_a_try_and_all(mpi: Any, api: FakeApi) -> None:
     api.stored["pi"] = stored(state="Running", attempts=[{"number": 1, "pod": "pi-launcher-x"}, {"number": 2, "pod": "gone"}])
     api.stored["pi"]["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}

@@ -6,7 +6,7 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
-from mpiop.controller.objects import BuildOptions, injection, ssh_agent
+from mpiop.controller.objects import BuildOptions, binding, injection, ssh_agent
 from mpiop.controller.objects import mpi_implementations as implementations
 from mpiop.controller.objects import pod_template as pt
 from mpiop.controller.objects.mpi_implementations import CONFIG_MOUNT_PATH, DISCOVER_HOSTS, HOSTFILE
@@ -73,12 +73,14 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
         **implementations.launcher_environment(job),
         **ssh_agent.agent_environment(job),
         **injection.launcher_environment(job, options),
+        **binding.launcher_environment(job, options),
     }
     pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **variables})
     if not job.run_launcher_as_worker:
         pt.override_environment(container, pt.NO_GPU)
     pt.apply_ssh_keys(template, job)
     _apply_config(template, job)
+    pt.apply_shared_memory(template, job)
     pt.apply_gang(template, job, options)
     ssh_agent.apply_agent(template, job, options, is_launcher=True)
     injection.apply_program(template, job, options)

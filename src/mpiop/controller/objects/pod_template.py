@@ -16,6 +16,8 @@ Template = dict[str, Any]
 """`corev1.PodTemplateSpec` with metadata.labels, metadata.annotations and spec.containers present."""
 
 SSH_VOLUME: Final = "ssh-auth"
+SHM_VOLUME: Final = "mpiop-shm"
+SHM_PATH: Final = "/dev/shm"  # noqa: S108 - of the container
 ROLE_VARIABLE: Final = "K_MPI_JOB_ROLE"
 
 NO_GPU: Final[Mapping[str, str]] = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
@@ -78,6 +80,14 @@ def apply_ssh_keys(template: Template, job: MPIJob) -> None:
         secret["defaultMode"] = _ROOT_ONLY
     add_volume(template["spec"], {"name": SSH_VOLUME, "secret": secret})
     add_mount(first_container(template), {"name": SSH_VOLUME, "mountPath": job.ssh_auth_mount_path})
+
+
+def apply_shared_memory(template: Template, job: MPIJob) -> None:
+    """Give the first container as much shared memory as the job's annotation says, unless the template mounts something there."""
+    container = first_container(template)
+    if job.shm and not overlaps(container, SHM_PATH):
+        add_volume(template["spec"], {"name": SHM_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": job.shm}})
+        add_mount(container, {"name": SHM_VOLUME, "mountPath": SHM_PATH})
 
 
 def section(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -55,6 +55,7 @@ def _first_template(job: MPIJob, worker: ReplicaSpec, options: BuildOptions) -> 
         container["command"] = ["/usr/sbin/sshd", "-De"]
     pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_WORKER})
     pt.apply_ssh_keys(template, job)
+    pt.apply_shared_memory(template, job)
     ssh_agent.apply_agent(template, job, options, is_launcher=False)
     injection.apply_program(template, job, options)
     pt.apply_gang(template, job, options)

@@ -18,12 +18,13 @@ def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary
     wrong = map(status.true_condition, (*PROBLEM_CONDITIONS, c.CONDITION_FAILED))
     message = next((row.message for row in wrong if row is not None), "")
     node = _launcher_node(observed, status)
+    slots = job.status.summary.slots if job.status.is_finished else str(job.slots_per_worker)
     if status.is_finished:
         workers = status.summary.workers or ("" if job.status.is_finished else f"0/{job.worker_replicas}")
         duration = "" if status.duration is None else format_duration(status.duration)
-        return Summary(_state(job, status), workers, duration, restarts, message, node)
+        return Summary(_state(job, status), workers, duration, restarts, message, node, slots)
     running = observed.running_workers.intersection(names.worker_names(job))
-    return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "", restarts, message, node)
+    return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "", restarts, message, node, slots)
 
 
 def _launcher_node(observed: Observed, status: MPIJobStatus) -> str:

@@ -46,6 +46,12 @@ def test_the_users_template_stays_as_it_was_and_no_part_of_it_is_shared() -> Non
     assert text == before
 
 
+def test_shared_memory_is_a_volume_in_memory() -> None:
+    spec = pod_of(replace(PI, shm="8Gi"))["spec"]
+    assert {"name": "mpiop-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in spec["volumes"]
+    assert {"name": "mpiop-shm", "mountPath": "/dev/shm"} in spec["containers"][0]["volumeMounts"]  # noqa: S108
+
+
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_the_replica_specs_restart_policy_overrides_the_templates(policy: str) -> None:
     job = replace(PI, launcher=ReplicaSpec(1, template(restartPolicy="Always"), policy))

@@ -56,6 +56,7 @@ EDITS: list[tuple[str, Edit, bool, bool]] = [
     ("no ssh agent", lambda job: with_annotations(job, {"mpiop.kubeflow.org/ssh-agent": "false"}), True, True),
     ("injected ssh", lambda job: replace(job, ssh=c.SSH_INJECTED), True, True),
     ("the image's ssh, said", lambda job: replace(job, ssh=c.SSH_IMAGE), False, False),
+    ("shared memory", lambda job: replace(job, shm="8Gi"), True, True),
     ("backoffLimit", policy(backoff_limit=1), False, True),
     ("activeDeadlineSeconds", policy(active_deadline_seconds=1), False, True),
     ("ttlSecondsAfterFinished", policy(ttl_seconds_after_finished=1), False, True),

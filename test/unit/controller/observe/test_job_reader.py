@@ -40,6 +40,10 @@ def test_of_a_job_whose_status_alone_has_changed_the_spec_is_not_parsed_again() 
         pytest.param({"spec": mpijob(workers=3)["spec"]}, id="another spec"),
         pytest.param({"metadata": {"uid": "another"}}, id="another job of that name"),
         pytest.param({"metadata": {"generation": 9}}, id="a generation that says so"),
+        *(
+            pytest.param({"metadata": {"annotations": {f"mpiop.kubeflow.org/{name}": value}}}, id=f"another annotation {name}")
+            for name, value in (("ssh", "Injected"), ("slots", "Auto"), ("shm", "8Gi"))
+        ),
     ],
 )
 def test_a_job_that_has_changed_otherwise_is_parsed_whole(changes: dict[str, Any]) -> None:

@@ -206,7 +206,7 @@ def test_times_of_a_job_that_succeeds() -> None:
     running = status.condition(c.CONDITION_RUNNING)
     assert running is not None
     assert running.last_transition_time == NOON + timedelta(seconds=1), "dashboards compute durations from it"
-    assert status.summary == Summary("Succeeded", "2/2", "30s", "0")
+    assert status.summary == Summary("Succeeded", "2/2", "30s", "0", slots="1")
 
 
 def test_a_failed_job_ends_now() -> None:
@@ -214,7 +214,7 @@ def test_a_failed_job_ends_now() -> None:
 
 
 def test_a_job_that_ended_without_a_start_has_no_duration() -> None:
-    assert next_status(SUSPENDED, FAILED, None, LATER).summary == Summary("Failed", "0/2", "", "0", "too late")
+    assert next_status(SUSPENDED, FAILED, None, LATER).summary == Summary("Failed", "0/2", "", "0", "too late", slots="1")
 
 
 def test_never_seen_running_is_said_with_the_time_of_completion() -> None:
@@ -307,7 +307,7 @@ def test_a_success_after_a_failure_turns_failed_to_false() -> None:
 
 
 def test_summary_counts_running_and_desired_workers() -> None:
-    assert next_status(PI, observed(worker(0), worker(1, "Pending")), None, NOON).summary == Summary("Starting", "1/2", "", "0")
+    assert next_status(PI, observed(worker(0), worker(1, "Pending")), None, NOON).summary == Summary("Starting", "1/2", "", "0", slots="1")
 
 
 @pytest.mark.parametrize(

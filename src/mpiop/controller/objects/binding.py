@@ -1,0 +1,49 @@
+"""Which jobs bind no rank to cores (docs/binding.md).
+
+In each pod `mpirun` sees all cores of the node and binds ranks from the first one on, so jobs that share a node share its first cores. That
+is left to the image's `mpirun`, as with the reference operator, unless the job's ssh is ours.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+from mpiop.controller.objects import BuildOptions, injection
+from mpiop.controller.objects.pod_template import section
+from mpiop.kube.quantity import is_quantity, value_of
+
+_UNBOUND: Final[Mapping[str, Mapping[str, str]]] = {
+    c.OPEN_MPI: {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none"},
+    c.INTEL: {"I_MPI_PIN": "0"},
+    c.MPICH: {},  # binds nothing unless it is told to
+}
+_CHOICE: Final = re.compile(r"bind|map-by|rankfile|cpu-set|cpu-list|_MCA_(?:hwloc|rmaps)_|I_MPI_PIN")
+"""Matches options and variables about binding. With `--map-by slot:PE=2`, Open MPI 5 refuses a policy that comes from a variable."""
+
+
+def launcher_environment(job: MPIJob, options: BuildOptions) -> Mapping[str, str]:
+    """Return the variables by which `mpirun` binds nothing.
+
+    There are none where the workers may have cores of their own, nor where the launcher says anything about binding.
+    """
+    if job.worker is None or not injection.is_injected(job, options):
+        return {}
+    launcher, worker = (spec.template["spec"]["containers"][0] for spec in (job.launcher, job.worker))
+    return {} if _may_own_cores(worker) or _has_choice(launcher) else _UNBOUND[job.mpi_implementation]
+
+
+def _may_own_cores(container: Mapping[str, Any]) -> bool:
+    """Return whether the kubelet's static CPU manager would give the container cores: a whole number, which is request and limit."""
+    resources = section(container, "resources")
+    limit = section(resources, "limits").get("cpu")
+    request = section(resources, "requests").get("cpu", limit)
+    values = [value_of(str(each)) for each in (limit, request) if is_quantity(str(each))]
+    return len(values) == 2 and values[0] == values[1] >= 1 and values[0].denominator == 1  # noqa: PLR2004 - both are quantities
+
+
+def _has_choice(container: Mapping[str, Any]) -> bool:
+    variables: Sequence[Mapping[str, Any]] = container.get("env") or ()
+    words = [*(container.get("command") or ()), *(container.get("args") or ()), *(str(variable.get("name")) for variable in variables)]
+    return any(_CHOICE.search(word) for word in words)
