@@ -12,7 +12,7 @@ from mpiop.controller import names
 
 _HEAD = """# Names, labels and annotations
 
-<!-- Made by hack/generate from src/mpiop/controller/names.py; edit that. -->
+<!-- Made by hack/generate from src/mpiop/controller/names.py and src/mpiop/api/constants.py; edit those. -->
 
 They are those of Kubeflow's operator, so scripts, dashboards and Kueue find what they look for. All objects are in the namespace of the job
 and owned by it.
@@ -38,7 +38,7 @@ the state `Queued`.
 _ANNOTATIONS = """
 ## Annotations of our own
 
-You set the first two; the others are for the operator and may change.
+You set those of an MPIJob; the others are for the operator and may change.
 
 | annotation | where, and what for |
 |---|---|
@@ -47,7 +47,6 @@ _FOOT = """
 [`kubectl mpi`](../kubectl-mpi.md) sets `mpiop.kubeflow.org/output: tagged` on its jobs, whose `mpirun` names the rank of each line.
 Annotations of gang schedulers are in [gang-scheduling.md](../gang-scheduling.md).
 """
-_FOR_USERS = (names.ANNOTATION_TTL_DELETES_JOB, names.ANNOTATION_SSH_AGENT)
 
 
 def labels_page() -> str:
@@ -80,7 +79,7 @@ def labels_page() -> str:
         ),
         _LABELS_FOOT.format(queue=c.LABEL_QUEUE),
         _ANNOTATIONS,
-        *(_line(f"`{name}`", text) for name, text in sorted(_annotations(), key=lambda row: row[0] not in _FOR_USERS)),
+        *(_line(f"`{name}`", text) for name, text in sorted(_annotations(), key=lambda row: not row[1].startswith("On an MPIJob"))),
         _FOOT,
     ])
 
@@ -91,9 +90,9 @@ def _line(*cells: str) -> str:
 
 def _annotations() -> Iterator[tuple[str, str]]:
     """Yield each annotation with the docstring that stands below its name in the source."""
-    statements = ast.parse(inspect.getsource(names)).body
-    for statement, following in pairwise(statements):
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and isinstance(following, ast.Expr):
-            constant = statement.target.id
-            if constant.startswith("ANNOTATION_") and constant != "ANNOTATION_PREFIX":
-                yield getattr(names, constant), str(ast.literal_eval(following.value))
+    for module in (c, names):
+        for statement, following in pairwise(ast.parse(inspect.getsource(module)).body):
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and isinstance(following, ast.Expr):
+                constant = statement.target.id
+                if constant.startswith("ANNOTATION_") and constant != "ANNOTATION_PREFIX":
+                    yield getattr(module, constant), str(ast.literal_eval(following.value))

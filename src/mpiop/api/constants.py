@@ -45,7 +45,32 @@ SSH_IMAGE: Final = "Image"
 SSH_INJECTED: Final = "Injected"
 SSH_MODES: Final = (SSH_IMAGE, SSH_INJECTED)
 ANNOTATION_SSH_MODE: Final = "mpiop.kubeflow.org/ssh"
-"""On an MPIJob: whose ssh and sshd are used, the image's or ours. (On a pod the name is that of a script: `names.ANNOTATION_SSH`.)"""
+"""On an MPIJob: whose ssh and sshd are used, those of the `Image` (the default), or `Injected` ones, which are ours."""
+
+ANNOTATION_MAX_RESTARTS: Final = "mpiop.kubeflow.org/max-restarts"
+"""On an MPIJob: how often it may be restarted because a worker or the launcher was lost (docs/fault-tolerance.md)."""
+ANNOTATION_RESTART: Final = "mpiop.kubeflow.org/restart"
+"""On an MPIJob: which workers such a restart replaces, those that `Failed` (the default) or `All`."""
+ANNOTATION_RESTART_ON: Final = "mpiop.kubeflow.org/restart-on"
+"""On an MPIJob: what leads to a restart, losses of `Infrastructure` alone (the default) or `Any` failure of the program as well."""
+ANNOTATION_RESTART_WINDOW: Final = "mpiop.kubeflow.org/restart-window"
+"""On an MPIJob: the time in which `max-restarts` are allowed, for example 24h; by default it is the whole life of the job."""
+ANNOTATION_AVOID_FAILED_NODES: Final = "mpiop.kubeflow.org/avoid-failed-nodes"
+"""On an MPIJob: "true" keeps Pods that are made after a restart off the nodes that were lost, or had too little memory or disk."""
+ANNOTATIONS_OF_RESTARTS: Final = (
+    ANNOTATION_MAX_RESTARTS,
+    ANNOTATION_RESTART,
+    ANNOTATION_RESTART_ON,
+    ANNOTATION_RESTART_WINDOW,
+    ANNOTATION_AVOID_FAILED_NODES,
+)
+RESTART_FAILED: Final = "Failed"
+RESTART_ALL: Final = "All"
+RESTART_SCOPES: Final = (RESTART_FAILED, RESTART_ALL)
+ON_INFRASTRUCTURE: Final = "Infrastructure"
+ON_ANY: Final = "Any"
+RESTART_CAUSES: Final = (ON_INFRASTRUCTURE, ON_ANY)
+
 AGENT_COPIED: Final = "Copy"
 AGENT_MOUNTED: Final = "Mount"
 AGENT_DELIVERIES: Final = (AGENT_COPIED, AGENT_MOUNTED)
@@ -69,3 +94,4 @@ CONDITION_WARNINGS: Final = "Warnings"
 CONDITION_DEGRADED: Final = "Degraded"
 CONDITION_WORKERS_UNUSED: Final = "WorkersUnused"
 CONDITION_UPDATE_PENDING: Final = "UpdatePending"
+CONDITION_RESTARTING: Final = "Restarting"

@@ -12,6 +12,7 @@ from typing import Any, Final
 from mpiop.api import constants as c
 from mpiop.api import defaults
 from mpiop.api.fields import INT64_MAX, Fields, as_mapping, invalid, required
+from mpiop.api.restart import restart_policy
 from mpiop.api.status import parse_status, timestamp
 from mpiop.api.template import POD_TEMPLATE, conform
 from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaSpec, RunPolicy, SchedulingPolicy
@@ -63,7 +64,8 @@ def parse_next(job: MPIJob, raw: Object) -> MPIJob | None:
     before, now = job.raw["metadata"], raw["metadata"]
     if raw.get("spec") is not job.raw.get("spec") or any(before.get(name) != now.get(name) for name in ("uid", "generation")):
         return None
-    if annotations_of(raw).get(c.ANNOTATION_SSH_MODE, "") != job.ssh:
+    was, is_now = annotations_of(job.raw), annotations_of(raw)
+    if was is not is_now and any(was.get(name) != is_now.get(name) for name in (c.ANNOTATION_SSH_MODE, *c.ANNOTATIONS_OF_RESTARTS)):
         return None
     return replace(job, raw=raw, status=_status(raw))
 
@@ -85,6 +87,7 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
     spec = root.child("spec")
     if spec is None:
         spec = Fields({}, "spec", errors)
+    annotations = metadata.child("annotations")
     replica_specs = spec.child("mpiReplicaSpecs") or Fields({}, spec.at("mpiReplicaSpecs"), errors)
     return MPIJob(
         namespace=metadata.string("namespace", ""),
@@ -101,13 +104,9 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
         launcher=_launcher(replica_specs),
         worker=_worker(replica_specs),
         status=_status(root.values),
-        ssh=_ssh(metadata),
+        ssh=annotations.string(c.ANNOTATION_SSH_MODE, "") if annotations else "",
+        restart=restart_policy(annotations),
     )
-
-
-def _ssh(metadata: Fields) -> str:
-    annotations = metadata.child("annotations")
-    return annotations.string(c.ANNOTATION_SSH_MODE, "") if annotations else ""
 
 
 def _status(raw: Mapping[str, Any]) -> MPIJobStatus:

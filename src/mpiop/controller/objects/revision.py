@@ -42,8 +42,15 @@ def start_revision(job: MPIJob) -> str:
 
 
 def _settings(job: MPIJob) -> tuple[Any, ...]:
-    settings = (job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_agent(job))
-    return (*settings, job.ssh) if job.ssh == c.SSH_INJECTED else settings  # the hash of any other job stays what it always was
+    settings: tuple[Any, ...] = (
+        job.slots_per_worker,
+        job.run_launcher_as_worker,
+        job.ssh_auth_mount_path,
+        job.mpi_implementation,
+        wants_agent(job),
+    )
+    settings = (*settings, job.ssh) if job.ssh == c.SSH_INJECTED else settings  # the hash of any other job stays what it always was
+    return settings if job.restart is None else (*settings, c.ANNOTATION_MAX_RESTARTS)
 
 
 def _role(spec: ReplicaSpec | None) -> tuple[Mapping[str, Any], str] | None:
