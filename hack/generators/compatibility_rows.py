@@ -36,6 +36,7 @@ _MANIFESTS = "unit/test_manifests.py::"
 _STATUS = "unit/controller/status/test_status.py::"
 _CONDITIONS = "unit/controller/status/test_conditions.py::"
 _SYNC = "unit/controller/test_sync.py::"
+_RESTARTS = "unit/controller/test_restarts.py::"
 _SUSPEND = "unit/controller/test_suspend.py::"
 _CLEANUP = "unit/controller/test_cleanup.py::"
 _PHASES = "unit/controller/test_phases.py::"
@@ -116,6 +117,8 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("Two conditions to wait for the end of a job", BETTER, "Finished is True for either end, with its type as the reason; it stands before the last condition", (f"{_STATUS}test_the_last_condition_is_the_state_of_the_job",), "finished"),
         Row("No status when a write failed", BETTER, "it is written on the error path too", (f"{_SYNC}test_a_failed_write_is_repeated_and_nothing_is_made_twice",)),
         Row("Events and counters may come more than once", BETTER, "each once, after the status that it reports is stored", (f"{_SYNC}test_an_event_is_recorded_once_though_the_status_was_refused_at_first", f"{_PHASES}test_each_event_of_a_long_lifecycle_is_recorded_once_despite_many_syncs", "unit/controller/test_simulation.py::test_any_life"), "events-once"),
+        Row("Each lost Pod costs a retry, and an evicted worker the job", BETTER, "the same by default; with the annotation `mpiop.kubeflow.org/max-restarts` [the job is restarted](fault-tolerance.md#restarts), out of a budget of its own", ("e2e/test_restarts.py::test_a_loss_costs_a_restart_and_no_retry", f"{_RESTARTS}test_each_loss_restarts_the_job_once_whichever_write_was_the_last_of_its_leader")),
+        Row("A Hydra launcher that has lost a worker hangs", BETTER, "`Degraded` says so, and after `--lost-worker-timeout` the job is restarted", ("e2e/test_restarts.py::test_a_launcher_of_hydra_that_hangs_without_its_worker_is_ended", f"{_RESTARTS}test_a_try_that_hangs_without_its_worker_is_ended_after_a_while_if_it_surely_cannot_go_on")),
         Row("The cause of a failure goes with its pod", BETTER, "it is kept in `status.lastFailure` as soon as it is seen, and in Failed; `status.attempts` has the last three tries", (f"{_SYNC}test_the_end_is_recorded_before_anything_is_cleaned_up", f"{_SYNC}test_the_cause_of_a_failure_outlives_its_pod"), "cause"),
     ),
     "The objects of a job": (

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJobStatus
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.causes import CAUSES, DEGRADING, OOM_KILLED, RESOURCE_EXISTS, UNSCHEDULABLE
+from mpiop.controller.status.causes import CAUSES, DEGRADING, NODE_LOST, OOM_KILLED, RESOURCE_EXISTS, UNSCHEDULABLE
 from mpiop.controller.status.status import transitions
 from mpiop.kube.objects import Key
 
@@ -60,10 +60,15 @@ ROWS = (
     Row(c.CONDITION_WARNINGS, "False", "Resumed", "the Pods are created anew"),
     Row(c.CONDITION_UPDATE_PENDING, "True", "EditedAfterStart", "an edit takes effect only after a suspend and resume"),
     Row(c.CONDITION_UPDATE_PENDING, "False", "UpToDate", "it has taken effect"),
+    Row(c.CONDITION_RESTARTING, "True", NODE_LOST, "workers or the launcher were lost; the operator replaces them", "…"),
+    Row(c.CONDITION_RESTARTING, "False", "Restarted", "the launcher runs again"),
+    Row(c.CONDITION_RESTARTING, "False", "Suspended", "the job was suspended meanwhile; the resume starts it"),
+    Row(c.CONDITION_RESTARTING, "False", "NotStored", "the CRD is of an older version, and nothing is restarted: apply the newer one"),
     Row(c.CONDITION_SUCCEEDED, "True", "MPIJobSucceeded", "the launcher ended with exit code 0"),
     Row(c.CONDITION_FAILED, "True", "BackoffLimitExceeded/…", "the launcher failed more often than `backoffLimit`; … says why"),
     Row(c.CONDITION_FAILED, "True", "DeadlineExceeded", "`activeDeadlineSeconds` are over"),
-    Row(c.CONDITION_FAILED, "True", "MPIJobEvicted", "the kubelet evicted a worker"),
+    Row(c.CONDITION_FAILED, "True", "MPIJobEvicted", "the kubelet evicted a worker of a job without `max-restarts`"),
+    Row(c.CONDITION_FAILED, "True", "ReachedMaxRestarts", "workers or the launcher were lost more often than `max-restarts` allows"),
     Row(c.CONDITION_FAILED, "True", "LauncherJobNotFound", "the launcher Job is gone, and nobody saw how it ended"),
     Row(c.CONDITION_WORKERS_UNUSED, "True", "NoWorkerReached", "the job succeeded, and `mpirun` has started nothing on the workers"),
     Row(c.CONDITION_FINISHED, "True", c.CONDITION_SUCCEEDED, "the job has ended", "`Succeeded` or `Failed`"),
@@ -86,4 +91,4 @@ def _event(row: Row) -> str:
     """Return the event that the operator makes of the condition when it becomes so."""
     condition = cond.make(row.type, row.status, row.reason, "", datetime(2026, 1, 1, tzinfo=UTC))
     events = transitions(Key("default", "pi"), MPIJobStatus(), MPIJobStatus(conditions=(condition,)))
-    return "".join(f"{event.type} {row.shown or f'`{event.reason}`'}" for event in events)
+    return "".join(f"{event.type} {row.shown if event.reason == row.reason and row.shown else f'`{event.reason}`'}" for event in events)

@@ -178,8 +178,8 @@ def _status() -> Schema:
             "type",
             "Where the job stands. Types: Created, Running, Suspended, Succeeded, Failed; Finished, which is True after either end; "
             "Stalled, which says why a job waits, and Degraded, which says what is wrong while it runs; Warnings, which says what the "
-            "API server warned of; WorkersUnused, which says that all ran on the launcher; and UpdatePending, which says that an edit "
-            "takes effect at the next start.",
+            "API server warned of; WorkersUnused, which says that all ran on the launcher; UpdatePending, which says that an edit "
+            "takes effect at the next start; and Restarting, which says that the operator replaces what was lost.",
             _condition(),
         ),
         replicaStatuses=_object("Number of pods by role.", Launcher=_replica_status("launcher"), Worker=_replica_status("worker")),
@@ -205,6 +205,28 @@ def _status() -> Schema:
                 reason=_string("Why, in one word, for example OOMKilled."),
             ),
         ),
+        lostWorker=_object(
+            "The worker that was lost first while the current try of the launcher runs; that program cannot go on without it.",
+            pod=_string("Name of its Pod."),
+            node=_string("Name of its node, if that is known."),
+            reason=_string("Why, in one word, for example NodeLost."),
+            message=_string("Why, in a sentence for people."),
+            time=_time("When the operator saw it."),
+            launcherTry=_string("Which try of the launcher it was lost to: the launcher's Pod, and how often its container was restarted."),
+        ),
+        restarts=_integer("How often the operator has restarted the job, because workers or the launcher were lost."),
+        lastRestarts=_list(
+            "The last of these restarts, the newest last.",
+            _object(
+                "A restart.",
+                number=_integer("Counted from 1 since the job was created."),
+                time=_time("When it was decided."),
+                reason=_string("Why, in one word, for example NodeLost."),
+                message=_string("Which Pod on which node, and why."),
+                launcherPods=_list("Pods of the launcher that were stopped by it, or had failed for its cause.", _string("Name of a Pod.")),
+            ),
+        ),
+        failedNodes=_list("Nodes on which the job is not run again, the newest last.", _string("Name of a node.")),
         summary=_object(
             "The same in words, for `kubectl get mpijobs`.",
             state=_string("Where the job stands, in one word, for example Running."),

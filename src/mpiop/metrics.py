@@ -106,6 +106,7 @@ class Metrics:
         self.job_duration_seconds = self._histogram(
             "mpiop_job_duration_seconds", "From the start of an MPI job until it Succeeded or Failed", (), _DURATION_BUCKETS
         )
+        self._restarts = self._counter("mpiop_job_restarts_total", "Restarts of MPI jobs, by what was lost", ("reason",))
         self.launcher_failures = self._counter("mpiop_launcher_failures_total", "Failed tries of launchers, each with another cause")
 
     def _define_queue(self) -> None:
@@ -203,6 +204,10 @@ class Metrics:
             reason = _OTHER_REASONS
         self._reasons.add(reason)
         self._failures.labels(reason).inc()
+
+    def count_restart(self, reason: str) -> None:
+        """Count a restart of an MPI job; `reason` is one of the causes."""
+        self._restarts.labels(reason).inc()
 
     def count_failed_write(self, resource: str, reason: str) -> None:
         """Count a failed write; `reason` is the API server's, for example Forbidden, or NoAnswer."""

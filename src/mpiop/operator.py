@@ -22,6 +22,7 @@ from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.ssh_secret import KeyPair
 from mpiop.controller.observe.consistency import Consistency
+from mpiop.controller.observe.gone_workers import GoneWorkers
 from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.observe.projections import PROJECTIONS
@@ -173,10 +174,10 @@ class Operator:
         stores = self._stores
         stores.update({resource: informer.store for resource, informer in informers.items()})
         applier = Applier(client.fenced(self._elector.assert_leading), Consistency(stores, clock), self._metrics.count_failed_write)
-        launchers = LauncherJobs(stores[JOBS], stores[MPIJOBS])
+        launchers, gone = LauncherJobs(stores[JOBS], stores[MPIJOBS]), GoneWorkers()
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],
-            listers=Listers(stores[SERVICES], stores[CONFIG_MAPS], launchers, stores[PODS], self._gang.listers),
+            listers=Listers(stores[SERVICES], stores[CONFIG_MAPS], launchers, stores[PODS], gone, self._gang.listers),
             applier=applier,
             reporter=Reporter(applier, self._recorder, self._metrics, clock),
             secrets=SshSecrets(applier, self._new_key_pair, clock),
@@ -184,11 +185,13 @@ class Operator:
             logs=LauncherLogs(client, clock),
             options=self._build_options(),
             clock=clock,
+            lost_worker_timeout_seconds=self._options.lost_worker_timeout_seconds,
             gang=self._gang,
         )
         self._metrics.watch_jobs(self._job_states)
         controller = Controller(syncer.sync, self._queue, stores[MPIJOBS].keys, self._metrics, syncer.batches)
         informers[JOBS].add_handler(launchers.job_changed)
+        informers[PODS].add_handler(gone.pod_changed)
         informers[MPIJOBS].add_handler(launchers.mpijob_changed)
         for informer in informers.values():
             informer.add_handler(controller.handle)

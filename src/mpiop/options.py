@@ -36,6 +36,7 @@ class Options:
     ssh: str = "Image"
     agent_image: str = f"mpioperator/mpi-operator-agent:v{__version__}"
     agent_delivery: str = "Copy"
+    lost_worker_timeout_seconds: float = 150.0
     log_format: str = "auto"
     log_level: str = "info"
 

@@ -10,11 +10,11 @@ _DISRUPTIONS = {"Preempted", "TaintManagerEviction"}
 """Events that say why a Pod is deleted; they are no warnings."""
 
 
-def check_shown_soon(job: str, reason: str, here: Kubectl) -> None:
+def check_shown_soon(job: str, reason: str, here: Kubectl, *, since: str = "") -> None:
     """Fail if more than `SHOWN_SECONDS` passed from the first sign of a cause to the job's own event.
 
     A sign is a warning about a Pod or the launcher Job, the deletion of a Pod by the cluster, or the end of a container. A refusal has
-    none: it counts from the job's creation.
+    none: it counts from the job's creation. Of what somebody did, `since` is the time.
     """
     children = (f"{job}-worker-", f"{job}-launcher")
 
@@ -35,6 +35,6 @@ def check_shown_soon(job: str, reason: str, here: Kubectl) -> None:
     ends = [end["finishedAt"] for row in rows for state in ("state", "lastState") if (end := row[state].get("terminated"))]
     signs = [event["firstTimestamp"] or event["eventTime"] for event in warnings if event["involvedObject"]["name"].startswith(children)]
     created = here.read(MPIJOBS, job)["metadata"]["creationTimestamp"]
-    sign = min([*signs, *ends], default=created)
+    sign = since or min([*signs, *ends], default=created)
     seconds = (parse_time(shown["firstTimestamp"]) - parse_time(sign)).total_seconds()
     assert seconds <= SHOWN_SECONDS, f"{job} shows {reason} {seconds} s after its first sign at {sign}"

@@ -42,7 +42,7 @@ class Ground:
 def ground(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Ground:
     """Start the jobs, and delete a Pod of two of them while they compute."""
     here = module_namespace
-    [steadfast] = manifests(FAULTS_GUIDE)
+    steadfast, _resilient = manifests(FAULTS_GUIDE)
     here.apply(with_script(steadfast, TWO_TRIES), held(with_script(pi_job("struck", workers=1), "exit 0")), held(pi_job("pi", workers=2)))
     until_true(here, "struck", "Running")
     launcher = running_launcher(here, "struck")

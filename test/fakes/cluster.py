@@ -10,6 +10,7 @@ from typing import Any
 
 from fakes.api_server import FakeApiServer, FakeClient
 from fakes.world import KEY, mpijob
+from fakes.writes import KUBELET
 from mpiop.clock import Clock, format_time
 from mpiop.controller.observe import pods
 from mpiop.kube.client import Client
@@ -21,7 +22,6 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERV
 BACKOFF_LIMIT = 2
 TTL_SECONDS = 40
 POLICIES = ("None", "Running", "All")
-_KUBELET = "example.com/kubelet"
 
 
 class SlowServer(FakeApiServer):
@@ -89,6 +89,7 @@ class Cluster:
         self.server = self.client.server
         self._clock = clock
         self._pod_names = 0
+        self.is_lossy = False
         self._clears_start_time = random.random() < 0.5
 
     # Users
@@ -102,7 +103,21 @@ class Cluster:
             "runPolicy": run_policy,
             "launcherCreationPolicy": self.random.choice(("AtStartup", "AtStartup", "WaitForWorkersReady")),
         }
-        self.server.put(MPIJOBS, mpijob(workers=self.random.randint(0, 3), **spec))
+        job = mpijob(workers=self.random.randint(0, 3), **spec)
+        job["spec"]["mpiImplementation"] = self.random.choice(("OpenMPI", "Intel"))
+        if self.is_lossy or self.random.random() < 0.3:
+            job["metadata"]["annotations"] = self._restart_annotations()
+        self.server.put(MPIJOBS, job)
+
+    def _restart_annotations(self) -> dict[str, str]:
+        values = {
+            "max-restarts": self.random.choice("1379"),
+            "restart": self.random.choice(("Failed", "All")),
+            "restart-on": self.random.choice(("Infrastructure", "Infrastructure", "Any")),
+            "restart-window": self.random.choice(("5s", "24h")),
+            "avoid-failed-nodes": self.random.choice(("true", "false")),
+        }
+        return {f"mpiop.kubeflow.org/{name}": value for name, value in values.items()}
 
     def delete_job(self) -> None:
         if self.job is not None:
@@ -180,6 +195,24 @@ class Cluster:
         for pod in self._some([pod for pod in self.workers() if pods.is_running(pod)]):
             self._end(pod, "Failed", reason="Evicted")
 
+    def end_launcher(self) -> None:
+        for pod in self.pods():
+            if pods.is_running(pod) and "-launcher-" in key_of(pod).name:
+                self._end(pod, self.random.choice(("Succeeded", "Failed")))
+
+    def lose_node(self) -> None:
+        """Let the node of a pod not answer: the node lifecycle controller marks the pod."""
+        for pod in self._some([pod for pod in self.pods() if pods.is_running(pod)]):
+            pod["status"]["conditions"] = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
+            self.server.put(PODS, pod)
+
+    def disrupt(self) -> None:
+        """Take a pod away in favour of another."""
+        for pod in self._some([pod for pod in self.pods() if pods.is_running(pod)]):
+            pod["status"]["conditions"].append({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"})
+            self.server.put(PODS, pod)
+            self._delete_pod(pod)
+
     def end_terminating_pods(self) -> None:
         for pod in self.pods():
             if is_terminating(pod):
@@ -219,7 +252,7 @@ class Cluster:
             self._note_suspension(job)
         elif "Succeeded" in phases:
             self._end_job(job, "Complete", completionTime=format_time(self._clock.now()), succeeded=1)
-        elif phases.count("Failed") > BACKOFF_LIMIT:
+        elif phases.count("Failed") > job["spec"].get("backoffLimit", BACKOFF_LIMIT):
             self._end_job(job, "Failed", failed=phases.count("Failed"))
         else:
             self._note_start(job)
@@ -282,7 +315,8 @@ class Cluster:
 
     def _start(self, pod: Object) -> None:
         """Start a pod, or let a started one become Ready."""
-        pod["metadata"]["finalizers"] = [_KUBELET]
+        pod["metadata"]["finalizers"] = [KUBELET]
+        pod["spec"] = {**pod.get("spec", {}), "nodeName": pod.get("spec", {}).get("nodeName") or f"node-{self.random.randint(1, 3)}"}
         if pods.phase(pod) == "Running":
             self._put_pod(pod, "Running", ready=True)
         else:
@@ -293,7 +327,9 @@ class Cluster:
         self._put_pod(pod, phase, **status)
 
     def _put_pod(self, pod: Object, phase: str, *, ready: bool = False, **status: Any) -> None:
-        pod["status"] = {"phase": phase, "conditions": [{"type": "Ready", "status": str(ready)}], **status}
+        address = {"podIP": f"10.0.0.{int(key_of(pod).name[-1]) + 1}"} if "-worker-" in key_of(pod).name else {}
+        kept = {name: value for name, value in pod.get("status", {}).items() if name == "containerStatuses"}
+        pod["status"] = {"phase": phase, "conditions": [{"type": "Ready", "status": str(ready)}], **kept, **address, **status}
         self.server.put(PODS, pod)
 
     def _delete_pod(self, pod: Object) -> None:

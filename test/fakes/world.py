@@ -17,6 +17,7 @@ from mpiop.api.types import MPIJobStatus
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.ssh_secret import KeyPair
 from mpiop.controller.observe.consistency import Consistency
+from mpiop.controller.observe.gone_workers import GoneWorkers
 from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.observe.projections import PROJECTIONS
@@ -33,6 +34,7 @@ from mpiop.metrics import Metrics
 from virtual_time import VirtualClock
 
 KEY = Key("default", "pi")
+LOST_WORKER_TIMEOUT_SECONDS = 60.0
 WATCHED = (MPIJOBS, PODS, SERVICES, CONFIG_MAPS, JOBS)
 
 
@@ -80,9 +82,10 @@ class World:
         consistency = Consistency(self.stores, self.clock)
         applier = Applier(self.client.fenced(self._fence), consistency)
         self.launchers = LauncherJobs(self.stores[JOBS], self.stores[MPIJOBS])
+        self.gone = GoneWorkers()
         self.syncer = Syncer(
             mpijobs=self.stores[MPIJOBS],
-            listers=Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.launchers, self.stores[PODS]),
+            listers=Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.launchers, self.stores[PODS], self.gone),
             applier=applier,
             reporter=Reporter(applier, self.recorder, self.metrics, self.clock),
             secrets=SshSecrets(applier, self._new_key_pair, self.clock),
@@ -90,6 +93,7 @@ class World:
             logs=LauncherLogs(self.client, self.clock),
             options=options or BuildOptions(),
             clock=self.clock,
+            lost_worker_timeout_seconds=LOST_WORKER_TIMEOUT_SECONDS,
         )
 
     async def submit(self, **spec: Any) -> Object:
@@ -133,6 +137,8 @@ class World:
 
     def heard(self, resource: Resource, change: Notification) -> None:
         """Do what informers do besides keeping their stores."""
+        if resource is PODS:
+            self.gone.pod_changed(change)
         if resource in {JOBS, MPIJOBS}:
             (self.launchers.job_changed if resource is JOBS else self.launchers.mpijob_changed)(change)
 

@@ -14,6 +14,8 @@ from mpiop.kube.resources import MPIJOBS, PODS, Resource
 from virtual_time import EPOCH, VirtualClock
 
 FOREGROUND = "foregroundDeletion"
+KUBELET = "example.com/kubelet"
+"""Stands for the grace period of a pod, which its kubelet ends."""
 
 
 class Writes:
@@ -155,6 +157,9 @@ class Writes:
             self._orphan_dependents(old["metadata"]["uid"])
         if policy == "Foreground":
             finalizers = [*(old["metadata"].get("finalizers") or ()), FOREGROUND]
+            old = self.storage.put(request.resource, request.key, merged(old, {"metadata": {"finalizers": finalizers}}))
+        if options.get("gracePeriodSeconds") == 0:  # the pod's kubelet is not waited for
+            finalizers = [name for name in old["metadata"].get("finalizers") or () if name != KUBELET]
             old = self.storage.put(request.resource, request.key, merged(old, {"metadata": {"finalizers": finalizers}}))
         left = self.remove_or_mark(request.resource, request.key)
         if left is None and request.resource != PODS:

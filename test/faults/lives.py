@@ -10,7 +10,7 @@ from demonstration.cluster import ROOT
 from faults.ground import NODE
 from faults.run import Run
 from faults.state import JOB, conditions, objects, published_addresses, role
-from mpiop.kube.objects import Key, Object
+from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS
 
 PI = ROOT / "examples" / "v2beta1" / "pi" / "pi.yaml"
@@ -105,11 +105,28 @@ async def suspend(run: Run) -> None:
     await _run_and_end(run, "Succeeded", "resumed")
 
 
-LIVES: dict[str, Life] = {"succeed": succeed, "fail": fail, "suspend": suspend}
+async def restart(run: Run) -> None:
+    """Create with a budget of restarts, run, lose a worker, be restarted, succeed, clean up."""
+    made = job(run)
+    made["metadata"]["annotations"] |= {"mpiop.kubeflow.org/max-restarts": "1"}
+    await run.reach("begin")
+    await run.ground.client.create(MPIJOBS, made)
+    await run.reach("created")
+    await until_workers(run, 2)
+    await until_condition(run, "Running")
+    await until_addresses(run, 2)
+    await run.reach("running")
+    lost = await run.ground.client.get(PODS, Key(run.namespace, f"{JOB}-worker-1"))
+    await run.ground.client.delete(PODS, Key(run.namespace, f"{JOB}-worker-1"), uid=uid_of(lost), is_forced=True)
+    await run.until("the end of the restart", lambda: _is_restarted(run))
+    await _run_and_end(run, "Succeeded", "restarted")
 
 
-STAGES = ("begin", "created", "running", "suspended", "resumed", "ended")
-"""Where a life waits for what a case does there, see `Run.reach`; only one life has the fourth and fifth."""
+LIVES: dict[str, Life] = {"succeed": succeed, "fail": fail, "suspend": suspend, "restart": restart}
+
+
+STAGES = ("begin", "created", "running", "suspended", "resumed", "restarted", "ended")
+"""Where a life waits for what a case does there, see `Run.reach`; only one life each has those between the third and the last."""
 
 
 async def _run_and_end(run: Run, phase: str, stage: str = "running") -> None:
@@ -122,6 +139,11 @@ async def _run_and_end(run: Run, phase: str, stage: str = "running") -> None:
     await until_condition(run, phase)
     await until_workers(run, 0)
     await run.reach("ended")
+
+
+async def _is_restarted(run: Run) -> bool:
+    stored = cast("dict[str, Any]", await run.job())
+    return stored["status"].get("restarts") == 1 and conditions(stored).get("Restarting") == "False"
 
 
 async def _is_launcher_suspended(run: Run) -> bool:

@@ -65,6 +65,7 @@ def _summary(resource: Resource, obj: Mapping[str, Any]) -> Any:
             "replicas": status.get("replicaStatuses"),
             "started": "startTime" in status,
             "completed": "completionTime" in status,
+            "restarts": status.get("restarts", 0),
         }
     if resource is PODS:
         return common | {"phase": status.get("phase"), "addresses": published_addresses(obj)}

@@ -51,6 +51,31 @@ ANNOTATION_SLOTS: Final = "mpiop.kubeflow.org/slots"
 SLOTS_AUTO: Final = "Auto"
 ANNOTATION_SHM: Final = "mpiop.kubeflow.org/shm"
 """On an MPIJob: size of `/dev/shm` in launcher and workers, such as `8Gi`, unless their template mounts something there."""
+
+ANNOTATION_MAX_RESTARTS: Final = "mpiop.kubeflow.org/max-restarts"
+"""On an MPIJob: how often it may be restarted because a worker or the launcher was lost (docs/fault-tolerance.md)."""
+ANNOTATION_RESTART: Final = "mpiop.kubeflow.org/restart"
+"""On an MPIJob: which workers such a restart replaces, those that `Failed` (the default) or `All`."""
+ANNOTATION_RESTART_ON: Final = "mpiop.kubeflow.org/restart-on"
+"""On an MPIJob: what leads to a restart, losses of `Infrastructure` alone (the default) or `Any` failure of the program as well."""
+ANNOTATION_RESTART_WINDOW: Final = "mpiop.kubeflow.org/restart-window"
+"""On an MPIJob: the time in which `max-restarts` are allowed, for example 24h; by default it is the whole life of the job."""
+ANNOTATION_AVOID_FAILED_NODES: Final = "mpiop.kubeflow.org/avoid-failed-nodes"
+"""On an MPIJob: "true" keeps Pods that are made after a restart off the nodes that were lost, or had too little memory or disk."""
+ANNOTATIONS_OF_RESTARTS: Final = (
+    ANNOTATION_MAX_RESTARTS,
+    ANNOTATION_RESTART,
+    ANNOTATION_RESTART_ON,
+    ANNOTATION_RESTART_WINDOW,
+    ANNOTATION_AVOID_FAILED_NODES,
+)
+RESTART_FAILED: Final = "Failed"
+RESTART_ALL: Final = "All"
+RESTART_SCOPES: Final = (RESTART_FAILED, RESTART_ALL)
+ON_INFRASTRUCTURE: Final = "Infrastructure"
+ON_ANY: Final = "Any"
+RESTART_CAUSES: Final = (ON_INFRASTRUCTURE, ON_ANY)
+
 AGENT_COPIED: Final = "Copy"
 AGENT_MOUNTED: Final = "Mount"
 AGENT_DELIVERIES: Final = (AGENT_COPIED, AGENT_MOUNTED)
@@ -74,3 +99,4 @@ CONDITION_WARNINGS: Final = "Warnings"
 CONDITION_DEGRADED: Final = "Degraded"
 CONDITION_WORKERS_UNUSED: Final = "WorkersUnused"
 CONDITION_UPDATE_PENDING: Final = "UpdatePending"
+CONDITION_RESTARTING: Final = "Restarting"

@@ -12,6 +12,7 @@ from typing import Any, Final
 from mpiop.api import constants as c
 from mpiop.api import defaults
 from mpiop.api.fields import INT64_MAX, Fields, as_mapping, invalid, required, unsupported
+from mpiop.api.restart import restart_policy
 from mpiop.api.slots import slots_of
 from mpiop.api.status import parse_status, timestamp
 from mpiop.api.template import POD_TEMPLATE, conform
@@ -21,7 +22,7 @@ from mpiop.kube.objects import Object, annotations_of
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACEHOLDER: Final = ReplicaSpec(replicas=1, template={"spec": {"containers": [{"name": "placeholder"}]}}, restart_policy=c.NEVER)
-_PARSED_ANNOTATIONS: Final = (c.ANNOTATION_SSH_MODE, c.ANNOTATION_SLOTS, c.ANNOTATION_SHM)
+_PARSED_ANNOTATIONS: Final = (c.ANNOTATION_SSH_MODE, c.ANNOTATION_SLOTS, c.ANNOTATION_SHM, *c.ANNOTATIONS_OF_RESTARTS)
 _QUANTITY_ADVICE: Final = (
     'must be a quantity such as 2, "500m" or "16Gi"; minResources takes resource names directly, without `requests:` or `limits:` between'
 )
@@ -66,7 +67,7 @@ def parse_next(job: MPIJob, raw: Object) -> MPIJob | None:
     if raw.get("spec") is not job.raw.get("spec") or any(before.get(name) != now.get(name) for name in ("uid", "generation")):
         return None
     had, has = annotations_of(job.raw), annotations_of(raw)
-    if any(had.get(name) != has.get(name) for name in _PARSED_ANNOTATIONS):
+    if had is not has and any(had.get(name) != has.get(name) for name in _PARSED_ANNOTATIONS):
         return None
     return replace(job, raw=raw, status=_status(raw))
 
@@ -107,6 +108,7 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
         status=_status(root.values),
         ssh=annotations.string(c.ANNOTATION_SSH_MODE, ""),
         shm=annotations.string(c.ANNOTATION_SHM, ""),
+        restart=restart_policy(annotations),
     )
     return _with_slots(job, annotations)
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 
 from mpiop.api.fields import as_integer, as_mapping
-from mpiop.api.types import Attempt, Condition, Failure, MPIJobStatus, ReplicaStatus, Summary
+from mpiop.api.types import Attempt, Condition, Failure, LostWorker, MPIJobStatus, ReplicaStatus, Restart, Summary
 from mpiop.clock import format_time, parse_time
 
 _Value = TypeVar("_Value")
@@ -37,6 +37,10 @@ def parse_status(raw: object, *, created: datetime = _EPOCH) -> MPIJobStatus:
         completion_time=timestamp(status.get("completionTime")),
         last_failure=_failure(status.get("lastFailure")),
         attempts=tuple(filter(None, map(_attempt, _items(status.get("attempts"))))),
+        lost_worker=_lost_worker(status.get("lostWorker")),
+        restarts=_count(status.get("restarts")),
+        last_restarts=tuple(filter(None, map(_restart, _items(status.get("lastRestarts"))))),
+        failed_nodes=_texts(status.get("failedNodes")),
         summary=Summary(*(_text(summary.get(name)) for name in _SUMMARY)),
     )
 
@@ -59,6 +63,10 @@ def status_to_wire(status: MPIJobStatus) -> dict[str, Any]:
         "completionTime": format_time(status.completion_time) if status.completion_time else None,
         "lastFailure": _failure_to_wire(status.last_failure),
         "attempts": [_attempt_to_wire(attempt) for attempt in status.attempts],
+        "lostWorker": _lost_worker_to_wire(status.lost_worker),
+        "restarts": status.restarts,
+        "lastRestarts": [_restart_to_wire(restart) for restart in status.last_restarts],
+        "failedNodes": list(status.failed_nodes),
         "summary": _filled(asdict(status.summary)),
     }
     return _filled(wire)
@@ -171,8 +179,41 @@ def _attempt_to_wire(attempt: Attempt) -> dict[str, Any]:
     return _filled(wire)
 
 
+def _lost_worker(raw: object) -> LostWorker | None:
+    fields = as_mapping(raw) or {}
+    seen = timestamp(fields.get("time"))
+    if seen is None:
+        return None
+    pod, node, reason, message, launcher_try = (_text(fields.get(name)) for name in ("pod", "node", "reason", "message", "launcherTry"))
+    return LostWorker(pod, node, reason, message, seen, launcher_try)
+
+
+def _lost_worker_to_wire(lost: LostWorker | None) -> dict[str, str]:
+    if lost is None:
+        return {}
+    wire = {"pod": lost.pod, "node": lost.node, "reason": lost.reason, "message": lost.message, "launcherTry": lost.launcher_try}
+    return _filled(wire | {"time": format_time(lost.time)})
+
+
+def _restart(raw: object) -> Restart | None:
+    fields = as_mapping(raw) or {}
+    number, decided = _count(fields.get("number")), timestamp(fields.get("time"))
+    if not number or decided is None:
+        return None
+    return Restart(number, decided, _text(fields.get("reason")), _text(fields.get("message")), _texts(fields.get("launcherPods")))
+
+
+def _restart_to_wire(restart: Restart) -> dict[str, Any]:
+    wire: dict[str, Any] = {"number": restart.number, "reason": restart.reason, "message": restart.message}
+    return _filled(wire | {"time": format_time(restart.time), "launcherPods": list(restart.launcher_pods)})
+
+
 def _items(raw: object) -> list[object]:
     return cast("list[object]", raw) if isinstance(raw, list) else []
+
+
+def _texts(raw: object) -> tuple[str, ...]:
+    return tuple(text for text in map(_text, _items(raw)) if text)
 
 
 def _text(raw: object) -> str:

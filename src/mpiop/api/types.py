@@ -52,6 +52,25 @@ class RunPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """What the annotations say about restarts of a job.
+
+    Attributes:
+        max_restarts: The budget.
+        scope: Which workers are replaced: `Failed` or `All`.
+        causes: What leads to a restart: `Infrastructure` or `Any`.
+        window_seconds: The time in which the budget may be used up; None is the job's whole life.
+        avoids_failed_nodes: Whether pods are kept off nodes that failed.
+    """
+
+    max_restarts: int
+    scope: str = c.RESTART_FAILED
+    causes: str = c.ON_INFRASTRUCTURE
+    window_seconds: float | None = None
+    avoids_failed_nodes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """One condition of the status; `status` is "True", "False" or "Unknown"."""
 
@@ -134,8 +153,53 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class LostWorker:
+    """A worker that was lost while a try of the launcher ran.
+
+    Attributes:
+        pod: Its name.
+        node: On which it ran, or "" if that is not known.
+        reason: Why, in one word, for example NodeLost.
+        message: Why, for people.
+        time: When that was seen.
+        launcher_try: The try of the launcher, as `<launcher pod>/<restarts of its container>`.
+    """
+
+    pod: str
+    node: str
+    reason: str
+    message: str
+    time: datetime
+    launcher_try: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A restart: the operator suspended the launcher Job, replaced what was lost, and resumed the Job.
+
+    Attributes:
+        number: Counted from 1 since the job was created.
+        time: When it was decided.
+        reason: Why, in one word, for example NodeLost.
+        message: Why, for people.
+        launcher_pods: Names of the launcher pods that failed, or were stopped, because of it.
+    """
+
+    number: int
+    time: datetime
+    reason: str
+    message: str
+    launcher_pods: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MPIJobStatus:
-    """Status of the job as stored; conditions keep their order."""
+    """Status of the job as stored; conditions keep their order.
+
+    Attributes:
+        failed_nodes: Nodes on which the job is not to run again, the newest last; empty if its annotations do not ask for it.
+        restarts: How many restarts were decided since the job was created; the number of the last of `last_restarts`.
+    """
 
     conditions: tuple[Condition, ...] = ()
     replica_statuses: Mapping[str, ReplicaStatus] = field(default_factory=dict[str, ReplicaStatus])
@@ -143,6 +207,10 @@ class MPIJobStatus:
     completion_time: datetime | None = None
     last_failure: Failure | None = None
     attempts: tuple[Attempt, ...] = ()
+    lost_worker: LostWorker | None = None
+    restarts: int = 0
+    last_restarts: tuple[Restart, ...] = ()
+    failed_nodes: tuple[str, ...] = ()
     summary: Summary = Summary()
 
     def condition(self, type_: str) -> Condition | None:
@@ -179,7 +247,7 @@ class MPIJob:
     """An MPIJob with every default applied; `raw` is the stored object that it was parsed from.
 
     `ssh` is the annotation that says whose ssh is used, "" without one: then the operator's flag says it. `shm` is the annotation with the
-    size of `/dev/shm`, a quantity, "" without one.
+    size of `/dev/shm`, a quantity, "" without one. `restart` is what annotations say of restarts; None if they ask for none.
     """
 
     namespace: str
@@ -198,6 +266,7 @@ class MPIJob:
     status: MPIJobStatus
     ssh: str = ""
     shm: str = ""
+    restart: RestartPolicy | None = None
 
     @property
     def key(self) -> Key:

@@ -49,6 +49,12 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
             "Domain of the cluster's DNS, appended to the host names of pods, for example cluster.local",
             shown_default="none",
         ),
+        _setting(
+            "lost-worker-timeout",
+            at_least(0, DURATION),
+            "How long a launcher that cannot go on may hang after a worker was lost, before its job is restarted; 0 is for ever",
+            option="lost_worker_timeout_seconds",
+        ),
         _setting("ssh-key-type", one_of(*SSH_KEY_TYPES), "Type of the key pair that is made for each job"),
         _setting(
             "ssh", one_of(*SSH_MODES), "Whose ssh and sshd a job uses that does not say it in an annotation: its image's, or mpiop-agent"

@@ -14,6 +14,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "MPIJobEvicted": "A node ran out of memory or disk. Request what the workers need (--memory), so that they get a node that has it.",
     "SIGBUS": "Often /dev/shm is too small: it has 64 MiB where a Pod says nothing else. Give it more, by the annotation "
     "mpiop.kubeflow.org/shm: 2Gi of the MPIJob (kubectl mpi run --shm 2Gi).",
+    "ReachedMaxRestarts": "Raise the annotation mpiop.kubeflow.org/max-restarts, once what takes its Pods away is mended.",
     "LauncherJobNotFound": "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
 }
 
@@ -28,7 +29,7 @@ def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequ
         return _failed(name, status, log)
     if status.state == "Pending":
         return _text(f"Job {name} has been seen by no operator yet.", "Is one installed, and does it lead? kubectl mpi doctor")
-    for type_, verb in (("Stalled", "waits"), ("Degraded", "runs, but not well")):
+    for type_, verb in (("Stalled", "waits"), ("Degraded", "runs, but not well"), ("Restarting", "is restarted")):
         if (problem := status.condition(type_)) is not None:
             return _text(f"Job {name} {verb}: {problem.reason}.", problem.message)
     facts = f"Job {name}: {progress(job, pods)}."

@@ -18,10 +18,13 @@ from mpiop.controller.plan.addresses import seconds_to_repeat
 from mpiop.controller.plan.desired import Desired, desired_state, remaining_seconds
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
 from mpiop.controller.status.causes import Problem
+from mpiop.controller.status.outcomes import MESSAGE_SECONDS
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError, SecretLostError
+from mpiop.controller.status.restart_causes import seconds_to_timeout, seconds_to_verdict
+from mpiop.controller.status.restarts import decide
 from mpiop.controller.status.root_cause import new_failure
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem
-from mpiop.controller.status.status import MESSAGE_SECONDS, Findings, current_problem, next_status
+from mpiop.controller.status.status import Findings, current_problem, next_status
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.job_log import log_clean_up
 from mpiop.controller.write.launcher_logs import LauncherLogs
@@ -50,6 +53,7 @@ class Syncer:
         persistent: Tracks failures that persist.
         events: Asks why a Pod waits if nothing else says so.
         logs: Reads the log of a launcher that failed.
+        lost_worker_timeout_seconds: How long a launcher may hang after it has lost a worker; 0 is for ever.
     """
 
     mpijobs: Lister
@@ -61,6 +65,7 @@ class Syncer:
     logs: LauncherLogs
     options: BuildOptions
     clock: Clock
+    lost_worker_timeout_seconds: float = 0.0
     gang: Gang = field(default_factory=Gang)
     batches: Batches = field(default_factory=Batches)
     reader: Reader = field(default_factory=Reader)
@@ -103,6 +108,10 @@ class Syncer:
             return None
         if time_left == 0:
             observed = await with_unlabelled(job, observed, self.applier, self.listers.gang)
+        if (decided := decide(job, observed, now, self.lost_worker_timeout_seconds)) is not None:
+            # Stored before anything is done about it, and done by the sync that sees it stored.
+            await self.reporter.report(job, decided)
+            return 0.0
         desired = desired_state(job, observed, is_expired=time_left == 0)
         owner = Owner(job.key, job.uid)
         failed = await self._apply(owner, job, observed, desired, now)
@@ -110,11 +119,19 @@ class Syncer:
         has_created_launcher = observed.launcher is None and desired is not None and bool(desired.launcher) and not failed
         log = await self.logs.last_words(observed) if new_failure(job, observed) else ""
         findings = Findings(has_created_launcher, owner.warnings, log)
-        await self.reporter.report(job, next_status(job, observed, problem, now, findings))
+        new = next_status(job, observed, problem, now, findings)
+        await self.reporter.report(job, new)
         self.reporter.show(job, observed)
         if failed:
             raise ExceptionGroup(f"sync of {job.key}", [write.error for write in failed])
-        again = (self.secrets.wait_seconds(job, observed, now), time_left or None, recheck_seconds, seconds_to_repeat(job, observed, now))
+        again = (
+            self.secrets.wait_seconds(job, observed, now),
+            time_left or None,
+            recheck_seconds,
+            seconds_to_repeat(job, observed, now),
+            seconds_to_timeout(new, now, self.lost_worker_timeout_seconds),
+            seconds_to_verdict(job, observed, now),
+        )
         return min((seconds for seconds in again if seconds is not None), default=None)
 
     async def _find_problem(

@@ -133,7 +133,9 @@ class Client:
         """Replace the object (PUT), which must carry its resourceVersion, and return the result."""
         return _object(await self._write("update", resource, _named(key_of(body)), body, subresource))
 
-    async def delete(self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background") -> Object | None:
+    async def delete(
+        self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background", is_forced: bool = False
+    ) -> Object | None:
         """Delete the object `key` if its UID is `uid`: never a successor of the same name.
 
         Args:
@@ -141,6 +143,7 @@ class Client:
             key: Its key.
             uid: Its UID; another one there is a conflict.
             propagation: `Background`, `Foreground` or `Orphan`: what becomes of its dependents.
+            is_forced: Without a grace period: a pod is gone at once, whether or not its node has ended it.
 
         Returns:
             The kind and metadata of the object that waits for its finalizers or grace period, or None when the server says only that it is
@@ -148,12 +151,14 @@ class Client:
         """
         if not uid:
             raise ValueError(f"delete {resource.plural} {key}: no uid given, and a successor of the same name must not be hit")
-        options = {
+        options: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": uid},
             "propagationPolicy": propagation,
         }
+        if is_forced:
+            options["gracePeriodSeconds"] = 0
         request = Request(
             "delete", resource, _named(key), body=options, metadata_only=True, projection=PartialObjectMetadata, fencing=self._fencing
         )

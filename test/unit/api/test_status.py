@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiop.api.status import parse_status, state_of, status_to_wire, timestamp
-from mpiop.api.types import Attempt, Condition, Failure, MPIJobStatus, ReplicaStatus, Summary
+from mpiop.api.types import Attempt, Condition, Failure, LostWorker, MPIJobStatus, ReplicaStatus, Restart, Summary
 
 MORNING = datetime(2019, 7, 9, 22, 15, 51, tzinfo=UTC)
 NOON = datetime(2019, 7, 9, 22, 17, 6, tzinfo=UTC)
@@ -60,6 +60,8 @@ COUNTS = st.integers(0, 2**31 - 1)
 TIMES = st.datetimes(datetime(1970, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC)).map(lambda t: t.replace(microsecond=0))  # noqa: DTZ001 - hypothesis wants naive bounds and adds the zone
 CONDITIONS = st.builds(Condition, st.text(min_size=1), st.sampled_from(["True", "False", "Unknown"]), st.text(), st.text(), TIMES, TIMES)
 ATTEMPTS = st.builds(Attempt, COUNTS, st.text(min_size=1), st.text(), st.none() | TIMES, TIMES, COUNTS, st.text())
+NODES = st.lists(st.text(min_size=1), max_size=3).map(tuple)
+RESTARTS = st.builds(Restart, st.integers(1, 100), TIMES, st.text(), st.text(), NODES)
 STATUSES = st.builds(
     MPIJobStatus,
     st.lists(CONDITIONS, unique_by=lambda condition: condition.type, max_size=6).map(tuple),
@@ -68,6 +70,10 @@ STATUSES = st.builds(
     st.none() | TIMES,
     st.none() | st.builds(Failure, st.text(min_size=1), st.text(), st.text()),
     st.lists(ATTEMPTS, max_size=3).map(tuple),
+    st.none() | st.builds(LostWorker, st.text(), st.text(), st.text(), st.text(), TIMES, st.text()),
+    COUNTS,
+    st.lists(RESTARTS, max_size=3).map(tuple),
+    NODES,
     st.builds(Summary, st.text(), st.text(), st.text(), st.text(), st.text()),
 )
 

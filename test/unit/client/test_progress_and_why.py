@@ -66,6 +66,8 @@ WARNING = {
         (stored(), [], ["has been seen by no operator yet", "kubectl mpi doctor"]),
         (stored(**condition("Stalled", "NoSshd", "Install sshd.")), [], ["Job pi waits: NoSshd.\nInstall sshd."]),
         (stored(**condition("Degraded", "OOMKilled", "Raise it.")), [], ["Job pi runs, but not well: OOMKilled.\nRaise it."]),
+        (stored(**condition("Restarting", "NodeLost", "restart 1")), [], ["Job pi is restarted: NodeLost.\nrestart 1"]),
+        (stored(**condition("Failed", "ReachedMaxRestarts", "2 tries")), [], ["failed: ReachedMaxRestarts.", "max-restarts"]),
         (
             FAILED,
             [],

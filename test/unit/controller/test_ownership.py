@@ -66,7 +66,7 @@ def observe_objects(*objects: tuple[Resource, Object]) -> Observed:
     for resource, obj in objects:
         stores[resource].put(obj)
     gang = {VOLCANO_POD_GROUPS: stores[VOLCANO_POD_GROUPS]}
-    return observe(PI, Listers(stores[SERVICES], stores[CONFIG_MAPS], stores[JOBS], stores[PODS], gang))
+    return observe(PI, Listers(stores[SERVICES], stores[CONFIG_MAPS], stores[JOBS], stores[PODS], gang=gang))
 
 
 def around(child: Child) -> tuple[tuple[Resource, Object], ...]:

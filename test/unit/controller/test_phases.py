@@ -172,7 +172,7 @@ async def test_a_child_deleted_by_hand_comes_back_or_ends_the_job_or_is_not_need
         assert world.recorder.reasons == ["LauncherJobNotFound"]
     else:
         assert world.status.is_finished == (name in {"succeeded", "failed"})
-        assert set(world.recorder.reasons) <= {"MPIJobResumed"}
+        assert set(world.recorder.reasons) <= {"WorkerDeleted" if (kind, name) == ("Worker", "running") else "MPIJobResumed"}
 
 
 @pytest.mark.parametrize("kind", ["Service", "ConfigMap", "Worker"])
@@ -322,4 +322,4 @@ async def test_each_event_of_a_long_lifecycle_is_recorded_once_despite_many_sync
     for _ in range(3):
         await world.sync()
     await world.sync_until_idle()
-    assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
+    assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning", "WorkerEnded", "MPIJobSucceeded"]

@@ -29,11 +29,12 @@ from mpiop.api.parse import parse_mpijob
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import restart_count
 from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.status.status import transitions
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Object, controller_of, key_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, SECRETS, SERVICES
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 from mpiop.workqueue import NotReady
 from virtual_time import VirtualClock
 
@@ -66,6 +67,8 @@ class Life:
             (self.cluster.move_pod, 40),
             (self.cluster.fail_worker, 1),
             (self.cluster.evict_worker, 2),
+            (self.cluster.lose_node, 2),
+            (self.cluster.disrupt, 2),
             (self.cluster.end_terminating_pods, 10),
             (self.cluster.control_jobs, 20),
             (self.collect_garbage, 8),
@@ -76,6 +79,10 @@ class Life:
         ]
         losses, troubles = {self.restart, self.cluster.delete_job}, {self.cluster.put_in_the_way, self.cluster.fail_requests}
         left_out = (losses if self.is_alone else set()) | (troubles | {self.cluster.delete_support} if self.is_calm else set())
+        if seed % 3 == 1:  # a life of a job with a budget, whose pods are lost again and again
+            left_out |= {self.cluster.move_pod, self.cluster.suspend_or_resume, self.expire_launcher, self.cluster.spoil_or_repair}
+            everybody += [(self.cluster.start_pods, 20), (self.cluster.lose_node, 2), (self.cluster.end_launcher, 1)]
+            self.cluster.is_lossy = True
         everybody = [(step, weight) for step, weight in everybody if step not in left_out]
         if self.is_alone:
             del self.operators[1]
@@ -182,6 +189,7 @@ def check_history(life: Life) -> None:
     keys = Counter(_owner(change.new) for change in server.storage.history if change.resource is SECRETS and change.old is None)
     assert all(count == 1 for owner, count in keys.items() if owner), "one SSH key a job"
     check_launchers(server.storage.history)
+    check_restarts(server.storage.history)
     changes = [
         change for change in server.storage.history if change.resource is MPIJOBS and change.old is not None and not change.is_deletion
     ]
@@ -223,6 +231,24 @@ def check_launchers(history: list[Change]) -> None:
             begun.add(uid)
 
 
+def check_restarts(history: list[Change]) -> None:
+    """Check that restarts are counted one by one, are stored before anything is done, and that there are never two tries at a time."""
+    stored, running = dict[str, int](), dict[str, set[str]]()
+    for change in history:
+        uid = change.new["metadata"]["uid"] if change.resource is MPIJOBS else _owner(change.new)
+        if change.resource is MPIJOBS:
+            count = parse_status(change.new.get("status")).restarts
+            assert count - stored.get(uid, 0) in {0, 1}, "a restart is lost or repeated"
+            stored[uid] = count
+        elif change.resource is JOBS and uid in stored:
+            assert restart_count(change.new) <= stored[uid], "restarted before that was stored"
+        elif change.resource is PODS and "-launcher-" in change.new["metadata"]["name"]:
+            alive = running.setdefault(uid, set())
+            is_over = change.is_deletion or pods.is_finished(change.new)
+            (alive.discard if is_over else alive.add)(change.new["metadata"]["name"])
+            assert len(alive) <= 1, "two tries at a time"
+
+
 def check_rest(life: Life) -> None:
     """Check that the world has become what the job wants."""
     raw = life.cluster.job
@@ -230,6 +256,7 @@ def check_rest(life: Life) -> None:
         assert life.cluster.pods() == life.cluster.server.objects(JOBS) == []
         return
     status = parse_status(raw.get("status"))
+    assert not status.is_true(c.CONDITION_RESTARTING), "a restart is carried out"
     if raw["spec"].get("slotsPerWorker") == -1:
         assert status.is_finished or status.summary.state == "ValidationError"
     elif status.is_finished:

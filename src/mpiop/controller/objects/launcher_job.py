@@ -18,6 +18,13 @@ LEAST_TTL_SECONDS: Final = 600
 """The least TTL of a launcher Job: a failover is shorter, so its end is recorded before the Job is deleted."""
 
 
+DEFAULT_BACKOFF_LIMIT: Final = 6
+"""Of a Job without one. Source: kubernetes pkg/apis/batch/v1/defaults.go."""
+RESTART_COUNT_VARIABLE: Final = "MPIOP_RESTART_COUNT"
+_SPARE_TRIES: Final = 2
+"""How often a launcher can fail before the operator suspends its Job: the Job controller counts a restarted container at once."""
+
+
 def build_launcher_job(job: MPIJob, options: BuildOptions, *, suspend: bool) -> Object:
     """Return the launcher Job.
 
@@ -51,9 +58,30 @@ def limits(job: MPIJob) -> Mapping[str, int | None]:
     ttl = policy.ttl_seconds_after_finished
     return {
         "ttlSecondsAfterFinished": None if ttl is None else max(ttl, LEAST_TTL_SECONDS),
-        "activeDeadlineSeconds": policy.active_deadline_seconds,
-        "backoffLimit": policy.backoff_limit,
+        "activeDeadlineSeconds": _deadline_seconds(job),
+        "backoffLimit": _backoff_limit(job),
     }
+
+
+def _backoff_limit(job: MPIJob) -> int | None:
+    """Return the `backoffLimit` of the launcher Job.
+
+    A launcher may fail before its loss is known, and the Job controller counts that. So a job with a budget of restarts gets more, and the
+    operator sees to it that failures of the program alone do not exceed the user's (`controller/status/restarts.py`).
+    """
+    limit = job.run_policy.backoff_limit
+    if job.restart is None:
+        return limit
+    return (DEFAULT_BACKOFF_LIMIT if limit is None else limit) + job.status.restarts + _SPARE_TRIES
+
+
+def _deadline_seconds(job: MPIJob) -> int | None:
+    """Return `activeDeadlineSeconds`, less what the tries before the last restart took: the Job controller counts from each resume."""
+    deadline, status = job.run_policy.active_deadline_seconds, job.status
+    if deadline is None or not status.last_restarts or status.start_time is None or job.is_resuming:
+        return deadline
+    used = (status.last_restarts[-1].time - status.start_time).total_seconds()
+    return max(1, deadline - int(max(0, used)))
 
 
 def revisions(job: MPIJob) -> Mapping[str, str]:
@@ -79,12 +107,27 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     if not job.run_launcher_as_worker:
         pt.override_environment(container, pt.NO_GPU)
     pt.apply_ssh_keys(template, job)
+    pt.apply_failed_nodes(template, job)
     _apply_config(template, job)
     pt.apply_shared_memory(template, job)
     pt.apply_gang(template, job, options)
     ssh_agent.apply_agent(template, job, options, is_launcher=True)
     injection.apply_program(template, job, options)
+    _apply_restart_count(template, job)
     return template
+
+
+def _apply_restart_count(template: pt.Template, job: MPIJob) -> None:
+    """Note for which restart the pod is made. A template that was copied from a pod must not tell of another job's."""
+    annotations = template["metadata"]["annotations"]
+    for name in (names.ANNOTATION_BEGAN_WITH, names.ANNOTATION_RESTART_COUNT):
+        annotations.pop(name, None)
+    if job.restart is not None or job.status.restarts:
+        annotations[names.ANNOTATION_RESTART_COUNT] = str(job.status.restarts)
+    if job.restart is not None:
+        # A variable cannot change in the template of a Job, but an annotation can while the Job is suspended.
+        source = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ANNOTATION_RESTART_COUNT}']"}}
+        pt.add_variable(pt.first_container(template), {"name": RESTART_COUNT_VARIABLE, "valueFrom": source})
 
 
 def _apply_config(template: pt.Template, job: MPIJob) -> None:

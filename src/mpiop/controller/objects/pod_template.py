@@ -23,6 +23,7 @@ ROLE_VARIABLE: Final = "K_MPI_JOB_ROLE"
 NO_GPU: Final[Mapping[str, str]] = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 """Prevents the NVIDIA runtime from exposing the node's devices to a container that requests none, whatever its image sets."""
 
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _ROOT_ONLY: Final = 0o600
 
 
@@ -63,6 +64,21 @@ def apply_gang(template: Template, job: MPIJob, options: BuildOptions) -> None:
         template["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = names.pod_group_name(job)
     else:
         template["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = names.pod_group_name(job)
+
+
+def apply_failed_nodes(template: Template, job: MPIJob) -> None:
+    """Keep the pod off the nodes that failed, if the job asks for that; of the user's alternatives, each has to hold without them."""
+    nodes = job.status.failed_nodes
+    if job.restart is None or not job.restart.avoids_failed_nodes or not nodes:
+        return
+    affinity = dict(section(template["spec"], "affinity"))
+    node_affinity = dict(section(affinity, "nodeAffinity"))
+    required = dict(section(node_affinity, _REQUIRED))
+    # By name, for the label kubernetes.io/hostname may be another; a field takes one value.
+    rules = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in nodes]
+    terms: Sequence[dict[str, Any]] = required.get("nodeSelectorTerms") or [{}]
+    required["nodeSelectorTerms"] = [term | {"matchFields": [*(term.get("matchFields") or ()), *rules]} for term in terms]
+    template["spec"]["affinity"] = affinity | {"nodeAffinity": node_affinity | {_REQUIRED: required}}
 
 
 def apply_ssh_keys(template: Template, job: MPIJob) -> None:
@@ -107,6 +123,13 @@ def add_environment(container: dict[str, Any], variables: Mapping[str, str]) -> 
     given: list[dict[str, Any]] = container.get("env") or []
     taken = {variable.get("name") for variable in given}
     container["env"] = given + [{"name": name, "value": value} for name, value in variables.items() if name not in taken]
+
+
+def add_variable(container: dict[str, Any], variable: dict[str, Any]) -> None:
+    """Append a variable, unless the user has set one of that name."""
+    given: list[dict[str, Any]] = container.get("env") or []
+    if all(other.get("name") != variable["name"] for other in given):
+        container["env"] = [*given, variable]
 
 
 def override_environment(container: dict[str, Any], variables: Mapping[str, str]) -> None:

@@ -44,7 +44,8 @@ def start_revision(job: MPIJob) -> str:
 def _settings(job: MPIJob) -> tuple[Any, ...]:
     settings = (job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_agent(job))
     # The hash of a job without these annotations stays what it always was.
-    return (*settings, *([job.ssh] if job.ssh == c.SSH_INJECTED else []), *([job.shm] if job.shm else []))
+    by_annotations = (job.ssh if job.ssh == c.SSH_INJECTED else "", job.shm, c.ANNOTATION_MAX_RESTARTS if job.restart is not None else "")
+    return (*settings, *filter(None, by_annotations))
 
 
 def _role(spec: ReplicaSpec | None) -> tuple[Mapping[str, Any], str] | None:

@@ -1,7 +1,8 @@
 """The worker pods."""
 
-from collections.abc import Callable
-from typing import Final
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, ReplicaSpec
@@ -11,6 +12,8 @@ from mpiop.controller.objects import pod_template as pt
 from mpiop.kube.objects import Object
 
 DEFAULT_CLUSTER_DOMAIN: Final = "cluster.local"
+_SSHD: Final = re.compile(r"\bsshd\b")
+"""The program, not its `sshd_config`."""
 
 
 def build_worker_pod(job: MPIJob, index: int, options: BuildOptions) -> Object:
@@ -59,6 +62,9 @@ def _first_template(job: MPIJob, worker: ReplicaSpec, options: BuildOptions) -> 
     ssh_agent.apply_agent(template, job, options, is_launcher=False)
     injection.apply_program(template, job, options)
     pt.apply_gang(template, job, options)
+    pt.apply_failed_nodes(template, job)
+    if job.restart is not None:
+        template["metadata"]["annotations"][names.ANNOTATION_RESTART_COUNT] = str(job.status.restarts)
     return template
 
 
@@ -67,3 +73,11 @@ def _apply_searches(template: pt.Template, job: MPIJob, options: BuildOptions) -
     config = pt.section(template["spec"], "dnsConfig")
     domain = f"{names.service_name(job)}.{job.namespace}.svc.{options.cluster_domain or DEFAULT_CLUSTER_DOMAIN}"
     template["spec"]["dnsConfig"] = {**config, "searches": [*(config.get("searches") or ()), domain]}
+
+
+def runs_sshd(job: MPIJob, message: str = "") -> bool:
+    """Return whether the worker's command is an sshd, as it is by default."""
+    container: Mapping[str, Any] = job.worker.template["spec"]["containers"][0] if job.worker else {}
+    if not container.get("command"):
+        return True
+    return bool(_SSHD.search(f"{container['command']} {container.get('args')} {message}"))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
@@ -28,6 +28,14 @@ class Lister(Protocol):
         ...
 
 
+class LastStates(Protocol):
+    """Who remembers pods that are gone."""
+
+    def of(self, controller: ControllerId) -> Mapping[str, Object]:
+        """Return the last states of workers that the controller had, by name."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Listers:
     """The stores that `observe` reads; each files its objects under `BY_CONTROLLER` where that matters."""
@@ -36,6 +44,7 @@ class Listers:
     config_maps: Lister
     jobs: Lister
     pods: Lister
+    gone_workers: LastStates | None = None
     gang: Mapping[Resource, Lister] = field(default_factory=dict[Resource, Lister])
 
 
@@ -49,6 +58,7 @@ class Observed:
         workers: Worker pods by name, terminating ones included.
         gang: PodGroup and the like by resource; none without gang scheduling.
         launcher_pods: Pods of the launcher Job, oldest first.
+        gone_workers: Last states of workers that were deleted, as far as they are remembered; others of the same name may exist.
     """
 
     service: Object | None = None
@@ -56,6 +66,7 @@ class Observed:
     launcher: Object | None = None
     launcher_pods: tuple[Object, ...] = ()
     workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
+    gone_workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
     gang: Mapping[Resource, Object] = field(default_factory=dict[Resource, Object])
 
     @cached_property
@@ -78,8 +89,11 @@ class Observed:
         return self.ready_workers.issuperset(names.worker_names(job))
 
     def evicted_workers(self, job: MPIJob) -> int:
-        """Return the number of evicted workers, which end the job; 0 while it is suspended, because then all workers are deleted anyway."""
-        return 0 if job.is_suspended else self._evicted_workers
+        """Return the number of evicted workers that end the job.
+
+        0 while it is suspended, because then all workers are deleted anyway, and if it has a budget of restarts, for then it is restarted.
+        """
+        return 0 if job.is_suspended or job.restart is not None else self._evicted_workers
 
     @cached_property
     def _evicted_workers(self) -> int:
@@ -121,6 +135,12 @@ class Observed:
         noted = annotations_of(self.launcher).get(names.ANNOTATION_START_REVISION)
         return noted is not None and noted != start_revision(job)
 
+    def is_restarting(self, job: MPIJob) -> bool:
+        """Return whether a restart is decided, and the launcher Job has not been resumed since: its pod template knows an earlier count."""
+        if self.launcher is None or job.is_suspended or job.status.is_finished:
+            return False
+        return restart_count(self.launcher) < job.status.restarts
+
     @property
     def all_pods(self) -> tuple[Object, ...]:
         """Return the pods of both roles, workers first."""
@@ -157,8 +177,18 @@ def observe(job: MPIJob, listers: Listers) -> Observed:
         launcher=launcher,
         launcher_pods=tuple(sorted(launcher_pods, key=_age)),
         workers={name: pod for name, pod in named if names.is_worker_name(job, name)},
+        gone_workers=listers.gone_workers.of(names.controller_id(job.namespace, job.uid)) if listers.gone_workers else {},
         gang=_gang(job, listers),
     )
+
+
+def restart_count(launcher: Object) -> int:
+    """Return for which restart of the job the launcher Job makes its pods; 0 for the start."""
+    template: Mapping[str, Any] = launcher.get("spec", {}).get("template") or {}
+    metadata: Mapping[str, Any] = template.get("metadata") or {}
+    annotations: Mapping[str, str] = metadata.get("annotations") or {}
+    text = annotations.get(names.ANNOTATION_RESTART_COUNT, "")
+    return int(text) if text.isdecimal() else 0
 
 
 def index_by_controller(obj: Object) -> Sequence[str]:

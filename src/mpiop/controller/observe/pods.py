@@ -46,6 +46,34 @@ def is_evicted(pod: Object) -> bool:
     return phase(pod) == "Failed" and pod.get("status", {}).get("reason") == "Evicted"
 
 
+def disruption(pod: Object) -> Mapping[str, Any] | None:
+    """Return the pod's condition DisruptionTarget if it is True: the cluster takes the pod away, and the program is not to blame."""
+    row = condition(pod, "DisruptionTarget")
+    return row if row is not None and row.get("status") == "True" else None
+
+
+def is_unreachable(pod: Object) -> bool:
+    """Return whether the pod's node does not answer.
+
+    The node lifecycle controller then sets Ready to False and touches nothing else. A kubelet that does so gives a reason, and has found a
+    container or a readiness gate that is not ready. Source: kubernetes pkg/controller/util/node MarkPodsNotReady, pkg/kubelet/status.
+    """
+    ready = condition(pod, "Ready") or {}
+    is_marked = ready.get("status") == "False" and not ready.get("reason")
+    return is_marked and condition_status(pod, "ContainersReady") == "True" and phase(pod) == "Running"
+
+
+def restarts(pod: Object, container: str) -> int:
+    """Return how often a container of the pod was restarted."""
+    status = next((row for row in main_container_statuses(pod) if row.get("name") == container), dict[str, Any]())
+    return status.get("restartCount") or 0
+
+
+def node(pod: Object) -> str:
+    """Return the name of the pod's node, or "" before it has one."""
+    return pod.get("spec", {}).get("nodeName") or ""
+
+
 def is_suspended(launcher: Object) -> bool:
     """Return whether a launcher Job is suspended by its spec."""
     return bool(launcher.get("spec", {}).get("suspend"))

@@ -32,6 +32,7 @@ class _ContainerStatus(TypedDict, total=False):
     image: str | None
     state: _ContainerState | None
     lastState: _ContainerState | None
+    restartCount: int | None
 
 
 class _PodStatus(TypedDict, total=False):

@@ -14,6 +14,7 @@ from mpiop.clock import format_time
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.tries import beginning_to_note
 from mpiop.kube.objects import Object, annotations_of, is_terminating
 
 ENDED: Final = "ended"
@@ -28,8 +29,12 @@ began to run). A second change after so long makes it look again."""
 def annotations_to_publish(job: MPIJob, observed: Observed, now: datetime) -> Mapping[str, str | None]:
     """Return the annotations of the launcher pod that should be changed now; None removes one."""
     text = addresses_to_publish(job, observed)
+    beginning = beginning_to_note(job, observed) if text is not None else None
+    noted: dict[str, str | None] = {} if beginning is None else {names.ANNOTATION_BEGAN_WITH: str(beginning)}
     if text is not None and text != observed.published_addresses:
-        return {names.ANNOTATION_ADDRESSES: text, names.ANNOTATION_PUBLISHED_AT: format_time(now)}
+        return {names.ANNOTATION_ADDRESSES: text, names.ANNOTATION_PUBLISHED_AT: format_time(now), **noted}
+    if noted:
+        return noted
     return {names.ANNOTATION_PUBLISHED_AT: None} if seconds_to_repeat(job, observed, now) == 0 else {}
 
 

@@ -24,6 +24,7 @@ from mpiop.controller.plan.unsuspend import is_suspension_complete, unsuspend_pa
 from mpiop.kube.objects import Key, Object, is_terminating, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 
+_JOB_TRACKING: Final = "batch.kubernetes.io/job-tracking"
 # An extra key would select other pods (selector) or request more (minResources), so these are replaced, not merged.
 _WHOLE: Final = frozenset({"selector", "minResources"})
 
@@ -59,10 +60,15 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete exactly the object that was observed."""
+    """Delete exactly the object that was observed.
+
+    Attributes:
+        is_forced: Without a grace period: the pod's node is not asked whether the pod has ended.
+    """
 
     resource: Resource
     observed: Object
+    is_forced: bool = False
 
     @property
     def key(self) -> Key:
@@ -105,10 +111,11 @@ def is_blocked(step: Step, action: Action, failed: Collection[Step]) -> bool:
 
 def diff(job: MPIJob, desired: Desired, observed: Observed, *, secret_uid: str, options: BuildOptions) -> list[Stage]:
     """Return the writes of all steps except those of the gang and of the addresses, in no particular order."""
+    stuck = [Delete(PODS, pod, is_forced=True) for pod in observed.launcher_pods if _is_stuck(desired, pod)]
     stages = [
         *_dependencies(job, desired, observed, secret_uid, options),
         *_launcher(job, desired, observed, options),
-        Stage(Step.WORKERS, _workers(job, desired, observed, options)),
+        Stage(Step.WORKERS, (*stuck, *_workers(job, desired, observed, options))),
     ]
     return [stage for stage in stages if stage.actions]
 
@@ -188,8 +195,26 @@ def _workers(job: MPIJob, desired: Desired, observed: Observed, options: BuildOp
         for name, pod in observed.workers.items()
         if name not in desired_names and not is_terminating(pod) and not desired.keep_worker(pod)
     ]
+    deletes += [
+        Delete(PODS, pod, is_forced=desired.forces and pods.is_unreachable(pod))
+        for name, pod in observed.workers.items()
+        if name in desired_names and desired.replace_worker(pod) and (not is_terminating(pod) or _is_stuck(desired, pod))
+    ]
     missing = {name: index for name, index in desired_names.items() if name not in observed.workers}
     return (*deletes, *(_creations(job, missing, options) if missing else ()))
+
+
+def _is_stuck(desired: Desired, pod: Object) -> bool:
+    """Return whether a pod that is being deleted will only go by force: its node does not answer.
+
+    The Job controller's finalizer would keep it all the same; it is removed when the Job is suspended.
+    """
+    return (
+        desired.forces
+        and is_terminating(pod)
+        and pods.is_unreachable(pod)
+        and _JOB_TRACKING not in (pod["metadata"].get("finalizers") or ())
+    )
 
 
 def _creations(job: MPIJob, indices: Mapping[str, int], options: BuildOptions) -> tuple[Action, ...]:

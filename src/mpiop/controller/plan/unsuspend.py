@@ -57,14 +57,18 @@ def template_patch(desired: Mapping[str, Any], current: Mapping[str, Any]) -> di
     """Return the merge patch of the scheduling directives, {} if none differs: labels and annotations are merged, the others replaced.
 
     Our own annotations describe what the containers were given. They are only updated, never added: a launcher that the Go operator made
-    was not given these things.
+    was not given these things. That which counts restarts describes the pod.
     """
     spec, noted = section(desired, "spec"), section(section(current, "metadata"), "annotations")
     annotations = section(desired["metadata"], "annotations")
-    described = {name: text for name, text in annotations.items() if name in noted or not name.startswith(names.ANNOTATION_PREFIX)}
+    described = {name: text for name, text in annotations.items() if _may_be_added(name) or name in noted}
     metadata = {"labels": section(desired["metadata"], "labels"), "annotations": described}
     replaced: dict[str, Any] = {name: spec.get(name) or ({} if name in _WHOLE else []) for name in DIRECTIVES}
     affinity = section(section(spec, "affinity"), _NODE_AFFINITY)
     if affinity or section(section(section(current, "spec"), "affinity"), _NODE_AFFINITY):
         replaced["affinity"] = {_NODE_AFFINITY: affinity}
     return merge_patch({"metadata": metadata, "spec": replaced}, current, whole=_WHOLE)
+
+
+def _may_be_added(annotation: str) -> bool:
+    return annotation == names.ANNOTATION_RESTART_COUNT or not annotation.startswith(names.ANNOTATION_PREFIX)

@@ -29,12 +29,13 @@ CRASH_LOOP: Final = "CrashLoopBackOff"
 OOM_KILLED: Final = "OOMKilled"
 NODE_LOST: Final = "NodeLost"
 DISRUPTED: Final = "Disrupted"
+WORKER_DELETED: Final = "WorkerDeleted"
 FAILED_MOUNT: Final = "FailedMount"
 SANDBOX: Final = "FailedCreatePodSandBox"
 UNHEALTHY: Final = "Unhealthy"
 FAILED_CREATE: Final = "FailedCreate"
 
-DEGRADING: Final = frozenset({WORKER_ENDED, CRASH_LOOP, OOM_KILLED, NODE_LOST, DISRUPTED, INIT_FAILED})
+DEGRADING: Final = frozenset({WORKER_ENDED, CRASH_LOOP, OOM_KILLED, NODE_LOST, DISRUPTED, WORKER_DELETED, INIT_FAILED})
 """Reasons that make a job which runs Degraded instead of Stalled: some of its ranks may go on."""
 
 
@@ -101,12 +102,16 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     ),
     OOM_KILLED: Cause("a container used more memory than its limit, and was killed", "Raise its memory limit, or use more workers."),
     NODE_LOST: Cause(
-        "the node of a worker does not answer, and Kubernetes cannot delete the Pod",
-        "Repair or delete the Node: only then the worker is replaced.",
+        "the node of a Pod does not answer: nobody knows whether the Pod runs, and Kubernetes cannot delete it",
+        "Repair or delete the Node: only then the Pod is replaced, unless the job has the annotation `mpiop.kubeflow.org/max-restarts`.",
     ),
     DISRUPTED: Cause(
-        "a Pod is deleted in favour of one of higher priority, or because its node is drained",
+        "a Pod is taken away: by one of higher priority, or because its node is drained, or has too little memory or disk",
         "The operator replaces it; a higher priority (priorityClassName) or a PodDisruptionBudget protects it.",
+    ),
+    WORKER_DELETED: Cause(
+        "a worker's Pod was deleted while the launcher ran",
+        "It is replaced, but a program that is not elastic has lost its ranks and must be started again.",
     ),
     FAILED_MOUNT: Cause(
         "a volume cannot be mounted: its Secret, ConfigMap or PersistentVolumeClaim does not exist, or the storage fails",

@@ -1,17 +1,18 @@
 """The causes that Pods show by themselves: in their conditions, and in the states of their containers."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.clock import parse_time
+from mpiop.controller.objects.worker_pod import runs_sshd
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.exit_codes import in_words
+from mpiop.controller.status.losses import disruption_problem
 from mpiop.kube.objects import Object, is_terminating
 
 _SERVING_SECONDS: Final = 10.0
@@ -21,9 +22,6 @@ _START_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunConta
 _LOOPS: Final = {causes.OOM_KILLED: causes.OOM_KILLED, **dict.fromkeys(_START_REASONS, causes.START_ERROR)}
 """The problem of a crash loop, by the reason of its last end, where that says more than that it is a loop."""
 _NOT_FOUND_EXIT_CODE: Final = 127
-_SSHD: Final = re.compile(r"\bsshd\b")
-"""The program, not its `sshd_config`."""
-_LOST: Final = "DeletionByTaintManager"
 
 
 def pod_problems(job: MPIJob, observed: Observed) -> Iterator[Problem]:
@@ -44,8 +42,11 @@ def _waiting(pod: Object) -> Iterator[Problem]:
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
         yield problem(causes.UNSCHEDULABLE, f"pod {_name(pod)} cannot be scheduled: {scheduled.get('message', '')}")
     if is_terminating(pod):
-        yield from _disrupted(pod)
+        if (disrupted := disruption_problem(pod)) is not None:
+            yield disrupted
         return
+    if pods.is_unreachable(pod) and (unreachable := disruption_problem(pod)) is not None:
+        yield unreachable
     for status in pods.init_container_statuses(pod):
         yield from _not_started(pod, status)
         ended = pods.last_end(status) if pods.is_crash_looping(status) else pods.terminated(status)
@@ -80,8 +81,8 @@ def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
         elif has_failed and ended.get("reason") == causes.OOM_KILLED:
             yield problem(causes.OOM_KILLED, _how_it_ended(pod, status, ended))
         elif has_failed and (observed.published_addresses == "" or _ran_seconds(ended) < _SERVING_SECONDS):
-            yield problem(causes.NO_SSHD if _runs_sshd(job) else causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
-        elif is_running and (has_failed or (pods.phase(pod) == "Succeeded" and _runs_sshd(job))):
+            yield problem(causes.NO_SSHD if runs_sshd(job) else causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
+        elif is_running and (has_failed or (pods.phase(pod) == "Succeeded" and runs_sshd(job))):
             yield problem(causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
     status = pod.get("status", {})
     if pods.phase(pod) == "Failed" and status.get("reason") and not pods.main_container_statuses(pod):
@@ -105,27 +106,7 @@ def _no_command(job: MPIJob, pod: Object, status: Mapping[str, Any], ended: Mapp
     message = str(ended.get("message") or "")
     facts = f"{_container(pod, status)} did not start, {in_words(ended.get('exitCode'))}" + (f": {message}" if message else "")
     is_missing = not message or "no such file" in message or "not found" in message
-    return problem(causes.NO_SSHD if is_missing and _runs_sshd(job, message) else causes.START_ERROR, facts)
-
-
-def _runs_sshd(job: MPIJob, message: str = "") -> bool:
-    """Return whether the worker's command is an sshd, as it is by default."""
-    container: Mapping[str, Any] = job.worker.template["spec"]["containers"][0] if job.worker else {}
-    if not container.get("command"):
-        return True
-    return bool(_SSHD.search(f"{container['command']} {container.get('args')} {message}"))
-
-
-def _disrupted(pod: Object) -> Iterator[Problem]:
-    """Yield why the cluster deletes a pod. If its node is lost, nobody confirms that its containers have ended."""
-    disruption = pods.condition(pod, "DisruptionTarget") or {}
-    if disruption.get("status") != "True":
-        return
-    node = pod.get("spec", {}).get("nodeName", "")
-    if disruption.get("reason") == _LOST:
-        yield problem(causes.NODE_LOST, f"pod {_name(pod)} cannot be deleted, because its node {node} does not answer")
-    else:
-        yield problem(causes.DISRUPTED, f"pod {_name(pod)} is taken from node {node}: {disruption.get('message', '')}")
+    return problem(causes.NO_SSHD if is_missing and runs_sshd(job, message) else causes.START_ERROR, facts)
 
 
 def _how_it_ended(pod: Object, status: Mapping[str, Any], ended: Mapping[str, Any]) -> str:

@@ -57,8 +57,15 @@ def new_failure(job: MPIJob, observed: Observed) -> Failure | None:
 def last_failure(observed: Observed) -> Failure | None:
     """Return the failure of the newest launcher pod that failed and still exists."""
     pod = _failed_pod(observed)
-    if pod is None:
-        return None
+    return None if pod is None else _failure_of(pod)
+
+
+def pod_failure(pod: Object) -> Failure | None:
+    """Return how a launcher pod failed, or a container of it that was restarted since; None if none did."""
+    return _failure_of(pod) if _has_failed(pod) else None
+
+
+def _failure_of(pod: Object) -> Failure:
     status, failed = pod.get("status", {}), _failed_container(pod)
     words = [f"pod {pod['metadata'].get('name', '')}"]
     if node := pod.get("spec", {}).get("nodeName"):

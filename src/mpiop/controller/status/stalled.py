@@ -9,6 +9,7 @@ from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
+from mpiop.controller.status.losses import loss_problem
 from mpiop.controller.status.pod_problems import pod_problems
 from mpiop.controller.status.refusals import FailedWrite, refusal
 from mpiop.kube.objects import is_terminating
@@ -17,7 +18,7 @@ from mpiop.kube.objects import is_terminating
 def find_problem(job: MPIJob, observed: Observed, failed: Sequence[FailedWrite]) -> Problem | None:
     """Return the most important problem that a user has to solve; None if there is none."""
     refused = next((found for found in map(refusal, failed) if found is not None), None)
-    return refused or next(pod_problems(job, observed), None)
+    return refused or next(pod_problems(job, observed), None) or loss_problem(job, observed)
 
 
 def ended_worker_problem(job: MPIJob, observed: Observed) -> Problem | None:

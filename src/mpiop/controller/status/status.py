@@ -12,16 +12,16 @@ from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.causes import DEGRADING, RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
+from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
+from mpiop.controller.status.outcomes import ended, with_problem
+from mpiop.controller.status.restarts import RESTARTED, carried_out, with_lost_worker
 from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, attempts, failure, new_failure
-from mpiop.controller.status.summary import PROBLEM_CONDITIONS, summarized
+from mpiop.controller.status.summary import summarized
 from mpiop.controller.status.template_warnings import with_warnings, without_warnings
 from mpiop.controller.status.workers_unused import with_workers_unused
 from mpiop.kube.objects import Key, Object
 
 LAUNCHER_LOST = "LauncherJobNotFound"
-MESSAGE_SECONDS = 30.0
-"""How long the message of a problem stays, though the problem would be worded otherwise by now."""
 _EDIT_MESSAGE = (
     "The spec was changed after the launcher had started. What cannot follow at once takes effect at the next start: "
     "suspend and resume the job."
@@ -81,13 +81,14 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
     if (outcome := pods.job_outcome(observed.launcher)) is not None:
         return _finished(job, observed, status, outcome, now=now)
     if observed.has_lost_launcher(job):
-        return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", LAUNCHER_LOST, _LAUNCHER_LOST_MESSAGE, now), now)
+        return ended(job, status, cond.make(c.CONDITION_FAILED, "True", LAUNCHER_LOST, _LAUNCHER_LOST_MESSAGE, now), now)
     if evicted := observed.evicted_workers(job):
         message = f"{evicted}/{job.worker_replicas} workers are evicted"
-        return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
+        return ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
     if is_running(job, observed):
         status = _with(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
-    return _with_problem(_update_pending(job, observed, status, now), problem, now)
+    status = carried_out(job, observed, with_lost_worker(job, observed, status, now), now)
+    return with_problem(_update_pending(job, observed, status, now), problem, now)
 
 
 def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
@@ -117,9 +118,9 @@ def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Ma
         completed = observed.launcher.get("status", {}).get("completionTime") if observed.launcher else None
         success = cond.make(c.CONDITION_SUCCEEDED, "True", "MPIJobSucceeded", f"MPIJob {job.key} successfully completed.", now)
         status = replace(status, conditions=cond.turn_false(status.conditions, c.CONDITION_FAILED))
-        return _ended(job, status, success, parse_time(completed) if completed else now)
+        return ended(job, status, success, parse_time(completed) if completed else now)
     reason, message = failure(outcome, status.last_failure, f"MPIJob {job.key} has failed")
-    return _ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
+    return ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
 
 
 def _explained(observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
@@ -144,39 +145,6 @@ def _completed(status: MPIJobStatus) -> MPIJobStatus:
     ends = (status.condition(type_) for type_ in (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED))
     times = [end.last_transition_time for end in ends if end is not None and end.status == "True"]
     return status if status.completion_time or not times else replace(status, completion_time=times[0])
-
-
-def _ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:
-    status = _with_problem(status, None, end.last_update_time)
-    if status.condition(c.CONDITION_RUNNING) is None:
-        message = f"MPIJob {job.key} is finished but Running condition was never set."
-        status = _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
-    conditions = cond.turn_false(cond.turn_false(status.conditions, c.CONDITION_UPDATE_PENDING), c.CONDITION_RUNNING)
-    ended = cond.set_condition(conditions, end)
-    finished = cond.make(c.CONDITION_FINISHED, "True", end.type, end.message, end.last_update_time)
-    return replace(status, conditions=cond.set_before_last(ended, finished), completion_time=completed)
-
-
-def _with_problem(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MPIJobStatus:
-    """Say in Stalled, or in Degraded while the job runs, which problem there is; once it is solved, the condition says so."""
-    is_degradation = problem is not None and problem.reason in DEGRADING and status.is_true(c.CONDITION_RUNNING)
-    current = c.CONDITION_DEGRADED if is_degradation else c.CONDITION_STALLED
-    for type_ in PROBLEM_CONDITIONS:
-        if problem is not None and type_ == current:
-            status = _with_message(status, cond.make(type_, "True", problem.reason, problem.message, now))
-        elif status.is_true(type_):
-            status = _with(status, cond.make(type_, "False", "Resolved", "Nothing is in the way any more.", now))
-    return status
-
-
-def _with_message(status: MPIJobStatus, new: Condition) -> MPIJobStatus:
-    """Set the condition, and another message of the same problem after a while: the scheduler words it anew with every Pod."""
-    old = status.condition(new.type)
-    is_due = old is not None and (new.last_update_time - old.last_update_time).total_seconds() >= MESSAGE_SECONDS
-    if old is None or (old.status, old.reason) != (new.status, new.reason) or old.message == new.message or not is_due:
-        return _with(status, new)
-    conditions = cond.change(status.conditions, new.type, message=new.message, last_update_time=new.last_update_time)
-    return replace(status, conditions=conditions)
 
 
 def is_running(job: MPIJob, observed: Observed) -> bool:
@@ -243,7 +211,8 @@ def _is_new(before: Condition | None, condition: Condition) -> bool:
 
 def _event(key: Key, condition: Condition) -> Transition | None:
     """Return the transition with the event reason that users of the reference know; mostly that of the condition."""
-    if condition.type == c.CONDITION_SUSPENDED:
+    # A restart that the end of its job cut short has another reason.
+    if condition.type == c.CONDITION_SUSPENDED or (condition.type, condition.reason) == (c.CONDITION_RESTARTING, RESTARTED):
         return Transition(condition.type, "Normal", condition.reason, condition.message)
     if condition.status != "True" or condition.type == c.CONDITION_FINISHED:
         return None
@@ -252,11 +221,13 @@ def _event(key: Key, condition: Condition) -> Transition | None:
             return Transition(condition.type, "Normal", condition.reason, f"MPIJob {key} is running")
         case c.CONDITION_CREATED | c.CONDITION_SUCCEEDED | c.CONDITION_UPDATE_PENDING:
             return Transition(condition.type, "Normal", condition.reason, condition.message)
-        case c.CONDITION_STALLED | c.CONDITION_DEGRADED:
-            return Transition(condition.type, "Warning", _stalled_event(condition), facts_of(condition.reason, condition.message))
+        case c.CONDITION_STALLED | c.CONDITION_DEGRADED | c.CONDITION_RESTARTING:
+            return Transition(condition.type, "Warning", _problem_event(condition), facts_of(condition.reason, condition.message))
         case _:
             return Transition(condition.type, "Warning", condition.reason, condition.message)
 
 
-def _stalled_event(condition: Condition) -> str:
+def _problem_event(condition: Condition) -> str:
+    if condition.type == c.CONDITION_RESTARTING:
+        return condition.type
     return "ErrResourceExists" if condition.reason == RESOURCE_EXISTS else condition.reason

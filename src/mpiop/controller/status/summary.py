@@ -14,7 +14,7 @@ PROBLEM_CONDITIONS: Final = (c.CONDITION_STALLED, c.CONDITION_DEGRADED)
 
 def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
     """Return the summary of `status`."""
-    restarts = str(status.attempts[-1].number if status.attempts else 0)
+    restarts = str(_restarts(status))
     wrong = map(status.true_condition, (*PROBLEM_CONDITIONS, c.CONDITION_FAILED))
     message = next((row.message for row in wrong if row is not None), "")
     node = _launcher_node(observed, status)
@@ -25,6 +25,13 @@ def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary
         return Summary(_state(job, status), workers, duration, restarts, message, node, slots)
     running = observed.running_workers.intersection(names.worker_names(job))
     return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "", restarts, message, node, slots)
+
+
+def _restarts(status: MPIJobStatus) -> int:
+    """Return how often the launcher was tried again; a try that failed and for whose cause the job was restarted counts once."""
+    stopped = {name for restart in status.last_restarts for name in restart.launcher_pods}
+    both = sum(attempt.pod in stopped for attempt in status.attempts)
+    return max(0, (status.attempts[-1].number if status.attempts else 0) - both) + status.restarts
 
 
 def _launcher_node(observed: Observed, status: MPIJobStatus) -> str:
@@ -40,7 +47,7 @@ def _state(job: MPIJob, status: MPIJobStatus) -> str:
     for problem in map(status.true_condition, PROBLEM_CONDITIONS):
         if problem is not None:
             return problem.reason
-    ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RUNNING)
+    ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RESTARTING, c.CONDITION_RUNNING)
     state = next((type_ for type_ in ranked if status.is_true(type_)), "Starting")
     return "Queued" if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state
 

@@ -42,7 +42,9 @@ class Writer(Protocol):
         """Merge `body`, which carries the preconditions, into the object."""
         ...
 
-    async def delete(self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background") -> Object | None:
+    async def delete(
+        self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background", is_forced: bool = False
+    ) -> Object | None:
         """Delete the object if its UID is `uid`."""
         ...
 
@@ -206,7 +208,8 @@ class Applier:
         try:
             # In the foreground, the launcher Job outlives its pods, so they are counted while they run.
             propagation = "Foreground" if action.resource is JOBS else "Background"
-            return await self.client.delete(action.resource, action.key, uid=uid_of(action.observed), propagation=propagation)
+            uid = uid_of(action.observed)
+            return await self.client.delete(action.resource, action.key, uid=uid, propagation=propagation, is_forced=action.is_forced)
         except StatusError as error:
             if error.is_not_found:
                 return None

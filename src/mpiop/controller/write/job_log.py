@@ -7,6 +7,7 @@ import structlog
 
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJobStatus
+from mpiop.controller.status.restarts import RESTARTED
 from mpiop.controller.status.status import failure_between
 from mpiop.kube.objects import Object, key_of, uid_of
 
@@ -19,6 +20,8 @@ _PHRASES: Final[Mapping[tuple[str, str], str]] = {
     (c.CONDITION_STALLED, "False"): "job no longer stalled",
     (c.CONDITION_DEGRADED, "True"): "job degraded",
     (c.CONDITION_DEGRADED, "False"): "job no longer degraded",
+    (c.CONDITION_RESTARTING, "True"): "job restarting",
+    (c.CONDITION_RESTARTING, RESTARTED): "job restarted",
     (c.CONDITION_SUCCEEDED, "True"): "job succeeded",
     (c.CONDITION_FAILED, "True"): "job failed",
 }
@@ -45,7 +48,7 @@ def changes(old: MPIJobStatus, new: MPIJobStatus) -> Iterator[tuple[str, Mapping
     if (failed := failure_between(old, new)) is not None:
         yield "launcher failed", {"reason": failed.reason, "message": failed.message}
     for row in new.conditions:
-        phrase = _PHRASES.get((row.type, row.status))
+        phrase = _PHRASES.get((row.type, row.status)) or _PHRASES.get((row.type, row.reason))
         before = old.condition(row.type)
         if phrase is not None and (before is None or (before.status, before.reason) != (row.status, row.reason)):
             yield phrase, _details(row, new)

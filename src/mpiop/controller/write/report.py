@@ -21,7 +21,7 @@ from mpiop.kube.objects import Key, Object, key_of, uid_of
 from mpiop.kube.resources import MPIJOBS
 from mpiop.metrics import Metrics
 
-_WHOLE: Final = frozenset({"replicaStatuses", "lastFailure", "summary"})
+_WHOLE: Final = frozenset({"replicaStatuses", "lastFailure", "lostWorker", "summary"})
 
 
 class Recorder(Protocol):
@@ -127,6 +127,8 @@ class Reporter:
             case c.CONDITION_FAILED:
                 self.metrics.jobs_failed.inc()
                 self.metrics.count_failure(transition.reason)
+            case c.CONDITION_RESTARTING if new.is_true(c.CONDITION_RESTARTING):
+                self.metrics.count_restart(new.last_restarts[-1].reason)
             case c.CONDITION_RUNNING if new.start_time is not None:
                 self.metrics.time_to_running_seconds.observe((self.now() - new.start_time).total_seconds())
             case _:

@@ -15,6 +15,7 @@ from mpiop.controller.status.status import next_status
 from mpiop.kube.objects import Object
 
 ANNOTATION = "mpiop.kubeflow.org/addresses"
+BEGAN_WITH = "mpiop.kubeflow.org/began-with"
 UNREADY = [{"type": "Ready", "status": "False"}]
 BOTH = "0 10.0.0.1\n1 10.0.0.2\n"
 HOLD = None
@@ -29,6 +30,8 @@ def at(index: int, address: str = "", phase: str = "Running", **fields: Any) -> 
 def reported(addresses: str | None = "", phase: str = "Running", node: str = "node-1", **metadata: Any) -> Object:
     """Return the launcher's pod, told of `addresses`; None: made without the annotation."""
     annotations = {} if addresses is None else {ANNOTATION: addresses}
+    if addresses:
+        annotations[BEGAN_WITH] = "0 2 2026-01-01T00:00:00Z"
     pod = launcher_pod(phase, metadata={"annotations": annotations, **metadata})
     pod["spec"] = {"nodeName": node} if node else {}
     return pod
@@ -143,7 +146,8 @@ def test_a_kubelet_is_made_to_read_addresses_a_second_time(
 
 def test_when_addresses_were_changed_is_noted() -> None:
     observation = observed(at(0), at(1), launcher_pods=(UNREPORTED,))
-    assert annotations_to_publish(PI, observation, NOON) == {ANNOTATION: BOTH, PUBLISHED_AT: "2026-01-01T12:00:00Z"}
+    noted = {PUBLISHED_AT: "2026-01-01T12:00:00Z", BEGAN_WITH: "0 2 2026-01-01T00:00:00Z"}
+    assert annotations_to_publish(PI, observation, NOON) == {ANNOTATION: BOTH, **noted}
     assert seconds_to_repeat(PI, observation, NOON) is None
 
 

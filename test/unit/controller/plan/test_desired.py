@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from example_children import launcher, observed, worker
+from example_children import launcher, launcher_pod, observed, service, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy
 from mpiop.clock import parse_time
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.desired import desired_state, remaining_seconds
+from mpiop.kube.objects import Object
+from mpiop.kube.resources import VOLCANO_POD_GROUPS
 
 NOON = parse_time("2026-01-01T12:00:00Z")
 SUSPENDED = replace(PI, run_policy=RunPolicy(suspend=True))
@@ -21,12 +23,20 @@ RESUMED = replace(PI, status=MPIJobStatus(conditions=(Condition(c.CONDITION_SUSP
 OTHER = replace(PI, slots_per_worker=2)
 READY = (worker(0), worker(1))
 EVICTED = worker(1, "Failed", reason="Evicted")
+FAILED, PENDING = worker(1, "Failed"), worker(1, "Pending")
+RESTARTING = replace(PI, status=MPIJobStatus(restarts=1))
+HELD = launcher(suspend=True)
 COMPLETE = {"type": "Complete"}
 
 
 def finished(policy: str, condition: str = c.CONDITION_SUCCEEDED) -> MPIJob:
     end = Condition(condition, "True", "", "", NOON, NOON)
     return replace(PI, run_policy=RunPolicy(clean_pod_policy=policy), status=MPIJobStatus(conditions=(end,), completion_time=NOON))
+
+
+def gang_of(*workers: Object) -> Observed:
+    """Return an observation of a gang whose launcher is held."""
+    return replace(observed(*workers, launcher=HELD), gang={VOLCANO_POD_GROUPS: service()})
 
 
 class Case(NamedTuple):
@@ -49,6 +59,18 @@ CASES = [
         observed(worker(0), worker(1, "Failed")),
         {"launcher": False},
     ),
+    Case("restarting: the launcher stops", RESTARTING, observed(*READY, launcher=launcher()), {"launcher_suspended": True}),
+    Case("restarting: it waits for a new worker", RESTARTING, observed(worker(0), launcher=HELD), {"launcher_suspended": True}),
+    Case("restarting: … instead of one that failed", RESTARTING, observed(worker(0), FAILED, launcher=HELD), {"launcher_suspended": True}),
+    Case("restarting: … until that is Ready", RESTARTING, observed(worker(0), PENDING, launcher=HELD), {"launcher_suspended": True}),
+    Case("restarting: … unless the gang needs it", RESTARTING, gang_of(worker(0), PENDING), {"launcher_suspended": False}),
+    Case(
+        "restarting: it waits for its old pod",
+        RESTARTING,
+        observed(*READY, launcher=HELD, launcher_pods=(launcher_pod(),)),
+        {"launcher_suspended": True},
+    ),
+    Case("restarting: it goes on", RESTARTING, observed(*READY, launcher=HELD), {"launcher_suspended": False}),
     Case("no workers desired is ready", with_workers(PI, 0), observed(), {"worker_count": 0, "launcher": True}),
     Case("patient: no launcher before its workers", PATIENT, observed(worker(0)), {"launcher": False, "worker_count": 2}),
     Case("patient: the launcher when they are ready", PATIENT, observed(*READY), {"launcher": True, "launcher_suspended": False}),

@@ -1,0 +1,43 @@
+"""The last states of workers that were deleted: on which node they ran, and why the cluster took them away.
+
+A pod may be gone before a sync sees what its conditions say. Informers feed every replica. What is forgotten here is only missing in a
+message: that a worker is lost shows without it (`controller/observe/tries.py`).
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from mpiop.api import constants as c
+from mpiop.informers.store import Notification
+from mpiop.kube.objects import ControllerId, Object, controller_id, key_of, labels_of
+
+MOST_JOBS: Final = 256
+MOST_WORKERS: Final = 16
+"""Of each job; a message names one."""
+_NONE: Final[Mapping[str, Object]] = MappingProxyType({})
+
+
+class GoneWorkers:
+    """Remembers the workers that were deleted last, of the jobs that lost one last."""
+
+    def __init__(self) -> None:
+        """Remember none."""
+        self._gone: dict[ControllerId, Mapping[str, Object]] = {}
+
+    def pod_changed(self, notification: Notification) -> None:
+        """Remember a worker that is gone (a handler of the informer of Pods)."""
+        old, is_gone = notification.old, notification.new is None or notification.is_replacement
+        controller = controller_id(old) if old is not None and is_gone else None
+        if old is None or controller is None or labels_of(old).get(c.LABEL_JOB_ROLE) != c.ROLE_WORKER:
+            return
+        name, workers = key_of(old).name, dict(self._gone.pop(controller, _NONE))
+        workers.pop(name, None)
+        latest = [*workers.items(), (name, old)][-MOST_WORKERS:]
+        self._gone[controller] = dict(latest)
+        if len(self._gone) > MOST_JOBS:
+            del self._gone[next(iter(self._gone))]
+
+    def of(self, controller: ControllerId) -> Mapping[str, Object]:
+        """Return the last states of workers that the controller had, by name."""
+        return self._gone.get(controller, _NONE)

@@ -1,0 +1,119 @@
+"""The current try of the launcher, and which of the workers that it began with are lost.
+
+When the addresses of the workers are published, an annotation of the launcher pod notes how many workers there are and when the newest of
+them was created. A worker of that range which is created later is a replacement, which this try's `mpirun` does not know; those that a job
+is scaled up by are not of the range. So a loss can be seen for as long as the try runs, by whoever looks, without having watched it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+from mpiop.controller import names
+from mpiop.controller.objects.worker_pod import runs_sshd
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
+from mpiop.kube.objects import Object, annotations_of, is_terminating
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """With which workers a try began.
+
+    Attributes:
+        restarts: How often the launcher's container had been restarted: each restart is another try in the same pod.
+        workers: Their number.
+        newest: creationTimestamp of the one that was created last.
+    """
+
+    restarts: int
+    workers: int
+    newest: str
+
+    def __str__(self) -> str:
+        """Render as the annotation has it."""
+        return f"{self.restarts} {self.workers} {self.newest}"
+
+
+def noted_beginning(launcher_pod: Object) -> Beginning | None:
+    """Return what the annotation of the launcher pod says; None before the addresses of its workers are published."""
+    words = annotations_of(launcher_pod).get(names.ANNOTATION_BEGAN_WITH, "").split(" ")
+    match words:
+        case [restarts, workers, newest] if restarts.isdecimal() and workers.isdecimal():
+            return Beginning(int(restarts), int(workers), newest)
+        case _:
+            return None
+
+
+def beginning_to_note(job: MPIJob, observed: Observed) -> Beginning | None:
+    """Return what the annotation of the launcher pod should say; None leaves it as it is.
+
+    A try begins when every worker is Ready. Workers that the user takes away by scaling down are not lost.
+    """
+    pod = observed.launcher_pod
+    if pod is None:
+        return None
+    noted, restarts = noted_beginning(pod), launcher_restarts(job, pod)
+    if noted is not None and noted.restarts == restarts:
+        is_smaller = job.worker_replicas < noted.workers
+        return Beginning(restarts, job.worker_replicas, noted.newest) if is_smaller else None
+    if not observed.is_ready(job):
+        return None
+    return Beginning(restarts, job.worker_replicas, max((_created(observed.workers[name]) for name in names.worker_names(job)), default=""))
+
+
+def launcher_restarts(job: MPIJob, launcher_pod: Object) -> int:
+    """Return how often the container that runs `mpirun` was restarted in its pod."""
+    return pods.restarts(launcher_pod, job.launcher.template["spec"]["containers"][0].get("name", ""))
+
+
+def running_try(job: MPIJob, observed: Observed) -> str | None:
+    """Return the name of the try that runs now and has been told of its workers; None if there is none, or it is being ended."""
+    pod = observed.launcher_pod
+    if pod is None or not can_be_ended(job, observed) or observed.is_restarting(job) or not _runs_mpirun(job, pod):
+        return None
+    noted, restarts = noted_beginning(pod), launcher_restarts(job, pod)
+    return f"{pod['metadata'].get('name', '')}/{restarts}" if noted is not None and noted.restarts == restarts else None
+
+
+def can_be_ended(job: MPIJob, observed: Observed) -> bool:
+    """Return whether the job runs and its launcher Job is at work, so that a try may be ended: neither over, nor ending, nor suspended."""
+    launcher = observed.launcher
+    if launcher is None or is_terminating(launcher) or pods.is_suspended(launcher):
+        return False
+    if job.is_suspended or job.status.is_finished or not job.status.is_true(c.CONDITION_RUNNING):
+        return False
+    is_ending = any(pods.condition_status(launcher, type_) == "True" for type_ in ("FailureTarget", "SuccessCriteriaMet"))
+    return not is_ending and pods.job_outcome(launcher) is None
+
+
+def lost_workers(job: MPIJob, observed: Observed) -> Iterator[tuple[str, Object | None]]:
+    """Yield the name of each worker that the newest launcher pod has lost, and the pod; of one that is gone, its last state, or None."""
+    noted = noted_beginning(observed.launcher_pod) if observed.launcher_pod is not None else None
+    if noted is None:
+        return
+    for name in names.worker_names(job)[: noted.workers]:
+        pod = observed.workers.get(name)
+        if pod is None or _created(pod) > noted.newest:
+            yield name, observed.gone_workers.get(name)
+        elif name not in observed.ready_workers and (is_lost(pod) or (pods.phase(pod) == "Succeeded" and runs_sshd(job))):
+            yield name, pod
+
+
+def is_lost(pod: Object) -> bool:
+    """Return whether programs of the pod cannot go on: it failed, is being deleted, or its node does not answer.
+
+    A worker that succeeded may have run a command of its own, not ssh's server.
+    """
+    return is_terminating(pod) or pods.phase(pod) == "Failed" or pods.disruption(pod) is not None or pods.is_unreachable(pod)
+
+
+def _runs_mpirun(job: MPIJob, launcher_pod: Object) -> bool:
+    name = job.launcher.template["spec"]["containers"][0].get("name", "")
+    rows = (row for row in pods.main_container_statuses(launcher_pod) if row.get("name") == name)
+    return pods.phase(launcher_pod) == "Running" and not any(pods.waiting(row) or pods.terminated(row) for row in rows)
+
+
+def _created(pod: Object) -> str:
+    return pod["metadata"].get("creationTimestamp", "")

@@ -1,0 +1,81 @@
+"""What a running try of the launcher has lost of its workers, in words, and for how long."""
+
+from datetime import datetime
+from typing import Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import LostWorker, MPIJob
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.tries import lost_workers, running_try
+from mpiop.controller.status import causes
+from mpiop.controller.status.causes import Problem, problem
+from mpiop.kube.objects import Object, is_terminating
+
+_BY_TAINT: Final = "DeletionByTaintManager"
+_HYDRA: Final = frozenset({c.INTEL, c.MPICH})
+
+
+def is_rigid(job: MPIJob) -> bool:
+    """Return whether the program of the job cannot go on without one of its workers: Hydra starts its processes once.
+
+    A job of Open MPI may be elastic, as Horovod is, unless it asks to be restarted.
+    """
+    return job.mpi_implementation in _HYDRA or job.restart is not None
+
+
+def disruption_problem(pod: Object) -> Problem | None:
+    """Return why the cluster takes a pod away, or cannot reach it. If its node is lost, nobody confirms that its containers have ended."""
+    name, node = pod["metadata"].get("name", ""), pods.node(pod)
+    disruption = pods.disruption(pod)
+    if disruption is not None and disruption.get("reason") == _BY_TAINT and is_terminating(pod):
+        return problem(causes.NODE_LOST, f"pod {name} cannot be deleted, because its node {node} does not answer")
+    if pods.is_unreachable(pod):
+        return problem(causes.NODE_LOST, f"pod {name} cannot be reached, because its node {node} does not answer")
+    if disruption is not None:
+        return problem(causes.DISRUPTED, f"pod {name} is taken from node {node}: {disruption.get('message', '')}")
+    if pods.is_evicted(pod):
+        return problem(causes.DISRUPTED, f"pod {name} is taken from node {node}: {pod.get('status', {}).get('message', '')}")
+    return None
+
+
+def loss_problem(job: MPIJob, observed: Observed) -> Problem | None:
+    """Return the problem of a try that has lost a worker.
+
+    Of a program that cannot go on it is told until the try ends. Another may use the replacement: of that it is told until this is Ready.
+    """
+    known, current = job.status.lost_worker, running_try(job, observed)
+    if current is None:
+        return None
+    if known is not None and known.launcher_try == current and any(name == known.pod for name, _ in lost_workers(job, observed)):
+        return Problem(known.reason, known.message)
+    lost = ((name, pod) for name, pod in lost_workers(job, observed) if is_rigid(job) or name not in observed.ready_workers)
+    return next((worker_problem(observed, name, pod) for name, pod in lost), None)
+
+
+def lost_worker(job: MPIJob, observed: Observed, now: datetime) -> LostWorker | None:
+    """Return the first worker that the running try of a rigid program has lost: the stored one as long as it is."""
+    current = running_try(job, observed) if is_rigid(job) else None
+    if current is None:
+        return None
+    lost = dict(lost_workers(job, observed))
+    known = job.status.lost_worker
+    if known is not None and known.launcher_try == current and known.pod in lost:
+        return known
+    for name, pod in lost.items():
+        found = worker_problem(observed, name, pod)
+        return LostWorker(name, pods.node(pod) if pod is not None else "", found.reason, found.message, now, current)
+    return None
+
+
+def worker_problem(observed: Observed, name: str, pod: Object | None) -> Problem:
+    """Return why a worker is lost; `pod` is its last state, None if that is not known."""
+    if pod is not None and (disrupted := disruption_problem(pod)) is not None:
+        return disrupted
+    where = f" on node {pods.node(pod)}" if pod is not None and pods.node(pod) else ""
+    is_there = pod is not None and observed.workers.get(name) is pod
+    if pod is None or not is_there or is_terminating(pod):
+        return problem(causes.WORKER_DELETED, f"worker {name}{where} was deleted while the launcher ran")
+    ends = [pods.last_end(row) for row in pods.main_container_statuses(pod)]
+    reason = causes.OOM_KILLED if any(end.get("reason") == causes.OOM_KILLED for end in ends) else causes.WORKER_ENDED
+    return problem(reason, f"worker {name}{where} ended while the launcher ran")

@@ -1,0 +1,54 @@
+"""What the status of a job says once it has a problem, or has ended."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import Condition, MPIJob, MPIJobStatus
+from mpiop.controller.status import conditions as cond
+from mpiop.controller.status.causes import DEGRADING, Problem
+from mpiop.controller.status.summary import PROBLEM_CONDITIONS
+
+MESSAGE_SECONDS: Final = 30.0
+"""How long the message of a problem stays, though the problem would be worded otherwise by now."""
+
+
+def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:
+    """Return `status` of a job that has ended as `end` says, at `completed`."""
+    status = with_problem(status, None, end.last_update_time)
+    if status.condition(c.CONDITION_RUNNING) is None:
+        message = f"MPIJob {job.key} is finished but Running condition was never set."
+        status = _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
+    conditions = status.conditions
+    for type_ in (c.CONDITION_UPDATE_PENDING, c.CONDITION_RESTARTING, c.CONDITION_RUNNING):
+        conditions = cond.turn_false(conditions, type_)
+    with_end = cond.set_condition(conditions, end)
+    finished = cond.make(c.CONDITION_FINISHED, "True", end.type, end.message, end.last_update_time)
+    return replace(status, conditions=cond.set_before_last(with_end, finished), completion_time=completed, lost_worker=None)
+
+
+def with_problem(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MPIJobStatus:
+    """Say in Stalled, or in Degraded while the job runs, which problem there is; once it is solved, the condition says so."""
+    is_degradation = problem is not None and problem.reason in DEGRADING and status.is_true(c.CONDITION_RUNNING)
+    current = c.CONDITION_DEGRADED if is_degradation else c.CONDITION_STALLED
+    for type_ in PROBLEM_CONDITIONS:
+        if problem is not None and type_ == current:
+            status = _with_message(status, cond.make(type_, "True", problem.reason, problem.message, now))
+        elif status.is_true(type_):
+            status = _with(status, cond.make(type_, "False", "Resolved", "Nothing is in the way any more.", now))
+    return status
+
+
+def _with_message(status: MPIJobStatus, new: Condition) -> MPIJobStatus:
+    """Set the condition, and another message of the same problem after a while: the scheduler words it anew with every Pod."""
+    old = status.condition(new.type)
+    is_due = old is not None and (new.last_update_time - old.last_update_time).total_seconds() >= MESSAGE_SECONDS
+    if old is None or (old.status, old.reason) != (new.status, new.reason) or old.message == new.message or not is_due:
+        return _with(status, new)
+    conditions = cond.change(status.conditions, new.type, message=new.message, last_update_time=new.last_update_time)
+    return replace(status, conditions=conditions)
+
+
+def _with(status: MPIJobStatus, condition: Condition) -> MPIJobStatus:
+    return replace(status, conditions=cond.set_condition(status.conditions, condition))

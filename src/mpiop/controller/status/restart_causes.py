@@ -1,0 +1,171 @@
+"""Why a try of the launcher is ended, and which failures of it are the program's own.
+
+A job with a budget of restarts is restarted as soon as a loss is known. Of another one, a try of which it is sure that it cannot go on, for
+its MPI library is Hydra's, gets time to end by itself.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from mpiop.api import constants as c
+from mpiop.api.status import timestamp
+from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.controller import names
+from mpiop.controller.objects.launcher_job import DEFAULT_BACKOFF_LIMIT
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.tries import lost_workers
+from mpiop.controller.status import causes
+from mpiop.controller.status.causes import Problem, facts_of
+from mpiop.controller.status.losses import disruption_problem, lost_worker, worker_problem
+from mpiop.controller.status.root_cause import pod_failure
+from mpiop.kube.objects import Object, annotations_of, is_terminating
+
+INFRASTRUCTURE: Final = frozenset({causes.NODE_LOST, causes.DISRUPTED, causes.WORKER_DELETED})
+"""Reasons of losses for which the program is not to blame."""
+_LATE_SECONDS: Final = 90.0
+"""How long after the end of a launcher Kubernetes may learn that its worker's node was lost: 50 s by default, and some more."""
+_VERDICT_SECONDS: Final = 8.0
+"""How long after the end of a launcher its cause may become known before it counts as an error of the program."""
+_BY_KUBELET: Final = "TerminationByKubelet"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a try is ended.
+
+    Attributes:
+        reason: In one word.
+        message: For people.
+        failed_nodes: Nodes that were lost, or evict their pods.
+    """
+
+    reason: str
+    message: str
+    failed_nodes: tuple[str, ...] = ()
+
+
+def cause_of_restart(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> Cause | None:
+    """Return why the current try should be ended now; None if it should not."""
+    newest = observed.launcher_pods[-1] if observed.launcher_pods else None
+    if newest is None or _name(newest) in _stopped(job) or pods.phase(newest) == "Succeeded":
+        return None
+    overdue = _overdue(job, observed, now, timeout_seconds)
+    if job.restart is None:
+        return overdue
+    return _launcher_lost(newest) or _worker_lost(job, observed) or _program_failed(job, newest) or overdue
+
+
+def seconds_to_timeout(status: MPIJobStatus, now: datetime, timeout_seconds: float) -> float | None:
+    """Return the seconds until the try that has lost a worker is ended; None if there is none."""
+    lost = status.lost_worker
+    if lost is None or not timeout_seconds:
+        return None
+    return max(0.0, timeout_seconds - (now - lost.time).total_seconds())
+
+
+def failed_launcher_pods(job: MPIJob, observed: Observed, now: datetime) -> tuple[str, ...]:
+    """Return the names of the launcher pods for whose end a loss is to blame that is known now: the newest, and who failed lately."""
+    earlier = [pod for pod in observed.launcher_pods[:-1] if pods.phase(pod) == "Failed" and _has_ended_lately(pod, now)]
+    stopped = _stopped(job)
+    return tuple(_name(pod) for pod in (*earlier, *observed.launcher_pods[-1:]) if _name(pod) not in stopped)
+
+
+def seconds_to_verdict(job: MPIJob, observed: Observed, now: datetime) -> float | None:
+    """Return the seconds until a job whose program has failed too often is to end; None if it has not.
+
+    A kubelet that evicts a worker ends its containers first, and says why a second later. The next try begins 10 s after a failure.
+    """
+    if not exceeds_backoff_limit(job, observed):
+        return None
+    rows = pods.container_statuses(observed.launcher_pods[-1])
+    ends = [end for row in rows if (end := timestamp(pods.last_end(row).get("finishedAt"))) is not None]
+    age = (now - max(ends)).total_seconds() if ends else _VERDICT_SECONDS
+    return _VERDICT_SECONDS - max(0.0, age) if abs(age) < _VERDICT_SECONDS else 0.0
+
+
+def exceeds_backoff_limit(job: MPIJob, observed: Observed) -> bool:
+    """Return whether the program of a job with a budget of restarts has failed more often than the user's `backoffLimit` allows.
+
+    This is how the Job controller counts, less what restarts are to blame for. It has another limit (`launcher_job.limits`).
+    """
+    if job.restart is None or job.restart.causes == c.ON_ANY or not observed.launcher_pods:
+        return False
+    limit = DEFAULT_BACKOFF_LIMIT if job.run_policy.backoff_limit is None else job.run_policy.backoff_limit
+    if job.launcher.restart_policy == c.NEVER:
+        return sum(_has_failed_by_itself(job, pod) for pod in observed.launcher_pods) > limit
+    newest = observed.launcher_pods[-1]
+    restarts = sum(row.get("restartCount") or 0 for row in pods.container_statuses(newest))
+    return not pods.is_finished(newest) and _name(newest) not in _stopped(job) and restarts >= max(limit, 1)
+
+
+def _overdue(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> Cause | None:
+    """Return the loss for which the running try has not ended in time."""
+    lost = lost_worker(job, observed, now)
+    if lost is None or lost != job.status.lost_worker or seconds_to_timeout(job.status, now, timeout_seconds) != 0:
+        return None
+    message = facts_of(lost.reason, lost.message)
+    return Cause(lost.reason, f"{message}, and the launcher has not ended within {timeout_seconds:g} s")
+
+
+def _launcher_lost(newest: Object) -> Cause | None:
+    """Return why the launcher is lost; one that was deleted by hand is left to the Job controller, which deletes such pods itself."""
+    found = disruption_problem(newest)
+    return _cause(found, [newest]) if found is not None else None
+
+
+def _worker_lost(job: MPIJob, observed: Observed) -> Cause | None:
+    if observed.launcher_pod is None or _name(observed.launcher_pod) in _stopped(job):
+        return None
+    lost = [(worker_problem(observed, name, pod), pod) for name, pod in lost_workers(job, observed)]
+    is_any = job.restart is not None and job.restart.causes == c.ON_ANY
+    found = [(row, pod) for row, pod in lost if is_any or row.reason in INFRASTRUCTURE or _was_told_to_end(pod)]
+    return _cause(found[0][0], [pod for _, pod in found if pod is not None]) if found else None
+
+
+def _was_told_to_end(worker: Object | None) -> bool:
+    """Return whether the worker's sshd succeeded. The pod that a kubelet evicts ends so, without a word why, if its sshd is quick."""
+    return worker is not None and pods.phase(worker) == "Succeeded"
+
+
+def _program_failed(job: MPIJob, newest: Object) -> Cause | None:
+    found = pod_failure(newest) if job.restart is not None and job.restart.causes == c.ON_ANY else None
+    return Cause(found.reason, found.message) if found is not None else None
+
+
+def _cause(found: Problem, lost: Collection[Object]) -> Cause:
+    return Cause(found.reason, facts_of(found.reason, found.message), tuple(pods.node(pod) for pod in lost if _is_node_to_blame(pod)))
+
+
+def _is_node_to_blame(pod: Object) -> bool:
+    """Return whether the pod's node is lost or short of something; not if it is drained, or wanted by another pod."""
+    problem = disruption_problem(pod)
+    disruption = pods.disruption(pod) or {}
+    is_short = pods.is_evicted(pod) or disruption.get("reason") == _BY_KUBELET
+    return bool(pods.node(pod)) and (is_short or (problem is not None and problem.reason == causes.NODE_LOST))
+
+
+def _has_failed_by_itself(job: MPIJob, launcher_pod: Object) -> bool:
+    """Return whether the program failed in the pod; pods from before the restarts that the status remembers do not count any more."""
+    if pods.phase(launcher_pod) != "Failed" or is_terminating(launcher_pod) or disruption_problem(launcher_pod) is not None:
+        return False
+    if _name(launcher_pod) in _stopped(job):
+        return False
+    known, count = job.status.last_restarts, annotations_of(launcher_pod).get(names.ANNOTATION_RESTART_COUNT, "")
+    return not known or not count.isdecimal() or int(count) >= known[0].number - 1
+
+
+def _stopped(job: MPIJob) -> frozenset[str]:
+    """Return the names of the launcher pods that restarts have stopped."""
+    return frozenset(name for restart in job.status.last_restarts for name in restart.launcher_pods)
+
+
+def _has_ended_lately(pod: Object, now: datetime) -> bool:
+    ends = (timestamp(pods.terminated(row).get("finishedAt")) for row in pods.container_statuses(pod))
+    return any(end is not None and (now - end).total_seconds() < _LATE_SECONDS for end in ends)
+
+
+def _name(pod: Object) -> str:
+    return pod["metadata"].get("name", "")

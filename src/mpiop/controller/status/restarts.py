@@ -1,0 +1,124 @@
+"""Restarts of a job: when one is due, when there were too many, and what the status says of them.
+
+A restart is stored before anything is done about it (docs/adr/0019-restarts.md). What is left to do then follows from the objects: the pod
+template of the launcher Job knows an earlier count until the Job is resumed.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob, MPIJobStatus, Restart
+from mpiop.controller.objects.launcher_job import DEFAULT_BACKOFF_LIMIT
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.tries import can_be_ended
+from mpiop.controller.status import conditions as cond
+from mpiop.controller.status.losses import lost_worker
+from mpiop.controller.status.outcomes import ended
+from mpiop.controller.status.restart_causes import Cause, cause_of_restart, failed_launcher_pods, seconds_to_verdict
+from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, last_failure
+from mpiop.controller.status.summary import format_duration, summarized
+from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
+
+REACHED_MAX_RESTARTS: Final = "ReachedMaxRestarts"
+RESTARTED: Final = "Restarted"
+_NOT_STORED: Final = "status.restarts was not stored: the CRD is older than the operator. Apply the CRD of this version."
+_LEAST_KEPT: Final = 10
+_REASON_BYTES: Final = 256
+"""The longest message of a restart: there may be a hundred of them."""
+_MOST_NODES: Final = 50
+
+
+def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> MPIJobStatus | None:
+    """Return the status that is to be stored before anything else is done: a restart begins, or the job has failed; None if neither is so.
+
+    Args:
+        job: As it is stored.
+        observed: Its children.
+        now: The time.
+        timeout_seconds: How long a try of a program that cannot go on may hang after it has lost a worker; 0 is for ever.
+    """
+    if not can_be_ended(job, observed) or observed.is_restarting(job) or observed.evicted_workers(job) or _is_count_lost(job.status):
+        return None
+    cause = cause_of_restart(job, observed, now, timeout_seconds)
+    if cause is not None:
+        status = _failed(job, cause, now) if _is_budget_used_up(job, now) else _begun(job, observed, cause, now)
+    elif seconds_to_verdict(job, observed, now) == 0:
+        outcome = {"reason": BACKOFF_LIMIT_EXCEEDED, "message": "Job has reached the specified backoff limit"}
+        reason, message = failure(outcome, last_failure(observed) or job.status.last_failure, "")
+        status = ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
+    else:
+        return None
+    return replace(status, summary=summarized(job, observed, status))
+
+
+def carried_out(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    """Return `status`, whose condition says that the restart is over once the launcher Job is resumed, or the job suspended by its user."""
+    if not status.is_true(c.CONDITION_RESTARTING) or observed.is_restarting(job):
+        return status
+    if _is_count_lost(status):
+        row = cond.make(c.CONDITION_RESTARTING, "False", "NotStored", _NOT_STORED, now)
+    elif job.is_suspended:
+        row = cond.make(c.CONDITION_RESTARTING, "False", "Suspended", "The job is suspended: the resume starts it anew.", now)
+    else:
+        row = cond.make(c.CONDITION_RESTARTING, "False", RESTARTED, f"The launcher was resumed after restart {status.restarts}.", now)
+    return replace(status, conditions=cond.set_before_last(status.conditions, row))
+
+
+def with_lost_worker(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    """Return `status` with the worker that the running try has lost."""
+    return replace(status, lost_worker=lost_worker(job, observed, now))
+
+
+def _begun(job: MPIJob, observed: Observed, cause: Cause, now: datetime) -> MPIJobStatus:
+    """Return the status with one restart more."""
+    status, number = job.status, job.status.restarts + 1
+    launcher_pods = failed_launcher_pods(job, observed, now)
+    restart = Restart(number, now, cause.reason, truncated(cause.message, _REASON_BYTES), launcher_pods)
+    row = cond.make(c.CONDITION_RESTARTING, "True", cause.reason, truncated(f"restart {number}{_allowance(job)}: {cause.message}"), now)
+    nodes = dict.fromkeys((*status.failed_nodes, *cause.failed_nodes)) if job.restart and job.restart.avoids_failed_nodes else ()
+    return replace(
+        status,
+        conditions=cond.set_before_last(status.conditions, row),
+        lost_worker=None,
+        restarts=number,
+        last_restarts=(*status.last_restarts, restart)[-max(_LEAST_KEPT, job.restart.max_restarts if job.restart else 0) :],
+        failed_nodes=tuple(nodes)[-_MOST_NODES:],
+    )
+
+
+def _failed(job: MPIJob, cause: Cause, now: datetime) -> MPIJobStatus:
+    """Return the status of a job that may not be restarted once more; its message says why each try ended, the last one first."""
+    tries = [(restart.number, restart.reason, restart.message) for restart in job.status.last_restarts]
+    tries.append((job.status.restarts + 1, cause.reason, cause.message))
+    words = "; ".join(f"try {number}: {reason}: {message}" for number, reason, message in reversed(tries))
+    text = f"{job.status.restarts + 1} tries, and no restart is left{_allowance(job)}. {words}"
+    message = truncated(text, MAX_MESSAGE_BYTES)
+    return ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", REACHED_MAX_RESTARTS, message, now), now)
+
+
+def _is_count_lost(status: MPIJobStatus) -> bool:
+    """Return whether a restart was begun and its count not stored, as the CRD is an older one: then nothing is restarted any more."""
+    return status.condition(c.CONDITION_RESTARTING) is not None and not status.restarts
+
+
+def _is_budget_used_up(job: MPIJob, now: datetime) -> bool:
+    """Return whether no restart is left: those of the window count, or all of them."""
+    if job.restart is None or job.restart.window_seconds is None:
+        return job.status.restarts >= _budget(job)
+    since = now - timedelta(seconds=job.restart.window_seconds)
+    return sum(restart.time > since for restart in job.status.last_restarts) >= _budget(job)
+
+
+def _budget(job: MPIJob) -> int:
+    """Return how many restarts the job may have; one that has asked for none may have as many as retries, so that it does not loop."""
+    if job.restart is not None:
+        return job.restart.max_restarts
+    limit = job.run_policy.backoff_limit
+    return DEFAULT_BACKOFF_LIMIT if limit is None else limit
+
+
+def _allowance(job: MPIJob) -> str:
+    window_seconds = job.restart.window_seconds if job.restart else None
+    return f" of at most {_budget(job)}" + (f" in {format_duration(timedelta(seconds=window_seconds))}" if window_seconds else "")

@@ -1,0 +1,288 @@
+"""Jobs that lose Pods: with a budget of restarts they go on, a Hydra launcher that hangs is ended, and the result is right."""
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from demonstration.operator_images import built_archives
+from e2e.broken import container, with_volume
+from e2e.causes import check_shown_soon
+from e2e.clusters import ROOT, paused, project
+from e2e.conftest import NAME
+from e2e.jobs import LAUNCHER, condition, held, launcher_container, phase, pi_job, until_true, with_script
+from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
+from e2e.operator_pods import Operator
+from mpiop.clock import format_time
+from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, PODS
+
+TIMEOUT_SECONDS = 15
+ROUNDS = 240
+MARK = "/tmp/rank"  # noqa: S108 - in a container
+UNREACHABLE = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
+
+
+def budget(job: Obj, **annotations: str) -> Obj:
+    """Return `job` with annotations of ours."""
+    job["metadata"]["annotations"] = {f"mpiop.kubeflow.org/{name.replace('_', '-')}": text for name, text in annotations.items()}
+    return job
+
+
+def resilient(restarts: int = 1, *, maximum: int = 1, **annotations: str) -> Obj:
+    """Return a job without retries whose program computes for ten minutes, and after so many restarts to its end."""
+    computes = f'mpirun -n 2 sh -c "touch {MARK}; exec sleep 600"'
+    job = with_script(
+        pi_job(workers=2), f'echo "after $MPIOP_RESTART_COUNT"; [ "$MPIOP_RESTART_COUNT" -ge {restarts} ] && exec "$@"; exec {computes}'
+    )
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    job["spec"]["runPolicy"] = {"backoffLimit": 0, "cleanPodPolicy": "Running"}
+    return budget(job, max_restarts=str(maximum), **annotations)
+
+
+def until_computing(here: Kubectl, worker: str = "pi-worker-1") -> None:
+    """Return when `mpirun` has started a rank on the worker."""
+    until_true(here, "pi", "Running")
+    here.run("exec", worker, "--", "timeout", "60", "sh", "-c", f"until [ -e {MARK} ]; do sleep 0.1; done")
+
+
+def evict(here: Kubectl, pod: str) -> None:
+    """Ask the Eviction API to take a Pod away, as `kubectl drain` does."""
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": here.namespace}}
+    here.run("create", "--raw", f"/api/v1/namespaces/{here.namespace}/pods/{pod}/eviction", "-f", "-", stdin=json.dumps(eviction))
+
+
+def make_unreachable(here: Kubectl, pod: str) -> None:
+    """Mark a Pod as the node lifecycle controller does when its node does not answer."""
+    body = json.dumps({"status": {"conditions": UNREACHABLE}})
+    here.run("patch", "pod", pod, "--subresource=status", "--type=strategic", "--patch", body)
+
+
+def launcher_of(here: Kubectl, name: str = "pi") -> str:
+    """Return the name of the running launcher Pod."""
+    pods = here.until(
+        PODS,
+        lambda pods: len([pod for pod in pods if phase(pod) == "Running"]) == 1,
+        labels=f"{LAUNCHER},training.kubeflow.org/job-name={name}",
+    )
+    return next(str(pod["metadata"]["name"]) for pod in pods if phase(pod) == "Running")
+
+
+def reasons(job: Obj) -> list[str]:
+    """Return why the job was restarted, each time."""
+    return [row["reason"] for row in job["status"].get("lastRestarts", [])]
+
+
+def end_of(here: Kubectl) -> Obj:
+    """Return the job when it has succeeded; its launcher's log says after which restart."""
+    job = until_true(here, "pi", "Succeeded", timeout_seconds=180)
+    log = here.run("logs", "job/pi-launcher", "--tail=-1")
+    assert f"after {job['status']['restarts']}" in log
+    assert "pi is approximately 3.14" in log
+    return job
+
+
+LOSSES: dict[str, tuple[Callable[[Kubectl], object], str]] = {
+    "forced": (lambda here: here.run("delete", "pod", "pi-worker-1", "--force", "--grace-period=0"), "WorkerDeleted"),
+    "deleted": (lambda here: here.run("delete", "pod", "pi-worker-1", "--wait=false"), "WorkerDeleted"),
+    "drained": (lambda here: evict(here, "pi-worker-1"), "Disrupted"),
+    "launcher-drained": (lambda here: evict(here, launcher_of(here)), "Disrupted"),
+}
+
+
+@pytest.mark.parametrize(("lose", "reason"), LOSSES.values(), ids=LOSSES)
+def test_a_loss_costs_a_restart_and_no_retry(lose: Callable[[Kubectl], object], reason: str, namespace: Kubectl) -> None:
+    namespace.apply(resilient())
+    until_computing(namespace)
+    lose(namespace)
+    job = end_of(namespace)
+    assert reasons(job) == [reason]
+    assert condition(job, "Suspended") == {}
+    assert job["status"]["summary"]["restarts"] == "1"
+
+
+def test_a_worker_that_its_node_evicts_is_replaced_if_the_job_has_a_budget(namespace: Kubectl) -> None:
+    job = resilient(avoid_failed_nodes="false")
+    with_volume(job["spec"]["mpiReplicaSpecs"]["Worker"], emptyDir={"sizeLimit": "1Mi"})
+    namespace.apply(job)
+    until_computing(namespace)
+    namespace.run("exec", "pi-worker-1", "--", "dd", "if=/dev/zero", "of=/data/large", "bs=1M", "count=8")
+    assert reasons(end_of(namespace))[0] in {"Disrupted", "WorkerEnded"}, "the kubelet does not always tell why"
+
+
+def test_preemption_costs_a_restart(namespace: Kubectl, cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
+    if is_current_cluster:
+        pytest.skip("no Pod of the user's own cluster is preempted")
+    cores = int(cluster.run("get", "nodes", "--output=jsonpath={.items[0].status.allocatable.cpu}"))
+    low, high = ({"name": f"{namespace.namespace}-{word}"[:63]} for word in ("low", "high"))
+    api = "scheduling.k8s.io/v1"
+    cluster.apply(
+        {"apiVersion": api, "kind": "PriorityClass", "metadata": low, "value": -1000},
+        {"apiVersion": api, "kind": "PriorityClass", "metadata": high, "value": 1000},
+    )
+    job = resilient()
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
+    container(worker)["resources"] = {"requests": {"cpu": f"{300 * cores}m"}}
+    worker["template"]["spec"]["priorityClassName"] = low["name"]
+    try:
+        namespace.apply(job)
+        until_computing(namespace)
+        important = {
+            "containers": [{"name": "main", "image": container(worker)["image"], "command": ["sleep", "600"]}],
+            "priorityClassName": high["name"],
+        }
+        important["containers"][0]["resources"] = {"requests": {"cpu": f"{600 * cores}m"}}  # type: ignore[index]  # as written above
+        namespace.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "important"}, "spec": important})
+        waiting = namespace.until_one(MPIJOBS, "pi", lambda found: condition(found, "Stalled").get("status") == "True")
+        assert condition(waiting, "Restarting")["status"] == "True"
+        assert namespace.read(JOBS, "pi-launcher")["spec"]["suspend"] is True, "no launcher runs while its workers have no room"
+        namespace.run("delete", "pod", "important", "--now")
+        assert reasons(end_of(namespace)) == ["Disrupted"]
+    finally:
+        cluster.run("delete", "priorityclass", low["name"], high["name"])
+
+
+def test_a_job_whose_budget_is_used_up_says_why_each_try_ended(namespace: Kubectl) -> None:
+    namespace.apply(resilient(9, maximum=1))
+    for _ in range(2):
+        until_computing(namespace)
+        launcher = launcher_of(namespace)
+        namespace.run("delete", "pod", "pi-worker-1", "--force", "--grace-period=0")
+        namespace.until(PODS, lambda pods, launcher=launcher: launcher not in {pod["metadata"]["name"] for pod in pods}, labels=LAUNCHER)  # type: ignore[misc]  # bound now
+    failed = condition(until_true(namespace, "pi", "Failed"), "Failed")
+    assert failed["reason"] == "ReachedMaxRestarts"
+    assert failed["message"].startswith("2 tries, and no restart is left of at most 1. try 2: WorkerDeleted: worker pi-worker-1")
+    assert "try 1: WorkerDeleted" in failed["message"]
+
+
+def test_a_program_that_fails_by_itself_costs_no_restart(namespace: Kubectl) -> None:
+    job = resilient()
+    launcher_container(job)["command"] = ["sh", "-c", "exit 3"]
+    namespace.apply(job)
+    failed = until_true(namespace, "pi", "Failed")
+    assert condition(failed, "Failed")["reason"] == "BackoffLimitExceeded/Error"
+    assert "restarts" not in failed["status"]
+
+
+def test_a_worker_on_a_node_that_does_not_answer_is_told_and_replaced(
+    namespace: Kubectl,
+    is_current_cluster: bool,  # noqa: FBT001 - a fixture
+) -> None:
+    namespace.apply(resilient())
+    until_computing(namespace)
+    first = namespace.read(PODS, "pi-worker-1")["metadata"]["uid"]
+    # This kubelet is well, and would say so.
+    with contextlib.nullcontext() if is_current_cluster else paused("kubelet", NAME):
+        make_unreachable(namespace, "pi-worker-1")
+        job = namespace.until_one(MPIJOBS, "pi", lambda job: bool(reasons(job)), timeout_seconds=10)
+        assert reasons(job) == ["NodeLost"]
+        assert "pod pi-worker-1 cannot be reached, because its node" in job["status"]["lastRestarts"][0]["message"]
+        namespace.until(PODS, lambda pods: first not in {pod["metadata"]["uid"] for pod in pods})  # by force: nobody else can end it
+    end_of(namespace)
+
+
+@pytest.fixture
+def impatient(operator: Operator, is_current_cluster: bool) -> Iterator[None]:  # noqa: FBT001 - a fixture
+    """Let the operator wait for a launcher that hangs for a short time only."""
+    if is_current_cluster:
+        pytest.skip("the flags of the user's own operator stay")
+    add = [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": f"--lost-worker-timeout={TIMEOUT_SECONDS}s"}]
+    operator.kubectl.run("patch", "deployment", "mpi-operator", "--type=json", "--patch", json.dumps(add))
+    operator.wait_until_ready()
+    yield
+    index = len(operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["spec"]["template"]["spec"]["containers"][0]["args"]) - 1
+    remove = [{"op": "remove", "path": f"/spec/template/spec/containers/0/args/{index}"}]
+    operator.kubectl.run("patch", "deployment", "mpi-operator", "--type=json", "--patch", json.dumps(remove))
+    operator.wait_until_ready()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_launcher_of_hydra_that_hangs_without_its_worker_is_ended(namespace: Kubectl) -> None:
+    project("hack/cluster", "load-image", "--name", NAME, *built_archives("pi-mpich"))
+    job: Obj = yaml.safe_load((ROOT / "examples/v2beta1/pi/pi-mpich.yaml").read_text(encoding="utf-8"))
+    job["metadata"] = {"name": "pi"}
+    container(job["spec"]["mpiReplicaSpecs"]["Launcher"])["command"] = ["mpirun", "-n", "2", "sh", "-c", f"touch {MARK}; exec sleep 600"]
+    container(job["spec"]["mpiReplicaSpecs"]["Launcher"]).pop("args", None)
+    namespace.apply(job)
+    until_computing(namespace)
+    first = launcher_of(namespace)
+    # As if the node were cut off: its processes run on, and mpiexec waits for them.
+    with paused("kubelet", NAME):
+        make_unreachable(namespace, "pi-worker-1")
+        told = namespace.until_one(MPIJOBS, "pi", lambda job: "lostWorker" in job["status"], timeout_seconds=10)
+        assert condition(told, "Degraded")["reason"] == "NodeLost"
+        job = namespace.until_one(MPIJOBS, "pi", lambda job: bool(reasons(job)), timeout_seconds=TIMEOUT_SECONDS + 10)
+    assert reasons(job) == ["NodeLost"]
+    assert f"the launcher has not ended within {TIMEOUT_SECONDS} s" in job["status"]["lastRestarts"][0]["message"]
+    job = namespace.until_one(MPIJOBS, "pi", lambda job: condition(job, "Restarting").get("reason") == "Restarted", timeout_seconds=90)
+    assert condition(job, "Suspended") == {}
+    assert launcher_of(namespace) != first
+    assert not namespace.read(JOBS, "pi-launcher")["status"].get("failed")
+
+
+def test_a_deleted_worker_is_told_also_where_nothing_is_restarted(namespace: Kubectl) -> None:
+    namespace.apply(held(pi_job(workers=2)))
+    until_true(namespace, "pi", "Running")
+    node, deleted = namespace.read(PODS, "pi-worker-1")["spec"]["nodeName"], format_time(datetime.now(UTC))
+    namespace.run("delete", "pod", "pi-worker-1", "--force", "--grace-period=0")
+    check_shown_soon("pi", "WorkerDeleted", namespace, since=deleted)
+    [event] = [each for each in namespace.read_all(EVENTS) if each["reason"] == "WorkerDeleted"]
+    assert event["message"] == f"worker pi-worker-1 on node {node} was deleted while the launcher ran"
+    job = namespace.until_one(MPIJOBS, "pi", lambda job: condition(job, "Degraded").get("status") == "False")
+    assert "restarts" not in job["status"]
+
+
+@pytest.fixture
+def volume(cluster: Kubectl, namespace: Kubectl, is_current_cluster: bool) -> Iterator[None]:  # noqa: FBT001 - a fixture
+    """A volume for the checkpoints."""
+    if is_current_cluster:
+        pytest.skip("the user's own cluster has neither the volume nor the image")
+    name = f"restarts-{uuid4().hex}"
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteMany"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "claimRef": {"namespace": namespace.namespace, "name": "checkpoint"},
+        "hostPath": {"path": f"/var/lib/{name}", "type": "DirectoryOrCreate"},
+    }
+    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
+    yield
+    cluster.run("delete", "persistentvolume", name, "--wait=false")
+
+
+@pytest.mark.usefixtures("volume")
+def test_a_job_with_checkpoints_survives_three_restarts_and_its_result_is_right(namespace: Kubectl, operator: Operator) -> None:
+    project("hack/cluster", "load-image", "--name", NAME, *built_archives("mpi4py"))
+    namespace.run("create", "configmap", "checkpoint", f"--from-file={ROOT / 'examples/mpi4py/checkpoint.py'}")
+    claim, job = yaml.safe_load_all((ROOT / "examples/mpi4py/checkpoint.yaml").read_text(encoding="utf-8"))
+    calm, struck = json.loads(json.dumps(job)), budget(job, max_restarts="3", restart="All")
+    struck["metadata"]["name"], calm["metadata"]["name"] = "pi", "calm"
+    struck["spec"]["runPolicy"]["backoffLimit"] = 0
+    for each, file in ((struck, "struck"), (calm, "calm")):
+        launcher_container(each)["command"][-2:] = [f"/data/{file}.json", str(ROUNDS)]
+    namespace.apply(claim, struck, calm)
+    for count in range(3):
+        launcher = launcher_of(namespace)
+        with namespace.following(launcher) as lines:
+            assert any(re.match(r"round \d+[1-9] of", line) for line in lines), "it makes progress"
+        if count == 1:
+            evict(namespace, launcher)
+        else:  # and the leader at the same moment
+            operator.kubectl.run("delete", "pod", operator.until_led(), "--force", "--grace-period=0")
+            namespace.run("delete", "pod", "pi-worker-1", "--force", "--grace-period=0")
+        namespace.until_one(
+            MPIJOBS,
+            "pi",
+            lambda job, count=count: job["status"].get("restarts") == count + 1 and condition(job, "Restarting")["status"] == "False",  # type: ignore[misc]  # bound now
+            timeout_seconds=120,
+        )
+    assert reasons(until_true(namespace, "pi", "Succeeded", timeout_seconds=300)) == ["WorkerDeleted", "Disrupted", "WorkerDeleted"]
+    until_true(namespace, "calm", "Succeeded", timeout_seconds=300)
+    last, undisturbed = (namespace.run("logs", f"job/{name}-launcher", "--tail=-1").splitlines() for name in ("pi", "calm"))
+    assert last[0].startswith("goes on after round ")
+    assert last[-1] == undisturbed[-1]
+    assert last[-1].startswith("pi is approximately 3.14")

@@ -1,0 +1,62 @@
+"""The annotations that give a job a budget of restarts."""
+
+from typing import Any
+
+import pytest
+
+from fakes.world import mpijob
+from mpiop.api.parse import ParseError, parse_mpijob, parse_next
+from mpiop.api.types import RestartPolicy
+
+PREFIX = "mpiop.kubeflow.org/"
+
+
+def annotated(**annotations: Any) -> Any:
+    job = mpijob()
+    job["metadata"]["annotations"] = {PREFIX + name.replace("_", "-"): value for name, value in annotations.items()}  # type: ignore[typeddict-item]  # wrong ones too
+    return job
+
+
+@pytest.mark.parametrize(
+    ("annotations", "policy"),
+    [
+        ({}, None),
+        ({"ssh": "Image"}, None),
+        ({"max_restarts": "0"}, RestartPolicy(0)),
+        ({"max_restarts": "3", "restart": "All", "restart_on": "Any"}, RestartPolicy(3, "All", "Any")),
+        ({"max_restarts": "3", "restart_window": "1d12h"}, RestartPolicy(3, window_seconds=36 * 3600.0)),
+        ({"max_restarts": "100", "avoid_failed_nodes": "true"}, RestartPolicy(100, avoids_failed_nodes=True)),
+    ],
+)
+def test_what_annotations_ask_for(annotations: dict[str, str], policy: RestartPolicy | None) -> None:
+    assert parse_mpijob(annotated(**annotations)).restart == policy
+
+
+@pytest.mark.parametrize(
+    ("annotations", "words"),
+    [
+        ({"max_restarts": "many"}, 'max-restarts]: Invalid value: "many": must be a whole number from 0 to 100'),
+        ({"max_restarts": "101"}, "max-restarts]: Invalid value"),
+        ({"max_restarts": "9" * 5000}, "max-restarts]: Invalid value"),
+        ({"max_restarts": 3}, "max-restarts: Invalid value: 3: must be a string"),
+        ({"max_restarts": "1", "restart": "Some"}, 'restart]: Unsupported value: "Some": supported values: "Failed", "All"'),
+        ({"max_restarts": "1", "restart_on": "ExitCodes=1"}, 'restart-on]: Unsupported value: "ExitCodes=1"'),
+        ({"max_restarts": "1", "restart_window": "24"}, 'restart-window]: Invalid value: "24": must be a duration with its unit'),
+        ({"max_restarts": "1", "restart_window": "0s"}, "restart-window]: Invalid value"),
+        ({"max_restarts": "1", "avoid_failed_nodes": "yes"}, 'avoid-failed-nodes]: Unsupported value: "yes"'),
+        ({"restart": "All"}, "max-restarts]: Required value: without it, mpiop.kubeflow.org/restart has no effect"),
+    ],
+)
+def test_what_is_wrong_with_them_is_said(annotations: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_mpijob(annotated(**annotations))
+    assert len(caught.value.errors) == 1
+    assert words in caught.value.errors[0]
+
+
+def test_a_budget_may_be_changed_while_the_job_runs() -> None:
+    raw = annotated(max_restarts="1")
+    job = parse_mpijob(raw)
+    more = {**raw, "metadata": {**raw["metadata"], "annotations": {PREFIX + "max-restarts": "2"}}}
+    assert parse_next(job, raw) is not None
+    assert parse_next(job, more) is None

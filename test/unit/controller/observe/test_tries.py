@@ -1,0 +1,148 @@
+"""What a try of the launcher has lost can be seen by who has watched nothing."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from example_children import TERMINATING, launcher, launcher_pod, observed, worker
+from example_jobs import PI, container, template, with_worker, with_workers
+from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
+from mpiop.clock import parse_time
+from mpiop.controller.observe.tries import Beginning, beginning_to_note, lost_workers, noted_beginning, running_try
+from mpiop.controller.status import conditions as cond
+from mpiop.controller.status.losses import worker_problem
+from mpiop.kube.objects import Object
+
+BEGAN = "2026-01-01T00:00:00Z"
+LATER = {"creationTimestamp": "2026-01-01T00:00:09Z"}
+NOT_READY = {"type": "Ready", "status": "False"}
+UNREACHABLE = [NOT_READY, {"type": "ContainersReady", "status": "True"}]
+NOW = parse_time("2026-01-01T00:01:00Z")
+RUNNING = replace(PI, status=replace(PI.status, conditions=(cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", "", NOW),)))
+
+
+def disrupted(reason: str) -> list[dict[str, str]]:
+    return [NOT_READY, {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": f"by {reason}"}]
+
+
+def told(noted: str = f"0 2 {BEGAN}", **status: Any) -> Object:
+    """Return the launcher's pod, in which a try began with those workers."""
+    pod = launcher_pod("Running", **status)
+    pod["metadata"]["annotations"] = {"mpiop.kubeflow.org/began-with": noted} if noted else {}
+    return pod
+
+
+def on_node(pod: Object) -> Object:
+    pod["spec"] = {"nodeName": "node-7"}
+    return pod
+
+
+class Case(NamedTuple):
+    """What is left of the second worker, and what is said of it."""
+
+    id: str
+    workers: tuple[Object, ...]
+    reason: str
+    words: str = ""
+
+
+CASES = [
+    Case("it runs", (worker(1),), ""),
+    Case("its probe fails", (worker(1, conditions=[NOT_READY | {"reason": "ContainersNotReady"}]),), ""),
+    Case("its readiness gate is closed", (worker(1, conditions=[NOT_READY | {"reason": "ReadinessGatesNotReady"}, UNREACHABLE[1]]),), ""),
+    Case("its sshd was told to end", (worker(1, "Succeeded"),), "WorkerEnded", "worker pi-worker-1 ended"),
+    Case("it is gone", (), "WorkerDeleted", "worker pi-worker-1 was deleted"),
+    Case("it was replaced", (worker(1, metadata=LATER),), "WorkerDeleted"),
+    Case(
+        "it is being deleted", (on_node(worker(1, metadata=TERMINATING)),), "WorkerDeleted", "worker pi-worker-1 on node node-7 was deleted"
+    ),
+    Case("it failed", (on_node(worker(1, "Failed")),), "WorkerEnded", "worker pi-worker-1 on node node-7 ended"),
+    Case("it was evicted", (on_node(worker(1, "Failed", reason="Evicted", message="disk")),), "Disrupted", "taken from node node-7: disk"),
+    Case("its node does not answer", (on_node(worker(1, conditions=UNREACHABLE)),), "NodeLost", "its node node-7 does not answer"),
+    Case(
+        "its node does not answer, and it is to be deleted",
+        (on_node(worker(1, metadata=TERMINATING, conditions=disrupted("DeletionByTaintManager"))),),
+        "NodeLost",
+        "cannot be deleted, because its node node-7 does not answer",
+    ),
+    Case(
+        "it is preempted",
+        (on_node(worker(1, metadata=TERMINATING, conditions=disrupted("PreemptionByScheduler"))),),
+        "Disrupted",
+        "taken from node node-7: by PreemptionByScheduler",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_a_lost_worker_is_seen_and_named(case: Case) -> None:
+    observation = observed(worker(0), *case.workers, launcher=launcher(), launcher_pods=(told(),))
+    found = [worker_problem(observation, name, pod) for name, pod in lost_workers(RUNNING, observation)]
+    assert [problem.reason for problem in found] == [case.reason] * bool(case.reason)
+    assert all(case.words in problem.message for problem in found)
+
+
+def test_a_worker_that_ran_a_command_of_its_own_to_its_end_is_not_lost() -> None:
+    job = with_worker(RUNNING, template(container(command=["prepare"])))
+    observation = observed(worker(0), worker(1, "Succeeded"), launcher=launcher(), launcher_pods=(told(),))
+    assert list(lost_workers(job, observation)) == []
+
+
+def test_the_last_state_of_a_worker_that_is_gone_says_why_and_where() -> None:
+    gone = on_node(worker(1, conditions=disrupted("DeletionByPodGC")))
+    observation = replace(observed(worker(0), launcher=launcher(), launcher_pods=(told(),)), gone_workers={"pi-worker-1": gone})
+    [(name, pod)] = lost_workers(RUNNING, observation)
+    assert worker_problem(observation, name, pod).reason == "Disrupted"
+    assert "taken from node node-7" in worker_problem(observation, name, pod).message
+
+
+@pytest.mark.parametrize("noted", ["", "nonsense", "0 two 3", "0 2", "-1 2 x"])
+def test_before_the_workers_are_told_none_is_lost(noted: str) -> None:
+    assert noted_beginning(told(noted)) is None
+    assert list(lost_workers(RUNNING, observed(worker(0), launcher=launcher(), launcher_pods=(told(noted),)))) == []
+
+
+BOTH = (worker(0), worker(1, metadata=LATER))
+RESTARTED = {"containerStatuses": [{"name": "launcher", "restartCount": 3}]}
+
+
+@pytest.mark.parametrize(
+    ("job", "workers", "pod", "noted"),
+    [
+        (PI, BOTH, told(""), Beginning(0, 2, LATER["creationTimestamp"])),
+        (PI, (worker(0),), told(""), None),
+        (PI, (worker(0), worker(1, conditions=[NOT_READY])), told(""), None),
+        (PI, BOTH, told(), None),
+        (PI, BOTH, told(**RESTARTED), Beginning(3, 2, LATER["creationTimestamp"])),
+        (PI, (worker(0),), told(**RESTARTED), None),
+        (with_workers(PI, 3), (*BOTH, worker(2)), told(), None),
+        (with_workers(PI, 1), (worker(0),), told(), Beginning(0, 1, BEGAN)),
+    ],
+    ids=["all", "one missing", "one unready", "noted", "container restarted", "… and one missing", "scaled up", "scaled down"],
+)
+def test_with_which_workers_a_try_begins(job: MPIJob, workers: tuple[Object, ...], pod: Object, noted: Beginning | None) -> None:
+    assert beginning_to_note(job, observed(*workers, job=job, launcher=launcher(), launcher_pods=(pod,))) == noted
+
+
+@pytest.mark.parametrize(
+    ("job", "launcher_job", "pod", "name"),
+    [
+        (RUNNING, launcher(), told(), "pi-launcher-x/0"),
+        (RUNNING, launcher(), told(f"3 2 {BEGAN}", **RESTARTED), "pi-launcher-x/3"),
+        (RUNNING, launcher(), told(**RESTARTED), None),
+        (RUNNING, launcher(), told(""), None),
+        (RUNNING, launcher(), told(containerStatuses=[{"name": "launcher", "state": {"terminated": {"exitCode": 1}}}]), None),
+        (RUNNING, launcher(), told(containerStatuses=[{"name": "sidecar", "state": {"terminated": {"exitCode": 1}}}]), "pi-launcher-x/0"),
+        (RUNNING, launcher(suspend=True), told(), None),
+        (RUNNING, launcher(outcome={"type": "Complete"}), told(), None),
+        (RUNNING, launcher(outcome={"type": "FailureTarget"}), told(), None),
+        (RUNNING, None, told(), None),
+        (PI, launcher(), told(), None),
+        (replace(RUNNING, run_policy=replace(PI.run_policy, suspend=True)), launcher(), told(), None),
+        (replace(RUNNING, status=replace(RUNNING.status, restarts=1)), launcher(), told(), None),
+    ],
+)
+def test_which_try_runs(job: MPIJob, launcher_job: Object | None, pod: Object, name: str | None) -> None:
+    assert running_try(job, observed(*BOTH, launcher=launcher_job, launcher_pods=(pod,))) == name

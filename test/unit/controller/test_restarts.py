@@ -1,0 +1,459 @@
+"""A job that loses Pods, from the loss to the next try, with leaders that come and go at each step."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from fakes.cluster import Cluster
+from fakes.world import KEY, World, mpijob
+from mpiop.api import constants as c
+from mpiop.api.status import parse_status
+from mpiop.api.types import MPIJobStatus
+from mpiop.clock import format_time
+from mpiop.kube.errors import KubeError
+from mpiop.kube.objects import Key, Object, annotations_of, key_of
+from mpiop.kube.resources import JOBS, MPIJOBS, PODS
+from mpiop.workqueue import NotReady
+from virtual_time import VirtualClock
+
+WORKER = Key("default", "pi-worker-1")
+UNREACHABLE = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
+BUDGET = {"max-restarts": "3"}
+
+
+class Mortal(World):
+    """An operator that dies before its write of that number."""
+
+    def __init__(self, cluster: Cluster, writes: int = 10**6) -> None:
+        super().__init__(client=cluster.client)
+        self._writes_left = writes
+
+    def _fence(self) -> None:
+        self._writes_left -= 1
+        self.leads = self._writes_left >= 0
+        super()._fence()
+
+
+class Story:
+    """A job, the cluster, and who leads at the moment."""
+
+    def __init__(self, *, annotations: dict[str, str] | None = None, seed: int = 1, workers: int = 3, **spec: Any) -> None:
+        self.cluster = Cluster(VirtualClock(), Random(seed))  # noqa: S311 - a reproducible cluster, no secret
+        self.leader = Mortal(self.cluster)
+        job = mpijob(workers=workers, **spec)
+        job["metadata"]["annotations"] = {f"mpiop.kubeflow.org/{name}": text for name, text in (annotations or {}).items()}
+        self.cluster.server.put(MPIJOBS, job)
+
+    async def go_on(self, rounds: int = 12, *, seconds: float = 1.0) -> None:
+        """Let operator, kubelets and controllers work, `seconds` a round."""
+        for _ in range(rounds):
+            await self.sync()
+            self.cluster.end_terminating_pods()
+            self.cluster.control_jobs()
+            self.cluster.start_pods()
+            await asyncio.sleep(seconds)
+
+    async def sync(self) -> None:
+        """Sync; a leader that dies in it is followed by another."""
+        try:
+            await self.leader.sync()
+        except* (PermissionError, KubeError, NotReady):
+            pass
+        if not self.leader.leads:
+            self.leader = Mortal(self.cluster)
+
+    async def run(self) -> None:
+        await self.go_on()
+        assert self.status.is_true(c.CONDITION_RUNNING)
+
+    def change_worker(self, **status: Any) -> None:
+        pod = self.cluster.client.server.storage.get(PODS, WORKER)
+        assert pod is not None
+        self.cluster.server.put_status(PODS, WORKER, status)
+
+    @property
+    def status(self) -> MPIJobStatus:
+        return parse_status(self.cluster.server.objects(MPIJOBS)[0].get("status"))
+
+    @property
+    def launcher_pods(self) -> list[Object]:
+        """Return the pods of the launcher that there are."""
+        return [pod for pod in self.cluster.pods() if "-launcher-" in key_of(pod).name]
+
+    @property
+    def suspensions(self) -> list[bool]:
+        """Return the values that `suspend` of the launcher Job has had."""
+        values = [bool(change.new["spec"].get("suspend")) for change in self.cluster.server.storage.history if change.resource is JOBS]
+        return [value for index, value in enumerate(values) if index == 0 or value != values[index - 1]]
+
+    def condition(self, type_: str) -> tuple[str, str]:
+        row = self.status.condition(type_)
+        return ("", "") if row is None else (row.status, row.reason)
+
+
+Loss = Callable[[Story], None]
+
+
+def delete(story: Story) -> None:
+    story.cluster.server.remove(PODS, WORKER)
+
+
+def evict(story: Story) -> None:
+    story.change_worker(phase="Failed", reason="Evicted", message="The node was low on resource: memory.", conditions=[])
+
+
+def preempt(story: Story) -> None:
+    story.change_worker(conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}])
+    story.cluster.server.writes.remove_or_mark(PODS, WORKER)
+
+
+def lose_node(story: Story) -> None:
+    story.change_worker(conditions=UNREACHABLE)
+
+
+def end_sshd(story: Story) -> None:
+    story.change_worker(phase="Succeeded", conditions=[])
+
+
+def lose_launcher(story: Story) -> None:
+    story.cluster.server.put_status(PODS, key_of(story.launcher_pods[0]), {"conditions": UNREACHABLE})
+
+
+def evict_launcher(story: Story) -> None:
+    story.cluster.server.put_status(PODS, key_of(story.launcher_pods[0]), {"phase": "Failed", "reason": "Evicted"})
+
+
+LOSSES: dict[str, tuple[Loss, str]] = {
+    "deleted": (delete, "WorkerDeleted"),
+    "evicted": (evict, "Disrupted"),
+    "evicted, and not told why": (end_sshd, "WorkerEnded"),
+    "preempted": (preempt, "Disrupted"),
+    "node lost": (lose_node, "NodeLost"),
+    "launcher's node lost": (lose_launcher, "NodeLost"),
+    "launcher evicted": (evict_launcher, "Disrupted"),
+}
+in_each_loss = pytest.mark.parametrize(("lose", "reason"), LOSSES.values(), ids=LOSSES)
+
+
+@pytest.mark.parametrize("writes", range(14))
+@in_each_loss
+async def test_each_loss_restarts_the_job_once_whichever_write_was_the_last_of_its_leader(lose: Loss, reason: str, writes: int) -> None:
+    story = Story(annotations=BUDGET)
+    await story.run()
+    first = key_of(story.launcher_pods[0]).name
+    lose(story)
+    story.leader = Mortal(story.cluster, writes)
+    await story.sync()
+    await story.go_on(20)
+    restart = story.status.last_restarts[-1]
+    assert (story.status.restarts, restart.reason, restart.launcher_pods) == (1, reason, (first,))
+    assert story.suspensions == [False, True, False]
+    alive = [pod for pod in story.launcher_pods if pod["status"]["phase"] == "Running"]
+    assert [annotations_of(pod)["mpiop.kubeflow.org/restart-count"] for pod in alive] == ["1"]
+    assert len(story.cluster.workers()) == 3
+    assert story.condition(c.CONDITION_RESTARTING) == ("False", "Restarted")
+    assert story.condition(c.CONDITION_RUNNING)[0] == "True"
+    assert story.status.condition(c.CONDITION_SUSPENDED) is None
+
+
+@pytest.mark.parametrize("scope", ["Failed", "All"])
+async def test_a_restart_replaces_the_lost_workers_or_all(scope: str) -> None:
+    story = Story(annotations={**BUDGET, "restart": scope})
+    await story.run()
+    before = {pod["metadata"]["uid"] for pod in story.cluster.workers()}
+    evict(story)
+    await story.go_on(20)
+    kept = before & {pod["metadata"]["uid"] for pod in story.cluster.workers()}
+    assert len(kept) == (2 if scope == "Failed" else 0)
+    assert story.status.restarts == 1
+
+
+async def test_a_pod_that_its_lost_node_cannot_end_goes_by_force() -> None:
+    story = Story(annotations=BUDGET)
+    await story.run()
+    first = story.leader.one(PODS, WORKER.name)["metadata"]["uid"]
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    story.change_worker(conditions=[*UNREACHABLE, taken])
+    story.cluster.server.writes.remove_or_mark(PODS, WORKER)
+    for _ in range(4):
+        await story.sync()
+        story.cluster.control_jobs()
+        await asyncio.sleep(1)
+    assert story.status.last_restarts[0].reason == "NodeLost"
+    assert story.leader.one(PODS, WORKER.name)["metadata"]["uid"] != first
+
+
+async def test_a_pod_on_a_lost_node_is_deleted_without_its_node_and_the_next_ones_avoid_it() -> None:
+    story = Story(annotations={**BUDGET, "avoid-failed-nodes": "true"})
+    await story.run()
+    node = story.leader.one(PODS, WORKER.name)["spec"]["nodeName"]
+    lose_node(story)
+    for _ in range(8):  # no kubelet ends anything on that node
+        await story.sync()
+        story.cluster.control_jobs()
+        await asyncio.sleep(1)
+    assert story.status.failed_nodes == (node,)
+    rule = {"key": "metadata.name", "operator": "NotIn", "values": [node]}
+    assert rule in _required_terms(story.leader.one(PODS, WORKER.name)["spec"])[0]["matchFields"]
+    await story.go_on(20)
+    alive = [pod for pod in story.launcher_pods if pod["status"]["phase"] == "Running"]
+    assert [rule in _required_terms(pod["spec"])[0]["matchFields"] for pod in alive] == [True]
+
+
+def _required_terms(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    terms: list[dict[str, Any]] = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return terms
+
+
+async def test_when_the_budget_is_used_up_the_job_fails_and_says_why_each_try_ended() -> None:
+    story = Story(annotations={"max-restarts": "2"})
+    await story.run()
+    for lose in (delete, evict, lose_node):
+        lose(story)
+        await story.go_on(20)
+    failed = story.status.condition(c.CONDITION_FAILED)
+    assert failed is not None
+    assert (failed.reason, story.status.restarts) == ("ReachedMaxRestarts", 2)
+    assert failed.message.startswith("3 tries, and no restart is left of at most 2. try 3: NodeLost: ")
+    assert "; try 2: Disrupted: " in failed.message
+    assert "; try 1: WorkerDeleted: " in failed.message
+    assert story.suspensions[-1], "nothing runs on after the end"
+
+
+async def test_a_window_refills_the_budget() -> None:
+    story = Story(annotations={"max-restarts": "1", "restart-window": "1h"})
+    await story.run()
+    for _ in range(3):
+        delete(story)
+        await story.go_on(20)
+        await asyncio.sleep(3600)
+    assert story.status.restarts == 3
+    assert not story.status.is_finished
+    for _ in range(2):
+        delete(story)
+        await story.go_on(20)
+    assert story.condition(c.CONDITION_FAILED) == ("True", "ReachedMaxRestarts")
+
+
+@pytest.mark.parametrize(("implementation", "restarts"), [("Intel", 1), ("MPICH", 1), ("OpenMPI", 0)])
+async def test_a_try_that_hangs_without_its_worker_is_ended_after_a_while_if_it_surely_cannot_go_on(
+    implementation: str, restarts: int
+) -> None:
+    story = Story(mpiImplementation=implementation)
+    await story.run()
+    delete(story)
+    await story.go_on(20)
+    assert story.status.restarts == 0
+    assert story.condition(c.CONDITION_DEGRADED) == (("True", "WorkerDeleted") if restarts else ("False", "Resolved"))
+    await story.go_on(80)
+    assert story.status.restarts == restarts
+    assert story.condition(c.CONDITION_DEGRADED) == ("False", "Resolved")
+    assert story.suspensions == ([False, True, False] if restarts else [False])
+
+
+async def test_a_node_that_answers_again_in_time_is_no_loss() -> None:
+    story = Story(mpiImplementation="Intel")
+    await story.run()
+    lose_node(story)
+    await story.sync()
+    assert story.condition(c.CONDITION_DEGRADED) == ("True", "NodeLost")
+    assert story.status.lost_worker is not None
+    await story.go_on(80)  # its kubelet says that the worker is Ready
+    assert (story.condition(c.CONDITION_DEGRADED), story.status.lost_worker) == (("False", "Resolved"), None)
+    assert story.status.restarts == 0
+
+
+@pytest.mark.parametrize("lose", [evict, lose_node])
+async def test_a_worker_that_is_lost_before_the_launcher_has_called_it_costs_no_restart(lose: Loss) -> None:
+    story = Story(annotations=BUDGET)
+    await story.sync()
+    story.cluster.start_pods()
+    lose(story)
+    await story.go_on(20)
+    assert (story.status.restarts, story.condition(c.CONDITION_RUNNING)[0]) == (0, "True")
+
+
+async def test_a_job_that_did_not_ask_is_restarted_as_often_as_it_may_be_tried_again() -> None:
+    story = Story(mpiImplementation="Intel", runPolicy={"backoffLimit": 1})
+    await story.run()
+    for _ in range(2):
+        delete(story)
+        await story.go_on(90)
+    assert story.condition(c.CONDITION_FAILED) == ("True", "ReachedMaxRestarts")
+    assert story.status.restarts == 1
+
+
+async def test_workers_that_a_job_is_scaled_up_or_down_by_are_no_loss() -> None:
+    story = Story(annotations=BUDGET, workers=2)
+    await story.run()
+    for replicas in (4, 1, 3):
+        await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}})
+        await story.go_on(20)
+    story.cluster.server.remove(PODS, Key("default", "pi-worker-2"))
+    await story.go_on(20)
+    assert (story.status.restarts, story.status.lost_worker) == (0, None)
+    assert story.status.condition(c.CONDITION_DEGRADED) is None or not story.status.is_true(c.CONDITION_DEGRADED)
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+async def test_errors_of_the_program_are_counted_by_its_backoff_limit_and_losses_are_not(policy: str) -> None:
+    story = Story(annotations=BUDGET, runPolicy={"backoffLimit": 1})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": policy}}}})
+    await story.run()
+    _fail_launcher(story, policy)
+    delete(story)  # for which the launcher failed
+    await story.go_on(20)
+    assert (story.status.restarts, story.status.is_finished) == (1, False)
+    if policy == "Never":
+        _fail_launcher(story, policy)
+        await story.go_on(20)
+        assert not story.status.is_finished, "the first failure of the program, the one before had another cause"
+    _fail_launcher(story, policy)
+    await story.go_on(20)
+    failed = story.status.condition(c.CONDITION_FAILED)
+    assert failed is not None
+    assert failed.reason.startswith("BackoffLimitExceeded/Error")
+    assert story.status.restarts == 1
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+async def test_a_launcher_that_fails_just_before_its_worker_is_said_to_be_evicted_is_no_error_of_the_program(policy: str) -> None:
+    story = Story(annotations=BUDGET, runPolicy={"backoffLimit": 0})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": policy}}}})
+    await story.run()
+    _fail_launcher(story, policy)
+    for _ in range(3):
+        await story.sync()
+        await asyncio.sleep(1)
+    evict(story)
+    await story.go_on(20)
+    assert (story.status.restarts, story.status.is_finished) == (1, False)
+    _fail_launcher(story, policy)
+    await story.go_on(20)
+    assert story.condition(c.CONDITION_FAILED) == ("True", "BackoffLimitExceeded/Error")
+
+
+def fail_for_want_of_a_worker(story: Story) -> None:
+    _fail_launcher(story, "Never")
+    delete(story)
+
+
+@pytest.mark.parametrize("lose", [fail_for_want_of_a_worker, evict_launcher])
+async def test_a_pod_of_the_try_before_does_not_lead_to_another_restart_while_there_is_no_new_one(lose: Loss) -> None:
+    story = Story(annotations=BUDGET)
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})
+    await story.run()
+    lose(story)
+    for _ in range(12):
+        await story.sync()
+        if story.suspensions == [False, True]:  # the Job controller carries out the suspension, and is slow to make the next pod
+            story.cluster.control_jobs()
+        story.cluster.start_pods()
+        await asyncio.sleep(1)
+    assert story.suspensions == [False, True, False]
+    assert len(story.launcher_pods) == 1, "the one that failed"
+    assert story.status.restarts == 1
+
+
+def _fail_launcher(story: Story, policy: str) -> None:
+    """Let `mpirun` fail: its container is started again in the same pod, or the pod has failed."""
+    pod = story.launcher_pods[-1]
+    ended = {"exitCode": 1, "reason": "Error", "finishedAt": format_time(story.leader.clock.now())}
+    row: dict[str, Any] = {"name": "launcher", "state": {"terminated": ended}}
+    if policy == "OnFailure":
+        row = {"name": "launcher", "restartCount": 1, "lastState": {"terminated": ended}}
+    phase = "Failed" if policy == "Never" else "Running"
+    story.cluster.server.put_status(PODS, key_of(pod), {"phase": phase, "containerStatuses": [row]})
+    if policy == "Never":
+        _let_go(story, pod)
+
+
+def _let_go(story: Story, pod: Object) -> None:
+    pod = story.leader.one(PODS, key_of(pod).name)
+    pod["metadata"]["finalizers"] = []
+    story.cluster.server.put(PODS, pod)
+
+
+async def test_any_failure_costs_the_budget_if_the_job_says_so() -> None:
+    story = Story(annotations={"max-restarts": "1", "restart-on": "Any"}, runPolicy={"backoffLimit": 0})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})
+    await story.run()
+    _fail_launcher(story, "Never")
+    await story.go_on(20)
+    assert (story.status.restarts, story.status.last_restarts[0].reason) == (1, "Error")
+    _fail_launcher(story, "Never")
+    await story.go_on(20)
+    assert story.condition(c.CONDITION_FAILED) == ("True", "ReachedMaxRestarts")
+
+
+async def test_a_user_may_suspend_a_job_in_the_middle_of_a_restart() -> None:
+    story = Story(annotations=BUDGET)
+    await story.run()
+    delete(story)
+    await story.sync()
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await story.go_on(20)
+    assert story.condition(c.CONDITION_RESTARTING) == ("False", "Suspended")
+    assert story.condition(c.CONDITION_SUSPENDED)[0] == "True"
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await story.go_on(20)
+    assert story.status.restarts == 1
+    assert [annotations_of(pod)["mpiop.kubeflow.org/restart-count"] for pod in story.launcher_pods] == ["1"]
+
+
+async def test_a_deadline_holds_over_all_tries() -> None:
+    story = Story(annotations=BUDGET, runPolicy={"activeDeadlineSeconds": 1000})
+    await story.run()
+    await asyncio.sleep(300)
+    delete(story)
+    await story.go_on(20)
+    assert 600 < story.leader.one(JOBS, "pi-launcher")["spec"]["activeDeadlineSeconds"] <= 700
+
+
+async def test_a_launcher_is_told_how_many_restarts_there_were() -> None:
+    story = Story(annotations=BUDGET)
+    await story.run()
+    container = story.launcher_pods[0]["spec"]["containers"][0]
+    source = {"fieldRef": {"fieldPath": "metadata.annotations['mpiop.kubeflow.org/restart-count']"}}
+    assert {"name": "MPIOP_RESTART_COUNT", "valueFrom": source} in container["env"]
+    assert annotations_of(story.launcher_pods[0])["mpiop.kubeflow.org/restart-count"] == "0"
+
+
+async def test_events_a_metric_and_a_summary_tell_of_a_restart() -> None:
+    story = Story(annotations=BUDGET)
+    await story.run()
+    story.leader.recorder.reported.clear()
+    delete(story)
+    await story.go_on(20)
+    [restarting, restarted] = story.leader.recorder.reported
+    assert restarting[:2] == ("Warning", "Restarting")
+    assert re.fullmatch(r"restart 1 of at most 3: worker pi-worker-1 on node node-\d was deleted while the launcher ran", restarting[2])
+    assert restarted == ("Normal", "Restarted", "The launcher was resumed after restart 1.")
+    assert b'mpiop_job_restarts_total{reason="WorkerDeleted"} 1.0' in story.leader.metrics.render("")[0]
+    assert (story.status.summary.state, story.status.summary.restarts) == ("Running", "1")
+
+
+async def test_nothing_is_restarted_over_and_over_if_an_older_crd_drops_the_count() -> None:
+    story = Story(annotations=BUDGET)
+    await story.run()
+    delete(story)
+    await story.sync()
+    for name in ("restarts", "lastRestarts"):
+        await story.cluster.client.patch(MPIJOBS, KEY, {"status": {name: None}}, subresource="status")
+    await story.go_on(20)
+    assert story.condition(c.CONDITION_RESTARTING) == ("False", "NotStored")
+    assert story.suspensions == [False]
+    assert story.leader.recorder.reasons.count("Restarting") == 1
+
+
+async def test_a_job_that_has_not_lost_anything_is_not_the_poorer_for_a_wrong_annotation() -> None:
+    story = Story(annotations={"max-restarts": "often"})
+    await story.go_on(2)
+    stalled = parse_status(story.cluster.server.storage.get(MPIJOBS, KEY)["status"]).true_condition(c.CONDITION_STALLED)  # type: ignore[index]  # it is there
+    assert stalled is not None
+    assert stalled.reason == "ValidationError"
+    assert "max-restarts" in stalled.message
