@@ -33,6 +33,7 @@ _STEPS = {
     "succeed": (("begin", "running"), ("created", "running"), ("running", "ended")),
     "fail": (("running", "ended"),),
     "suspend": (("running", "suspended"), ("suspended", "resumed")),
+    "restart": (("running", "restarted"),),
 }
 
 

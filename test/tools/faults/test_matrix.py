@@ -8,6 +8,7 @@ import pytest
 
 from faults.case import Faultless
 from faults.lease_rows import THIEF, wrote_after_loss
+from faults.lives import LIVES
 from faults.matrix import ROWS
 from faults.meaning import Target
 from faults.oracle import NOTHING_DIFFERS, Reference, miscounts, relapses, resent, unguarded
@@ -37,7 +38,7 @@ def trace_of(*requests: str, code: int = 200) -> Trace:
 
 
 def lives() -> dict[str, Faultless]:
-    return {life: Faultless(Reference({}), trace_of(*REQUESTS)) for life in ("succeed", "fail", "suspend")}
+    return {life: Faultless(Reference({}), trace_of(*REQUESTS)) for life in LIVES}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
