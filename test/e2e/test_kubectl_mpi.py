@@ -243,6 +243,15 @@ def test_kubectl_completes_verbs_and_jobs(tool: Tool) -> None:
     assert "completed" in found.stdout.split()
 
 
+def test_a_shell_completes_the_verbs_of_the_program(tool: Tool) -> None:
+    script = (
+        'eval "$(mpiop-kubectl completion bash)"; COMP_WORDS=(mpiop-kubectl time) COMP_CWORD=1\n'
+        '_mpiop_kubectl_completion mpiop-kubectl; echo "${COMPREPLY[*]}"'
+    )
+    done = subprocess.run(["bash", "-c", script], env=tool.environment, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["timeline"]
+
+
 @pytest.fixture
 def mpi(tool: Tool) -> MPI:
     return MPI(kubeconfig=tool.environment["KUBECONFIG"], image=IMAGE)
