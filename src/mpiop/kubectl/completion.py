@@ -7,7 +7,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from mpiop.client.errors import ClientError
-from mpiop.kubectl.main import SUMMARIES, VERBS, cli
+from mpiop.kubectl.main import COMPLETE_VARIABLE, SUMMARIES, VERBS, cli
 from mpiop.kubectl.session import Session
 
 _NO_FILES = ":4"
@@ -40,7 +40,7 @@ def completion_verb(shell: str) -> None:
     made = get_completion_class(shell)
     if made is None:
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(made(cli, {}, "mpiop-kubectl", "_MPIOP_KUBECTL_COMPLETE").source())
+    click.echo(made(cli, {}, "mpiop-kubectl", COMPLETE_VARIABLE).source())
 
 
 def complete_for_kubectl(arguments: list[str] | None = None) -> None:

@@ -55,6 +55,10 @@ SUMMARIES: Final[Mapping[str, str]] = {
 }
 
 
+COMPLETE_VARIABLE: Final = "_MPIOP_KUBECTL_COMPLETE"
+"""With it in the environment, the program completes words for a shell instead."""
+
+
 class Verbs(click.Group):
     """A group that knows its verbs without importing them, so that --help is quick."""
 
@@ -92,7 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str]) -> int:
     """Run a verb and return its exit code; errors are one sentence on stderr."""
     try:
-        code: Any = cli.main(arguments, prog_name="kubectl mpi", standalone_mode=False)
+        code: Any = cli.main(arguments, prog_name="kubectl mpi", standalone_mode=False, complete_var=COMPLETE_VARIABLE)
     except click.ClickException as error:
         error.show()
         return error.exit_code

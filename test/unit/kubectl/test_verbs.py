@@ -12,7 +12,7 @@ import pytest
 from fakes.client_api import FakeApi, pod, stored
 from mpiop.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
 from mpiop.kubectl.completion import complete_for_kubectl
-from mpiop.kubectl.main import SUMMARIES, VERBS, cli
+from mpiop.kubectl.main import COMPLETE_VARIABLE, SUMMARIES, VERBS, cli
 
 RUN = ("run", "--image", "i", "--name", "pi", "-n", "2")
 
@@ -431,6 +431,14 @@ def test_names_are_completed(api: FakeApi, capsys: pytest.CaptureFixture[str], m
 def test_completion_scripts_are_printed(mpi: Any, shell: str) -> None:
     code, out, _ = mpi("completion", shell)
     assert (code, "_MPIOP_KUBECTL_COMPLETE" in out) == (0, True)
+
+
+def test_the_script_s_question_is_answered(mpi: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in ((COMPLETE_VARIABLE, "bash_complete"), ("COMP_WORDS", "mpiop-kubectl time"), ("COMP_CWORD", "1")):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        mpi()
+    assert capsys.readouterr().out == "plain,timeline\n"
 
 
 def test_other_errors_of_the_cluster_have_a_code_of_their_own(mpi: Any, api: FakeApi) -> None:
