@@ -246,7 +246,7 @@ def test_a_worker_whose_node_is_lost_is_named(namespace: Kubectl, is_current_clu
     with paused("kubelet", NAME):
         degraded = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "NodeLost", timeout_seconds=120)
         check_shown_soon("pi", "NodeLost", namespace)
-    assert "pod pi-worker-0 cannot be deleted, because its node" in condition(degraded, "Degraded")["message"]
+    assert "pod pi-worker-0 cannot be reached, because its node" in condition(degraded, "Degraded")["message"]
     job = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running", timeout_seconds=120)
     assert is_true(job, "Running")
 
