@@ -29,8 +29,9 @@ def test_a_python_program_runs_from_its_folder(tool: Tool) -> None:
     lines = tool.run(
         "run", "-n", "4", "--slots", "2", "--image", IMAGE, "--rm", "--upload", "examples/mpi4py", "--", "python3", "integrate.py"
     ).splitlines()
-    assert sorted(line.partition(" on ")[0] for line in lines[:4]) == [f"rank {rank} of 4" for rank in range(4)]
-    assert lines[4] == "pi is approximately 3.141592653590"
+    # mpirun passes the lines of several hosts on as they come.
+    said = sorted(line.partition(" on ")[0] for line in lines)
+    assert said == ["pi is approximately 3.141592653590", *(f"rank {rank} of 4" for rank in range(4))]
 
 
 def test_a_c_program_is_compiled_where_it_runs(tool: Tool) -> None:
