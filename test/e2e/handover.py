@@ -56,6 +56,8 @@ PHASES: dict[str, tuple[Callable[[str], Obj], str]] = {
     "vanished": (vanishing, "Running"),
 }
 """By phase: the job, and the condition that is True before the operator is taken away."""
+KEPT = [name for name in PHASES if name != "vanished"]
+"""Without that whose launcher Job is gone: ours outlive an absence of the operator, and Kubeflow's operator would run such a job again."""
 GO_ON = ("suspended", "starting", "running")
 ENDS = {"failed": "Failed", "vanished": "Failed"}
 PATIENCE_SECONDS = 240

@@ -262,12 +262,7 @@ def test_options_reach_the_components(command: Command) -> None:
     )
 
 
-PODS = """
-apiVersion: v1
-kind: Service
-metadata: {name: probe}
-spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {app: probe}}
----
+PROBES = """
 apiVersion: v1
 kind: Service
 metadata: {name: front}
@@ -290,6 +285,12 @@ spec:
           imagePullPolicy: Never
           args: [serve]
           readinessProbe: {httpGet: {port: 8080}, periodSeconds: 1}
+"""
+OTHERS = """
+apiVersion: v1
+kind: Service
+metadata: {name: probe}
+spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {app: probe}}
 ---
 apiVersion: batch/v1
 kind: Job
@@ -323,7 +324,7 @@ def test_pods_run_find_and_reach_each_other_beside_simulated_ones(command: Comma
     assert command.run("load-image", str(archive)) == "docker.io/mpioperator/probe:dev\n"
     archive.unlink()
 
-    command.kubectl("apply", "-f", "-", given=PODS)
+    command.kubectl("apply", "-f", "-", given=f"{PROBES}---{OTHERS}")
     command.kubectl("rollout", "status", "statefulset/probe", "--timeout=60s")
     command.kubectl("wait", "--for=condition=Complete", "job/simulated", "--timeout=60s")
     inside = ("exec", "probe-0", "--", "/pause")

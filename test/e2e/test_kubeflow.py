@@ -11,7 +11,7 @@ import pytest
 from demonstration.operator_images import built_archives
 from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, new_namespace
-from e2e.handover import ENDS, GO_ON, PHASES, Handover, begin
+from e2e.handover import ENDS, GO_ON, KEPT, PHASES, Handover, begin
 from e2e.kubectl import DEPLOYMENTS, Kubectl
 from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
@@ -80,7 +80,7 @@ def there(ground: Ground) -> Handover:
 def back(ground: Ground, there: Handover) -> Handover:
     """From ours to Kubeflow's, which would run a job again whose launcher's Job has vanished."""
     assert there.ended
-    handover = begin(ground.cluster, ground.here, "back", [name for name in PHASES if name != "vanished"])
+    handover = begin(ground.cluster, ground.here, "back", KEPT)
     ground.start_theirs()
     handover.see_through()
     return handover
@@ -119,7 +119,7 @@ def test_no_pod_that_theirs_took_over_was_restarted(back: Handover) -> None:
     back.assert_no_restart()
 
 
-@pytest.mark.parametrize("name", [name for name in PHASES if name != "vanished"])
+@pytest.mark.parametrize("name", KEPT)
 def test_theirs_brings_a_job_of_ours_to_its_right_end(name: str, back: Handover) -> None:
     back.assert_right_end(name)
 

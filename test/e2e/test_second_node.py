@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
-from e2e.test_cluster import Command, traces, wait_for
+from e2e.test_cluster import PROBES, Command, traces, wait_for
 from embedded.build import programs_of
 from embedded.images import pause_archive
 
@@ -14,32 +15,19 @@ pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or os.environ.get("MPIOP_CLUSTER") == "current", reason="needs root, and the embedded cluster"
 )
 OF_SECOND = {"node-2", "containerd-2", "kubelet-2", "kube-proxy-2"}
-PODS = """
-apiVersion: v1
-kind: Service
-metadata: {name: front}
-spec: {selector: {app: probe}, ports: [{port: 80, targetPort: 8080}]}
----
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: probe}
-spec:
-  replicas: 2
-  podManagementPolicy: Parallel
-  serviceName: probe
-  selector: {matchLabels: {app: probe}}
-  template:
-    metadata: {labels: {app: probe}}
-    spec:
-      topologySpreadConstraints:
-        - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: probe}}}
-      containers:
-        - name: probe
-          image: mpioperator/probe:dev
-          imagePullPolicy: Never
-          args: [serve]
-          readinessProbe: {httpGet: {port: 8080}, periodSeconds: 1}
-"""
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "probe"}},
+}
+
+
+def pods_on_both_nodes() -> str:
+    """Return the Service and the probes of `test_cluster`, one on each node."""
+    front, probe = yaml.safe_load_all(PROBES)
+    probe["spec"]["template"]["spec"]["topologySpreadConstraints"] = [SPREAD]
+    return yaml.safe_dump_all([front, probe])
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +50,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
 @pytest.fixture(scope="module")
 def pods(command: Command) -> Mapping[str, str]:
     """The address of the Pod of each node."""
-    command.kubectl("apply", "-f", "-", given=PODS)
+    command.kubectl("apply", "-f", "-", given=pods_on_both_nodes())
     command.kubectl("rollout", "status", "statefulset/probe", "--timeout=60s")
     form = r'jsonpath={range .items[*]}{.spec.nodeName} {.metadata.name} {.status.podIP}{"\n"}{end}'
     rows = sorted(line.split() for line in command.kubectl("get", "pods", "-o", form).splitlines())

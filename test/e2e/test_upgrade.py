@@ -15,15 +15,13 @@ import pytest
 from demonstration.operator_images import built_archives
 from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, new_namespace
-from e2e.handover import ENDS, GO_ON, PHASES, Handover, begin
+from e2e.handover import ENDS, GO_ON, KEPT, Handover, begin
 from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
 
 CLUSTER = f"{NAME}-upgrade"
 DEPLOY = "deploy/v2beta1/mpi-operator.yaml"
 TAG = "before"
-BROUGHT = [name for name in PHASES if name != "vanished"]
-"""The phases that jobs are brought into: our launcher Jobs outlive an absence of the operator."""
 
 
 def git(*arguments: str) -> str:
@@ -94,7 +92,7 @@ def versions(
 def up(versions: Versions) -> Handover:
     """From the version before to this one."""
     versions.start(versions.before)
-    handover = begin(versions.cluster, versions.here, "up", BROUGHT)
+    handover = begin(versions.cluster, versions.here, "up", KEPT)
     versions.start(ROOT / DEPLOY)
     handover.see_through()
     return handover
@@ -104,7 +102,7 @@ def up(versions: Versions) -> Handover:
 def down(versions: Versions, up: Handover) -> Handover:
     """From this version to the one before."""
     assert up.ended
-    handover = begin(versions.cluster, versions.here, "down", BROUGHT)
+    handover = begin(versions.cluster, versions.here, "down", KEPT)
     versions.start(versions.before)
     handover.see_through()
     return handover
@@ -116,7 +114,7 @@ def handover(request: pytest.FixtureRequest) -> Handover:
     return found
 
 
-@pytest.mark.parametrize("name", BROUGHT)
+@pytest.mark.parametrize("name", KEPT)
 def test_every_object_is_taken_over_and_none_is_made_anew(name: str, handover: Handover) -> None:
     before, after = handover.children_of(handover.before, name), handover.children_of(handover.after, name)
     assert after <= before
@@ -127,7 +125,7 @@ def test_no_pod_is_restarted(handover: Handover) -> None:
     handover.assert_no_restart()
 
 
-@pytest.mark.parametrize("name", BROUGHT)
+@pytest.mark.parametrize("name", KEPT)
 def test_every_job_comes_to_its_right_end(name: str, handover: Handover) -> None:
     handover.assert_right_end(name)
 
@@ -137,4 +135,4 @@ def test_the_times_that_are_stored_stay(handover: Handover) -> None:
 
 
 def test_each_end_is_reported_once(handover: Handover) -> None:
-    assert handover.events("MPIJobSucceeded") == dict.fromkeys([name for name in BROUGHT if name not in ENDS], 1)
+    assert handover.events("MPIJobSucceeded") == dict.fromkeys([name for name in KEPT if name not in ENDS], 1)

@@ -17,40 +17,32 @@ _DURATION: Final = re.compile(r"(\d{1,9})([smhd])")
 _Value = TypeVar("_Value")
 
 
-def restart_policy(annotations: Fields | None) -> RestartPolicy | None:
+def restart_policy(annotations: Fields) -> RestartPolicy | None:
     """Return what the annotations of an MPIJob say; None without a budget. What is wrong with one is added to their errors."""
-    given = [name for name in c.ANNOTATIONS_OF_RESTARTS if annotations is not None and annotations.values.get(name) is not None]
-    if annotations is None or not given:
+    given = [name for name in c.ANNOTATIONS_OF_RESTARTS if annotations.values.get(name) is not None]
+    if not given:
         return None
     if c.ANNOTATION_MAX_RESTARTS not in given:
-        path = f"metadata.annotations[{c.ANNOTATION_MAX_RESTARTS}]"
+        path = f"{annotations.path}[{c.ANNOTATION_MAX_RESTARTS}]"
         annotations.errors.append(required(path, f"without it, {given[0]} has no effect"))
         return None
-    read = _Reader(annotations)
     return RestartPolicy(
-        max_restarts=read.value(c.ANNOTATION_MAX_RESTARTS, "0", _count),
-        scope=read.value(c.ANNOTATION_RESTART, c.RESTART_FAILED, partial(_one_of, c.RESTART_SCOPES)),
-        causes=read.value(c.ANNOTATION_RESTART_ON, c.ON_INFRASTRUCTURE, partial(_one_of, c.RESTART_CAUSES)),
-        window_seconds=read.value(c.ANNOTATION_RESTART_WINDOW, "", _window_seconds),
-        avoids_failed_nodes=read.value(c.ANNOTATION_AVOID_FAILED_NODES, "false", partial(_one_of, ("true", "false"))) == "true",
+        max_restarts=_read(annotations, c.ANNOTATION_MAX_RESTARTS, "0", _count),
+        scope=_read(annotations, c.ANNOTATION_RESTART, c.RESTART_FAILED, partial(_one_of, c.RESTART_SCOPES)),
+        causes=_read(annotations, c.ANNOTATION_RESTART_ON, c.ON_INFRASTRUCTURE, partial(_one_of, c.RESTART_CAUSES)),
+        window_seconds=_read(annotations, c.ANNOTATION_RESTART_WINDOW, "", _window_seconds),
+        avoids_failed_nodes=_read(annotations, c.ANNOTATION_AVOID_FAILED_NODES, "false", partial(_one_of, ("true", "false"))) == "true",
     )
 
 
-class _Reader:
-    """Reads annotations, and notes those that are wrong."""
-
-    def __init__(self, annotations: Fields) -> None:
-        """Read `annotations`."""
-        self._annotations = annotations
-
-    def value(self, name: str, default: str, parse: Callable[[str, str], _Value]) -> _Value:
-        """Return the parsed annotation, or the parsed `default` if it is absent or wrong."""
-        path = f"metadata.annotations[{name}]"
-        try:
-            return parse(path, self._annotations.string(name, default))
-        except ValueError as error:
-            self._annotations.errors.append(str(error))
-            return parse(path, default)
+def _read(annotations: Fields, name: str, default: str, parse: Callable[[str, str], _Value]) -> _Value:
+    """Return the parsed annotation, or the parsed `default` if it is absent or wrong."""
+    path = f"{annotations.path}[{name}]"
+    try:
+        return parse(path, annotations.string(name, default))
+    except ValueError as error:
+        annotations.errors.append(str(error))
+        return parse(path, default)
 
 
 def _count(path: str, text: str) -> int:

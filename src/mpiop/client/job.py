@@ -96,7 +96,7 @@ class Job:
         if pod is not None:
             with contextlib.suppress(ClientError):  # its container never ran, the Pod has just gone, or the user may not read it
                 lines = logs.read_lines(self._api, pod["metadata"]["name"], _container(pod), LogOptions(tail=LOG_LINES))
-                return [untagged(line.text).text if self.is_tagged else line.text for line in lines]
+                return [self.split(line.text).text for line in lines]
         return self.status.log.splitlines()[-LOG_LINES:]
 
     def wait(self, timeout: float | None = None, *, report: Callable[[str], None] | None = None) -> JobStatus:
@@ -158,7 +158,11 @@ class Job:
     def tagged_logs(self, *, follow: bool = False, since_seconds: int | None = None) -> Iterator[Tagged]:
         """Yield the same with the rank of each line, if the job tags its output."""
         for text in self._launcher_lines(follow=follow, since_seconds=since_seconds):
-            yield untagged(text) if self.is_tagged else Tagged(None, text)
+            yield self.split(text)
+
+    def split(self, line: str) -> Tagged:
+        """Split a line of the launcher's log into rank and text, if the job tags its output."""
+        return untagged(line) if self.is_tagged else Tagged(None, line)
 
     def _read_once(self) -> Iterator[str]:
         self.refresh()

@@ -15,7 +15,6 @@ from mpiop.client.api import Api, LogOptions
 from mpiop.client.errors import ClientError, InvalidError, NotFoundError
 from mpiop.client.job import Job
 from mpiop.client.progress import is_worker
-from mpiop.client.tags import untagged
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.session import Session, cluster_options, console
 
@@ -76,7 +75,7 @@ def _attempt(api: Api, job: Job, number: int) -> int:
         return 0
     restarts = pod["status"]["containerStatuses"][0].get("restartCount", 0)
     for line in logs.read_lines(api, wanted.pod, _container(pod), LogOptions(previous=restarts > 0 and not _has_ended(pod))):
-        click.echo(untagged(line.text).text if job.is_tagged else line.text)
+        click.echo(job.split(line.text).text)
     return 0
 
 
@@ -105,7 +104,7 @@ def _merged(api: Api, job: Job, pods: Sequence[Any], options: LogOptions) -> Non
         name = pod["metadata"]["name"]
         try:
             for line in logs.read_lines(api, name, _container(pod), options):
-                lines.put((line.stamp, name, untagged(line.text).text if job.is_tagged and not is_worker(pod) else line.text))
+                lines.put((line.stamp, name, line.text if is_worker(pod) else job.split(line.text).text))
         except ClientError as error:
             lines.put((datetime.now(UTC).isoformat(), name, f"({error})"))
         lines.put(None)

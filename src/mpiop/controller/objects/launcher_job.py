@@ -63,16 +63,21 @@ def limits(job: MPIJob) -> Mapping[str, int | None]:
     }
 
 
+def user_backoff_limit(job: MPIJob) -> int:
+    """Return how often the program may fail: the user's `backoffLimit`, or the API server's default."""
+    limit = job.run_policy.backoff_limit
+    return DEFAULT_BACKOFF_LIMIT if limit is None else limit
+
+
 def _backoff_limit(job: MPIJob) -> int | None:
-    """Return the `backoffLimit` of the launcher Job.
+    """Return the `backoffLimit` of the launcher Job; None leaves it to the API server.
 
     A launcher may fail before its loss is known, and the Job controller counts that. So a job with a budget of restarts gets more, and the
     operator sees to it that failures of the program alone do not exceed the user's (`controller/status/restarts.py`).
     """
-    limit = job.run_policy.backoff_limit
     if job.restart is None:
-        return limit
-    return (DEFAULT_BACKOFF_LIMIT if limit is None else limit) + job.status.restarts + _SPARE_TRIES
+        return job.run_policy.backoff_limit
+    return user_backoff_limit(job) + job.status.restarts + _SPARE_TRIES
 
 
 def _deadline_seconds(job: MPIJob) -> int | None:

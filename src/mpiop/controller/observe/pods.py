@@ -63,12 +63,6 @@ def is_unreachable(pod: Object) -> bool:
     return is_marked and condition_status(pod, "ContainersReady") == "True" and phase(pod) == "Running"
 
 
-def restarts(pod: Object, container: str) -> int:
-    """Return how often a container of the pod was restarted."""
-    status = next((row for row in main_container_statuses(pod) if row.get("name") == container), dict[str, Any]())
-    return status.get("restartCount") or 0
-
-
 def node(pod: Object) -> str:
     """Return the name of the pod's node, or "" before it has one."""
     return pod.get("spec", {}).get("nodeName") or ""
@@ -86,7 +80,7 @@ def has_begun(pod: Object) -> bool:
 
 def is_being_created(pod: Object) -> bool:
     """Return whether the pod has a node but no started container: volumes are being mounted, or the first image is being pulled."""
-    is_bound = bool(pod.get("spec", {}).get("nodeName")) and any(container_statuses(pod))
+    is_bound = bool(node(pod)) and any(container_statuses(pod))
     return is_bound and not has_begun(pod) and not is_terminating(pod)
 
 
@@ -106,6 +100,11 @@ def container_statuses(pod: Object) -> Iterator[Mapping[str, Any]]:
     """Yield the statuses of the pod's init containers, then of its containers."""
     yield from init_container_statuses(pod)
     yield from main_container_statuses(pod)
+
+
+def main_container_status(pod: Object, container: str) -> Mapping[str, Any]:
+    """Return the status of one of the pod's containers; empty while it has none."""
+    return next((row for row in main_container_statuses(pod) if row.get("name") == container), dict[str, Any]())
 
 
 def init_container_statuses(pod: Object) -> Sequence[Mapping[str, Any]]:

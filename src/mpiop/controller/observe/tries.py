@@ -5,8 +5,9 @@ them was created. A worker of that range which is created later is a replacement
 is scaled up by are not of the range. So a loss can be seen for as long as the try runs, by whoever looks, without having watched it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
@@ -65,7 +66,12 @@ def beginning_to_note(job: MPIJob, observed: Observed) -> Beginning | None:
 
 def launcher_restarts(job: MPIJob, launcher_pod: Object) -> int:
     """Return how often the container that runs `mpirun` was restarted in its pod."""
-    return pods.restarts(launcher_pod, job.launcher.template["spec"]["containers"][0].get("name", ""))
+    return mpirun_status(job, launcher_pod).get("restartCount") or 0
+
+
+def mpirun_status(job: MPIJob, launcher_pod: Object) -> Mapping[str, Any]:
+    """Return the status of the container that runs `mpirun`; empty while it has none."""
+    return pods.main_container_status(launcher_pod, job.launcher.template["spec"]["containers"][0].get("name", ""))
 
 
 def running_try(job: MPIJob, observed: Observed) -> str | None:
@@ -110,9 +116,8 @@ def is_lost(pod: Object) -> bool:
 
 
 def _runs_mpirun(job: MPIJob, launcher_pod: Object) -> bool:
-    name = job.launcher.template["spec"]["containers"][0].get("name", "")
-    rows = (row for row in pods.main_container_statuses(launcher_pod) if row.get("name") == name)
-    return pods.phase(launcher_pod) == "Running" and not any(pods.waiting(row) or pods.terminated(row) for row in rows)
+    status = mpirun_status(job, launcher_pod)
+    return pods.phase(launcher_pod) == "Running" and not pods.waiting(status) and not pods.terminated(status)
 
 
 def _created(pod: Object) -> str:

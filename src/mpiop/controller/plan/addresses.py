@@ -54,7 +54,7 @@ def addresses_to_publish(job: MPIJob, observed: Observed) -> str | None:
     pod, published = observed.launcher_pod, observed.published_addresses
     if pod is None or published is None or job.is_suspended or job.status.is_finished:
         return None
-    if pods.is_finished(pod) or not pod.get("spec", {}).get("nodeName"):
+    if pods.is_finished(pod) or not pods.node(pod):
         return None
     before = dict(line.split(" ", 1) for line in published.splitlines() if " " in line)
     lines = [_line(index, observed.workers.get(name), observed, before) for index, name in enumerate(names.worker_names(job))]

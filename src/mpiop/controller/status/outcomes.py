@@ -19,7 +19,7 @@ def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime
     status = with_problem(status, None, end.last_update_time)
     if status.condition(c.CONDITION_RUNNING) is None:
         message = f"MPIJob {job.key} is finished but Running condition was never set."
-        status = _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
+        status = with_condition(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
     conditions = status.conditions
     for type_ in (c.CONDITION_UPDATE_PENDING, c.CONDITION_RESTARTING, c.CONDITION_RUNNING):
         conditions = cond.turn_false(conditions, type_)
@@ -36,7 +36,7 @@ def with_problem(status: MPIJobStatus, problem: Problem | None, now: datetime) -
         if problem is not None and type_ == current:
             status = _with_message(status, cond.make(type_, "True", problem.reason, problem.message, now))
         elif status.is_true(type_):
-            status = _with(status, cond.make(type_, "False", "Resolved", "Nothing is in the way any more.", now))
+            status = with_condition(status, cond.make(type_, "False", "Resolved", "Nothing is in the way any more.", now))
     return status
 
 
@@ -45,10 +45,11 @@ def _with_message(status: MPIJobStatus, new: Condition) -> MPIJobStatus:
     old = status.condition(new.type)
     is_due = old is not None and (new.last_update_time - old.last_update_time).total_seconds() >= MESSAGE_SECONDS
     if old is None or (old.status, old.reason) != (new.status, new.reason) or old.message == new.message or not is_due:
-        return _with(status, new)
+        return with_condition(status, new)
     conditions = cond.change(status.conditions, new.type, message=new.message, last_update_time=new.last_update_time)
     return replace(status, conditions=conditions)
 
 
-def _with(status: MPIJobStatus, condition: Condition) -> MPIJobStatus:
+def with_condition(status: MPIJobStatus, condition: Condition) -> MPIJobStatus:
+    """Return `status` with the condition in place of the one of its type (see `conditions.set_condition`)."""
     return replace(status, conditions=cond.set_condition(status.conditions, condition))

@@ -13,7 +13,7 @@ from mpiop.api import constants as c
 from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller import names
-from mpiop.controller.objects.launcher_job import DEFAULT_BACKOFF_LIMIT
+from mpiop.controller.objects.launcher_job import user_backoff_limit
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.tries import lost_workers
@@ -93,7 +93,7 @@ def exceeds_backoff_limit(job: MPIJob, observed: Observed) -> bool:
     """
     if job.restart is None or job.restart.causes == c.ON_ANY or not observed.launcher_pods:
         return False
-    limit = DEFAULT_BACKOFF_LIMIT if job.run_policy.backoff_limit is None else job.run_policy.backoff_limit
+    limit = user_backoff_limit(job)
     if job.launcher.restart_policy == c.NEVER:
         return sum(_has_failed_by_itself(job, pod) for pod in observed.launcher_pods) > limit
     newest = observed.launcher_pods[-1]

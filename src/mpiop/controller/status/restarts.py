@@ -10,7 +10,7 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus, Restart
-from mpiop.controller.objects.launcher_job import DEFAULT_BACKOFF_LIMIT
+from mpiop.controller.objects.launcher_job import user_backoff_limit
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.tries import can_be_ended
 from mpiop.controller.status import conditions as cond
@@ -113,10 +113,7 @@ def _is_budget_used_up(job: MPIJob, now: datetime) -> bool:
 
 def _budget(job: MPIJob) -> int:
     """Return how many restarts the job may have; one that has asked for none may have as many as retries, so that it does not loop."""
-    if job.restart is not None:
-        return job.restart.max_restarts
-    limit = job.run_policy.backoff_limit
-    return DEFAULT_BACKOFF_LIMIT if limit is None else limit
+    return user_backoff_limit(job) if job.restart is None else job.restart.max_restarts
 
 
 def _allowance(job: MPIJob) -> str:

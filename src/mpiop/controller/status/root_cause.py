@@ -68,7 +68,7 @@ def pod_failure(pod: Object) -> Failure | None:
 def _failure_of(pod: Object) -> Failure:
     status, failed = pod.get("status", {}), _failed_container(pod)
     words = [f"pod {pod['metadata'].get('name', '')}"]
-    if node := pod.get("spec", {}).get("nodeName"):
+    if node := pods.node(pod):
         words.append(f"on node {node}")
     words.append(f"container {failed.name} {in_words(failed.ended.get('exitCode'))}" if failed else "failed")
     ended = failed.ended if failed else dict[str, Any]()
@@ -91,7 +91,7 @@ def _attempt(failed: FailedContainer, ended: datetime, number: int) -> Attempt:
     return Attempt(
         number=number,
         pod=failed.pod["metadata"].get("name", ""),
-        node=failed.pod.get("spec", {}).get("nodeName") or "",
+        node=pods.node(failed.pod),
         started=timestamp(failed.ended.get("startedAt")),
         ended=ended,
         exit_code=failed.ended["exitCode"],

@@ -13,7 +13,7 @@ from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
-from mpiop.controller.status.outcomes import ended, with_problem
+from mpiop.controller.status.outcomes import ended, with_condition, with_problem
 from mpiop.controller.status.restarts import RESTARTED, carried_out, with_lost_worker
 from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, attempts, failure, new_failure
 from mpiop.controller.status.summary import summarized
@@ -76,7 +76,7 @@ def current_problem(status: MPIJobStatus) -> Problem | None:
 def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPIJobStatus, *, now: datetime) -> MPIJobStatus:
     created = cond.make(c.CONDITION_CREATED, "True", "MPIJobCreated", f"MPIJob {job.key} is created.", now)
     if status.condition(c.CONDITION_CREATED) is None:
-        status = _with(status, created)
+        status = with_condition(status, created)
     status = _suspended(job, observed, status, now)
     if (outcome := pods.job_outcome(observed.launcher)) is not None:
         return _finished(job, observed, status, outcome, now=now)
@@ -86,7 +86,7 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
         message = f"{evicted}/{job.worker_replicas} workers are evicted"
         return ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
     if is_running(job, observed):
-        status = _with(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
+        status = with_condition(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
     status = carried_out(job, observed, with_lost_worker(job, observed, status, now), now)
     return with_problem(_update_pending(job, observed, status, now), problem, now)
 
@@ -94,22 +94,22 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
 def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
     """Set Suspended as soon as it is requested, as the reference does; `active` of the replica statuses shows when no pod is left."""
     if job.is_suspended:
-        status = _with(status, cond.make(c.CONDITION_SUSPENDED, "True", "MPIJobSuspended", "MPIJob suspended", now))
-        return _with(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobSuspended", f"MPIJob {job.key} is suspended.", now))
+        status = with_condition(status, cond.make(c.CONDITION_SUSPENDED, "True", "MPIJobSuspended", "MPIJob suspended", now))
+        return with_condition(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobSuspended", f"MPIJob {job.key} is suspended.", now))
     if status.is_true(c.CONDITION_SUSPENDED):
         if observed.has_outdated_launcher(job):
             return status
         resumed = cond.make(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "MPIJob resumed", now)
-        return replace(_with(without_warnings(status, now), resumed), start_time=now, last_failure=None, attempts=())
+        return replace(with_condition(without_warnings(status, now), resumed), start_time=now, last_failure=None, attempts=())
     return status if status.start_time else replace(status, start_time=now)
 
 
 def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
     if observed.has_pending_edit(job):
-        return _with(status, cond.make(c.CONDITION_UPDATE_PENDING, "True", "EditedAfterStart", _EDIT_MESSAGE, now))
+        return with_condition(status, cond.make(c.CONDITION_UPDATE_PENDING, "True", "EditedAfterStart", _EDIT_MESSAGE, now))
     if not observed.is_launcher_suspended and status.is_true(c.CONDITION_UPDATE_PENDING):
         message = "The launcher was started from the spec as it is."
-        return _with(status, cond.make(c.CONDITION_UPDATE_PENDING, "False", "UpToDate", message, now))
+        return with_condition(status, cond.make(c.CONDITION_UPDATE_PENDING, "False", "UpToDate", message, now))
     return status
 
 
@@ -129,7 +129,7 @@ def _explained(observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJo
     if failed is None or failed.reason != BACKOFF_LIMIT_EXCEEDED or outcome is None or not status.is_true(c.CONDITION_FAILED):
         return status
     reason, message = failure(outcome, status.last_failure, failed.message)
-    return _with(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
+    return with_condition(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
 
 
 def failure_between(old: MPIJobStatus, new: MPIJobStatus) -> Failure | None:
@@ -175,10 +175,6 @@ def _replica_statuses(status: MPIJobStatus, observed: Observed, *, has_created_l
 def _count(workers: Collection[Object]) -> ReplicaStatus:
     phases = [pods.phase(pod) for pod in workers]
     return ReplicaStatus(active=phases.count("Running"), succeeded=phases.count("Succeeded"), failed=phases.count("Failed"))
-
-
-def _with(status: MPIJobStatus, condition: Condition) -> MPIJobStatus:
-    return replace(status, conditions=cond.set_condition(status.conditions, condition))
 
 
 @dataclass(frozen=True, slots=True)

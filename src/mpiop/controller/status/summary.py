@@ -6,6 +6,7 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus, Summary
 from mpiop.controller import names
+from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.kube.objects import labels_of
 
@@ -38,7 +39,7 @@ def _launcher_node(observed: Observed, status: MPIJobStatus) -> str:
     """Return the node of the newest launcher pod, once the job runs: until then it would cost a write of its own."""
     if not (status.is_true(c.CONDITION_RUNNING) or status.is_finished):
         return ""
-    nodes = (pod.get("spec", {}).get("nodeName") for pod in reversed(observed.launcher_pods))
+    nodes = (pods.node(pod) for pod in reversed(observed.launcher_pods))
     return next(filter(None, nodes), status.summary.node)
 
 

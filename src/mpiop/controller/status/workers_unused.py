@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus
@@ -10,6 +10,7 @@ from mpiop.controller import names
 from mpiop.controller.objects.ssh_agent import leaves_mark
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.tries import mpirun_status
 from mpiop.controller.status import conditions as cond
 from mpiop.kube.objects import Object, annotations_of
 
@@ -39,7 +40,5 @@ def _ended_alone(job: MPIJob, pod: Object) -> bool:
     """Return whether the launcher's container succeeded without a termination message: neither our mark nor one of the program's own."""
     if names.ANNOTATION_SSH not in annotations_of(pod) or not leaves_mark(job):
         return False
-    container = job.launcher.template["spec"]["containers"][0].get("name")
-    status = next((row for row in pods.container_statuses(pod) if row.get("name") == container), dict[str, Any]())
-    ended = pods.terminated(status)
+    ended = pods.terminated(mpirun_status(job, pod))
     return ended.get("exitCode") == 0 and not ended.get("message")
