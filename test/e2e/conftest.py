@@ -32,11 +32,12 @@ LAST = "test_rights"
 
 
 def pytest_configure() -> None:
-    """Let SIGTERM end the tests as Ctrl-C does: fixtures clean up."""
+    """Let SIGTERM end the tests as Ctrl-C does: fixtures clean up. A shell's background job ignores SIGINT, and so would its children."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
+    signal.signal(signal.SIGINT, interrupt)
     signal.signal(signal.SIGTERM, interrupt)
 
 

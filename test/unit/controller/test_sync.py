@@ -671,7 +671,7 @@ async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> Non
     world = World()
     await world.submit()
     world.client.refuse("create", PODS, "", StatusError("create", {"code": 500, "message": "failed calling webhook: no endpoints"}))
-    for _ in range(3):
+    for _ in range(2):
         with pytest.raises(ExceptionGroup):
             await world.sync()
         assert world.status.condition("Stalled") is None
