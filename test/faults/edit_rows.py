@@ -133,8 +133,8 @@ async def until_said(run: Run, reason: str) -> None:
 def f66(lives: Lives) -> Iterator[Case]:
     """A running job is edited: nothing is torn down, and a condition says that the edit waits."""
     for life in lives:
-        # A resume takes the edit up, by another launcher Job.
-        anew = {"jobs/pi-launcher", "pods/launcher"} if life == "suspend" else set[str]()
+        # A resume takes the edit up, by another launcher Job, and a restart what may change in the template of a Job.
+        anew = {"suspend": {"jobs/pi-launcher", "pods/launcher"}, "restart": {"pods/launcher"}}.get(life, set[str]())
         again = {"create jobs/pi-launcher", "delete jobs/pi-launcher"} if life == "suspend" else set[str]()
         edited = Allowance(objects=frozenset({"mpijobs/pi", "configmaps/pi-config", *anew}), effects=frozenset(again))
         yield Case("F66", life, "another program", stages=(("running", _edit),), allowance=edited, wants_hit=False)

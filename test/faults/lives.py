@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any, cast
 
 import yaml
@@ -10,6 +11,7 @@ from demonstration.cluster import ROOT
 from faults.ground import NODE
 from faults.run import Run
 from faults.state import JOB, conditions, objects, published_addresses, role
+from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS
 
@@ -116,8 +118,7 @@ async def restart(run: Run) -> None:
     await until_condition(run, "Running")
     await until_addresses(run, 2)
     await run.reach("running")
-    lost = await run.ground.client.get(PODS, Key(run.namespace, f"{JOB}-worker-1"))
-    await run.ground.client.delete(PODS, Key(run.namespace, f"{JOB}-worker-1"), uid=uid_of(lost), is_forced=True)
+    await _lose_worker(run)
     await run.until("the end of the restart", lambda: _is_restarted(run))
     await _run_and_end(run, "Succeeded", "restarted")
 
@@ -139,6 +140,25 @@ async def _run_and_end(run: Run, phase: str, stage: str = "running") -> None:
     await until_condition(run, phase)
     await until_workers(run, 0)
     await run.reach("ended")
+
+
+async def _lose_worker(run: Run) -> None:
+    """Delete a worker by force, and not the one that takes its place."""
+    worker, uids = Key(run.namespace, f"{JOB}-worker-1"), list[str]()
+
+    async def is_read() -> bool:
+        uids.append(uid_of(await run.ground.client.get(PODS, worker)))
+        return True
+
+    async def is_lost() -> bool:
+        try:
+            await run.ground.client.delete(PODS, worker, uid=uids[0], is_forced=True)
+        except StatusError as error:
+            return error.code in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+        return True
+
+    await run.until("a worker", is_read)
+    await run.until("its loss", is_lost)
 
 
 async def _is_restarted(run: Run) -> bool:

@@ -108,10 +108,10 @@ def unguarded(trace: Trace) -> Iterator[str]:
     (`mpiop.controller.plan.diff.Patch.is_for_any_version`).
     """
     needed = {"delete": {"uid"}, "update": {"resourceVersion"}, "patch": {"uid", "resourceVersion"}}
-    by_uid = {"patch pods/pi-launcher-pod"}
     for entry in trace.entries:
         meaning = entry.target.meaning
-        desired = {"uid"} if str(meaning) in by_uid else needed.get(meaning.verb, set())
+        is_launcher = meaning.verb == "patch" and meaning.resource == "pods" and "-worker-" not in meaning.name
+        desired = {"uid"} if is_launcher else needed.get(meaning.verb, set())
         if meaning.resource != "events" and (missing := desired - entry.asked.keys()):
             yield f"names no {' and no '.join(sorted(missing))}: {entry}"
 

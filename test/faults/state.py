@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from mpiop.kube.client import Client
 from mpiop.kube.objects import Object
@@ -52,16 +52,18 @@ def conditions(obj: Mapping[str, Any]) -> dict[str, str]:
     return {each["type"]: each["status"] for each in obj.get("status", {}).get("conditions") or ()}
 
 
+_TROUBLES: Final = ("Stalled", "Degraded")
+
+
 def _summary(resource: Resource, obj: Mapping[str, Any]) -> Any:
     status = obj.get("status") or {}
     owned = [[owner["kind"], owner["name"]] for owner in obj["metadata"].get("ownerReferences", [])]
     common = {"owners": owned, "labels": sorted(obj["metadata"].get("labels") or {})}
     if resource is MPIJOBS:
         reasons = {each["type"]: [each["status"], each["reason"]] for each in status.get("conditions") or ()}
-        if reasons.get("Stalled") == ["False", "Resolved"]:  # writes that failed for 10 s and more are reported, until they succeed
-            del reasons["Stalled"]
         return {
-            "conditions": reasons,
+            # Writes that fail for seconds are reported until they succeed, and a worker that is gone until there is another.
+            "conditions": {type_: row for type_, row in reasons.items() if type_ not in _TROUBLES or row != ["False", "Resolved"]},
             "replicas": status.get("replicaStatuses"),
             "started": "startTime" in status,
             "completed": "completionTime" in status,
