@@ -30,6 +30,7 @@ const (
   mpiop-agent install DIR          copy this program into DIR
   mpiop-agent sshd [flags]         serve the job's members
   mpiop-agent ssh [flags] -- ...   what mpirun calls; after -- the command line of ssh(1)
+  mpiop-agent checkpoint [flags]   ask all ranks to save their work, and wait for mpirun
 `
 )
 
@@ -47,6 +48,8 @@ func run(words []string) int {
 		return runClient(words[1:])
 	case "sshd":
 		return runServer(words[1:])
+	case "checkpoint":
+		return runCheckpoint(words[1:])
 	case session.Word:
 		return runSession(words[1:])
 	case endWord:
@@ -90,6 +93,8 @@ func runServer(words []string) int {
 	port := flags.Int("port", wire.Port, "the `port` to listen on")
 	path := flags.String("key", "", "the `file` with the job's private key")
 	node := flags.String("node", os.Getenv(nodeVariable), "the `name` of the node, to be told to clients; default $"+nodeVariable)
+	checkpoint := flags.String("checkpoint-signal", "", "the `signal` by which ranks are asked to save their work when the Pod ends")
+	grace := flags.Duration("checkpoint-grace", 0, "how `long` they may run on then")
 	if flags.Parse(words) != nil {
 		return misused
 	}
@@ -109,7 +114,7 @@ func runServer(words []string) int {
 	}
 	serving := server.New(job, children.New())
 	serving.Program, serving.Words = self, []string{"mpiop-agent", session.Word}
-	serving.Node, serving.Say = *node, say
+	serving.Node, serving.Say, serving.CheckpointSignal = *node, say, wire.SignalOf(*checkpoint)
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	ended := make(chan error, 1)
@@ -118,6 +123,10 @@ func runServer(words []string) int {
 	arrived := <-stop
 	_ = listener.Close()
 	<-ended
+	if serving.Checkpoint() {
+		say("ranks got %s; they may run on for %v", *checkpoint, *grace)
+		serving.WaitForCommands(*grace)
+	}
 	serving.TerminateAll()
 	number, _ := arrived.(syscall.Signal)
 	return bySignal + int(number)

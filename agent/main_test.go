@@ -161,3 +161,43 @@ func TestMpirunEndsWithItsHost(t *testing.T) {
 		}
 	}
 }
+
+// When a Pod ends, its ranks may save their work before they get TERM: asked by the launcher, and by the worker's own end.
+func TestCheckpoint(t *testing.T) {
+	file, port, folder := keyFile(t), freePort(t), t.TempDir()
+	hostfile, saved := filepath.Join(folder, "hostfile"), filepath.Join(folder, "saved")
+	check(t, os.WriteFile(hostfile, []byte("127.0.0.1 slots=1\n"), 0o600))
+	flags := []string{"--job", "pi", "--namespace", "default", "--key", file, "--port", port}
+	server := agent(t, "sshd", "--key", file, "--port", port, "--checkpoint-signal", "SIGUSR1", "--checkpoint-grace", "1h")
+	check(t, server.Start())
+	// The trap of a shell waits for its child, and the signal of the worker's end would be a second one.
+	rank := "trap 'echo saved >>" + saved + "; exit 5' USR1; echo ready >" + saved + "; while :; do sleep 0.05; done"
+	client := agent(t, append(append([]string{"ssh"}, flags...), "--", "127.0.0.1", rank)...)
+	check(t, client.Start())
+	for {
+		if _, err := os.Stat(saved); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	asking := append(append([]string{"checkpoint"}, flags...), "--hosts", hostfile, "--signal", "SIGUSR1", "--grace", "100ms")
+	if said, err := agent(t, asking...).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, said)
+	}
+	check(t, server.Process.Signal(syscall.SIGTERM))
+	if err := client.Wait(); exitCode(err) != 5 {
+		t.Errorf("the rank ended with %v", err)
+	}
+	if err := server.Wait(); exitCode(err) != 143 {
+		t.Errorf("the server ended with %v", err)
+	}
+	if text, err := os.ReadFile(saved); err != nil || string(text) != "ready\nsaved\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	for _, words := range [][]string{{"--unknown"}, {"--signal", "SIGUSR1", "--hosts", "/no/such/file"}, {"--signal", "FOO", "--hosts", hostfile},
+		{"--signal", "SIGUSR1", "--hosts", hostfile, "--key", "/no/such/file"}} {
+		if err := agent(t, append([]string{"checkpoint"}, words...)...).Run(); exitCode(err) < 1 {
+			t.Errorf("%q: got %v", words, err)
+		}
+	}
+}

@@ -17,33 +17,30 @@ import (
 	"mpiop/agent/internal/wire"
 )
 
+// addJobFlags adds the flags that say of which job this is, and where its key is.
+func addJobFlags(flags *flag.FlagSet, called *client.Client) (path *string) {
+	flags.StringVar(&called.Job.Name, "job", "", "the `name` of the job")
+	flags.StringVar(&called.Job.Namespace, "namespace", "", "its `namespace`")
+	flags.StringVar(&called.Addresses.Path, "addresses", "", "the `file` in which the operator tells addresses; none on a worker")
+	flags.IntVar(&called.Port, "port", wire.Port, "the `port` of the servers")
+	return flags.String("key", "", "the `file` with the job's private key")
+}
+
 func runClient(words []string) int {
+	called := client.Client{Say: sayInLog, Times: client.DefaultTimes(), Output: os.Stdout, Error: os.Stderr}
 	flags := flag.NewFlagSet("ssh", flag.ContinueOnError)
-	job := flags.String("job", "", "the `name` of the job")
-	namespace := flags.String("namespace", "", "its `namespace`")
-	path := flags.String("key", "", "the `file` with the job's private key")
-	addresses := flags.String("addresses", "", "the `file` in which the operator tells addresses; none on a worker")
+	path := addJobFlags(flags, &called)
 	message := flags.String("message", "", "the termination message, a `file` that is marked if it is empty")
 	mark := flags.String("mark", "", "the `line` for it")
-	port := flags.Int("port", wire.Port, "the `port` of the servers")
 	if flags.Parse(words) != nil {
 		return misused
 	}
-	called := client.Client{
-		Arguments: arguments.Parse(flags.Args()),
-		Job:       hosts.Job{Name: *job, Namespace: *namespace},
-		Addresses: hosts.Addresses{Path: *addresses},
-		Port:      *port,
-		Say:       sayInLog,
-		Times:     client.DefaultTimes(),
-		Output:    os.Stdout,
-		Error:     os.Stderr,
-	}
+	called.Arguments = arguments.Parse(flags.Args())
 	if called.Arguments.Host == "" || called.Arguments.Command == "" {
 		say("usage: ssh [options] host command; a login without a command is not served")
 		return wire.Lost
 	}
-	if kind, _ := called.Job.Classify(called.Arguments.Host); kind == hosts.Launcher && *addresses != "" {
+	if kind, _ := called.Job.Classify(called.Arguments.Host); kind == hosts.Launcher && called.Addresses.Path != "" {
 		err := syscall.Exec("/bin/sh", []string{"sh", "-c", called.Arguments.Command}, os.Environ())
 		say("cannot run a command in this image: %v; mpirun's command lines need a shell", err)
 		return wire.Lost

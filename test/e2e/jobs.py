@@ -78,20 +78,25 @@ def let_workers_come(here: Kubectl, name: str) -> None:
 
 def until_launcher_has_waited(here: Kubectl, name: str, seconds: int) -> str:
     """Return the name of the launcher Pod of the job `name` when its log says that it has waited so long for a worker."""
-    labels = f"{LAUNCHER},training.kubeflow.org/job-name={name}"
-    [pod] = here.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"], labels=labels)
-    launcher: str = pod["metadata"]["name"]
+    launcher = launcher_pod(here, name)
     with here.following(launcher) as lines:
         waits = re.compile(rf"waiting for {name}-worker-\d+\S*: no address for (\d+) s")
         assert any(int(found[1]) >= seconds for line in lines if (found := waits.match(line))), f"{launcher} waited less than {seconds} s"
     return launcher
 
 
-def launcher_pod(here: Kubectl, *, timeout_seconds: float = 60) -> str:
-    """Return the name of the one launcher Pod as soon as it runs."""
-    pods = here.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"], labels=LAUNCHER, timeout_seconds=timeout_seconds)
-    name: str = pods[0]["metadata"]["name"]
-    return name
+def launcher_pod(here: Kubectl, name: str = "", *, timeout_seconds: float = 60) -> str:
+    """Return the name of the one launcher Pod as soon as it runs: that of the job `name`, by default the only one of the namespace."""
+    labels = f"{LAUNCHER},training.kubeflow.org/job-name={name}" if name else LAUNCHER
+    pods = here.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"], labels=labels, timeout_seconds=timeout_seconds)
+    launcher: str = pods[0]["metadata"]["name"]
+    return launcher
+
+
+def evict(here: Kubectl, pod: str) -> None:
+    """Ask the Eviction API to take a Pod away, as `kubectl drain` does."""
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": here.namespace}}
+    here.run("create", "--raw", f"/api/v1/namespaces/{here.namespace}/pods/{pod}/eviction", "-f", "-", stdin=json.dumps(eviction))
 
 
 def phase(pod: Obj) -> str:

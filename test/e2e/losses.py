@@ -73,15 +73,9 @@ class Run:
             container["resources"] = {"requests": {"cpu": "10m", "memory": "16Mi"}}
         roles["Launcher"]["restartPolicy"] = "Never"
         roles["Launcher"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": launcher}
-        roles["Worker"]["template"]["spec"] |= {"nodeSelector": {"kubernetes.io/hostname": workers}} if workers else self._one_a_node()
+        roles["Worker"]["template"]["spec"] |= {"nodeSelector": {"kubernetes.io/hostname": workers}} if workers else one_a_node(self.name)
         launcher_container(job)["args"] = ["-n", str(RANKS), "/bin/sh", "-c", RANK.format(number=self.number)]
         return job
-
-    def _one_a_node(self) -> Obj:
-        selector = {"matchLabels": {"training.kubeflow.org/job-name": self.name, "training.kubeflow.org/job-role": "worker"}}
-        return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
-        ]}}}  # fmt: skip
 
     def labels(self) -> str:
         """Select its launcher."""
@@ -101,6 +95,14 @@ class Run:
     def ranks(self) -> list[int]:
         """Return the ids of what its ranks wait for."""
         return [pid for pid, command in commands() if command == self.waits_in]
+
+
+def one_a_node(job: str) -> Obj:
+    """Return the fields of a Pod's spec by which the workers of a job each have a node."""
+    selector = {"matchLabels": {"training.kubeflow.org/job-name": job, "training.kubeflow.org/job-role": "worker"}}
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
+    ]}}}  # fmt: skip
 
 
 def runs(fault: str) -> list[Run]:

@@ -7,24 +7,29 @@ must hold; what the ssh of images (`Image`) does is measured for comparison. The
 import contextlib
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
+from uuid import uuid4
 
 import pytest
+import yaml
 
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
 from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, namespace_of_test
-from e2e.jobs import is_true
-from e2e.kubectl import Kubectl
-from e2e.losses import KINDS, End, Kind, Run, ends_of, first_process, freeze, ranks_ended, runs, start
+from e2e.jobs import condition, is_true, launcher_container, launcher_pod, until_true
+from e2e.kubectl import Kubectl, Obj
+from e2e.losses import KINDS, START_SECONDS, End, Kind, Run, ends_of, first_process, freeze, one_a_node, ranks_ended, runs, start
 from e2e.operator_pods import Operator
 from e2e.test_mpi import has_ended
 from e2e.test_plain import LIBRARIES
+from e2e.test_restarts import budget, reasons
 from mpiop.kube.resources import MPIJOBS, PODS, Resource
 
 CLUSTER: Final = f"{NAME}-hangs"
@@ -33,7 +38,10 @@ NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 HASTY: Final = "openmpi5"
 """Its `mpirun` ends with 0 within milliseconds when a daemon is killed: mpiop-agent may come too late (docs/plain-images.md, limits)."""
 TABLE: Final = ROOT / "build" / "e2e" / "hangs.md"
-IMAGES: Final = ("agent", *(f"plain-{library}" for library in LIBRARIES), "pi-openmpi5", "pi-intel")
+ROUNDS: Final = 400
+"""They take some minutes on two cores."""
+PRIORITIES: Final = {"low": -1000, "high": 1000}
+IMAGES: Final = ("agent", "mpi4py", *(f"plain-{library}" for library in LIBRARIES), "pi-openmpi5", "pi-intel")
 
 
 @pytest.fixture(scope="module")
@@ -173,3 +181,104 @@ def test_a_node_that_is_switched_off_while_no_operator_runs(here: Kubectl, two_n
     judge(here, "worker's node: all processes killed, and no operator", lost, ends, forgiven=HASTY)
     ended = {run.name for run in ends}
     here.until(MPIJOBS, lambda jobs: ended <= {job["metadata"]["name"] for job in jobs if has_ended(job)})
+
+
+@pytest.fixture
+def checkpoints(two_nodes: Kubectl, here: Kubectl) -> Iterator[None]:
+    """A volume for the checkpoints that both nodes have, and two priorities."""
+    name = f"checkpoints-{uuid4().hex}"
+    volume = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteMany"],
+        "claimRef": {"namespace": here.namespace, "name": "checkpoint"},
+        "hostPath": {"path": f"/var/lib/{name}", "type": "DirectoryOrCreate"},
+    }
+    priorities = [{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+                  for name, value in PRIORITIES.items()]  # fmt: skip
+    two_nodes.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": volume}, *priorities)
+    yield
+    two_nodes.run("delete", "persistentvolume", name, "--wait=false")
+    two_nodes.run("delete", "priorityclass", *PRIORITIES)
+
+
+@pytest.mark.usefixtures("checkpoints")
+def test_a_job_with_checkpoints_survives_both_nodes_and_a_preemption(here: Kubectl, two_nodes: Kubectl) -> None:
+    """A worker's node is lost, the launcher's node, and the room of a worker, each time with the operator's leader; the result is right."""
+    here.run("create", "configmap", "checkpoint", f"--from-file={ROOT / 'examples/mpi4py/checkpoint.py'}")
+    claim, example = yaml.safe_load_all((ROOT / "examples/mpi4py/checkpoint.yaml").read_text(encoding="utf-8"))
+    here.apply(claim, calm_job(example), struck_job(example))
+    operator = Operator(two_nodes.within("mpi-operator"))
+    strike = partial(until_restarted, here, operator)
+    assert node_of_launcher(here) == FIRST
+    with cut_off():
+        strike(1)
+        two_nodes.run("cordon", FIRST)  # where the launcher is not to be this time
+    until_resumed(here)
+    assert node_of_launcher(here) == SECOND
+    two_nodes.run("uncordon", FIRST)
+    with cut_off():
+        strike(2)
+    until_resumed(here)
+    here.apply(important_pod(example))
+    strike(3)
+    here.run("delete", "pod", "important")
+    struck = until_true(here, "pi", "Succeeded", timeout_seconds=400)
+    assert reasons(struck) == ["NodeLost", "NodeLost", "Disrupted"]
+    until_true(here, "calm", "Succeeded", timeout_seconds=400)
+    last, undisturbed = (here.run("logs", f"job/{name}-launcher", "--tail=-1").splitlines() for name in ("pi", "calm"))
+    assert last[0].startswith("goes on after round ")
+    assert last[-1] == undisturbed[-1]
+
+
+def calm_job(example: Obj) -> Obj:
+    """Return a job of the first node, to which nothing happens."""
+    job: Obj = json.loads(json.dumps(example))
+    job["metadata"]["name"] = "calm"
+    launcher_container(job)["command"][-2:] = ["/data/calm.json", str(ROUNDS)]
+    for role in job["spec"]["mpiReplicaSpecs"].values():
+        role["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": FIRST}
+    return job
+
+
+def struck_job(example: Obj) -> Obj:
+    """Return a job with a worker on either node, where each takes half of the CPUs; its launcher rather runs on the first."""
+    job: Obj = budget(json.loads(json.dumps(example)), max_restarts="3")
+    job["metadata"]["name"] = "pi"
+    launcher_container(job)["command"][-2:] = ["/data/struck.json", str(ROUNDS)]
+    launcher, worker = (job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"] for role in ("Launcher", "Worker"))
+    first = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [FIRST]}]}
+    launcher["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": first}]}}
+    worker |= one_a_node("pi") | {"priorityClassName": "low"}
+    worker["containers"][0]["resources"] = {"requests": {"cpu": f"{500 * (os.cpu_count() or 1)}m"}}
+    return job
+
+
+def important_pod(example: Obj) -> Obj:
+    """Return a Pod that needs the room of the worker on the second node."""
+    image = launcher_container(example)["image"]
+    request = {"requests": {"cpu": f"{800 * (os.cpu_count() or 1)}m"}}
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": SECOND},
+        "priorityClassName": "high",
+        "containers": [{"name": "main", "image": image, "command": ["sleep", "600"], "resources": request}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "important"}, "spec": spec}
+
+
+def node_of_launcher(here: Kubectl) -> str:
+    """Return the node of the running launcher of `pi`, when it has made progress."""
+    launcher = launcher_pod(here, "pi", timeout_seconds=START_SECONDS)
+    with here.following(launcher, timeout_seconds=START_SECONDS) as lines:
+        assert any(re.match(r"round \d+[1-9] of", line) for line in lines), "it makes progress"
+    return str(here.read(PODS, launcher)["spec"]["nodeName"])
+
+
+def until_restarted(here: Kubectl, operator: Operator, count: int) -> None:
+    """Kill the operator's leader, and return when the restart has begun."""
+    operator.kubectl.run("delete", "pod", operator.until_led(), "--force", "--grace-period=0")
+    here.until_one(MPIJOBS, "pi", lambda job: job["status"].get("restarts") == count, timeout_seconds=START_SECONDS)
+
+
+def until_resumed(here: Kubectl) -> None:
+    """Return when the launcher Job is resumed."""
+    here.until_one(MPIJOBS, "pi", lambda job: condition(job, "Restarting")["status"] == "False", timeout_seconds=START_SECONDS)

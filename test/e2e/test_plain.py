@@ -5,7 +5,7 @@ MPIOP_E2E_RUNS repeats the runs of all libraries. They run side by side with the
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ import yaml
 from demonstration.operator_images import built_archives
 from e2e.clusters import project
 from e2e.conftest import NAME
-from e2e.jobs import EXAMPLES, LAUNCHER, condition, is_true, launcher_container, launcher_pod, pi_job, until_true
+from e2e.jobs import EXAMPLES, LAUNCHER, condition, evict, is_true, launcher_container, launcher_pod, pi_job, state, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.test_mpi import RUNS, Outcome, has_ended, outcome_of, ranks_by_host, restarts
 from mpiop.kube.resources import MPIJOBS, PODS
@@ -26,6 +26,8 @@ LIBRARIES: Final = {"openmpi": "OpenMPI", "openmpi5": "OpenMPI", "mpich": "MPICH
 WORKERS: Final = 3
 AT_ONCE: Final = 4
 LOST_SECONDS: Final = 60
+CHECKPOINTS: Final = {"checkpoint-signal": "SIGUSR1", "checkpoint-grace": "90s", "max-restarts": "1"}
+SAVING: Final = "trap 'echo saved; exit 9' USR1; echo computes; while :; do sleep 0.1; done"
 SPEAK_AND_FAIL: Final = """
 /etc/mpi-hosts/ssh pi-worker-0 'head -c 100000000 /dev/zero; echo apart >&2; exit 7' >/tmp/out 2>/tmp/err
 code=$?
@@ -131,27 +133,53 @@ def test_output_and_exit_code_come_through(restricted: Kubectl) -> None:
     assert restricted.run("logs", launcher["metadata"]["name"]) == "exit 7: 100000000 bytes, apart\n"
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_mpirun_ends_when_a_worker_goes_silent(library: str, restricted: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
+def one_try(library: str, *script: str, workers: int = WORKERS) -> Obj:
+    """Return a job, with the name of its library, whose ranks run a script of `sh`, and which has no retry."""
+    job = plain_job(library, library, workers=workers)
+    job["spec"]["runPolicy"]["backoffLimit"] = 0
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    launcher_container(job)["args"] = ["-n", str(workers), "/bin/sh", "-c", *script]
+    return job
+
+
+def test_mpirun_ends_when_a_worker_goes_silent(restricted: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
     """Nobody is told: the network of one worker is cut. Without the agent MPICH and Intel MPI hang."""
     if is_current_cluster:
         pytest.skip("the nodes of the user's own cluster are out of reach")
-    name = f"silent-{library}"
-    job = plain_job(library, name)
-    job["spec"]["runPolicy"]["backoffLimit"] = 0
-    job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
-    launcher_container(job)["args"] = ["-n", str(WORKERS), "/bin/sh", "-c", "echo running; exec sleep 600"]
+    restricted.apply(*(one_try(library, "echo running; exec sleep 600") for library in LIBRARIES))
+    launchers = {library: launcher_pod(restricted, library) for library in LIBRARIES}
+    for launcher in launchers.values():
+        with restricted.following(launcher) as lines:
+            assert len(list(itertools.islice((line for line in lines if "running" in line), WORKERS))) == WORKERS
+    for library in LIBRARIES:
+        cut_network(f"{library}-worker-1")
+    for library, launcher in launchers.items():
+        ended = restricted.until_one(MPIJOBS, library, has_ended, timeout_seconds=LOST_SECONDS)
+        log = restricted.run("logs", launcher)
+        assert is_true(ended, "Failed"), f"{library}: {log}"
+        assert re.search(rf"mpiop-agent: {library}-worker-1\S* on node \S+: lost: nothing was heard of \S+ for 15s", log), log
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_ranks_save_their_work_before_their_pods_are_deleted(library: str, restricted: Kubectl) -> None:
+    """By a suspend, and by the eviction of one worker, which all ranks are told of."""
+    job = one_try(library, SAVING, workers=2)
+    job["metadata"]["annotations"] |= {f"mpiop.kubeflow.org/{name}": text for name, text in CHECKPOINTS.items()}
     restricted.apply(job)
-    worker = f"{name}-worker-1"
-    with restricted.following(launcher_pod(restricted)) as lines:
-        assert len(list(itertools.islice((line for line in lines if "running" in line), WORKERS))) == WORKERS
-    node = restricted.read(PODS, worker)["spec"]["nodeName"]
-    cut_network(worker)
-    ended = restricted.until_one(MPIJOBS, name, has_ended, timeout_seconds=LOST_SECONDS)
-    [launcher] = restricted.read_all(PODS, LAUNCHER)
-    log = restricted.run("logs", launcher["metadata"]["name"])
-    assert is_true(ended, "Failed"), log
-    assert re.search(rf"mpiop-agent: {worker}\S* on node {node}: lost: nothing was heard of \S+ for 15s", log), log
+    check_saved(restricted, library, lambda: evict(restricted, f"{library}-worker-1"))
+    restricted.until_one(MPIJOBS, library, lambda job: job["status"].get("restarts") == 1 and state(job) == "Running")
+    suspension = '--patch={"spec": {"runPolicy": {"suspend": true}}}'
+    check_saved(restricted, library, lambda: restricted.run("patch", "mpijob", library, "--type=merge", suspension))
+    until_true(restricted, library, "Suspended")
+
+
+def check_saved(here: Kubectl, name: str, end: Callable[[], object]) -> None:
+    """Let both ranks of a job compute, call `end`, and fail unless each has saved its work once when the launcher has ended."""
+    with here.following(launcher_pod(here, name)) as lines:
+        assert len(list(itertools.islice((line for line in lines if "computes" in line), 2))) == 2
+        end()
+        rest = list(lines)
+    assert sum("saved" in line for line in rest) == 2, rest
 
 
 def cut_network(worker: str) -> None:

@@ -15,7 +15,7 @@ from e2e.broken import container, with_volume
 from e2e.causes import check_shown_soon
 from e2e.clusters import ROOT, paused, project
 from e2e.conftest import NAME
-from e2e.jobs import LAUNCHER, condition, held, launcher_container, phase, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, condition, evict, held, launcher_container, phase, pi_job, until_true, with_script
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.operator_pods import Operator
 from mpiop.clock import format_time
@@ -48,12 +48,6 @@ def until_computing(here: Kubectl, worker: str = "pi-worker-1") -> None:
     """Return when `mpirun` has started a rank on the worker."""
     until_true(here, "pi", "Running")
     here.run("exec", worker, "--", "timeout", "60", "sh", "-c", f"until [ -e {MARK} ]; do sleep 0.1; done")
-
-
-def evict(here: Kubectl, pod: str) -> None:
-    """Ask the Eviction API to take a Pod away, as `kubectl drain` does."""
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": here.namespace}}
-    here.run("create", "--raw", f"/api/v1/namespaces/{here.namespace}/pods/{pod}/eviction", "-f", "-", stdin=json.dumps(eviction))
 
 
 def make_unreachable(here: Kubectl, pod: str) -> None:

@@ -155,3 +155,13 @@ func TestPrterunExitsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestAHostThatWasNotReachedHasNoRanks(t *testing.T) {
+	for _, text := range []string{"", "1 10.0.0.2\n", "0 ended\n"} {
+		client, file, _ := waiting(t, "pi-worker-0.pi.default.svc")
+		write(t, file, text)
+		if asked, err := client.Checkpoint(t.Context()); asked || err != nil {
+			t.Errorf("%q: got %v, %v", text, asked, err)
+		}
+	}
+}

@@ -84,3 +84,17 @@ func find(text, index string) (address string, byName bool) {
 	}
 	return address, byName
 }
+
+// Listed returns the hosts of a hostfile, as any MPI library writes it: the first word of a line, without what follows a colon.
+func Listed(text string) []string {
+	var found []string
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		host, _, _ := strings.Cut(words[0], ":")
+		found = append(found, host)
+	}
+	return found
+}

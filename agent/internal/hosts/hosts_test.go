@@ -3,6 +3,7 @@ package hosts
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,4 +74,11 @@ func FuzzClassify(f *testing.F) {
 			t.Errorf("%q is no worker %q of %q", host, index, name)
 		}
 	})
+}
+
+func TestHostsOfAHostfile(t *testing.T) {
+	const text = "# of a job\npi-worker-0.pi.default.svc slots=2\n\n pi-worker-1:4\npi-launcher\n"
+	if got := Listed(text); !slices.Equal(got, []string{"pi-worker-0.pi.default.svc", "pi-worker-1", "pi-launcher"}) {
+		t.Errorf("got %q", got)
+	}
 }

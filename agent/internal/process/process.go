@@ -3,8 +3,10 @@ package process
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Process is one, as proc_pid_stat(5) shows it. Its start time tells it from a later one of the same id.
@@ -70,6 +72,20 @@ func (p Process) IsStarter() bool {
 // IsPrterun returns whether it is the mpirun of Open MPI 5.
 func (p Process) IsPrterun() bool { return p.Name == "prterun" }
 
+// Catches returns whether the process has a handler for the signal.
+func (p Process) Catches(signal syscall.Signal) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/status")
+	return err == nil && catches(string(text), signal)
+}
+
+// catches reads the mask of proc_pid_status(5), in which signal 1 is the lowest bit.
+func catches(text string, signal syscall.Signal) bool {
+	_, after, _ := strings.Cut(text, "\nSigCgt:")
+	line, _, _ := strings.Cut(after, "\n")
+	mask, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	return err == nil && signal > 0 && mask>>(signal-1)&1 == 1
+}
+
 // IsThere returns whether the process has not ended.
 func (p Process) IsThere() bool {
 	now, ok := Read(p.Pid)
@@ -130,4 +146,9 @@ func WithoutStarters(all []Process) []Process {
 		}
 	}
 	return left
+}
+
+// ThatCatch returns the processes that are not programs of an MPI library and have a handler for the signal.
+func ThatCatch(signal syscall.Signal, all []Process) []Process {
+	return slices.DeleteFunc(WithoutStarters(all), func(process Process) bool { return !process.Catches(signal) })
 }

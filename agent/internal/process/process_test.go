@@ -2,7 +2,9 @@ package process
 
 import (
 	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 	"testing"
 )
 
@@ -89,4 +91,25 @@ func FuzzParse(f *testing.F) {
 		}
 		parse(name)
 	})
+}
+
+func TestOfASignalThatIsCaught(t *testing.T) {
+	const status = "Name:\tsh\nSigIgn:\t0000000000000200\nSigCgt:\t0000000180004802\nCapInh:\t0\n"
+	for number, want := range map[syscall.Signal]bool{syscall.SIGINT: true, syscall.SIGUSR2: true, syscall.SIGUSR1: false, syscall.SIGTERM: true, 0: false} {
+		if catches(status, number) != want {
+			t.Errorf("%v: got %v", number, !want)
+		}
+	}
+	for _, text := range []string{"", "\nSigCgt:", "\nSigCgt:\tx\n"} {
+		if catches(text, syscall.SIGUSR1) {
+			t.Errorf("%q", text)
+		}
+	}
+	ours, _ := Read(os.Getpid())
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGUSR2)
+	defer signal.Stop(caught)
+	if got := ThatCatch(syscall.SIGUSR2, []Process{ours, {Pid: 1 << 30}}); len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -34,6 +35,8 @@ type Server struct {
 	Say func(format string, values ...any)
 	// Interval is the time between two keep-alives.
 	Interval time.Duration
+	// CheckpointSignal asks ranks to save their work; 0 if they are not to be asked.
+	CheckpointSignal syscall.Signal
 
 	config   *ssh.ServerConfig
 	children *children.Children
@@ -42,6 +45,7 @@ type Server struct {
 	mutex    sync.Mutex
 	sessions map[*session]struct{}
 	running  sync.WaitGroup
+	asked    map[string]struct{} // the processes that got the checkpoint signal
 }
 
 // New returns a server for the job with that key.
@@ -66,6 +70,7 @@ func New(job key.Key, all *children.Children) *Server {
 		children: all,
 		pending:  newPending(HalfOpen),
 		sessions: map[*session]struct{}{},
+		asked:    map[string]struct{}{},
 	}
 }
 
@@ -124,7 +129,7 @@ func (s *Server) serve(raw net.Conn, waiting entry) {
 		return
 	}
 	defer connection.Close()
-	go ssh.DiscardRequests(requests)
+	go s.answer(requests)
 	go wire.Watch(connection, heard, s.Interval, wire.Silent)
 	if _, _, err := connection.SendRequest(wire.Node, false, []byte(s.Node)); err != nil {
 		return

@@ -2,6 +2,7 @@
 package wire
 
 import (
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,6 +16,8 @@ const (
 	KeepAlive = "keepalive@openssh.com"
 	// Node is the global request by which a server tells the name of its node.
 	Node = "node@mpiop.kubeflow.org"
+	// Checkpoint is the global request to send the checkpoint signal to the ranks of a server.
+	Checkpoint = "checkpoint@mpiop.kubeflow.org"
 	// Port is where a server listens if nothing else is said.
 	Port = 2222
 	// HandshakeTime is what a client has from its connection to its login.
@@ -69,8 +72,11 @@ var signals = map[string]syscall.Signal{
 	"BUS": syscall.SIGBUS, "XCPU": syscall.SIGXCPU, "XFSZ": syscall.SIGXFSZ, "SYS": syscall.SIGSYS, "TRAP": syscall.SIGTRAP,
 }
 
-// SignalNumber returns the signal of that name, or 0.
+// SignalNumber returns the signal of that name, without its SIG, or 0.
 func SignalNumber(name string) syscall.Signal { return signals[name] }
+
+// SignalOf returns the signal of a name with SIG, such as SIGUSR1, or 0.
+func SignalOf(name string) syscall.Signal { return SignalNumber(strings.TrimPrefix(name, "SIG")) }
 
 // SignalName returns the name of the signal, or "" if it has none here.
 func SignalName(signal syscall.Signal) string {

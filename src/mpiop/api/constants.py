@@ -57,7 +57,8 @@ ANNOTATION_MAX_RESTARTS: Final = "mpiop.kubeflow.org/max-restarts"
 ANNOTATION_RESTART: Final = "mpiop.kubeflow.org/restart"
 """On an MPIJob: which workers such a restart replaces, those that `Failed` (the default) or `All`."""
 ANNOTATION_RESTART_ON: Final = "mpiop.kubeflow.org/restart-on"
-"""On an MPIJob: what leads to a restart, losses of `Infrastructure` alone (the default) or `Any` failure of the program as well."""
+"""On an MPIJob: what leads to a restart, losses of `Infrastructure` alone (the default), or also the program's
+failures: `Any`, or some, `ExitCodes=3,42`."""
 ANNOTATION_RESTART_WINDOW: Final = "mpiop.kubeflow.org/restart-window"
 """On an MPIJob: the time in which `max-restarts` are allowed, for example 24h; by default it is the whole life of the job."""
 ANNOTATION_AVOID_FAILED_NODES: Final = "mpiop.kubeflow.org/avoid-failed-nodes"
@@ -69,12 +70,17 @@ ANNOTATIONS_OF_RESTARTS: Final = (
     ANNOTATION_RESTART_WINDOW,
     ANNOTATION_AVOID_FAILED_NODES,
 )
+ANNOTATION_CHECKPOINT_SIGNAL: Final = "mpiop.kubeflow.org/checkpoint-signal"
+"""On an MPIJob with injected ssh: by which signal its ranks are asked to save their work before a Pod of theirs is deleted, `SIGUSR1`."""
+ANNOTATION_CHECKPOINT_GRACE: Final = "mpiop.kubeflow.org/checkpoint-grace"
+"""On an MPIJob: how long they may run on after it, for example 2m; by default 60s."""
+CHECKPOINT_SIGNALS: Final = ("SIGUSR1", "SIGUSR2")
 RESTART_FAILED: Final = "Failed"
 RESTART_ALL: Final = "All"
 RESTART_SCOPES: Final = (RESTART_FAILED, RESTART_ALL)
 ON_INFRASTRUCTURE: Final = "Infrastructure"
 ON_ANY: Final = "Any"
-RESTART_CAUSES: Final = (ON_INFRASTRUCTURE, ON_ANY)
+ON_EXIT_CODES: Final = "ExitCodes"
 
 AGENT_COPIED: Final = "Copy"
 AGENT_MOUNTED: Final = "Mount"

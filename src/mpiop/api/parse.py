@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api import defaults
+from mpiop.api.checkpoint import checkpoint_of
 from mpiop.api.fields import INT64_MAX, Fields, as_mapping, invalid, required, unsupported
 from mpiop.api.restart import restart_policy
 from mpiop.api.slots import slots_of
@@ -22,7 +23,14 @@ from mpiop.kube.objects import Object, annotations_of
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACEHOLDER: Final = ReplicaSpec(replicas=1, template={"spec": {"containers": [{"name": "placeholder"}]}}, restart_policy=c.NEVER)
-_PARSED_ANNOTATIONS: Final = (c.ANNOTATION_SSH_MODE, c.ANNOTATION_SLOTS, c.ANNOTATION_SHM, *c.ANNOTATIONS_OF_RESTARTS)
+_PARSED_ANNOTATIONS: Final = (
+    c.ANNOTATION_SSH_MODE,
+    c.ANNOTATION_SLOTS,
+    c.ANNOTATION_SHM,
+    c.ANNOTATION_CHECKPOINT_SIGNAL,
+    c.ANNOTATION_CHECKPOINT_GRACE,
+    *c.ANNOTATIONS_OF_RESTARTS,
+)
 _QUANTITY_ADVICE: Final = (
     'must be a quantity such as 2, "500m" or "16Gi"; minResources takes resource names directly, without `requests:` or `limits:` between'
 )
@@ -109,6 +117,7 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
         ssh=annotations.string(c.ANNOTATION_SSH_MODE, ""),
         shm=annotations.string(c.ANNOTATION_SHM, ""),
         restart=restart_policy(annotations),
+        checkpoint=checkpoint_of(annotations),
     )
     return _with_slots(job, annotations)
 

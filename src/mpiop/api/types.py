@@ -58,7 +58,8 @@ class RestartPolicy:
     Attributes:
         max_restarts: The budget.
         scope: Which workers are replaced: `Failed` or `All`.
-        causes: What leads to a restart: `Infrastructure` or `Any`.
+        causes: What leads to a restart: `Infrastructure`, `Any` or `ExitCodes`.
+        exit_codes: Of the launcher, which lead to one as well as infrastructure does.
         window_seconds: The time in which the budget may be used up; None is the job's whole life.
         avoids_failed_nodes: Whether pods are kept off nodes that failed.
     """
@@ -66,8 +67,22 @@ class RestartPolicy:
     max_restarts: int
     scope: str = c.RESTART_FAILED
     causes: str = c.ON_INFRASTRUCTURE
+    exit_codes: frozenset[int] = frozenset()
     window_seconds: float | None = None
     avoids_failed_nodes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How ranks are asked to save their work before they are ended.
+
+    Attributes:
+        signal: Its name, such as SIGUSR1.
+        grace_seconds: How long they may run on after it.
+    """
+
+    signal: str
+    grace_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +262,8 @@ class MPIJob:
     """An MPIJob with every default applied; `raw` is the stored object that it was parsed from.
 
     `ssh` is the annotation that says whose ssh is used, "" without one: then the operator's flag says it. `shm` is the annotation with the
-    size of `/dev/shm`, a quantity, "" without one. `restart` is what annotations say of restarts; None if they ask for none.
+    size of `/dev/shm`, a quantity, "" without one. `restart` and `checkpoint` are what annotations say of restarts, and of checkpoints
+    before the end of a Pod; None if they ask for none.
     """
 
     namespace: str
@@ -267,6 +283,7 @@ class MPIJob:
     ssh: str = ""
     shm: str = ""
     restart: RestartPolicy | None = None
+    checkpoint: Checkpoint | None = None
 
     @property
     def key(self) -> Key:

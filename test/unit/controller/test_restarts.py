@@ -359,10 +359,10 @@ async def test_a_pod_of_the_try_before_does_not_lead_to_another_restart_while_th
     assert story.status.restarts == 1
 
 
-def _fail_launcher(story: Story, policy: str) -> None:
+def _fail_launcher(story: Story, policy: str, code: int = 1) -> None:
     """Let `mpirun` fail: its container is started again in the same pod, or the pod has failed."""
     pod = story.launcher_pods[-1]
-    ended = {"exitCode": 1, "reason": "Error", "finishedAt": format_time(story.leader.clock.now())}
+    ended = {"exitCode": code, "reason": "Error", "finishedAt": format_time(story.leader.clock.now())}
     row: dict[str, Any] = {"name": "launcher", "state": {"terminated": ended}}
     if policy == "OnFailure":
         row = {"name": "launcher", "restartCount": 1, "lastState": {"terminated": ended}}
@@ -388,6 +388,18 @@ async def test_any_failure_costs_the_budget_if_the_job_says_so() -> None:
     _fail_launcher(story, "Never")
     await story.go_on(20)
     assert story.condition(c.CONDITION_FAILED) == ("True", "ReachedMaxRestarts")
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+@pytest.mark.parametrize(("code", "restarts"), [(42, 1), (7, 0)])
+async def test_a_failure_costs_the_budget_by_its_exit_code(policy: str, code: int, restarts: int) -> None:
+    story = Story(annotations={"max-restarts": "1", "restart-on": "ExitCodes=3,42"}, runPolicy={"backoffLimit": 0})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": policy}}}})
+    await story.run()
+    _fail_launcher(story, policy, code)
+    await story.go_on(20)
+    assert story.status.restarts == restarts
+    assert story.condition(c.CONDITION_FAILED) == (("", "") if restarts else ("True", "BackoffLimitExceeded/Error"))
 
 
 async def test_a_user_may_suspend_a_job_in_the_middle_of_a_restart() -> None:

@@ -27,6 +27,8 @@ _VOLUME: Final = "mpiop-agent"
 _KEY_VOLUME: Final = "mpiop-agent-key"
 _NODE_VARIABLE: Final = "MPIOP_NODE"
 _READABLE: Final = 0o444
+_TERMINATION_SECONDS: Final = 30
+"""Of a pod that does not say it. Source: kubernetes pkg/apis/core/v1/defaults.go."""
 # Requests are the limits, so that a Guaranteed pod stays one; containers that start later need more.
 _RESOURCES: Final = {"cpu": "100m", "memory": "32Mi"}
 
@@ -71,7 +73,8 @@ def apply_server(template: pt.Template, job: MPIJob, options: BuildOptions) -> N
     container = pt.first_container(template)
     if not is_injected(job, options) or _has_command(container):
         return
-    container["command"] = [PROGRAM, "sshd", "--key", KEY]
+    container["command"] = [PROGRAM, "sshd", "--key", KEY, *_checkpoint_flags(job, "checkpoint-")]
+    _extend_grace(template, job)
     node = {"name": _NODE_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     variables: list[dict[str, Any]] = container.get("env") or []
     given = [variable for variable in variables if variable.get("name") != _NODE_VARIABLE]
@@ -80,6 +83,38 @@ def apply_server(template: pt.Template, job: MPIJob, options: BuildOptions) -> N
     if template["spec"].get("hostNetwork") and not any(port.get("containerPort") == c.AGENT_PORT for port in ports):
         # The scheduler then places no second worker on a node, where the port is taken.
         container["ports"] = [*ports, {"containerPort": c.AGENT_PORT}]
+
+
+def apply_checkpoint(template: pt.Template, job: MPIJob, options: BuildOptions, flags: Mapping[str, str]) -> None:
+    """Make the launcher ask all ranks to save their work before it gets its TERM, which `mpirun` would pass on to them.
+
+    Args:
+        template: Of the launcher. What it does itself before its end is kept, and ranks are not asked then.
+        job: Whose annotations say by which signal.
+        options: For the operator's default of whose ssh is used.
+        flags: By which the agent finds the workers.
+    """
+    container = pt.first_container(template)
+    if job.checkpoint is None or not is_injected(job, options) or pt.section(container, "lifecycle").get("preStop"):
+        return
+    words = [f"--{name}={value}" for name, value in flags.items()]
+    command = [PROGRAM, "checkpoint", *words, f"--key={KEY}", *_checkpoint_flags(job)]
+    container["lifecycle"] = {**pt.section(container, "lifecycle"), "preStop": {"exec": {"command": command}}}
+    _extend_grace(template, job)
+
+
+def _checkpoint_flags(job: MPIJob, prefix: str = "") -> list[str]:
+    if job.checkpoint is None:
+        return []
+    return [f"--{prefix}signal={job.checkpoint.signal}", f"--{prefix}grace={job.checkpoint.grace_seconds}s"]
+
+
+def _extend_grace(template: pt.Template, job: MPIJob) -> None:
+    """Give the pod the time for a checkpoint, and then what it would have had without."""
+    if job.checkpoint is not None:
+        spec = template["spec"]
+        seconds = spec.get("terminationGracePeriodSeconds")
+        spec["terminationGracePeriodSeconds"] = job.checkpoint.grace_seconds + (_TERMINATION_SECONDS if seconds is None else seconds)
 
 
 def _has_command(container: dict[str, Any]) -> bool:

@@ -118,6 +118,7 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     pt.apply_gang(template, job, options)
     ssh_agent.apply_agent(template, job, options, is_launcher=True)
     injection.apply_program(template, job, options)
+    injection.apply_checkpoint(template, job, options, ssh_agent.checkpoint_flags(job))
     _apply_restart_count(template, job)
     return template
 

@@ -12,7 +12,16 @@ from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions, injection
 from mpiop.controller.objects import pod_template as pt
-from mpiop.controller.objects.mpi_implementations import ADDRESSES, AGENT, AGENT_MOUNT_PATH, SSH_CONFIG, SSH_CONFIG_TEXT, implementation_of
+from mpiop.controller.objects.mpi_implementations import (
+    ADDRESSES,
+    AGENT,
+    AGENT_MOUNT_PATH,
+    CONFIG_MOUNT_PATH,
+    HOSTFILE,
+    SSH_CONFIG,
+    SSH_CONFIG_TEXT,
+    implementation_of,
+)
 from mpiop.kube.objects import annotations_of
 
 MARK: Final = "mpirun calls ssh"
@@ -169,6 +178,11 @@ def apply_agent(template: pt.Template, job: MPIJob, options: BuildOptions, *, is
         items.append(pt.annotation_item(names.ANNOTATION_ADDRESSES, ADDRESSES))
     pt.add_volume(template["spec"], {"name": VOLUME, "downwardAPI": {"items": items}})
     pt.add_mount(container, {"name": VOLUME, "mountPath": AGENT_MOUNT_PATH})
+
+
+def checkpoint_flags(job: MPIJob) -> Mapping[str, str]:
+    """Return the flags by which the agent finds the workers, before the launcher's end."""
+    return _job_values(job) | {"addresses": f"{AGENT_MOUNT_PATH}/{ADDRESSES}", "hosts": f"{CONFIG_MOUNT_PATH}/{HOSTFILE}"}
 
 
 def _launcher_script(job: MPIJob) -> str:

@@ -20,7 +20,7 @@ from mpiop.controller.observe.tries import lost_workers
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, facts_of
 from mpiop.controller.status.losses import disruption_problem, lost_worker, worker_problem
-from mpiop.controller.status.root_cause import pod_failure
+from mpiop.controller.status.root_cause import failed_exit_code, pod_failure
 from mpiop.kube.objects import Object, annotations_of, is_terminating
 
 INFRASTRUCTURE: Final = frozenset({causes.NODE_LOST, causes.DISRUPTED, causes.WORKER_DELETED})
@@ -131,7 +131,10 @@ def _was_told_to_end(worker: Object | None) -> bool:
 
 
 def _program_failed(job: MPIJob, newest: Object) -> Cause | None:
-    found = pod_failure(newest) if job.restart is not None and job.restart.causes == c.ON_ANY else None
+    policy = job.restart
+    if policy is None or not (policy.causes == c.ON_ANY or failed_exit_code(newest) in policy.exit_codes):
+        return None
+    found = pod_failure(newest)
     return Cause(found.reason, found.message) if found is not None else None
 
 

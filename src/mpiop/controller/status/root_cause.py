@@ -65,6 +65,12 @@ def pod_failure(pod: Object) -> Failure | None:
     return _failure_of(pod) if _has_failed(pod) else None
 
 
+def failed_exit_code(pod: Object) -> int | None:
+    """Return the exit code with which a container of a launcher pod failed last; None if none did, or it has none."""
+    failed = _failed_container(pod)
+    return failed.ended.get("exitCode") if failed else None
+
+
 def _failure_of(pod: Object) -> Failure:
     status, failed = pod.get("status", {}), _failed_container(pod)
     words = [f"pod {pod['metadata'].get('name', '')}"]

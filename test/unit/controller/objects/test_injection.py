@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from example_jobs import MPIRUN, PI, SSHD, container, template, with_launcher, with_worker, with_workers
-from mpiop.api.types import MPIJob
+from mpiop.api.types import Checkpoint, MPIJob
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.launcher_job import build_launcher_template
 from mpiop.controller.objects.worker_pod import build_worker_pod
@@ -148,3 +148,46 @@ def test_templates_are_not_changed() -> None:
     before = str((MPIRUN, SSHD))
     pods(BY_ANNOTATION)
     assert str((MPIRUN, SSHD)) == before
+
+
+SAVING = replace(BY_ANNOTATION, checkpoint=Checkpoint("SIGUSR1", 90))
+
+
+def test_ranks_are_asked_to_save_their_work_before_their_pods_end() -> None:
+    launcher, worker = pods(SAVING)
+    assert worker["spec"]["containers"][0]["command"] == [*COMMAND, "--checkpoint-signal=SIGUSR1", "--checkpoint-grace=90s"]
+    assert launcher["spec"]["containers"][0]["lifecycle"]["preStop"]["exec"]["command"] == [
+        "/opt/mpiop/mpiop-agent",
+        "checkpoint",
+        "--job=pi",
+        "--namespace=default",
+        "--addresses=/etc/mpi-hosts/addresses",
+        "--hosts=/etc/mpi/hostfile",
+        "--key=/opt/mpiop-key/key",
+        "--signal=SIGUSR1",
+        "--grace=90s",
+    ]
+    assert [pod["spec"]["terminationGracePeriodSeconds"] for pod in (launcher, worker)] == [120, 120]
+    assert all("terminationGracePeriodSeconds" not in pod["spec"] for pod in pods(BY_ANNOTATION))
+
+
+def test_pods_have_their_own_time_after_the_checkpoint() -> None:
+    changed = template(container(), terminationGracePeriodSeconds=0)
+    job = with_worker(with_launcher(SAVING, changed), changed)
+    assert [pod["spec"]["terminationGracePeriodSeconds"] for pod in pods(job)] == [90, 90]
+
+
+def test_what_a_launcher_does_before_its_end_is_kept() -> None:
+    lifecycle = {"preStop": {"sleep": {"seconds": 5}}}
+    launcher = build_launcher_template(with_launcher(SAVING, template({**container(), "lifecycle": lifecycle})), OPTIONS)
+    assert launcher["spec"]["containers"][0]["lifecycle"] == lifecycle
+    assert "terminationGracePeriodSeconds" not in launcher["spec"]
+    started = {"postStart": {"exec": {"command": ["true"]}}}
+    launcher = build_launcher_template(with_launcher(SAVING, template({**container(), "lifecycle": started})), OPTIONS)
+    assert set(launcher["spec"]["containers"][0]["lifecycle"]) == {"postStart", "preStop"}
+
+
+def test_without_the_agent_nobody_is_asked() -> None:
+    launcher, worker = pods(replace(SAVING, ssh="Image"))
+    assert "lifecycle" not in launcher["spec"]["containers"][0]
+    assert "terminationGracePeriodSeconds" not in worker["spec"]

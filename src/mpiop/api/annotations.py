@@ -1,0 +1,43 @@
+"""Reading annotations of an MPIJob, which are text, each with a form of its own."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+from mpiop.api.fields import Fields, invalid, unsupported
+
+_UNIT_SECONDS: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION: Final = re.compile(r"(\d{1,9})([smhd])")
+
+_Value = TypeVar("_Value")
+
+
+def read(annotations: Fields, name: str, default: str, parse: Callable[[str, str], _Value]) -> _Value:
+    """Return the parsed annotation, or the parsed `default` if it is absent or wrong; what is wrong is added to their errors."""
+    path = path_of(annotations, name)
+    try:
+        return parse(path, annotations.string(name, default))
+    except ValueError as error:
+        annotations.errors.append(str(error))
+        return parse(path, default)
+
+
+def path_of(annotations: Fields, name: str) -> str:
+    """Return the path of an annotation, for messages."""
+    return f"{annotations.path}[{name}]"
+
+
+def one_of(choices: tuple[str, ...], path: str, text: str) -> str:
+    """Return `text` if it is one of `choices`; else raise ValueError."""
+    if text in choices:
+        return text
+    raise ValueError(unsupported(path, text, choices))
+
+
+def duration_seconds(path: str, text: str) -> int:
+    """Return the seconds of a duration that is longer than none, such as 90m or 1d12h; else raise ValueError."""
+    parts = _DURATION.findall(text)
+    seconds = sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts)
+    if "".join(number + unit for number, unit in parts) == text and seconds > 0:
+        return seconds
+    raise ValueError(invalid(path, text, "must be a duration with its unit, such as 90m, 24h or 7d"))
