@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import command, failover, loads, memory, real_jobs, results, table
+from bench import command, failover, loads, memory, real_jobs, results, stock, table
 from bench.scenarios import Kind, Scenario, find
 from bench.session import Setting, Turns, measure
 from demonstration.cluster import ROOT
@@ -21,6 +21,7 @@ TURNS: Final[Mapping[Kind, Turns]] = {
     Kind.LOAD: loads.turns,
     Kind.MEMORY: memory.turns,
     Kind.FAILOVER: failover.turns,
+    Kind.STOCK: stock.turns,
 }
 
 

@@ -84,7 +84,7 @@ async def _floor(setting: Setting, step: Step) -> Sample:
     """Measure the same objects, made by a client that only sends them: no operator can be faster than the server lets that client be."""
     step.now_left("a cluster")
     async with setting.place(has_audit=True) as here, here.client_of(FLOOR_IN_FLIGHT) as client:
-        return {"makespan": (await _jobs(here, setting.scenario, step, partial(_make_children, client))).makespan_seconds}
+        return {"makespan": (await jobs_seen(here, setting.scenario, step, partial(_make_children, client))).makespan_seconds}
 
 
 async def _make_children(client: Client, stored: Object, _times: JobTimes) -> None:
@@ -98,7 +98,7 @@ async def loaded(here: Place, scenario: Scenario, operator: OperatorProcess, ste
         RuntimeError: A job failed, or took too long.
     """
     idle_mib, before, cpu_before = operator.rss_mib(), await operator.metrics(), operator.cpu_seconds()
-    seen = await _jobs(here, scenario, step)
+    seen = await jobs_seen(here, scenario, step)
     await operator.until_quiet()
     after = await operator.metrics()
     return Load(
@@ -124,8 +124,15 @@ def own_requests(before: Mapping[str, float], after: Mapping[str, float]) -> Map
     return {name: count for name, count in sorted(counts.items()) if count}
 
 
-async def _jobs(here: Place, scenario: Scenario, step: Step, then: Then | None = None) -> Observer:
+async def jobs_seen(here: Place, scenario: Scenario, step: Step, then: Then | None = None, *, pause_seconds: float = 0.0) -> Observer:
     """Run the jobs until all have Succeeded and their workers are gone; `then` makes their objects where no operator does.
+
+    Args:
+        here: Where they run.
+        scenario: Which they are.
+        step: Is told how far they are.
+        then: Called with each job as it was stored, and its times.
+        pause_seconds: Between two jobs.
 
     Raises:
         RuntimeError: One failed, or they took too long.
@@ -134,7 +141,7 @@ async def _jobs(here: Place, scenario: Scenario, step: Step, then: Then | None =
     observer = Observer(here.client, NAMESPACE, is_of_floor=then is not None)
     try:
         async with asyncio.timeout(scenario.patience_seconds), observer.watching(), _shown(step, scenario, observer):
-            await _submit(here.client, scenario, observer, then)
+            await _submit(here.client, scenario, observer, then, pause_seconds)
             await observer.until(lambda: bool(observer.failed) or observer.count("succeeded") == scenario.jobs)
             if not observer.failed and then is None:
                 with contextlib.suppress(TimeoutError):
@@ -147,7 +154,7 @@ async def _jobs(here: Place, scenario: Scenario, step: Step, then: Then | None =
     return observer
 
 
-async def _submit(client: Client, scenario: Scenario, observer: Observer, then: Then | None) -> None:
+async def _submit(client: Client, scenario: Scenario, observer: Observer, then: Then | None, pause_seconds: float) -> None:
     """Create the jobs; `then` is called with each as it was stored, and waited for."""
     places = asyncio.Semaphore(SUBMITTERS)
 
@@ -161,6 +168,7 @@ async def _submit(client: Client, scenario: Scenario, observer: Observer, then: 
     async with asyncio.TaskGroup() as group:
         for number in range(scenario.jobs):
             group.create_task(one(number))
+            await asyncio.sleep(pause_seconds)
 
 
 async def make_foreign_pods(here: Place, scenario: Scenario) -> None:

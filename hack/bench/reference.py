@@ -9,6 +9,7 @@ from bench.operator_process import Program
 from bench.place import Place
 from e2e.neighbours import build_program
 from faults.ground import NAMESPACE
+from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import Resource
 
@@ -39,4 +40,8 @@ async def give_rights(here: Place) -> None:
         "roleRef": {"apiGroup": _BINDINGS.group, "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"kind": "ServiceAccount", "name": NAMESPACE, "namespace": NAMESPACE}],
     }
-    await here.client.create(_BINDINGS, cast("Object", body))
+    try:
+        await here.client.create(_BINDINGS, cast("Object", body))
+    except StatusError as error:
+        if not error.is_already_exists:  # it was started there before
+            raise

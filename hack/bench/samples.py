@@ -1,5 +1,6 @@
 """What is computed of samples that were taken by turns: medians, their ratio, and how sure that is."""
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,11 @@ class Ratio:
     value: float
     low: float
     high: float
+
+
+def percentile(samples: Sequence[float], share: float) -> float:
+    """Return the least sample that is not below that share of all of them, which is above 0 and at most 1."""
+    return sorted(samples)[math.ceil(share * len(samples)) - 1]
 
 
 def ratio_of_medians(samples: Sequence[float], base: Sequence[float]) -> Ratio | None:

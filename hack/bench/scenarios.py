@@ -17,6 +17,8 @@ class Kind(Enum):
     """An operator without a job, alone and beside Pods of others."""
     FAILOVER = auto()
     """The leader is told to stop, and the other replica takes over."""
+    STOCK = auto()
+    """An operator starts in a cluster that is full of jobs, and there are some more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class Scenario:
         rounds: How often each operator is measured, by turns; with fewer rounds no goal counts as reached.
         workers: Of each job.
         foreign_pods: Pods of others.
+        ended: How many jobs have ended before.
+        running: How many jobs run all the time.
     """
 
     name: str
@@ -37,6 +41,8 @@ class Scenario:
     jobs: int = 1
     workers: int = 1
     foreign_pods: int = 0
+    ended: int = 0
+    running: int = 0
 
     @property
     def pods(self) -> int:
@@ -58,20 +64,26 @@ SCENARIOS: Final[Sequence[Scenario]] = (
     Scenario("failover", "planned failover", Kind.FAILOVER),
 )
 
+LARGE: Final[Sequence[Scenario]] = (
+    Scenario("stock", "10,000 ended and 2,000 running jobs", Kind.STOCK, rounds=1, jobs=100, workers=4, ended=10_000, running=2_000),
+)
+"""Not measured unless they are named: each takes half an hour."""
+
 SMALL: Final[Sequence[Scenario]] = (
     Scenario("small-10x8", "10 jobs with 8 workers", Kind.LOAD, jobs=10, workers=8),
+    Scenario("small-stock", "20 ended and 10 running jobs", Kind.STOCK, rounds=1, jobs=4, workers=4, ended=20, running=10),
     Scenario("small-foreign", "2 jobs with 8 workers beside 1,000 Pods of others", Kind.LOAD, jobs=2, workers=8, foreign_pods=1000),
 )
 """For `make bench-check`, and for trying things out."""
 
 
 def find(names: Sequence[str]) -> Sequence[Scenario]:
-    """Return the scenarios of those names; without a name, all but the small ones.
+    """Return the scenarios of those names; without a name, all but the large and the small ones.
 
     Raises:
         ValueError: There is none of a name.
     """
-    known = {scenario.name: scenario for scenario in (*SCENARIOS, *SMALL)}
+    known = {scenario.name: scenario for scenario in (*SCENARIOS, *LARGE, *SMALL)}
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"no scenario {', '.join(unknown)}; the scenarios are {', '.join(known)}")
     return [known[name] for name in names] or SCENARIOS

@@ -137,6 +137,10 @@ ROWS: Final[Sequence[Row]] = (
     Row("memory without a job", "memory", "idle", "{:.0f} MiB", most_ratio=1.1),
     Row("memory beside 5,000 Pods of others", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
     Row("leader told to stop → first write of the next", "failover", "failover", "{:.2f} s", most=1.0),
+    Row("among 12,000 jobs: start → leads, and nothing left to do", "stock", "start", "{:.1f} s"),
+    Row("among 12,000 jobs: memory after it", "stock", "memory", "{:.0f} MiB"),
+    Row("among 12,000 jobs: one more job accepted, 99 of 100", "stock", "accepted", "{:.2f} s"),
+    Row("among 12,000 jobs: all its Pods exist, 99 of 100", "stock", "all made", "{:.2f} s"),
 )
 
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from bench.samples import ratio_of_medians
+from bench.samples import percentile, ratio_of_medians
+
+
+def test_the_percentile_is_a_sample() -> None:
+    assert percentile([3.0, 1.0, 2.0], 0.99) == 3.0
+    assert percentile([*range(100, 0, -1)], 0.99) == 99
+    assert percentile([1.0], 0.01) == 1.0
 
 
 def test_the_ratio_is_that_of_the_medians() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from bench import results, table
 from bench.results import Result, Round
-from bench.scenarios import SCENARIOS, find
+from bench.scenarios import LARGE, SCENARIOS, find
 from bench.table import BEGIN, END, ROWS
 
 
@@ -89,7 +89,7 @@ def test_a_failover_has_a_bound_of_its_own(seconds: float, verdict: str) -> None
 
 
 def test_every_scenario_has_a_row_and_every_row_a_scenario() -> None:
-    assert {row.scenario for row in ROWS} == {scenario.name for scenario in SCENARIOS}
+    assert {row.scenario for row in ROWS} == {scenario.name for scenario in (*SCENARIOS, *LARGE)}
 
 
 def test_the_newest_result_of_each_scenario_is_kept(tmp_path: Path) -> None:

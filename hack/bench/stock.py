@@ -1,0 +1,115 @@
+"""A cluster full of jobs: how long an operator that starts there needs, how much memory, and how soon it sees to one more job."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from bench.loads import jobs_seen
+from bench.objects import children, mpijob
+from bench.place import Place
+from bench.results import Sample
+from bench.samples import percentile
+from bench.scenarios import Scenario
+from bench.session import OPERATORS, Setting, Turn, operator_at
+from e2e.waiting import until
+from embedded.progress import Step
+from mpiop.api import constants as c
+from mpiop.clock import format_time
+from mpiop.kube.client import Client
+from mpiop.kube.objects import key_of
+from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Selection
+
+NAMESPACE: Final = "stock"
+IN_FLIGHT: Final = 32
+PODS_SECONDS: Final = 600.0
+LOOK_SECONDS: Final = 5.0
+JOBS_A_SECOND: Final = 2.0
+_FOREVER: Final = {"mpiop.test/complete-after": "86400s"}
+
+
+@contextlib.asynccontextmanager
+async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
+    """Yield the turns of each operator."""
+    yield {who: partial(_turn, setting, who) for who in OPERATORS}
+
+
+async def _turn(setting: Setting, who: str, step: Step) -> Sample:
+    scenario = setting.scenario
+    step.now_left("a cluster")
+    async with setting.place() as here:
+        await _fill(here, scenario, step)
+        step.now_left("the first start")  # which writes what the objects lack
+        async with operator_at(here, who):
+            pass
+        step.now_left("the second start")
+        begun = time.monotonic()
+        async with operator_at(here, who) as operator:
+            start_seconds, memory_mib, peak_mib = time.monotonic() - begun, operator.rss_mib(), operator.peak_mib()
+            seen = await jobs_seen(here, scenario, step, pause_seconds=1 / JOBS_A_SECOND)
+    accepted = [job.accepted - job.submitted for job in seen.jobs.values() if job.accepted is not None]
+    made = [max(job.existing.values()) - job.submitted for job in seen.jobs.values()]
+    return {
+        "start": start_seconds,
+        "memory": memory_mib,
+        "peak": peak_mib,
+        "accepted": percentile(accepted, 0.99),
+        "all made": percentile(made, 0.99),
+    }
+
+
+async def _fill(here: Place, scenario: Scenario, step: Step) -> None:
+    """Make the ended jobs, without Pods, and those that run, as an operator has left them."""
+    await here.make_namespace(NAMESPACE)
+    places = asyncio.Semaphore(IN_FLIGHT)
+    left = scenario.ended + scenario.running
+
+    async def one(client: Client, number: int) -> None:
+        nonlocal left
+        async with places:
+            await _make(client, scenario, number, is_ended=number < scenario.ended)
+        left -= 1
+        if not left % 100:
+            step.now_left(f"{left} jobs")
+
+    async with here.client_of(IN_FLIGHT) as client, asyncio.TaskGroup() as group:
+        for number in range(left):
+            group.create_task(one(client, number))
+
+    async def do_run() -> bool:
+        page = await here.client.list_page(Selection(PODS, NAMESPACE), resource_version="0")
+        running = [pod.get("status", {}).get("phase") for pod in page["items"]].count("Running")
+        step.now_left(f"{2 * scenario.running - running} Pods")
+        return running == 2 * scenario.running
+
+    await until("all Pods run", do_run, timeout_seconds=PODS_SECONDS, look_seconds=LOOK_SECONDS)
+
+
+async def _make(client: Client, scenario: Scenario, number: int, *, is_ended: bool) -> None:
+    made: Any = mpijob(scenario, NAMESPACE, number)
+    roles = made["spec"]["mpiReplicaSpecs"]
+    roles["Worker"]["replicas"] = 1
+    roles["Launcher"]["template"]["metadata"] = {"annotations": _FOREVER}
+    stored = await client.create(MPIJOBS, made)
+    await client.patch(MPIJOBS, key_of(stored), {"status": _status(is_ended=is_ended)}, subresource="status")
+    for child in children(stored):
+        body: Any = child.body
+        if is_ended and child.resource is PODS:
+            continue
+        if is_ended and child.resource is JOBS:
+            body["spec"]["suspend"] = True  # else its controller would run it
+        await client.create(child.resource, body)
+
+
+def _status(*, is_ended: bool) -> Mapping[str, Any]:
+    now = format_time(datetime.now(UTC))
+    true = (c.CONDITION_CREATED, c.CONDITION_SUCCEEDED if is_ended else c.CONDITION_RUNNING)
+    rows = [
+        {"type": type_, "status": "True", "reason": f"MPIJob{type_}", "message": "", "lastTransitionTime": now, "lastUpdateTime": now}
+        for type_ in true
+    ]
+    ended = {"completionTime": now, "replicaStatuses": {"Launcher": {"succeeded": 1}}} if is_ended else {}
+    return {"conditions": rows, "startTime": now, **ended}
