@@ -54,7 +54,8 @@ def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 
     """The agent's image and the plain one of every library, on the node."""
     assert cluster
     if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", *(f"plain-{library}" for library in LIBRARIES)))
+        archives = built_archives("agent", "mpi4py", *(f"plain-{library}" for library in LIBRARIES))
+        project("hack/cluster", "load-image", "--name", NAME, *archives)
 
 
 def restrict(here: Kubectl) -> Kubectl:
@@ -109,6 +110,18 @@ def test_a_rank_has_what_its_container_has(restricted: Kubectl) -> None:
     [launcher] = restricted.read_all(PODS, LAUNCHER)
     log = restricted.run("logs", launcher["metadata"]["name"])
     assert "a value; 12345:12345; 0; |" in log
+
+
+def test_mpi4py_needs_no_sshd_either(restricted: Kubectl) -> None:
+    """Its image has one, which runs as root only; as another user nobody starts it."""
+    job = plain_job("openmpi", workers=2)
+    for role in job["spec"]["mpiReplicaSpecs"].values():
+        role["template"]["spec"]["containers"][0]["image"] = "mpioperator/mpi4py:openmpi"
+    program = "import os; from mpi4py.MPI import COMM_WORLD as world; print(f'user {os.getuid()}, sum {world.allreduce(world.rank + 1)}')"
+    launcher_container(job)["args"] = ["-n", "2", "python3", "-m", "mpi4py", "-c", program]
+    restricted.apply(job)
+    until_true(restricted, "pi", "Succeeded")
+    assert restricted.run("logs", "job/pi-launcher").count("user 12345, sum 3") == 2
 
 
 def test_an_sshd_of_the_image_has_the_jobs_key_too(images: None, namespace: Kubectl) -> None:
