@@ -38,7 +38,7 @@ class Place:
         """Let the operator of this checkout lead for as long as the block runs."""
         process = await start_operator(self.access, self.folder, name, ours(flags=flags))
         try:
-            await process.until_ready()
+            await process.until_leading()
             yield process
         finally:
             await process.stop()
