@@ -75,9 +75,7 @@ func askAll(asking client.Client, listed []string, number syscall.Signal) int64 
 func ask(ctx context.Context, asking client.Client, host string, number syscall.Signal) bool {
 	if kind, _ := asking.Job.Classify(host); kind == hosts.Launcher {
 		ranks := process.ThatCatch(number, process.All())
-		for _, rank := range ranks {
-			_ = syscall.Kill(rank.Pid, number) // it may have ended
-		}
+		process.SignalAll(ranks, number)
 		return len(ranks) > 0
 	}
 	asking.Arguments = arguments.Arguments{Host: host}

@@ -174,12 +174,7 @@ func TestCheckpoint(t *testing.T) {
 	rank := "trap 'echo saved >>" + saved + "; exit 5' USR1; echo ready >" + saved + "; while :; do sleep 0.05; done"
 	client := agent(t, append(append([]string{"ssh"}, flags...), "--", "127.0.0.1", rank)...)
 	check(t, client.Start())
-	for {
-		if _, err := os.Stat(saved); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testkit.Eventually(t, "it runs", func() bool { _, err := os.Stat(saved); return err == nil })
 	asking := append(append([]string{"checkpoint"}, flags...), "--hosts", hostfile, "--signal", "SIGUSR1", "--grace", "100ms")
 	if said, err := agent(t, asking...).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, said)

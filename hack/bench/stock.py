@@ -48,14 +48,13 @@ async def _turn(setting: Setting, who: str, step: Step) -> Sample:
         step.now_left("the second start")
         begun = time.monotonic()
         async with operator_at(here, who) as operator:
-            start_seconds, memory_mib, peak_mib = time.monotonic() - begun, operator.rss_mib(), operator.peak_mib()
+            start_seconds, memory_mib = time.monotonic() - begun, operator.rss_mib()
             seen = await jobs_seen(here, scenario, step, pause_seconds=1 / JOBS_A_SECOND)
     accepted = [job.accepted - job.submitted for job in seen.jobs.values() if job.accepted is not None]
     made = [max(job.existing.values()) - job.submitted for job in seen.jobs.values()]
     return {
         "start": start_seconds,
         "memory": memory_mib,
-        "peak": peak_mib,
         "accepted": percentile(accepted, 0.99),
         "all made": percentile(made, 0.99),
     }

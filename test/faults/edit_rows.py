@@ -12,7 +12,7 @@ from faults.object_rows import IDLE_SECONDS, alone, start
 from faults.oracle import Allowance
 from faults.rows import Row
 from faults.run import Run
-from faults.state import JOB, objects, published_addresses, role
+from faults.state import JOB, LOST_A_WORKER, objects, published_addresses, role
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import is_terminating, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource
@@ -26,7 +26,7 @@ def f64(lives: Lives) -> Iterator[Case]:
     for life in lives:
         hold = ("running", partial(_hold, PODS, "pi-worker-0"))
         yield Case("F64", life, "a worker that does not go", stages=(hold,), script=_let_go_after_a_while, wants_hit=False)
-    again = Allowance(effects=frozenset({"create pods/pi-worker-0"}))
+    again = Allowance(objects=frozenset({LOST_A_WORKER}), effects=frozenset({"create pods/pi-worker-0"}))
     yield Case("F64", "succeed", "a worker that is replaced late", stages=(("running", _replace_late),), allowance=again, wants_hit=False)
     yield alone("F64", "a job that does not go", _job_does_not_go)
 
@@ -88,7 +88,10 @@ def f65(lives: Lives) -> Iterator[Case]:
     del lives
     for kind in ("Service", "ConfigMap", "Job", "Pod"):
         strip = partial(_strip, *CHILDREN[kind])
-        yield Case("F65", "succeed", f"labels of the {kind}", stages=(("running", strip),), seconds=IDLE_SECONDS, wants_hit=False)
+        # Watches select by the labels: a worker without them counts as deleted, until its creation is refused.
+        allowance = Allowance(objects=frozenset({LOST_A_WORKER} if kind == "Pod" else ()))
+        name = f"labels of the {kind}"
+        yield Case("F65", "succeed", name, allowance=allowance, stages=(("running", strip),), seconds=IDLE_SECONDS, wants_hit=False)
     for kind in ("Service", "ConfigMap"):
         yield alone("F65", f"owner of the {kind}", partial(_orphaned, *CHILDREN[kind]), seconds=IDLE_SECONDS)
 
@@ -166,7 +169,8 @@ def f67(lives: Lives) -> Iterator[Case]:
     del lives
     for kind in ("Service", "ConfigMap", "Pod"):
         resource, name = CHILDREN[kind]
-        again = Allowance(effects=frozenset({f"create {resource.plural}/{name}"}))
+        told = frozenset({LOST_A_WORKER} if kind == "Pod" else ())
+        again = Allowance(objects=told, effects=frozenset({f"create {resource.plural}/{name}"}))
         delete = partial(_delete_and_wait, resource, name)
         yield Case("F67", "succeed", f"{kind} deleted", stages=(("running", delete),), allowance=again, wants_hit=False)
     restore = partial(_spoil, CONFIG_MAPS, "pi-config", {"data": {"hostfile": "elsewhere slots=99\n"}})

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from mpiop.kube.client import Client
 from mpiop.kube.objects import Object
@@ -12,6 +12,9 @@ JOB = "pi"
 CHILDREN = (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS)
 ROLE = "training.kubeflow.org/job-role"
 BYSTANDER = "bystander"
+DEGRADED = "Degraded"
+LOST_A_WORKER = f"mpijobs/{JOB}: {DEGRADED}, and no more"
+"""The entry of a job that has told of a worker's loss, which is over; a faultless run has none."""
 State = dict[str, Any]
 
 
@@ -32,7 +35,10 @@ async def read_state(client: Client, namespace: str) -> State:
                 continue
             if resource is PODS and role(obj) == "launcher":
                 name = "launcher"
-            state[f"{resource.plural}/{name}"] = _summary(resource, cast("Mapping[str, Any]", obj))
+            raw = cast("Mapping[str, Any]", obj)
+            state[f"{resource.plural}/{name}"] = _summary(resource, raw)
+            if resource is MPIJOBS and _is_over(raw, DEGRADED):
+                state[f"{resource.plural}/{name}: {DEGRADED}, and no more"] = True
     return state
 
 
@@ -52,7 +58,10 @@ def conditions(obj: Mapping[str, Any]) -> dict[str, str]:
     return {each["type"]: each["status"] for each in obj.get("status", {}).get("conditions") or ()}
 
 
-_TROUBLES: Final = ("Stalled", "Degraded")
+def _is_over(obj: Mapping[str, Any], type_: str) -> bool:
+    """Return whether a condition was True, and is so no more."""
+    rows = obj.get("status", {}).get("conditions") or ()
+    return any((each["type"], each["status"], each["reason"]) == (type_, "False", "Resolved") for each in rows)
 
 
 def _summary(resource: Resource, obj: Mapping[str, Any]) -> Any:
@@ -61,9 +70,10 @@ def _summary(resource: Resource, obj: Mapping[str, Any]) -> Any:
     common = {"owners": owned, "labels": sorted(obj["metadata"].get("labels") or {})}
     if resource is MPIJOBS:
         reasons = {each["type"]: [each["status"], each["reason"]] for each in status.get("conditions") or ()}
+        # Writes that failed for seconds are reported until they succeed. What was degraded is an entry of its own (`read_state`).
+        over = {type_ for type_ in ("Stalled", DEGRADED) if _is_over(obj, type_)}
         return {
-            # Writes that fail for seconds are reported until they succeed, and a worker that is gone until there is another.
-            "conditions": {type_: row for type_, row in reasons.items() if type_ not in _TROUBLES or row != ["False", "Resolved"]},
+            "conditions": {type_: row for type_, row in reasons.items() if type_ not in over},
             "replicas": status.get("replicaStatuses"),
             "started": "startTime" in status,
             "completed": "completionTime" in status,

@@ -11,7 +11,7 @@ import (
 // Checkpoint asks the host to send the checkpoint signal to its ranks, and returns whether any was sent.
 func (c *Client) Checkpoint(ctx context.Context) (bool, error) {
 	address := c.Arguments.Host
-	if kind, index := c.Job.Classify(address); kind == hosts.Worker && c.Addresses.Path != "" {
+	if index := c.toldIndex(); index != "" {
 		told, byName := c.Addresses.Find(index)
 		if told == hosts.Ended || told == "" && !byName {
 			return false, nil // mpirun has not reached it

@@ -119,10 +119,19 @@ func (c *Client) reach() (made *connection, ending os.Signal, err error) {
 	}
 }
 
+// toldIndex returns the index of a worker whose address the operator tells; "" for a host that is asked for by name.
+func (c *Client) toldIndex() string {
+	if c.Addresses.Path == "" {
+		return ""
+	}
+	_, index := c.Job.Classify(c.Arguments.Host)
+	return index
+}
+
 // find waits for the address of the host.
 func (c *Client) find(ctx context.Context) (string, error) {
-	kind, index := c.Job.Classify(c.Arguments.Host)
-	if kind != hosts.Worker || c.Addresses.Path == "" {
+	index := c.toldIndex()
+	if index == "" {
 		return c.Arguments.Host, nil
 	}
 	start := time.Now()
@@ -175,7 +184,7 @@ func (c *Client) connect(ctx context.Context, address string) (*connection, erro
 			return nil, err
 		}
 		// A worker that was made again has another address.
-		if kind, index := c.Job.Classify(c.Arguments.Host); kind == hosts.Worker && c.Addresses.Path != "" {
+		if index := c.toldIndex(); index != "" {
 			if now, _ := c.Addresses.Find(index); now != "" && now != hosts.Ended {
 				address = now
 			}

@@ -152,3 +152,12 @@ func WithoutStarters(all []Process) []Process {
 func ThatCatch(signal syscall.Signal, all []Process) []Process {
 	return slices.DeleteFunc(WithoutStarters(all), func(process Process) bool { return !process.Catches(signal) })
 }
+
+// SignalAll sends each of the signals to all processes.
+func SignalAll(processes []Process, signals ...syscall.Signal) {
+	for _, signal := range signals {
+		for _, each := range processes {
+			_ = syscall.Kill(each.Pid, signal) // it may have ended
+		}
+	}
+}

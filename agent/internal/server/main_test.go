@@ -129,16 +129,7 @@ func (p *place) dial(t testing.TB, member key.Key) (*ssh.Client, error) {
 	})
 }
 
-// eventually waits for what is to come within ten seconds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	t.Fatal("never: " + what)
-}
+var eventually = testkit.Eventually
 
 // running returns the processes that have the word on their command line.
 func running(word string) []int {

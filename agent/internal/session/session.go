@@ -65,7 +65,7 @@ func run(command string, all *children.Children, controlPipe io.Reader) (syscall
 		return syscall.WaitStatus(notFound << 8), nil
 	}
 	if err := forgetStreams(); err != nil {
-		signalAll(descendants(), syscall.SIGKILL)
+		process.SignalAll(descendants(), syscall.SIGKILL)
 		return 0, err
 	}
 	closed := make(chan struct{})
@@ -114,7 +114,7 @@ func follow(pipe io.Reader, group int, podEnds *atomic.Bool) {
 			podEnds.Store(true)
 			// A daemon that obeyed would leave mpirun with a lost connection, which Open MPI 5 takes for a success; of a rank that
 			// a signal ended every library says so.
-			signalAll(process.WithoutStarters(descendants()), syscall.SIGTERM, syscall.SIGCONT)
+			process.SignalAll(process.WithoutStarters(descendants()), syscall.SIGTERM, syscall.SIGCONT)
 			continue
 		}
 		_ = syscall.Kill(-group, syscall.Signal(order[0])) // it may have ended
@@ -126,7 +126,7 @@ func endAll(all *children.Children, podEnds *atomic.Bool) {
 	if !all.Any() {
 		return
 	}
-	signalAll(descendants(), syscall.SIGTERM, syscall.SIGCONT)
+	process.SignalAll(descendants(), syscall.SIGTERM, syscall.SIGCONT)
 	if wait(all, time.After(Grace), nil) {
 		return
 	}
@@ -145,7 +145,7 @@ func wait(all *children.Children, end, kill <-chan time.Time) (ended bool) {
 		select {
 		case <-all.Changed():
 		case <-kill:
-			signalAll(descendants(), syscall.SIGKILL)
+			process.SignalAll(descendants(), syscall.SIGKILL)
 		case <-end:
 			return false
 		}

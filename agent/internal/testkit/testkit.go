@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -36,4 +37,15 @@ func Key(t testing.TB) key.Key {
 	made, err := key.Parse(KeyText(t))
 	Check(t, err)
 	return made
+}
+
+// Eventually waits for what is to come within ten seconds.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Fatal("never: " + what)
 }

@@ -1,14 +1,27 @@
 """The annotations of an MPIJob by which its ranks are asked to save their work before they are ended."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.annotations import duration_seconds, one_of, path_of, read
 from mpiop.api.fields import Fields, required
-from mpiop.api.types import Checkpoint
 
 _DEFAULT_GRACE: Final = "60s"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How ranks are asked to save their work before they are ended.
+
+    Attributes:
+        signal: Its name, such as SIGUSR1.
+        grace_seconds: How long they may run on after it.
+    """
+
+    signal: str
+    grace_seconds: int
 
 
 def checkpoint_of(annotations: Fields) -> Checkpoint | None:

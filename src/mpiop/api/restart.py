@@ -1,17 +1,38 @@
 """The annotations of an MPIJob that say how often it may be restarted, and when."""
 
 import re
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.annotations import duration_seconds, one_of, path_of, read
 from mpiop.api.fields import Fields, invalid, required, unsupported
-from mpiop.api.types import RestartPolicy
 
 MOST_RESTARTS: Final = 100
 """The status remembers each restart of the budget."""
 _MOST_EXIT_CODE: Final = 255
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """What the annotations say about restarts of a job.
+
+    Attributes:
+        max_restarts: The budget.
+        scope: Which workers are replaced: `Failed` or `All`.
+        causes: What leads to a restart: `Infrastructure`, `Any` or `ExitCodes`.
+        exit_codes: Of the launcher, which lead to one as well as infrastructure does.
+        window_seconds: The time in which the budget may be used up; None is the job's whole life.
+        avoids_failed_nodes: Whether pods are kept off nodes that failed.
+    """
+
+    max_restarts: int
+    scope: str = c.RESTART_FAILED
+    causes: str = c.ON_INFRASTRUCTURE
+    exit_codes: frozenset[int] = frozenset()
+    window_seconds: float | None = None
+    avoids_failed_nodes: bool = False
 
 
 def restart_policy(annotations: Fields) -> RestartPolicy | None:

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mpiop.api import constants as c
+from mpiop.api.checkpoint import Checkpoint
+from mpiop.api.restart import RestartPolicy
 from mpiop.kube.objects import Key, Object
 
 
@@ -49,40 +51,6 @@ class RunPolicy:
     suspend: bool = False
     managed_by: str | None = None
     scheduling_policy: SchedulingPolicy | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RestartPolicy:
-    """What the annotations say about restarts of a job.
-
-    Attributes:
-        max_restarts: The budget.
-        scope: Which workers are replaced: `Failed` or `All`.
-        causes: What leads to a restart: `Infrastructure`, `Any` or `ExitCodes`.
-        exit_codes: Of the launcher, which lead to one as well as infrastructure does.
-        window_seconds: The time in which the budget may be used up; None is the job's whole life.
-        avoids_failed_nodes: Whether pods are kept off nodes that failed.
-    """
-
-    max_restarts: int
-    scope: str = c.RESTART_FAILED
-    causes: str = c.ON_INFRASTRUCTURE
-    exit_codes: frozenset[int] = frozenset()
-    window_seconds: float | None = None
-    avoids_failed_nodes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """How ranks are asked to save their work before they are ended.
-
-    Attributes:
-        signal: Its name, such as SIGUSR1.
-        grace_seconds: How long they may run on after it.
-    """
-
-    signal: str
-    grace_seconds: int
 
 
 @dataclass(frozen=True, slots=True)

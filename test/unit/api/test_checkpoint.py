@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fakes.world import mpijob
+from mpiop.api.checkpoint import Checkpoint
 from mpiop.api.parse import ParseError, parse_mpijob, parse_next
-from mpiop.api.types import Checkpoint
 
 PREFIX = "mpiop.kubeflow.org/"
 INJECTED = {"ssh": "Injected"}

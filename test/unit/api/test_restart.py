@@ -6,7 +6,7 @@ import pytest
 
 from fakes.world import mpijob
 from mpiop.api.parse import ParseError, parse_mpijob, parse_next
-from mpiop.api.types import RestartPolicy
+from mpiop.api.restart import RestartPolicy
 
 PREFIX = "mpiop.kubeflow.org/"
 
