@@ -5,7 +5,7 @@ than letting a job stand still for it.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 
@@ -67,7 +67,7 @@ def status_to_wire(status: MPIJobStatus) -> dict[str, Any]:
         "restarts": status.restarts,
         "lastRestarts": [_restart_to_wire(restart) for restart in status.last_restarts],
         "failedNodes": list(status.failed_nodes),
-        "summary": _filled(asdict(status.summary)),
+        "summary": _filled({name: getattr(status.summary, name) for name in _SUMMARY}),
     }
     return _filled(wire)
 

