@@ -11,7 +11,10 @@ FROM ${BASE_IMAGE} AS python
 RUN command -v python3 >/dev/null || { \
         apt-get update -qq && \
         DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends python3 && \
-        rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/apt /var/log/*.log; \
+        rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/cache/ldconfig /var/log/apt /var/log/*.log && \
+        # The byte code that the packages' scripts write differs from build to build.
+        find /usr/lib/python3* -name __pycache__ -prune -exec rm -rf {} + && \
+        PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode unchecked-hash /usr/lib/python3*; \
     }; \
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; BASE_IMAGE has " + sys.version)'
 
@@ -21,7 +24,8 @@ RUN python3 -c 'import ensurepip, venv' 2>/dev/null || { \
         apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends python3-venv; \
     }
 RUN python3 -m venv /opt/build && python3 -m venv --without-pip /opt/mpiop
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+# The same input makes the same files: byte code without chance, a wheel without today's date.
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONHASHSEED=0 SOURCE_DATE_EPOCH=315532800
 # A lock is installed, not resolved: --no-deps.
 # pip.conf and ca.crt are optional secrets: how this network reaches the package index. They exist for one RUN and reach no layer.
 COPY requirements/build.txt requirements/runtime.txt /src/requirements/
@@ -30,7 +34,7 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=
     /opt/build/bin/pip --python /opt/mpiop/bin/python install --quiet --no-compile --no-deps --require-hashes --only-binary :all: \
         -r /src/requirements/runtime.txt && \
     rm -f /opt/mpiop/bin/[Aa]ctivate* && \
-    /opt/mpiop/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/mpiop/lib
+    /opt/mpiop/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/mpiop/lib
 
 # mpiop itself, in a stage and a layer of its own: a changed source leaves the dependencies' layer as it is.
 FROM builder AS package

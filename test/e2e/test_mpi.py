@@ -160,7 +160,7 @@ def outcomes(images: None, module_namespace: Kubectl, request: pytest.FixtureReq
 
 def ranks_by_host(log: str) -> Counter[str]:
     """Return how many ranks said that they ran on each host."""
-    return Counter(re.findall(r"^rank \d+ of \d+ runs on (\S+)$", log, re.MULTILINE))
+    return Counter(re.findall(r"^rank \d+ of \d+ (?:runs )?on (\S+)$", log, re.MULTILINE))
 
 
 def restarts(pod: Obj) -> int:

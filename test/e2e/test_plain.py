@@ -1,4 +1,4 @@
-"""Plain images: a library and a program, no ssh, no sshd, no user, under Pod Security `restricted`; the operator brings mpiop-agent.
+"""Plain images: a library and programs, no ssh, no sshd, no user, under Pod Security `restricted`; the operator brings mpiop-agent.
 
 MPIOP_E2E_RUNS repeats the runs of all libraries. They run side by side with the other tests of this file.
 """
@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from demonstration.operator_images import built_archives
-from e2e.clusters import project
+from e2e.clusters import ROOT, project
 from e2e.conftest import NAME
 from e2e.jobs import EXAMPLES, LAUNCHER, condition, evict, is_true, launcher_container, launcher_pod, pi_job, state, until_true
 from e2e.kubectl import Kubectl, Obj
@@ -54,7 +54,7 @@ def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 
     """The agent's image and the plain one of every library, on the node."""
     assert cluster
     if not is_current_cluster:
-        archives = built_archives("agent", "mpi4py", *(f"plain-{library}" for library in LIBRARIES))
+        archives = built_archives("agent", *(f"plain-{library}" for library in LIBRARIES))
         project("hack/cluster", "load-image", "--name", NAME, *archives)
 
 
@@ -71,27 +71,45 @@ def restricted(images: None, namespace: Kubectl) -> Kubectl:
     return restrict(namespace)
 
 
+def mpi4py_job(library: str, name: str) -> Obj:
+    """Return the MPIJob of docs/mpi4py.md, whose program is in the ConfigMap `integrate`, with another library."""
+    job = plain_job(library, name)
+    launcher_container(job)["args"] = ["-n", str(WORKERS), "python3", "-m", "mpi4py", "/program/integrate.py"]
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    worker["volumes"].append({"name": "program", "configMap": {"name": "integrate"}})
+    worker["containers"][0]["volumeMounts"].append({"name": "program", "mountPath": "/program"})
+    return job
+
+
+PROGRAMS: Final[Mapping[str, Callable[[str, str], Obj]]] = {"c": plain_job, "mpi4py": mpi4py_job}
+
+
 @pytest.fixture(scope="module")
-def outcomes(images: None, module_namespace: Kubectl) -> Iterator[Mapping[tuple[str, int], Future[Outcome]]]:
-    """The ends of all runs, which are under way."""
+def outcomes(images: None, module_namespace: Kubectl) -> Iterator[Mapping[str, Future[Outcome]]]:
+    """The ends of all runs by the name of their job; they are under way."""
     assert images is None
     here = restrict(module_namespace)
+    here.run("create", "configmap", "integrate", f"--from-file={ROOT / 'examples/mpi4py/integrate.py'}")
     pool = ThreadPoolExecutor(AT_ONCE)
-    runs = [(library, attempt) for attempt in range(1, RUNS + 1) for library in LIBRARIES]
+    runs = itertools.product(PROGRAMS, LIBRARIES, range(1, RUNS + 1))
+    jobs = [PROGRAMS[program](library, f"{program}-{library}-{attempt}") for program, library, attempt in runs]
     try:
-        yield {run: pool.submit(outcome_of, here, plain_job(run[0], f"{run[0]}-{run[1]}")) for run in runs}
+        yield {job["metadata"]["name"]: pool.submit(outcome_of, here, job) for job in jobs}
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 @pytest.mark.parametrize("attempt", range(1, RUNS + 1))
 @pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_every_worker_has_its_rank_at_the_first_try(
-    library: str, attempt: int, outcomes: Mapping[tuple[str, int], Future[Outcome]]
+    program: str, library: str, attempt: int, outcomes: Mapping[str, Future[Outcome]]
 ) -> None:
-    outcome = outcomes[library, attempt].result()
+    name = f"{program}-{library}-{attempt}"
+    outcome = outcomes[name].result()
     assert is_true(outcome.job, "Succeeded"), f"{condition(outcome.job, 'Failed')}\n{outcome.log}"
-    assert ranks_by_host(outcome.log) == dict.fromkeys([f"{library}-{attempt}-worker-{index}" for index in range(WORKERS)], 1), outcome.log
+    assert ranks_by_host(outcome.log) == dict.fromkeys([f"{name}-worker-{index}" for index in range(WORKERS)], 1), outcome.log
+    assert "pi is approximately 3.14159265" in outcome.log
     [launcher] = outcome.launchers
     assert restarts(launcher) == 0, outcome.previous_log
     [container] = launcher["status"]["containerStatuses"]
@@ -110,18 +128,6 @@ def test_a_rank_has_what_its_container_has(restricted: Kubectl) -> None:
     [launcher] = restricted.read_all(PODS, LAUNCHER)
     log = restricted.run("logs", launcher["metadata"]["name"])
     assert "a value; 12345:12345; 0; |" in log
-
-
-def test_mpi4py_needs_no_sshd_either(restricted: Kubectl) -> None:
-    """Its image has one, which runs as root only; as another user nobody starts it."""
-    job = plain_job("openmpi", workers=2)
-    for role in job["spec"]["mpiReplicaSpecs"].values():
-        role["template"]["spec"]["containers"][0]["image"] = "mpioperator/mpi4py:openmpi"
-    program = "import os; from mpi4py.MPI import COMM_WORLD as world; print(f'user {os.getuid()}, sum {world.allreduce(world.rank + 1)}')"
-    launcher_container(job)["args"] = ["-n", "2", "python3", "-m", "mpi4py", "-c", program]
-    restricted.apply(job)
-    until_true(restricted, "pi", "Succeeded")
-    assert restricted.run("logs", "job/pi-launcher").count("user 12345, sum 3") == 2
 
 
 def test_an_sshd_of_the_image_has_the_jobs_key_too(images: None, namespace: Kubectl) -> None:

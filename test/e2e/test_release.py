@@ -1,6 +1,7 @@
 """A release as it is made and as it is checked: pushed to a registry on loopback, and signed."""
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -119,3 +120,16 @@ def test_the_sums_fit_and_their_signature_can_be_checked(released: Path) -> None
 
 def test_the_notes_are_the_changelog_s(released: Path) -> None:
     assert (released / "notes.md").read_text().startswith(f"# mpiop {VERSION}\n\n- ")
+
+
+def test_the_same_input_makes_the_same_images(tmp_path: Path) -> None:
+    """The base included: nothing of the first build is left when the second begins."""
+    first, second = (image_ids(tmp_path / name) for name in ("first", "second"))
+    assert first == second
+
+
+def image_ids(folder: Path) -> list[str]:
+    """Build operator and agent with a cache of their own, and return the digests of their configurations, which name all layers."""
+    environment = {**os.environ, "MPIOP_CACHE": str(folder / "cache"), "IMAGE_BUILDER": "buildah", "SOURCE_DATE_EPOCH": "1790000000"}
+    answer([ROOT / "hack/images", "build", "--only=operator", "--only=agent", f"--save={folder}"], env=environment)
+    return [json.loads(answer(["tar", "-xOf", folder / f"{name}.tar", "manifest.json"]))[0]["Config"] for name in ("operator", "agent")]
