@@ -49,10 +49,7 @@ class Buildah:
         if build.is_index:
             self.programs.succeeds([*self._program(), "manifest", "rm", build.reference])
             name = f"--manifest={build.reference}"
-        dated = build.timestamp_flags()
-        if dated:  # the other format keeps the name of a working container, which differs from build to build
-            dated = [*dated, "--format=oci"]
-        flags = ["--layers", "--network=host", self._policy(), *dated, *build.common_flags()]
+        flags = ["--layers", "--network=host", self._policy(), *build.timestamp_flags(), *build.common_flags()]
         self.programs.run(build.name, [*self._program(), "bud", name, *flags, str(build.context)])
 
     def import_root(self, tar: Path, reference: str) -> None:

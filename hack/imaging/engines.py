@@ -51,9 +51,12 @@ class Build:
         return flags
 
     def timestamp_flags(self) -> list[str]:
-        """Return the flags of podman and buildah that set all times to $SOURCE_DATE_EPOCH, which docker's builder reads itself."""
+        """Return the flags of podman and buildah that set all times to $SOURCE_DATE_EPOCH, which docker's builder reads itself.
+
+        Docker's format would keep the name of a working container, which differs from build to build.
+        """
         seconds = os.environ.get(EPOCH)
-        return [f"--timestamp={seconds}"] if seconds else []
+        return [f"--timestamp={seconds}", "--format=oci"] if seconds else []
 
     @property
     def is_index(self) -> bool:

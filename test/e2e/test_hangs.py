@@ -3,7 +3,7 @@
 Each job has a rank on either node. Jobs of all libraries run side by side under one fault. With mpiop-agent (`Injected`) every bound
 must hold; what the ssh of images (`Image`) does is measured for comparison. The table goes to build/e2e/hangs.md.
 
-MPIOP_E2E_OPERATOR=kubeflow measures Kubeflow's operator instead: nothing is judged then.
+MPIOP_E2E_OPERATOR=kubeflow measures Kubeflow's operator instead: no job but that of the stopped kubelet is judged then.
 """
 
 import contextlib
@@ -43,9 +43,8 @@ from e2e.losses import (
     runs,
     start,
 )
-from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
-from e2e.test_kubeflow import MODULE, PART, RELEASE
+from e2e.test_kubeflow import load_theirs
 from e2e.test_mpi import has_ended
 from e2e.test_plain import LIBRARIES
 from e2e.test_restarts import budget, reasons
@@ -97,9 +96,7 @@ def deploy(cluster: Kubectl) -> None:
 def deploy_kubeflow(cluster: Kubectl, folder: Path) -> None:
     """Deploy Kubeflow's operator."""
     project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(*IMAGES_OF_KUBEFLOW))
-    load_program(CLUSTER, PART, "/opt/mpi-operator", f"docker.io/mpioperator/mpi-operator:{RELEASE}", folder / "theirs.tar")
-    manifest = module_folder(PART, MODULE) / "deploy" / "v2beta1" / "mpi-operator.yaml"
-    cluster.run("apply", "--server-side", f"--filename={manifest}")
+    cluster.run("apply", "--server-side", f"--filename={load_theirs(CLUSTER, folder)}")
     cluster.within("mpi-operator").run("rollout", "status", "deployment/mpi-operator", f"--timeout={START_SECONDS}s")
 
 

@@ -5,6 +5,7 @@ Its release is built from its Go module and deployed by its own manifest, on a c
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,12 @@ class Ground:
         Operator(self.operator).wait_until_ready()
 
 
+def load_theirs(cluster: str, folder: Path) -> Path:
+    """Load the image of Kubeflow's operator into a cluster, and return its manifest."""
+    load_program(cluster, PART, "/opt/mpi-operator", f"docker.io/mpioperator/mpi-operator:{RELEASE}", folder / "theirs.tar")
+    return module_folder(PART, MODULE) / "deploy" / "v2beta1" / "mpi-operator.yaml"
+
+
 @pytest.fixture(scope="module")
 def ground(
     is_current_cluster: bool,  # noqa: FBT001 - a fixture
@@ -56,11 +63,10 @@ def ground(
     folder = tmp_path_factory.mktemp("switch")
     with output_shown(request), embedded_cluster(CLUSTER) as cluster:
         project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
-        load_program(CLUSTER, PART, "/opt/mpi-operator", f"docker.io/mpioperator/mpi-operator:{RELEASE}", folder / "theirs.tar")
+        manifest = load_theirs(CLUSTER, folder)
         checkout = folder / "checkout"
         checkout.mkdir()
         (checkout / "deploy").symlink_to(ROOT / "deploy")
-        manifest = module_folder(PART, MODULE) / "deploy" / "v2beta1" / "mpi-operator.yaml"
         (checkout / f"mpi-operator-{RELEASE}.yaml").symlink_to(manifest)
         with new_namespace(cluster, "kubeflow", request.session) as here:
             yield Ground(cluster, here, open_shell(here, checkout, folder / "kubeconfig"))

@@ -158,9 +158,9 @@ def outcomes(images: None, module_namespace: Kubectl, request: pytest.FixtureReq
         pool.shutdown(cancel_futures=True)
 
 
-def ranks_by_host(log: str) -> Counter[str]:
+def ranks_by_host(log: str, words: str = "runs on") -> Counter[str]:
     """Return how many ranks said that they ran on each host."""
-    return Counter(re.findall(r"^rank \d+ of \d+ (?:runs )?on (\S+)$", log, re.MULTILINE))
+    return Counter(re.findall(rf"^rank \d+ of \d+ {words} (\S+)$", log, re.MULTILINE))
 
 
 def restarts(pod: Obj) -> int:

@@ -54,7 +54,7 @@ def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 
     """The agent's image and the plain one of every library, on the node."""
     assert cluster
     if not is_current_cluster:
-        archives = built_archives("agent", *(f"plain-{library}" for library in LIBRARIES))
+        archives = built_archives("agent", "mpi4py", *(f"plain-{library}" for library in LIBRARIES))
         project("hack/cluster", "load-image", "--name", NAME, *archives)
 
 
@@ -81,7 +81,8 @@ def mpi4py_job(library: str, name: str) -> Obj:
     return job
 
 
-PROGRAMS: Final[Mapping[str, Callable[[str, str], Obj]]] = {"c": plain_job, "mpi4py": mpi4py_job}
+PROGRAMS: Final[Mapping[str, tuple[Callable[[str, str], Obj], str]]] = {"c": (plain_job, "runs on"), "mpi4py": (mpi4py_job, "on")}
+"""Each with the words by which a rank says where it is."""
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +93,7 @@ def outcomes(images: None, module_namespace: Kubectl) -> Iterator[Mapping[str, F
     here.run("create", "configmap", "integrate", f"--from-file={ROOT / 'examples/mpi4py/integrate.py'}")
     pool = ThreadPoolExecutor(AT_ONCE)
     runs = itertools.product(PROGRAMS, LIBRARIES, range(1, RUNS + 1))
-    jobs = [PROGRAMS[program](library, f"{program}-{library}-{attempt}") for program, library, attempt in runs]
+    jobs = [PROGRAMS[program][0](library, f"{program}-{library}-{attempt}") for program, library, attempt in runs]
     try:
         yield {job["metadata"]["name"]: pool.submit(outcome_of, here, job) for job in jobs}
     finally:
@@ -108,7 +109,8 @@ def test_every_worker_has_its_rank_at_the_first_try(
     name = f"{program}-{library}-{attempt}"
     outcome = outcomes[name].result()
     assert is_true(outcome.job, "Succeeded"), f"{condition(outcome.job, 'Failed')}\n{outcome.log}"
-    assert ranks_by_host(outcome.log) == dict.fromkeys([f"{name}-worker-{index}" for index in range(WORKERS)], 1), outcome.log
+    hosts = ranks_by_host(outcome.log, PROGRAMS[program][1])
+    assert hosts == dict.fromkeys([f"{name}-worker-{index}" for index in range(WORKERS)], 1), outcome.log
     assert "pi is approximately 3.14159265" in outcome.log
     [launcher] = outcome.launchers
     assert restarts(launcher) == 0, outcome.previous_log
@@ -128,6 +130,18 @@ def test_a_rank_has_what_its_container_has(restricted: Kubectl) -> None:
     [launcher] = restricted.read_all(PODS, LAUNCHER)
     log = restricted.run("logs", launcher["metadata"]["name"])
     assert "a value; 12345:12345; 0; |" in log
+
+
+def test_mpi4py_needs_no_sshd_either(restricted: Kubectl) -> None:
+    """Its image has one, which runs as root only; as another user nobody starts it."""
+    job = plain_job("openmpi", workers=2)
+    for role in job["spec"]["mpiReplicaSpecs"].values():
+        role["template"]["spec"]["containers"][0]["image"] = "mpioperator/mpi4py:openmpi"
+    program = "import os; from mpi4py.MPI import COMM_WORLD as world; print(f'user {os.getuid()}, sum {world.allreduce(world.rank + 1)}')"
+    launcher_container(job)["args"] = ["-n", "2", "python3", "-m", "mpi4py", "-c", program]
+    restricted.apply(job)
+    until_true(restricted, "pi", "Succeeded")
+    assert restricted.run("logs", "job/pi-launcher").count("user 12345, sum 3") == 2
 
 
 def test_an_sshd_of_the_image_has_the_jobs_key_too(images: None, namespace: Kubectl) -> None:
