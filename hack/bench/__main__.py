@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import command, failover, loads, memory, real_jobs, results, stock, table
-from bench.scenarios import Kind, Scenario, find
+from bench import command, failover, libraries, loads, memory, real_jobs, results, stock, table
+from bench.scenarios import LARGE, Kind, Scenario, find
 from bench.session import Setting, Turns, measure
 from demonstration.cluster import ROOT
 from embedded.progress import Progress
@@ -22,22 +22,28 @@ TURNS: Final[Mapping[Kind, Turns]] = {
     Kind.MEMORY: memory.turns,
     Kind.FAILOVER: failover.turns,
     Kind.STOCK: stock.turns,
+    Kind.LIBRARIES: libraries.turns,
 }
 
 
 async def bench(scenarios: Sequence[Scenario], rounds: int, cluster: str, folder: Path) -> None:
     """Measure the scenarios one after the other."""
     progress = Progress()
-    progress.expect(sum((rounds or each.rounds) * (3 if each.kind is Kind.LOAD else 2) for each in scenarios))
+    turns = {Kind.LOAD: 3, Kind.LIBRARIES: 1}
+    progress.expect(sum((rounds or each.rounds) * turns.get(each.kind, 2) for each in scenarios))
     for scenario in scenarios:
         await measure(Setting(scenario, cluster, folder), TURNS[scenario.kind], rounds or scenario.rounds, progress)
+
+
+def _names(scenarios: Sequence[Scenario]) -> str:
+    return ", ".join(scenario.name for scenario in scenarios)
 
 
 def main() -> int:
     """Read the command line, measure, and show the newest result of each scenario."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--scenarios", default="", metavar="NAMES", help="with commas between; default: all")
-    parser.add_argument("--rounds", type=int, default=0, help="of each scenario; default: 20 of one-job, 5 of the others")
+    parser.add_argument("--scenarios", default="", metavar="NAMES", help=f"with commas between; default: all but {_names(LARGE)}")
+    parser.add_argument("--rounds", type=int, default=0, help="of each scenario; default: what each needs, 1 to 20")
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)} too")
     parser.add_argument("--name", default="bench", help="of the embedded cluster (default: %(default)s)")
     given = parser.parse_args()

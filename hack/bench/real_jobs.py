@@ -83,13 +83,20 @@ class Watched:
 @contextlib.asynccontextmanager
 async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
     """Bring up a cluster with a real node for all rounds, and yield the turns of each operator."""
-    archives = await asyncio.to_thread(built_archives, "pi")
-    async with place(setting.cluster, setting.folder / "logs" / setting.scenario.name, has_node=True) as here:
-        await command("hack/cluster", "load-image", "--name", here.cluster, *archives)
-        await here.make_namespace(NAMESPACE)
+    async with real_place(setting, "pi") as here:
         await reference.give_rights(here)
         numbers = itertools.count()
         yield {who: partial(_turn, here, who, numbers) for who in OPERATORS}
+
+
+@contextlib.asynccontextmanager
+async def real_place(setting: Setting, *images: str) -> AsyncIterator[Place]:
+    """Yield a new cluster with a real node, which has these images of the catalogue."""
+    archives = await asyncio.to_thread(built_archives, *images)
+    async with place(setting.cluster, setting.folder / "logs" / setting.scenario.name, has_node=True) as here:
+        await command("hack/cluster", "load-image", "--name", here.cluster, *archives)
+        await here.make_namespace(NAMESPACE)
+        yield here
 
 
 async def _turn(here: Place, who: str, numbers: Iterator[int], step: Step) -> Sample:
@@ -100,7 +107,7 @@ async def _turn(here: Place, who: str, numbers: Iterator[int], step: Step) -> Sa
         runs = list[Sample]()
         for number in range(JOBS_A_TURN):
             step.now_left(f"{JOBS_A_TURN - number} jobs")
-            runs.append(await _run(watched, f"pi-{next(numbers)}"))
+            runs.append(await run(watched, pi_job(f"pi-{next(numbers)}")))
     return {
         **seconds,
         "launcher runs": median(run["launcher runs"] for run in runs),
@@ -110,9 +117,10 @@ async def _turn(here: Place, who: str, numbers: Iterator[int], step: Step) -> Sa
     }
 
 
-async def _run(watched: Watched, name: str) -> Sample:
-    """Run the example's job to its end."""
-    begun = await _create(watched, pi_job(name))
+async def run(watched: Watched, job: Wire) -> Sample:
+    """Run a job to its end, and return its times."""
+    name = job["metadata"]["name"]
+    begun = await _create(watched, job)
     launched = await watched.until("a launcher that runs", lambda: any(phase(pod) in {"Running", "Succeeded"} for pod in watched.launchers))
     ended = await watched.until("the job's end", lambda: is_true(watched.job(name), "Succeeded") or is_true(watched.job(name), "Failed"))
     if is_true(watched.job(name), "Failed"):
@@ -137,15 +145,14 @@ async def _suspended_and_resumed(watched: Watched, name: str) -> Sample:
     )
     await asyncio.sleep(STEADY_SECONDS)
     begun = await _patch(watched, name, suspend=True)
-    suspended = await watched.until(
-        "a suspended job without a Pod",
-        # The reference says `active: 0` of workers that still run.
-        lambda: is_true(watched.job(name), "Suspended") and not _active(watched.job(name)) and not watched.pods,
-    )
+    # The reference says `active: 0` of workers that still run.
+    await watched.until("a suspended job", lambda: is_true(watched.job(name), "Suspended") and not _active(watched.job(name)))
+    ended = await watched.until("a job without a container", lambda: not any(phase(pod) == "Running" for pod in watched.pods))
+    gone = await watched.until("a job without a Pod", lambda: not watched.pods)
     resumed = await _patch(watched, name, suspend=False)
     running = await watched.until("a job that runs again", lambda: is_true(watched.job(name), "Running"))
     await _delete(watched, name)
-    return {"suspended": suspended - begun, "resumed": running - resumed}
+    return {"suspended": ended - begun, "gone": gone - begun, "resumed": running - resumed}
 
 
 def _active(job: Wire) -> int:

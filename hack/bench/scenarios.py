@@ -18,7 +18,9 @@ class Kind(Enum):
     FAILOVER = auto()
     """The leader is told to stop, and the other replica takes over."""
     STOCK = auto()
-    """An operator starts in a cluster that is full of jobs, and there are some more."""
+    """An operator starts in a cluster that is full of jobs, or empty, and there are some more, at a steady pace."""
+    LIBRARIES = auto()
+    """One job at a time on a real kubelet with each MPI library, with an sshd of its image and with mpiop-agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Scenario:
         foreign_pods: Pods of others.
         ended: How many jobs have ended before.
         running: How many jobs run all the time.
+        jobs_a_second: How fast jobs come, where that is not at once.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Scenario:
     foreign_pods: int = 0
     ended: int = 0
     running: int = 0
+    jobs_a_second: float = 2.0
 
     @property
     def pods(self) -> int:
@@ -66,12 +70,16 @@ SCENARIOS: Final[Sequence[Scenario]] = (
 
 LARGE: Final[Sequence[Scenario]] = (
     Scenario("stock", "10,000 ended and 2,000 running jobs", Kind.STOCK, rounds=1, jobs=100, workers=4, ended=10_000, running=2_000),
+    Scenario("stream", "5 jobs with 4 workers a second for 10 minutes", Kind.STOCK, rounds=1, jobs=3_000, workers=4, jobs_a_second=5.0),
+    Scenario("one-10000", "one job with 10,000 workers", Kind.LOAD, rounds=1, workers=10_000),
+    Scenario("libraries", "one job on a real kubelet with each MPI library", Kind.LIBRARIES, rounds=10, workers=2),
 )
 """Not measured unless they are named: each takes half an hour."""
 
 SMALL: Final[Sequence[Scenario]] = (
     Scenario("small-10x8", "10 jobs with 8 workers", Kind.LOAD, jobs=10, workers=8),
     Scenario("small-stock", "20 ended and 10 running jobs", Kind.STOCK, rounds=1, jobs=4, workers=4, ended=20, running=10),
+    Scenario("small-stream", "2 jobs with 4 workers a second for 10 seconds", Kind.STOCK, rounds=1, jobs=20, workers=4),
     Scenario("small-foreign", "2 jobs with 8 workers beside 1,000 Pods of others", Kind.LOAD, jobs=2, workers=8, foreign_pods=1000),
 )
 """For `make bench-check`, and for trying things out."""

@@ -1,11 +1,13 @@
-"""A cluster full of jobs: how long an operator that starts there needs, how much memory, and how soon it sees to one more job."""
+"""A cluster full of jobs, or one that fills: how long an operator takes to start, its memory, and how soon it sees to one more job."""
 
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from bench.loads import jobs_seen
@@ -27,7 +29,7 @@ NAMESPACE: Final = "stock"
 IN_FLIGHT: Final = 32
 PODS_SECONDS: Final = 600.0
 LOOK_SECONDS: Final = 5.0
-JOBS_A_SECOND: Final = 2.0
+_BUSY: Final = "busy"
 _FOREVER: Final = {"mpiop.test/complete-after": "86400s"}
 
 
@@ -49,7 +51,9 @@ async def _turn(setting: Setting, who: str, step: Step) -> Sample:
         begun = time.monotonic()
         async with operator_at(here, who) as operator:
             start_seconds, memory_mib = time.monotonic() - begun, operator.rss_mib()
-            seen = await jobs_seen(here, scenario, step, pause_seconds=1 / JOBS_A_SECOND)
+            used, machine = operator.cpu_seconds(), _ticks()
+            seen = await jobs_seen(here, scenario, step, pause_seconds=1 / scenario.jobs_a_second)
+            used, machine, peak_mib = operator.cpu_seconds() - used, _ticks() - machine, operator.peak_mib()
     accepted = [job.accepted - job.submitted for job in seen.jobs.values() if job.accepted is not None]
     made = [max(job.existing.values()) - job.submitted for job in seen.jobs.values()]
     return {
@@ -57,7 +61,16 @@ async def _turn(setting: Setting, who: str, step: Step) -> Sample:
         "memory": memory_mib,
         "accepted": percentile(accepted, 0.99),
         "all made": percentile(made, 0.99),
+        "CPU a job": 1000 * used / scenario.jobs,
+        "peak": peak_mib,
+        "busy": 100 * machine[_BUSY] / machine.total(),
     }
+
+
+def _ticks() -> Counter[str]:
+    """Return the time of the machine's processors, by whether they were busy (proc_stat(5))."""
+    user, nice, system, idle, waiting, *interrupts = map(int, Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9])
+    return Counter({_BUSY: user + nice + system + sum(interrupts), "idle": idle + waiting})
 
 
 async def _fill(here: Place, scenario: Scenario, step: Step) -> None:

@@ -58,7 +58,7 @@ class Row:
             return f"{self.most:g} in {LEAST_RUNS} runs"
         if self.most is not None:
             return f"≤ {self.form.format(self.most)}"
-        return f"ratio{' to idle' if self.base else ''} ≤ {self.most_ratio:g}" if self.most_ratio else ""
+        return f"ratio{f' to {self.base}' if self.base else ''} ≤ {self.most_ratio:g}" if self.most_ratio else ""
 
     def verdict(self, result: Result) -> str:
         """Tell whether that was reached; "" where there is no goal."""
@@ -98,12 +98,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FloorRow(Row):
-    """A makespan by that of the floor in the same round."""
+    """A time by that of the floor in the same round."""
 
     def values(self, result: Result, who: str) -> Sequence[float]:
         """Return what it was of `who`, in each round."""
         pairs = zip(result.values(who, self.figure), result.values(FLOOR, self.figure), strict=True)
-        return [makespan / floor for makespan, floor in pairs]
+        return [seconds / floor for seconds, floor in pairs]
 
 
 LEAST_RUNS: Final = 50
@@ -115,15 +115,58 @@ def _loads() -> Sequence[Row]:
         ("burst-100x4", "100 jobs with 4 workers"),
         ("one-1000", "one job with 1,000 workers"),
     )
-    made = [Row(f"{title}: all Pods exist", name, "all made", "{:.1f} s", most_ratio=0.8) for name, title in loads]
-    makespans = [Row(f"{title}: all Succeeded", name, "makespan", "{:.1f} s", most_ratio=0.8) for name, title in loads]
-    floors = [FloorRow(f"{title}: that by the API server's own time", name, "makespan", "{:.2f}") for name, title in loads]
+    times = (("all Pods exist", "all made"), ("all Succeeded", "makespan"))
     costs = [Row(f"{title}: processor time a job", name, "CPU a job", "{:.1f} ms", most_ratio=0.6) for name, title in loads[:2]]
     return (
-        *(row for rows in zip(made, makespans, floors, strict=True) for row in rows),
+        *(
+            row
+            for name, title in loads
+            for what, figure in times
+            for row in (
+                Row(f"{title}: {what}", name, figure, "{:.1f} s", most_ratio=0.8),
+                FloorRow(f"{title}: {what}, by the API server's time", name, figure, "{:.2f}"),
+            )
+        ),
         *costs,
         Row(f"{loads[2][1]}: processor time a worker", "one-1000", "CPU a worker", "{:.2f} ms", most_ratio=0.6),
         *(Row(f"{title}: requests a job", name, "requests a job", "{:.1f}") for name, title in loads[:2]),
+    )
+
+
+def _large() -> Sequence[Row]:
+    largest, stock, stream = "one job with 10,000 workers", "among 12,000 jobs", "5 jobs a second"
+    return (
+        Row(f"{largest}: all Pods exist", "one-10000", "all made", "{:.0f} s"),
+        Row(f"{largest}: Succeeded", "one-10000", "makespan", "{:.0f} s"),
+        Row(f"{largest}: processor time a worker", "one-10000", "CPU a worker", "{:.2f} ms"),
+        Row(f"{largest}: most memory", "one-10000", "peak", "{:.0f} MiB"),
+        Row(f"{stock}: start → leads, and nothing left to do", "stock", "start", "{:.1f} s"),
+        Row(f"{stock}: memory after it", "stock", "memory", "{:.0f} MiB"),
+        *_steady(stock, "stock"),
+        *_steady(stream, "stream"),
+        Row(f"{stream}: the machine is busy", "stream", "busy", "{:.0f} %"),
+    )
+
+
+def _steady(title: str, scenario: str) -> Sequence[Row]:
+    return (
+        Row(f"{title}: one more job accepted, 99 of 100", scenario, "accepted", "{:.2f} s"),
+        Row(f"{title}: all its Pods exist, 99 of 100", scenario, "all made", "{:.2f} s"),
+        Row(f"{title}: processor time a job", scenario, "CPU a job", "{:.1f} ms"),
+        Row(f"{title}: most memory", scenario, "peak", "{:.0f} MiB"),
+    )
+
+
+def _libraries() -> Sequence[Row]:
+    names = {"openmpi": "Open MPI 4", "openmpi5": "Open MPI 5", "mpich": "MPICH 4", "mpich5": "MPICH 5", "intel": "Intel MPI"}
+    return tuple(
+        row
+        for library, name in names.items()
+        for row in (
+            Row(f"{name}: apply → Succeeded with an sshd", "libraries", f"{library} sshd", "{:.2f} s"),
+            Row(f"{name}: with mpiop-agent copied", "libraries", f"{library} copied", "{:.2f} s", base=f"{library} sshd"),
+            Row(f"{name}: with mpiop-agent mounted", "libraries", f"{library} mounted", "{:.2f} s", most_ratio=1, base=f"{library} sshd"),
+        )
     )
 
 
@@ -131,16 +174,15 @@ ROWS: Final[Sequence[Row]] = (
     Row("one job: apply → launcher runs", "one-job", "launcher runs", "{:.2f} s", most_ratio=1.1),
     Row("one job: apply → Succeeded", "one-job", "Succeeded", "{:.2f} s", most_ratio=1.1),
     Row("one job: tries of the launcher that failed", "one-job", "failed tries", "{:g}", most=0, is_sum=True),
-    Row("one job: suspend → no Pod left, `active: 0`", "one-job", "suspended", "{:.2f} s", most_ratio=1.0),
+    Row("one job: suspend → no container runs, `active: 0`", "one-job", "suspended", "{:.2f} s", most_ratio=1.0),
+    Row("one job: suspend → no Pod left", "one-job", "gone", "{:.2f} s"),
     Row("one job: resume → Running", "one-job", "resumed", "{:.2f} s", most_ratio=1.0),
     *_loads(),
     Row("memory without a job", "memory", "idle", "{:.0f} MiB", most_ratio=1.1),
     Row("memory beside 5,000 Pods of others", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
     Row("leader told to stop → first write of the next", "failover", "failover", "{:.2f} s", most=1.0),
-    Row("among 12,000 jobs: start → leads, and nothing left to do", "stock", "start", "{:.1f} s"),
-    Row("among 12,000 jobs: memory after it", "stock", "memory", "{:.0f} MiB"),
-    Row("among 12,000 jobs: one more job accepted, 99 of 100", "stock", "accepted", "{:.2f} s"),
-    Row("among 12,000 jobs: all its Pods exist, 99 of 100", "stock", "all made", "{:.2f} s"),
+    *_large(),
+    *_libraries(),
 )
 
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from e2e.jobs import LAUNCHER, launcher_container, phase, pi_job
 from e2e.kubectl import Kubectl, NotSeenError, Obj
+from e2e.libraries import LIBRARIES, plain_job
 from e2e.test_mpi import IMPLEMENTATIONS
-from e2e.test_plain import LIBRARIES, plain_job
 from embedded.cgroups import read_hierarchies
 from mpiop.kube.resources import PODS
 

@@ -10,7 +10,7 @@ from e2e.clusters import project
 from e2e.conftest import NAME
 from e2e.jobs import launcher_container, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
-from e2e.test_plain import plain_job
+from e2e.libraries import plain_job
 
 SHOW_CORES = "sed -n 's/^Cpus_allowed_list:[^0-9]*/may use /p' /proc/self/status"
 CORES = len(os.sched_getaffinity(0))

@@ -28,6 +28,7 @@ from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, namespace_of_test
 from e2e.jobs import condition, is_true, launcher_container, launcher_pod, until_true
 from e2e.kubectl import Kubectl, Obj
+from e2e.libraries import LIBRARIES
 from e2e.losses import (
     IS_KUBEFLOW,
     KINDS,
@@ -46,7 +47,6 @@ from e2e.losses import (
 from e2e.operator_pods import Operator
 from e2e.test_kubeflow import load_theirs
 from e2e.test_mpi import has_ended
-from e2e.test_plain import LIBRARIES
 from e2e.test_restarts import budget, reasons
 from mpiop.kube.resources import MPIJOBS, PODS, Resource
 

@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from demonstration.operator_images import built_archives
 from e2e.clusters import ROOT, project
 from e2e.conftest import NAME
-from e2e.jobs import EXAMPLES, LAUNCHER, condition, evict, is_true, launcher_container, launcher_pod, pi_job, state, until_true
+from e2e.jobs import LAUNCHER, condition, evict, is_true, launcher_container, launcher_pod, pi_job, state, until_true
 from e2e.kubectl import Kubectl, Obj
+from e2e.libraries import LIBRARIES, plain_job
 from e2e.test_mpi import RUNS, Outcome, has_ended, outcome_of, ranks_by_host, restarts
 from mpiop.kube.resources import MPIJOBS, PODS
 
-LIBRARIES: Final = {"openmpi": "OpenMPI", "openmpi5": "OpenMPI", "mpich": "MPICH", "mpich5": "MPICH", "intel": "Intel"}
-"""By tag of the image `mpioperator/mpi-pi`, after `plain-`."""
 WORKERS: Final = 3
 AT_ONCE: Final = 4
 LOST_SECONDS: Final = 60
@@ -35,18 +33,6 @@ code=$?
 echo "exit $code: $(wc -c </tmp/out) bytes, $(cat /tmp/err)"
 exit $code
 """
-
-
-def plain_job(library: str, name: str = "pi", *, workers: int = WORKERS) -> Obj:
-    """Return the example's MPIJob with another library."""
-    job: Obj = yaml.safe_load((EXAMPLES / "pi" / "pi-plain.yaml").read_text(encoding="utf-8"))
-    job["metadata"]["name"] = name
-    job["spec"]["mpiImplementation"] = LIBRARIES[library]
-    job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = workers
-    for role in job["spec"]["mpiReplicaSpecs"].values():
-        role["template"]["spec"]["containers"][0]["image"] = f"mpioperator/mpi-pi:plain-{library}"
-    launcher_container(job)["args"] = ["-n", str(workers), "pi", "1000000"]
-    return job
 
 
 @pytest.fixture(scope="module")
