@@ -84,7 +84,7 @@ async def measured(cluster: str, scenarios: Sequence[Scenario]) -> Mapping[str, 
     progress.expect(len(scenarios))
     for scenario in scenarios:
         with progress.step(scenario.title) as step:
-            async with place(cluster, FOLDER / scenario.name) as here:
+            async with place(cluster, FOLDER / scenario.name, nodes=scenario.nodes) as here:
                 await make_foreign_pods(here, scenario)
                 async with leading(here, ours(flags=PATIENT)) as operator, operator.alive():
                     found[scenario.name] = await loaded(here, scenario, operator, step)

@@ -22,7 +22,6 @@ from mpiop.kube.resources import LEASES, MPIJOBS, Resource, Selection
 from mpiop.kube.transport import TransportOptions, connect
 
 LEASE = Key(NAMESPACE, "mpi-operator")
-NODES = 10
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
@@ -85,14 +84,14 @@ class Place:
 
 
 @contextlib.asynccontextmanager
-async def place(cluster: str, folder: Path, *, has_node: bool = False, has_audit: bool = False) -> AsyncIterator[Place]:
-    """Yield a new embedded cluster, with simulated nodes unless it `has_node`, a real one; it is taken down at the end.
+async def place(cluster: str, folder: Path, *, nodes: int = 0, has_audit: bool = False) -> AsyncIterator[Place]:
+    """Yield a new embedded cluster, with so many simulated nodes or, if that is 0, a real one; it is taken down at the end.
 
     Raises:
         RuntimeError: It did not come up.
     """
-    options = (*(() if has_node else ("--kwok", str(NODES))), *(("--audit",) if has_audit else ()))
-    async with prepared(cluster, folder, options=options, has_node=has_node) as ground:
+    options = (*(("--kwok", str(nodes)) if nodes else ()), *(("--audit",) if has_audit else ()))
+    async with prepared(cluster, folder, options=options, has_node=not nodes) as ground:
         config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
         await until("watches of MPIJobs, whose definition is new", lambda: _is_watchable(ground.client))
         await _make_and_delete_one(ground.client)

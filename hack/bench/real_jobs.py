@@ -93,7 +93,7 @@ async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
 async def real_place(setting: Setting, *images: str) -> AsyncIterator[Place]:
     """Yield a new cluster with a real node, which has these images of the catalogue."""
     archives = await asyncio.to_thread(built_archives, *images)
-    async with place(setting.cluster, setting.folder / "logs" / setting.scenario.name, has_node=True) as here:
+    async with place(setting.cluster, setting.folder / "logs" / setting.scenario.name) as here:
         await command("hack/cluster", "load-image", "--name", here.cluster, *archives)
         await here.make_namespace(NAMESPACE)
         yield here

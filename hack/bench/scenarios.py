@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+_PODS_A_NODE: Final = 1000
+
 
 class Kind(Enum):
     """How a scenario goes."""
@@ -52,6 +54,11 @@ class Scenario:
     def pods(self) -> int:
         """Return how many Pods its jobs have, launchers included."""
         return self.jobs * (self.workers + 1)
+
+    @property
+    def nodes(self) -> int:
+        """Return how many simulated nodes it takes: ten, or more where these have no room."""
+        return max(10, 1 + self.pods // _PODS_A_NODE)
 
     @property
     def patience_seconds(self) -> float:

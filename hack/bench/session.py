@@ -34,7 +34,7 @@ class Setting:
 
     def place(self, *, has_audit: bool = False) -> AbstractAsyncContextManager[Place]:
         """Return a new cluster with simulated nodes, which ends with the block."""
-        return place(self.cluster, self.folder / "logs" / self.scenario.name, has_audit=has_audit)
+        return place(self.cluster, self.folder / "logs" / self.scenario.name, nodes=self.scenario.nodes, has_audit=has_audit)
 
 
 Turn: TypeAlias = Callable[[Step], Awaitable[Sample]]
