@@ -106,7 +106,7 @@ async def _make(client: Client, scenario: Scenario, number: int, *, is_ended: bo
     roles["Worker"]["replicas"] = 1
     roles["Launcher"]["template"]["metadata"] = {"annotations": _FOREVER}
     stored = await client.create(MPIJOBS, made)
-    await client.patch(MPIJOBS, key_of(stored), {"status": _status(is_ended=is_ended)}, subresource="status")
+    await client.patch(MPIJOBS, key_of(stored), {"status": status_of(is_ended=is_ended)}, subresource="status")
     for child in children(stored):
         body: Any = child.body
         if is_ended and child.resource is PODS:
@@ -116,7 +116,8 @@ async def _make(client: Client, scenario: Scenario, number: int, *, is_ended: bo
         await client.create(child.resource, body)
 
 
-def _status(*, is_ended: bool) -> Mapping[str, Any]:
+def status_of(*, is_ended: bool) -> Mapping[str, Any]:
+    """Return the status that an operator gives a job that has ended, or that runs."""
     now = format_time(datetime.now(UTC))
     true = (c.CONDITION_CREATED, c.CONDITION_SUCCEEDED if is_ended else c.CONDITION_RUNNING)
     rows = [

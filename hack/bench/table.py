@@ -98,12 +98,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FloorRow(Row):
-    """A time by that of the floor in the same round."""
+    """A makespan by that of the floor in the same round."""
 
     def values(self, result: Result, who: str) -> Sequence[float]:
         """Return what it was of `who`, in each round."""
         pairs = zip(result.values(who, self.figure), result.values(FLOOR, self.figure), strict=True)
-        return [seconds / floor for seconds, floor in pairs]
+        return [makespan / floor for makespan, floor in pairs]
 
 
 LEAST_RUNS: Final = 50
@@ -115,18 +115,12 @@ def _loads() -> Sequence[Row]:
         ("burst-100x4", "100 jobs with 4 workers"),
         ("one-1000", "one job with 1,000 workers"),
     )
-    times = (("all Pods exist", "all made"), ("all Succeeded", "makespan"))
+    made = [Row(f"{title}: all Pods exist", name, "all made", "{:.1f} s", most_ratio=0.8) for name, title in loads]
+    makespans = [Row(f"{title}: all Succeeded", name, "makespan", "{:.1f} s", most_ratio=0.8) for name, title in loads]
+    floors = [FloorRow(f"{title}: that by the API server's own time", name, "makespan", "{:.2f}") for name, title in loads]
     costs = [Row(f"{title}: processor time a job", name, "CPU a job", "{:.1f} ms", most_ratio=0.6) for name, title in loads[:2]]
     return (
-        *(
-            row
-            for name, title in loads
-            for what, figure in times
-            for row in (
-                Row(f"{title}: {what}", name, figure, "{:.1f} s", most_ratio=0.8),
-                FloorRow(f"{title}: {what}, by the API server's time", name, figure, "{:.2f}"),
-            )
-        ),
+        *(row for rows in zip(made, makespans, floors, strict=True) for row in rows),
         *costs,
         Row(f"{loads[2][1]}: processor time a worker", "one-1000", "CPU a worker", "{:.2f} ms", most_ratio=0.6),
         *(Row(f"{title}: requests a job", name, "requests a job", "{:.1f}") for name, title in loads[:2]),
@@ -157,6 +151,17 @@ def _steady(title: str, scenario: str) -> Sequence[Row]:
     )
 
 
+def _shares() -> Sequence[Row]:
+    return tuple(
+        Row(f"50 jobs with 8 workers, once more: {what}", "shares", figure, "{:.1f} ms")
+        for what, figure in (
+            ("processor time a job", "CPU a job"),
+            ("that of a standby, which only watches", "watching"),
+            ("that of a client that only sends the same requests", "sending"),
+        )
+    )
+
+
 def _libraries() -> Sequence[Row]:
     title = "one job with each of five libraries, apply → Succeeded, together"
     return (
@@ -178,6 +183,7 @@ ROWS: Final[Sequence[Row]] = (
     Row("memory beside 5,000 Pods of others", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
     Row("leader told to stop → first write of the next", "failover", "failover", "{:.2f} s", most=1.0),
     *_large(),
+    *_shares(),
     *_libraries(),
 )
 
