@@ -6,11 +6,11 @@ import logging
 import shutil
 import signal
 import sys
-import time
 
 import structlog
 
 from demonstration.cluster import ROOT
+from embedded.progress import Progress
 from fuzz.campaign import run_campaign
 
 
@@ -26,12 +26,14 @@ def main() -> int:
     folder = ROOT / "build" / "fuzz" / str(given.seed)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    begun = time.monotonic()
+    progress = Progress()
+    progress.expect(1)
     try:
-        report = asyncio.run(run_campaign(given.count, given.seed, folder))
+        with progress.step("random MPIJobs", f"{given.count} jobs") as step:
+            report = asyncio.run(run_campaign(given.count, given.seed, folder, step))
     except KeyboardInterrupt:
         return 130
-    print(f"{report}, {time.monotonic() - begun:.0f} s")  # noqa: T201 - a command prints
+    print(report)  # noqa: T201 - a command prints
     return 1 if report.problems else 0
 
 

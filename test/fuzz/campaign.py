@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from conformance.place import Place, place
 from e2e.waiting import until
+from embedded.progress import Step
 from faults.state import objects
 from fuzz.jobs import Strange, good_job, random_jobs
 from fuzz.verdicts import Verdict, verdict
@@ -62,17 +63,20 @@ class Report:
         return "\n".join([*lines, *self.problems, "", f"{totals.total()} jobs, {len(self.problems)} problems"])
 
 
-async def run_campaign(count: int, number: int, folder: Path, cluster: str = "fuzz") -> Report:
+async def run_campaign(count: int, number: int, folder: Path, step: Step, cluster: str = "fuzz") -> Report:
     """Try `count` jobs, the same ones for the same number; logs and the jobs that made problems go to `folder`."""
-    report = Report()
+    report, left = Report(), count
     async with place(folder, cluster) as here:
         async with here.operator("operator") as process:
             places = asyncio.Semaphore(PARALLEL)
 
             async def run(batch: int) -> None:
+                nonlocal left
                 async with places:
                     jobs = await asyncio.to_thread(random_jobs, min(BATCH, count - batch * BATCH), number * 1_000_000 + batch)
                     await _Batch(here, f"fuzz-{batch}", report, folder).run(jobs)
+                left -= len(jobs)
+                step.now_left(f"{left} jobs")
 
             async with process.alive():
                 await asyncio.gather(*(run(batch) for batch in range(-(-count // BATCH))))
