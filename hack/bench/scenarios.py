@@ -89,7 +89,6 @@ LARGE: Final[Sequence[Scenario]] = (
 SMALL: Final[Sequence[Scenario]] = (
     Scenario("small-10x8", "10 jobs with 8 workers", Kind.LOAD, jobs=10, workers=8),
     Scenario("small-stock", "20 ended and 10 running jobs", Kind.STOCK, rounds=1, jobs=4, workers=4, ended=20, running=10),
-    Scenario("small-stream", "2 jobs with 4 workers a second for 10 seconds", Kind.STOCK, rounds=1, jobs=20, workers=4),
     Scenario("small-foreign", "2 jobs with 8 workers beside 1,000 Pods of others", Kind.LOAD, jobs=2, workers=8, foreign_pods=1000),
 )
 """For `make bench-check`, and for trying things out."""
