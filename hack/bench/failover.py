@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from bench import reference
 from bench.objects import job_name, mpijob
 from bench.observer import Observer
-from bench.operator_process import OperatorProcess, Program, start_operator
+from bench.operator_process import OperatorProcess, Program
 from bench.place import LEASE, Place
 from bench.results import REFERENCE, Sample
-from bench.session import NAMESPACE, OPERATORS, Setting, Turn, leading, program_of
+from bench.session import NAMESPACE, OPERATORS, Setting, Turn, leading, program_of, standing_by
 from bench.watching import News, watching
 from demonstration.cluster import ROOT
 from embedded.progress import Step
@@ -39,7 +39,7 @@ async def _turn(setting: Setting, who: str, step: Step) -> Sample:
             await reference.give_rights(here)
         program = await program_of(who)
         try:
-            async with leading(here, program) as leader, _standby(here, program) as standby:
+            async with leading(here, program) as leader, standing_by(here, _inside(here, program)) as standby:
                 step.now_left("a write of the next leader")
                 async with standby.alive(), asyncio.timeout(PATIENCE_SECONDS):
                     return {"failover": await _hand_over(here, setting, leader)}
@@ -47,21 +47,12 @@ async def _turn(setting: Setting, who: str, step: Step) -> Sample:
             raise RuntimeError(f"{who}: no write of the next leader within {PATIENCE_SECONDS:.0f} s") from error
 
 
-@contextlib.asynccontextmanager
-async def _standby(here: Place, program: Program) -> AsyncIterator[OperatorProcess]:
-    """Let a second replica stand by: in the network of the cluster, for the reference's port of health is always the same."""
+def _inside(here: Place, program: Program) -> Program:
+    """Return a program that runs in the network of the cluster: the reference's port of health is always the same."""
     # The reference prefers KUBECONFIG to its flag.
     prefix = (str(ROOT / "hack/cluster"), "exec", "--network-only", "--name", here.cluster, "--", "env", "--unset=KUBECONFIG")
     host = urlsplit(here.access.server).hostname or ""
-    command = (*prefix, *program.command)
-    inside = replace(program, command=command, ready_url=program.ready_url.replace("127.0.0.1", host))
-    operator = await start_operator(here.access, here.folder, f"{program.name}-standby", inside)
-    try:
-        await operator.until_ready()
-        await operator.until_quiet()
-        yield operator
-    finally:
-        await operator.stop()
+    return replace(program, command=(*prefix, *program.command), ready_url=program.ready_url.replace("127.0.0.1", host))
 
 
 async def _hand_over(here: Place, setting: Setting, leader: OperatorProcess) -> float:

@@ -12,15 +12,9 @@ from bench.real_jobs import Watched, real_place, run
 from bench.results import OURS, Sample
 from bench.session import Setting, Turn, leading
 from e2e.kubectl import Obj
-from e2e.libraries import LIBRARIES, plain_job, sshd_job
+from e2e.libraries import LIBRARIES, PLAIN_IMAGES, SSHD_IMAGES, plain_job, sshd_job
 from embedded.progress import Step
 
-IMAGES: Final = (
-    "agent",
-    "pi",
-    *(f"pi-{library}" for library in LIBRARIES if library != "openmpi"),
-    *(f"plain-{library}" for library in LIBRARIES),
-)
 WAYS: Final[Mapping[str, tuple[str, Callable[..., Obj]]]] = {
     "sshd": ("Copy", sshd_job),
     "copied": ("Copy", plain_job),
@@ -32,7 +26,7 @@ WAYS: Final[Mapping[str, tuple[str, Callable[..., Obj]]]] = {
 @contextlib.asynccontextmanager
 async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
     """Bring up a cluster with a real node for all rounds, and yield the turns of mpiop."""
-    async with real_place(setting, *IMAGES) as here:
+    async with real_place(setting, *SSHD_IMAGES, *PLAIN_IMAGES) as here:
         yield {OURS: partial(_turn, here, setting.scenario.workers, itertools.count())}
 
 

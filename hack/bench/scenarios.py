@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-_PODS_A_NODE: Final = 1000
+from embedded.simulated import CAPACITY
 
 
 class Kind(Enum):
@@ -60,7 +60,7 @@ class Scenario:
     @property
     def nodes(self) -> int:
         """Return how many simulated nodes it takes: ten, or more where these have no room."""
-        return max(10, 1 + self.pods // _PODS_A_NODE)
+        return max(10, 1 + self.pods // int(CAPACITY["pods"]))
 
     @property
     def patience_seconds(self) -> float:

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -75,10 +75,25 @@ async def operator_at(here: Place, who: str) -> AsyncIterator[OperatorProcess]:
 async def leading(here: Place, program: Program) -> AsyncIterator[OperatorProcess]:
     """Start a program, yield it when it leads and has nothing left to do, and end it with the block."""
     await here.free_lease()
-    operator = await start_operator(here.access, here.folder, program.name, program)
-    try:
+    async with _started(here, program) as operator:
         await operator.until_leading()
         await operator.until_quiet()
+        yield operator
+
+
+@contextlib.asynccontextmanager
+async def standing_by(here: Place, program: Program) -> AsyncIterator[OperatorProcess]:
+    """Start a program beside one that leads, yield it when it is ready and has nothing left to do, and end it with the block."""
+    async with _started(here, replace(program, name=f"{program.name}-standby")) as operator:
+        await operator.until_ready()
+        await operator.until_quiet()
+        yield operator
+
+
+@contextlib.asynccontextmanager
+async def _started(here: Place, program: Program) -> AsyncIterator[OperatorProcess]:
+    operator = await start_operator(here.access, here.folder, program.name, program)
+    try:
         yield operator
     finally:
         await operator.stop()

@@ -12,19 +12,18 @@ from typing import Any, Final
 
 from bench.loads import Load, loaded
 from bench.objects import children, mpijob
-from bench.operator_process import OperatorProcess, ours, start_operator
+from bench.operator_process import ours
 from bench.place import Place
 from bench.results import OURS, REFERENCE, Sample
 from bench.scenarios import Scenario
-from bench.session import Setting, Turn, operator_at
+from bench.session import Setting, Turn, operator_at, standing_by
 from bench.stock import status_of
 from embedded.progress import Step
 from mpiop.kube.objects import key_of, uid_of
 from mpiop.kube.resources import MPIJOBS, PODS
+from mpiop.kube.transport import DEFAULTS
 
 NAMESPACE: Final = "requests"
-IN_FLIGHT: Final = 32
-"""As many as mpiop has at most."""
 
 
 @contextlib.asynccontextmanager
@@ -42,7 +41,7 @@ async def _reference(setting: Setting, step: Step) -> Sample:
 async def _ours(setting: Setting, step: Step) -> Sample:
     scenario = setting.scenario
     async with setting.place() as here:
-        async with operator_at(here, OURS) as operator, _standby(here) as standby:
+        async with operator_at(here, OURS) as operator, standing_by(here, ours()) as standby:
             before = standby.cpu_seconds()
             load = await loaded(here, scenario, operator, step)
             await standby.until_quiet()
@@ -56,21 +55,10 @@ def _a_job(cpu_seconds: float, scenario: Scenario) -> float:
     return 1000 * cpu_seconds / scenario.jobs
 
 
-@contextlib.asynccontextmanager
-async def _standby(here: Place) -> AsyncIterator[OperatorProcess]:
-    operator = await start_operator(here.access, here.folder, "standby", ours())
-    try:
-        await operator.until_ready()
-        await operator.until_quiet()
-        yield operator
-    finally:
-        await operator.stop()
-
-
 async def _sent_alone(here: Place, scenario: Scenario, load: Load) -> float:
     """Send as many requests as the operator did, patches for what neither creates nor deletes, and return this process's time."""
     await here.make_namespace(NAMESPACE)
-    async with here.client_of(IN_FLIGHT) as client:
+    async with here.client_of(DEFAULTS.most_in_flight) as client:
         jobs = await asyncio.gather(*(client.create(MPIJOBS, mpijob(scenario, NAMESPACE, number)) for number in range(scenario.jobs)))
         made = [child for job in jobs for child in children(job)]
         workers = scenario.jobs * scenario.workers

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from e2e.jobs import LAUNCHER, launcher_container, phase, pi_job
+from e2e.jobs import LAUNCHER, launcher_container, phase
 from e2e.kubectl import Kubectl, NotSeenError, Obj
-from e2e.libraries import LIBRARIES, plain_job
-from e2e.test_mpi import IMPLEMENTATIONS
+from e2e.libraries import LIBRARIES, plain_job, sshd_job
 from embedded.cgroups import read_hierarchies
 from mpiop.kube.resources import PODS
 
@@ -66,16 +65,14 @@ class Run:
 
     def job(self, *, launcher: str, workers: str = "") -> Obj:
         """Return its MPIJob, with the launcher on that node, and the workers on another or, without one, one on each."""
-        library = self.kind.library
-        job = plain_job(library, self.name, workers=RANKS) if self.is_bound else pi_job(self.name)
-        job["spec"]["mpiImplementation"] = IMPLEMENTATIONS[library]
+        job_of = plain_job if self.is_bound else sshd_job
+        job = job_of(self.kind.library, self.name, workers=RANKS)
         job["spec"]["runPolicy"] = {"cleanPodPolicy": "None", "backoffLimit": 0}
         if IS_KUBEFLOW:  # its first try would fail, while no worker is Ready
             job["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
         roles = job["spec"]["mpiReplicaSpecs"]
         for role in roles.values():
             [container] = role["template"]["spec"]["containers"]
-            container["image"] = f"mpioperator/mpi-pi:{'plain-' if self.is_bound else ''}{library}"
             container["resources"] = {"requests": {"cpu": "10m", "memory": "16Mi"}}
         roles["Launcher"]["restartPolicy"] = "Never"
         roles["Launcher"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": launcher}

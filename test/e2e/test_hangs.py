@@ -28,7 +28,7 @@ from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, namespace_of_test
 from e2e.jobs import condition, is_true, launcher_container, launcher_pod, until_true
 from e2e.kubectl import Kubectl, Obj
-from e2e.libraries import LIBRARIES
+from e2e.libraries import PLAIN_IMAGES, SSHD_IMAGES
 from e2e.losses import (
     IS_KUBEFLOW,
     KINDS,
@@ -59,8 +59,7 @@ TABLE: Final = ROOT / "build" / "e2e" / "hangs.md"
 ROUNDS: Final = 400
 """They take some minutes on two cores."""
 PRIORITIES: Final = {"low": -1000, "high": 1000}
-IMAGES: Final = ("agent", "mpi4py", *(f"plain-{library}" for library in LIBRARIES), "pi-openmpi5", "pi-intel")
-IMAGES_OF_KUBEFLOW: Final = ("pi", "pi-openmpi5", "pi-mpich", "pi-mpich5", "pi-intel")
+IMAGES: Final = ("mpi4py", *PLAIN_IMAGES, "pi-openmpi5", "pi-intel")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +94,7 @@ def deploy(cluster: Kubectl) -> None:
 
 def deploy_kubeflow(cluster: Kubectl, folder: Path) -> None:
     """Deploy Kubeflow's operator."""
-    project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(*IMAGES_OF_KUBEFLOW))
+    project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(*SSHD_IMAGES))
     cluster.run("apply", "--server-side", f"--filename={load_theirs(CLUSTER, folder)}")
     cluster.within("mpi-operator").run("rollout", "status", "deployment/mpi-operator", f"--timeout={START_SECONDS}s")
 

@@ -32,6 +32,7 @@ from e2e.jobs import (
     without_workers_yet,
 )
 from e2e.kubectl import Kubectl, Obj
+from e2e.libraries import IMPLEMENTATIONS, SSHD_IMAGES, with_library
 from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 
 RUNS = int(os.environ.get("MPIOP_E2E_RUNS", "") or 1)
@@ -40,16 +41,7 @@ WORKERS: Final = 3
 SLOTS: Final = 2
 LATE_SECONDS: Final = 20
 END_SECONDS: Final = 240
-IMPLEMENTATIONS: Final = {
-    "openmpi": "OpenMPI",
-    "openmpi5": "OpenMPI",
-    "mpich": "MPICH",
-    "mpich5": "MPICH",
-    "mpich-debian": "MPICH",
-    "intel": "Intel",
-}
-"""By tag of the image `mpioperator/mpi-pi`."""
-IMAGES: Final = ("pi", "pi-openmpi5", "pi-mpich", "pi-mpich5", "pi-mpich-debian", "pi-intel")
+IMAGES: Final = (*SSHD_IMAGES, "pi-mpich-debian")
 
 
 @dataclass(frozen=True)
@@ -102,15 +94,12 @@ def job_of(run: Combination) -> Obj:
     spec = job["spec"]
     spec |= {
         "slotsPerWorker": SLOTS,
-        "mpiImplementation": IMPLEMENTATIONS[run.library],
         "launcherCreationPolicy": run.policy,
         "runLauncherAsWorker": run.launcher_works,
     }
     spec["mpiReplicaSpecs"]["Worker"]["replicas"] = WORKERS
-    for role in spec["mpiReplicaSpecs"].values():
-        role["template"]["spec"]["containers"][0]["image"] = f"mpioperator/mpi-pi:{run.library}"
     launcher_container(job)["args"] = ["-n", str(SLOTS * len(run.hosts)), "/home/mpiuser/pi", "1000000"]
-    return job
+    return with_library(job, run.library, run.library)
 
 
 def has_ended(job: Obj) -> bool:

@@ -17,7 +17,7 @@ from e2e.clusters import ROOT, project
 from e2e.conftest import NAME
 from e2e.jobs import LAUNCHER, condition, evict, is_true, launcher_container, launcher_pod, pi_job, state, until_true
 from e2e.kubectl import Kubectl, Obj
-from e2e.libraries import LIBRARIES, plain_job
+from e2e.libraries import LIBRARIES, PLAIN_IMAGES, plain_job
 from e2e.test_mpi import RUNS, Outcome, has_ended, outcome_of, ranks_by_host, restarts
 from mpiop.kube.resources import MPIJOBS, PODS
 
@@ -40,7 +40,7 @@ def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 
     """The agent's image and the plain one of every library, on the node."""
     assert cluster
     if not is_current_cluster:
-        archives = built_archives("agent", "mpi4py", *(f"plain-{library}" for library in LIBRARIES))
+        archives = built_archives("mpi4py", *PLAIN_IMAGES)
         project("hack/cluster", "load-image", "--name", NAME, *archives)
 
 
