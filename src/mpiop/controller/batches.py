@@ -20,28 +20,32 @@ class WorkerChange(Enum):
     """What happened to a worker."""
 
     READY = auto()
-    LOST = auto()
-    """It is terminating, or has ended."""
+    TERMINATING = auto()
+    ENDED = auto()
+    """Its containers have ended, or it is gone before anybody saw that."""
     GONE = auto()
+    """It had ended, and is gone now."""
     OTHER = auto()
+
+
+_LOSSES: Final = {WorkerChange.TERMINATING, WorkerChange.ENDED, WorkerChange.GONE}
 
 
 def worker_change(old: Object | None, new: Object | None) -> WorkerChange:
     """Return what happened to a worker between `old` and `new`; None means that it did not or does not exist."""
+    had_ended = old is not None and pods.is_finished(old)
     if new is None:
-        return WorkerChange.GONE
-    if _is_lost(new):
-        return WorkerChange.OTHER if old is not None and _is_lost(old) else WorkerChange.LOST
+        return WorkerChange.GONE if had_ended else WorkerChange.ENDED
+    if pods.is_finished(new):
+        return WorkerChange.OTHER if had_ended else WorkerChange.ENDED
+    if is_terminating(new):
+        return WorkerChange.OTHER if old is not None and is_terminating(old) else WorkerChange.TERMINATING
     return WorkerChange.READY if pods.is_ready(new) and not (old is not None and pods.is_ready(old)) else WorkerChange.OTHER
-
-
-def _is_lost(worker: Object) -> bool:
-    return is_terminating(worker) or pods.is_finished(worker)
 
 
 @dataclass(slots=True)
 class _Workers:
-    """The workers of a job at its last sync: how many must still become Ready or, if they are leaving, go."""
+    """The workers of a job at its last sync: how many must still become Ready or, if they are leaving, end."""
 
     awaited: int
     are_leaving: bool
@@ -57,7 +61,7 @@ class Batches:
         self._put_off: set[Key] = set()
 
     def begin(self, key: Key, awaited: int, *, are_leaving: bool) -> None:
-        """Note the start of a sync: `awaited` workers must still become Ready or, if they are leaving, go."""
+        """Note the start of a sync: `awaited` workers must still become Ready or, if they are leaving, end."""
         self._workers[key] = _Workers(awaited, are_leaving)
         self._put_off.discard(key)
 
@@ -78,11 +82,10 @@ class Batches:
         workers = self._workers.get(key)
         if workers is None:
             return 0.0
-        if change is (WorkerChange.GONE if workers.are_leaving else WorkerChange.READY):
+        if change is (WorkerChange.ENDED if workers.are_leaving else WorkerChange.READY):
             workers.awaited -= 1
             return 0.0 if workers.awaited <= 0 else workers.batch_seconds
-        is_loss = change in {WorkerChange.LOST, WorkerChange.GONE} and not workers.are_leaving
-        return 0.0 if is_loss else workers.batch_seconds
+        return 0.0 if change in _LOSSES and not workers.are_leaving else workers.batch_seconds
 
     def forget(self, key: Key) -> None:
         """Forget a job that is gone."""

@@ -167,7 +167,11 @@ async def test_how_soon_a_job_is_synced(notification: Notification, seconds: flo
 
 @pytest.mark.parametrize(
     ("before", "after", "are_leaving"),
-    [pytest.param(worker(0, "Pending"), worker(0), False, id="Ready"), pytest.param(worker(0), None, True, id="gone")],
+    [
+        pytest.param(worker(0, "Pending"), worker(0), False, id="Ready"),
+        pytest.param(worker(0, "Pending"), None, True, id="gone"),
+        pytest.param(GONE, edited(worker(0, "Failed"), deletionTimestamp="2026-01-01T00:00:00Z"), True, id="ended"),
+    ],
 )
 async def test_the_last_worker_that_is_awaited_does_not_wait(before: Object, after: Object | None, *, are_leaving: bool) -> None:
     noting = Noting()
@@ -182,13 +186,17 @@ async def test_the_last_worker_that_is_awaited_does_not_wait(before: Object, aft
     assert [time - begun for time in noting.times] == [pytest.approx(BATCH_SECONDS / 2)]
 
 
-async def test_workers_that_leave_are_batched() -> None:
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [pytest.param(worker(0), GONE, id="still running"), pytest.param(worker(0, "Failed"), None, id="gone after they had ended")],
+)
+async def test_workers_that_leave_are_batched(before: Object, after: Object | None) -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 1000, are_leaving=True)
+        noting.batches.begin(KEY, 5, are_leaving=True)
         begun = asyncio.get_running_loop().time()
-        for number in range(10):
-            noting.controller.handle(Notification(worker(number), edited(worker(number), deletionTimestamp="2026-01-01T00:00:00Z")))
+        for _ in range(10):
+            noting.controller.handle(Notification(before, after))
         await asyncio.sleep(1)
     assert [time - begun for time in noting.times] == [pytest.approx(BATCH_SECONDS)]
 

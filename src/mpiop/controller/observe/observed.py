@@ -69,6 +69,11 @@ class Observed:
     gone_workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
     gang: Mapping[Resource, Object] = field(default_factory=dict[Resource, Object])
 
+    @property
+    def active_workers(self) -> frozenset[str]:
+        """Return the names of the workers that have not ended, including surplus ones."""
+        return frozenset(name for name, pod in self.workers.items() if not pods.is_finished(pod))
+
     @cached_property
     def running_workers(self) -> frozenset[str]:
         """Return the names of the running workers, including surplus ones."""
