@@ -12,6 +12,7 @@ from bench.objects import mpijob
 from bench.operator_process import Access
 from bench.scenarios import SMALL
 from demonstration.cluster import environment_of
+from e2e.operator_pods import samples_of
 from e2e.waiting import until
 from faults.ground import NAMESPACE, command, prepared
 from mpiop.kube.client import Client
@@ -65,6 +66,10 @@ class Place:
         with contextlib.suppress(StatusError):
             lease = await self.client.get(LEASES, LEASE)
             await self.client.delete(LEASES, LEASE, uid=uid_of(lease))
+
+    async def api_server_metrics(self) -> Mapping[str, float]:
+        """Return each sample that the API server serves at /metrics, by series."""
+        return samples_of(await command("kubectl", "get", "--raw", "/metrics", environment=environment_of(self.cluster)))
 
     async def requests_of(self, namespace: str) -> Mapping[str, int]:
         """Stop the API server, and return what operators asked of it about `namespace`; nothing where that is not logged."""

@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -28,6 +28,11 @@ class Ratio:
 def percentile(samples: Sequence[float], share: float) -> float:
     """Return the least sample that is not below that share of all of them, which is above 0 and at most 1."""
     return sorted(samples)[math.ceil(share * len(samples)) - 1]
+
+
+def sum_of(samples: Mapping[str, float], name: str) -> float:
+    """Return the sum of all series of a metric, by series as `samples_of` returns them."""
+    return sum(value for series, value in samples.items() if series.partition("{")[0] == name)
 
 
 def ratio_of_medians(samples: Sequence[float], base: Sequence[float]) -> Ratio | None:

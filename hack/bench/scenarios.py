@@ -78,7 +78,7 @@ SCENARIOS: Final[Sequence[Scenario]] = (
 )
 
 LARGE: Final[Sequence[Scenario]] = (
-    Scenario("stock", "10,000 ended and 2,000 running jobs", Kind.STOCK, rounds=1, jobs=100, workers=4, ended=10_000, running=2_000),
+    Scenario("stock", "10,000 ended and 2,000 running jobs", Kind.STOCK, rounds=1, jobs=300, workers=4, ended=10_000, running=2_000),
     Scenario("stream", "2.5 jobs with 4 workers a second for 10 minutes", Kind.STOCK, rounds=1, jobs=1_500, workers=4, jobs_a_second=2.5),
     Scenario("one-10000", "one job with 10,000 workers", Kind.LOAD, rounds=1, workers=10_000),
     Scenario("shares", "50 jobs with 8 workers", Kind.SHARES, jobs=50, workers=8),

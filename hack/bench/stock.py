@@ -14,9 +14,9 @@ from bench.loads import jobs_seen
 from bench.objects import children, mpijob
 from bench.place import Place
 from bench.results import Sample
-from bench.samples import percentile
+from bench.samples import percentile, sum_of
 from bench.scenarios import Scenario
-from bench.session import OPERATORS, Setting, Turn, operator_at
+from bench.session import NAMESPACE, OPERATORS, Setting, Turn, operator_at
 from e2e.waiting import until
 from embedded.progress import Step
 from mpiop.api import constants as c
@@ -25,11 +25,16 @@ from mpiop.kube.client import Client
 from mpiop.kube.objects import key_of
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Selection
 
-NAMESPACE: Final = "stock"
+STOCK: Final = "stock"
+"""The namespace of the jobs that are there all the time."""
 IN_FLIGHT: Final = 32
 PODS_SECONDS: Final = 600.0
 LOOK_SECONDS: Final = 5.0
 _BUSY: Final = "busy"
+_READ_OF_ETCD: Final = "apiserver_storage_list_fetched_objects_total"
+"""How many objects lists have read of etcd, past the watch cache."""
+_SERVER_CPU: Final = "process_cpu_seconds_total"
+_SERVER_MEMORY: Final = "process_resident_memory_bytes"
 _FOREVER: Final = {"mpiop.test/complete-after": "86400s"}
 
 
@@ -42,27 +47,34 @@ async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
 async def _turn(setting: Setting, who: str, step: Step) -> Sample:
     scenario = setting.scenario
     step.now_left("a cluster")
-    async with setting.place() as here:
+    async with setting.place(has_audit=True) as here:
         await _fill(here, scenario, step)
         step.now_left("the first start")  # which writes what the objects lack
         async with operator_at(here, who):
             pass
         step.now_left("the second start")
-        begun = time.monotonic()
+        cold, begun = await here.api_server_metrics(), time.monotonic()
         async with operator_at(here, who) as operator:
-            start_seconds, memory_mib = time.monotonic() - begun, operator.rss_mib()
+            start_seconds, memory_mib, started = time.monotonic() - begun, operator.rss_mib(), await here.api_server_metrics()
             used, machine = operator.cpu_seconds(), _ticks()
             seen = await jobs_seen(here, scenario, step, pause_seconds=1 / scenario.jobs_a_second)
             used, machine, peak_mib = operator.cpu_seconds() - used, _ticks() - machine, operator.peak_mib()
+            ended = await here.api_server_metrics()
+        requests = await here.requests_of(NAMESPACE)
     accepted = [job.accepted - job.submitted for job in seen.jobs.values() if job.accepted is not None]
     made = [max(job.existing.values()) - job.submitted for job in seen.jobs.values()]
     return {
         "start": start_seconds,
         "memory": memory_mib,
+        "read of etcd": sum_of(started, _READ_OF_ETCD) - sum_of(cold, _READ_OF_ETCD),
+        "half accepted": percentile(accepted, 0.5),
         "accepted": percentile(accepted, 0.99),
         "all made": percentile(made, 0.99),
         "CPU a job": 1000 * used / scenario.jobs,
         "peak": peak_mib,
+        "requests a job": sum(requests.values()) / scenario.jobs,
+        "server CPU a job": 1000 * (sum_of(ended, _SERVER_CPU) - sum_of(started, _SERVER_CPU)) / scenario.jobs,
+        "server memory": sum_of(ended, _SERVER_MEMORY) / 2**20,
         "busy": 100 * machine[_BUSY] / machine.total(),
     }
 
@@ -75,7 +87,7 @@ def _ticks() -> Counter[str]:
 
 async def _fill(here: Place, scenario: Scenario, step: Step) -> None:
     """Make the ended jobs, without Pods, and those that run, as an operator has left them."""
-    await here.make_namespace(NAMESPACE)
+    await here.make_namespace(STOCK)
     places = asyncio.Semaphore(IN_FLIGHT)
     left = scenario.ended + scenario.running
 
@@ -92,7 +104,7 @@ async def _fill(here: Place, scenario: Scenario, step: Step) -> None:
             group.create_task(one(client, number))
 
     async def do_run() -> bool:
-        page = await here.client.list_page(Selection(PODS, NAMESPACE), resource_version="0")
+        page = await here.client.list_page(Selection(PODS, STOCK), resource_version="0")
         running = [pod.get("status", {}).get("phase") for pod in page["items"]].count("Running")
         step.now_left(f"{2 * scenario.running - running} Pods")
         return running == 2 * scenario.running
@@ -101,7 +113,7 @@ async def _fill(here: Place, scenario: Scenario, step: Step) -> None:
 
 
 async def _make(client: Client, scenario: Scenario, number: int, *, is_ended: bool) -> None:
-    made: Any = mpijob(scenario, NAMESPACE, number)
+    made: Any = mpijob(scenario, STOCK, number)
     roles = made["spec"]["mpiReplicaSpecs"]
     roles["Worker"]["replicas"] = 1
     roles["Launcher"]["template"]["metadata"] = {"annotations": _FOREVER}

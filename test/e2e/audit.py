@@ -91,10 +91,9 @@ def _resource(target: dict[str, Any]) -> str:
 
 def _entries(cluster: str, *words: str) -> Iterator[dict[str, Any]]:
     """Return the entries that have all these words somewhere."""
-    # The server is still writing: what follows the last newline is half a line.
-    whole = layout_of(cluster).log("audit").read_bytes().rpartition(b"\n")[0]
-    # Reading a line as JSON takes a hundred times as long as looking into it.
-    return (json.loads(line) for line in whole.split(b"\n") if all(word.encode() in line for word in words))
+    with layout_of(cluster).log("audit").open(encoding="utf-8") as lines:
+        # Reading a line as JSON takes a hundred times as long as looking into it. The server is still writing: the last line may be half.
+        yield from (json.loads(line) for line in lines if line.endswith("\n") and all(word in line for word in words))
 
 
 def requests_of_operators(cluster: str, namespace: str) -> list[Request]:

@@ -2,13 +2,19 @@
 
 import pytest
 
-from bench.samples import percentile, ratio_of_medians
+from bench.samples import percentile, ratio_of_medians, sum_of
 
 
 def test_the_percentile_is_a_sample() -> None:
     assert percentile([3.0, 1.0, 2.0], 0.99) == 3.0
     assert percentile([*range(100, 0, -1)], 0.99) == 99
     assert percentile([1.0], 0.01) == 1.0
+
+
+def test_a_metric_is_the_sum_of_its_series() -> None:
+    samples = {'listed{resource="pods"}': 2.0, 'listed{resource="jobs"}': 3.0, 'listed_total{resource="jobs"}': 5.0, "process": 7.0}
+
+    assert (sum_of(samples, "listed"), sum_of(samples, "process"), sum_of(samples, "other")) == (5.0, 7.0, 0.0)
 
 
 def test_the_ratio_is_that_of_the_medians() -> None:
