@@ -91,9 +91,12 @@ def _resource(target: dict[str, Any]) -> str:
 
 def _entries(cluster: str, *words: str) -> Iterator[dict[str, Any]]:
     """Return the entries that have all these words somewhere."""
-    with layout_of(cluster).log("audit").open(encoding="utf-8") as lines:
-        # Reading a line as JSON takes a hundred times as long as looking into it. The server is still writing: the last line may be half.
-        yield from (json.loads(line) for line in lines if line.endswith("\n") and all(word in line for word in words))
+    newest = layout_of(cluster).log("audit")
+    # At 100 MB the server begins another file, and names the old one by the time.
+    for log in (*sorted(newest.parent.glob(f"{newest.stem}-*{newest.suffix}")), newest):
+        with log.open(encoding="utf-8") as lines:
+            # Reading a line as JSON takes a hundred times as long as looking into it. The server is still writing: the last line may be half.
+            yield from (json.loads(line) for line in lines if line.endswith("\n") and all(word in line for word in words))
 
 
 def requests_of_operators(cluster: str, namespace: str) -> list[Request]:
