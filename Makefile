@@ -181,7 +181,7 @@ images: ## Build operator and example images; IMAGE_NAME= RELEASE_VERSION= PLATF
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/images build
 
 .PHONY: push
-push: ## Build images, push them to REGISTRY=registry.example.com/team, and print their digests
+push: ## Build images, push them to REGISTRY=registry.example.com/team, print their digests and the command that installs them
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/images push --registry "$(REGISTRY)"
 
 .PHONY: release

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -54,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="build images", allow_abbrev=False)
-    push = commands.add_parser("push", help="build images, copy them to a registry, and print them by digest", allow_abbrev=False)
+    push = commands.add_parser("push", help="build images, copy them to a registry, and print how to install them", allow_abbrev=False)
     listing = commands.add_parser("list", help="print the names of the images", allow_abbrev=False)
     commands.add_parser("clean", help="remove everything that buildah and the base made here keep in the cache", allow_abbrev=False)
     for command in (build, push, listing):
@@ -109,6 +110,14 @@ def _clean(folder: Path, console: Console) -> int:
     return 0
 
 
+def install_command(operator: str, agent: str) -> Sequence[str]:
+    """Return the command that installs two images, which are named by their digests."""
+    repository, _, digest = operator.partition("@")
+    values = (f"image.repository={repository}", f"image.digest={digest}", f"flags.agent-image={agent}")
+    command = ("helm", "install", "mpi-operator", "charts/mpiop", "--namespace", "mpi-operator", "--create-namespace", "--wait")
+    return (*command, *(f"--set={value}" for value in values))
+
+
 def _build(options: argparse.Namespace, folder: Path, programs: Programs) -> None:
     console = programs.console
     platforms = tuple(platform.strip() for platform in options.platforms.split(",") if platform.strip())
@@ -121,12 +130,16 @@ def _build(options: argparse.Namespace, folder: Path, programs: Programs) -> Non
             engine.discard_leftovers()
         base = Bases(engine, programs, folder, platforms, fresh=options.fresh).choose(options.base_image)
         building = Building(engine, base, _version(options), secrets, platforms, uses_cache=not options.fresh)
+        pushed = dict[str, str]()
         for number, image in enumerate(images, start=1):
             console.say(f"[{number}/{len(images)}] {building.reference(image)}: {building.build(image)}")
             if options.save:
                 print(building.save(image, options.save), flush=True)
             if options.command == "push":
-                print(image.name, building.push(image, options.registry, is_plain=options.plain_http), flush=True)
+                pushed[image.name] = building.push(image, options.registry, is_plain=options.plain_http)
+                print(image.name, pushed[image.name], flush=True)
+    if {"operator", "agent"} <= pushed.keys():
+        console.say(f"install exactly these: {shlex.join(install_command(pushed['operator'], pushed['agent']))}")
     console.say(f"see them with: {engine.command_line()} images")
 
 

@@ -95,7 +95,7 @@ def _entries(cluster: str, *words: str) -> Iterator[dict[str, Any]]:
     # At 100 MB the server begins another file, and names the old one by the time.
     for log in (*sorted(newest.parent.glob(f"{newest.stem}-*{newest.suffix}")), newest):
         with log.open(encoding="utf-8") as lines:
-            # Reading a line as JSON takes a hundred times as long as looking into it. The server is still writing: the last line may be half.
+            # Reading a line as JSON takes a hundred times as long as looking into it. The last line may still be half.
             yield from (json.loads(line) for line in lines if line.endswith("\n") and all(word in line for word in words))
 
 

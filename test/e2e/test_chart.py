@@ -11,6 +11,7 @@ from e2e.clusters import ROOT
 from e2e.kubectl import Kubectl, Obj
 from e2e.neighbours import module_folder
 from e2e.shell import blocks_below
+from imaging.command import install_command
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
@@ -114,6 +115,16 @@ def test_the_api_server_accepts_what_the_chart_renders(variant: str, helm: Helm,
     empty.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RELEASE}})
     objects = json.dumps({"apiVersion": "v1", "kind": "List", "items": helm.render(*monitoring, values=values)})
     empty.run("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-", stdin=objects)
+
+
+def test_make_push_prints_what_installs_both_images_by_digest(helm: Helm) -> None:
+    operator, agent = (
+        f"registry.example.com/team/mpi-operator{suffix}@sha256:{number * 64}" for suffix, number in (("", "0"), ("-agent", "1"))
+    )
+    options = [word for word in install_command(operator, agent) if word.startswith("--set=")]
+    [container] = by_name(helm.render(*options, values={}))["Deployment", RELEASE]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == operator
+    assert f"--agent-image={agent}" in container["args"]
 
 
 def test_every_value_reaches_the_object_that_it_is_for(helm: Helm, monitoring: list[str]) -> None:

@@ -19,6 +19,7 @@ FOLDER = ROOT / "manifests" / "policies"
 POLICIES = ("mpijob-limits", "mpijob-pods")
 CRD = ROOT / "manifests" / "base" / "kubeflow.org_mpijobs.yaml"
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+IMAGE = "registry.example.com/pi:1"
 IN_FORCE_SECONDS = 30
 
 
@@ -28,7 +29,7 @@ def allowed_job(name: str = "pi") -> Obj:
     for role in job["spec"]["mpiReplicaSpecs"].values():
         spec = role["template"]["spec"]
         spec["automountServiceAccountToken"] = False
-        spec["containers"][0] |= {"image": "registry.example.com/pi:1", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
+        spec["containers"][0] |= {"image": IMAGE, "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
     return job
 
 
@@ -50,6 +51,16 @@ def launcher(job: Any) -> Any:
     return job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
 
 
+def volume(spec: Any, **source: Any) -> None:
+    """Give a Pod a volume."""
+    spec["volumes"] = [{"name": "v", **source}]
+
+
+def variable(spec: Any, **source: Any) -> None:
+    """Give a Pod's container a variable."""
+    spec["containers"][0]["env"] = [{"name": "V", "valueFrom": source}]
+
+
 CASES = [
     Case("as it should be", lambda job: job),
     Case("no workers", lambda job: job["spec"]["mpiReplicaSpecs"].pop("Worker")),
@@ -66,9 +77,38 @@ CASES = [
         lambda job: launcher(job).update(initContainers=[{"name": "init", "image": "evil:1"}]),
         "images come from registry.example.com",
     ),
-    Case("a Secret", lambda job: worker(job).update(volumes=[{"name": "s", "secret": {"secretName": "s"}}]), "are not mounted"),
-    Case("the node", lambda job: worker(job).update(volumes=[{"name": "s", "hostPath": {"path": "/"}}]), "are not mounted"),
-    Case("an empty volume", lambda job: worker(job).update(volumes=[{"name": "s", "emptyDir": {}}])),
+    Case(
+        "another account by the old name", lambda job: launcher(job).update(serviceAccount="admin"), "run with the ServiceAccount default"
+    ),
+    Case(
+        "no limits to begin with", lambda job: worker(job).update(initContainers=[{"name": "init", "image": IMAGE}]), "each container needs"
+    ),
+    Case("a Secret", lambda job: volume(worker(job), secret={"secretName": "s"}), "volumes are an emptyDir"),
+    Case(
+        "a Secret among others",
+        lambda job: volume(worker(job), projected={"sources": [{"secret": {"name": "s"}}]}),
+        "volumes are an emptyDir",
+    ),
+    Case("the node", lambda job: volume(launcher(job), hostPath={"path": "/"}), "volumes are an emptyDir"),
+    Case(
+        "a driver",
+        lambda job: volume(worker(job), csi={"driver": "x.io", "nodePublishSecretRef": {"name": "s"}}),
+        "volumes are an emptyDir",
+    ),
+    Case(
+        "a variable of a Secret",
+        lambda job: variable(worker(job), secretKeyRef={"name": "s", "key": "k"}),
+        "no variable comes from a Secret",
+    ),
+    Case(
+        "all variables of a Secret",
+        lambda job: launcher(job)["containers"][0].update(envFrom=[{"secretRef": {"name": "s"}}]),
+        "no variable comes from a Secret",
+    ),
+    Case("a variable of a ConfigMap", lambda job: variable(worker(job), configMapKeyRef={"name": "c", "key": "k"})),
+    Case("a claim", lambda job: volume(worker(job), persistentVolumeClaim={"claimName": "data"})),
+    Case("a ConfigMap", lambda job: volume(worker(job), configMap={"name": "c"})),
+    Case("an empty volume", lambda job: volume(worker(job), emptyDir={})),
 ]
 
 

@@ -26,7 +26,8 @@ def test_each_file_of_the_log_counts_and_half_a_line_does_not(tmp_path: Path, mo
     log = layout_of("busy").log("audit")
     log.parent.mkdir(parents=True)
     log.with_name("audit-2026-01-01T00-00-03.000.log").write_text(line(1, "first") + line(2, "other", user="somebody"), encoding="utf-8")
-    log.write_text(line(5, "third") + line(4, "second") + line(6, "watch", stage="ResponseStarted") + line(7, "half")[:-9], encoding="utf-8")
+    newest = (line(5, "third"), line(4, "second"), line(6, "watch", stage="ResponseStarted"), line(7, "half")[:-9])
+    log.write_text("".join(newest), encoding="utf-8")
 
     requests = requests_of_operators("busy", "default")
 
