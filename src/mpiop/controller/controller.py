@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 import structlog
 
 from mpiop.api import constants as c
+from mpiop.controller import names
 from mpiop.controller.batches import BATCH_SECONDS, Batches, worker_change
 from mpiop.controller.status.refusals import GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.informers.store import Notification
@@ -57,7 +58,8 @@ class Controller:
         old, new = notification.old, notification.new
         obj = new or old
         if obj is not None and _is_worker(obj):
-            return self._batches.delay_seconds(key, worker_change(old, new))
+            index = names.worker_index(key.name, key_of(obj).name)
+            return self._batches.delay_seconds(key, worker_change(old, new), index)
         is_status_alone = old is not None and new is not None and new.get("kind") == c.KIND and _without_status(old) == _without_status(new)
         return BATCH_SECONDS if is_status_alone else 0.0
 

@@ -81,11 +81,12 @@ def _worker_name(job_name: str, index: int) -> str:
     return f"{job_name}-worker-{index}"
 
 
-def is_worker_name(job: MPIJob, name: str) -> bool:
-    """Return whether a worker of the job, desired or surplus, can have this name."""
-    prefix = f"{job.name}-worker-"
-    index = name.removeprefix(prefix)
-    return name.startswith(prefix) and index.isdecimal() and (index == "0" or not index.startswith("0"))
+def worker_index(job_name: str, pod_name: str) -> int | None:
+    """Return the index of the worker of that job, desired or surplus, that can have this name; None if none can."""
+    prefix = f"{job_name}-worker-"
+    index = pod_name.removeprefix(prefix)
+    is_index = pod_name.startswith(prefix) and index.isdecimal() and (index == "0" or not index.startswith("0"))
+    return int(index) if is_index else None
 
 
 def pod_group_name(job: MPIJob) -> str:

@@ -147,7 +147,7 @@ class Syncer:
     def _begin_batch(self, job: MPIJob, observed: Observed) -> None:
         are_leaving = job.is_suspended or job.status.is_finished
         awaited = len(observed.active_workers) if are_leaving else job.worker_replicas - len(observed.ready_workers)
-        self.batches.begin(job.key, awaited, are_leaving=are_leaving)
+        self.batches.begin(job.key, awaited, desired=job.worker_replicas, are_leaving=are_leaving)
 
     async def _apply(self, owner: Owner, job: MPIJob, observed: Observed, desired: Desired | None, now: datetime) -> Sequence[FailedWrite]:
         """Carry out the writes, step by step; return those that failed."""

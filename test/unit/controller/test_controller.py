@@ -10,6 +10,7 @@ import structlog
 
 from example_children import config_map, launcher, launcher_pod, worker
 from fakes.world import KEY, WATCHED, World, mpijob
+from fakes.writes import KUBELET
 from mpiop.api import constants as c
 from mpiop.controller.batches import BATCH_SECONDS, Batches
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
@@ -79,7 +80,7 @@ async def test_a_job_is_taken_from_its_creation_to_its_end_by_events_alone() -> 
 async def test_changes_of_many_workers_are_one_sync_a_period_and_the_last_one_counts() -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 1000, are_leaving=False)
+        noting.batches.begin(KEY, 1000, desired=1000, are_leaving=False)
         for number in range(100):
             noting.controller.handle(Notification(None, worker(number)))
             await asyncio.sleep(0.01)
@@ -92,8 +93,9 @@ async def test_changes_of_many_workers_are_one_sync_a_period_and_the_last_one_co
 async def test_the_period_grows_with_what_planning_costs() -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 50_000, are_leaving=False)
+        noting.batches.begin(KEY, 50_000, desired=50_000, are_leaving=False)
         noting.batches.planned(KEY, 0.5)
+        noting.batches.begin(KEY, 50_000, desired=50_000, are_leaving=False)
         begun = asyncio.get_running_loop().time()
         noting.controller.handle(Notification(None, worker(0, "Pending")))
         await asyncio.sleep(60)
@@ -123,7 +125,7 @@ async def test_a_change_of_nothing_that_is_read_is_no_reason_to_sync(obj: Object
 async def test_any_event_of_a_job_whose_sync_was_put_off_may_be_the_one_waited_for() -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 1000, are_leaving=False)
+        noting.batches.begin(KEY, 1000, desired=1000, are_leaving=False)
         noting.batches.postpone(KEY)
         begun = asyncio.get_running_loop().time()
         noting.controller.handle(Notification(worker(0), edited(worker(0), resourceVersion="7")))
@@ -131,7 +133,7 @@ async def test_any_event_of_a_job_whose_sync_was_put_off_may_be_the_one_waited_f
     assert noting.times == [begun]
 
 
-GONE = edited(worker(0), deletionTimestamp="2026-01-01T00:00:00Z")
+TERMINATING = edited(worker(0), deletionTimestamp="2026-01-01T00:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -140,9 +142,11 @@ GONE = edited(worker(0), deletionTimestamp="2026-01-01T00:00:00Z")
         pytest.param(Notification(None, worker(0, "Pending")), BATCH_SECONDS, id="a worker is there"),
         pytest.param(Notification(worker(0, "Pending"), worker(0)), BATCH_SECONDS, id="a worker is Ready, and another is missed"),
         pytest.param(Notification(worker(0), None), 0, id="a worker is gone"),
-        pytest.param(Notification(worker(0), GONE), 0, id="a worker is being deleted"),
-        pytest.param(Notification(GONE, edited(GONE, annotations={"a": "b"})), BATCH_SECONDS, id="it still is"),
+        pytest.param(Notification(worker(0), TERMINATING), 0, id="a worker is being deleted"),
+        pytest.param(Notification(TERMINATING, edited(TERMINATING, annotations={"a": "b"})), BATCH_SECONDS, id="it still is"),
         pytest.param(Notification(worker(0), worker(0, "Failed")), 0, id="a worker has failed"),
+        pytest.param(Notification(worker(0, "Failed"), None), 0, id="a worker that had failed is gone"),
+        pytest.param(Notification(worker(2), None), BATCH_SECONDS, id="a worker is gone that the job no longer has"),
         pytest.param(Notification(None, config_map()), 0, id="a ConfigMap is there"),
         pytest.param(Notification(launcher_pod(), launcher_pod("Failed")), 0, id="the launcher's pod has failed"),
         pytest.param(Notification(None, launcher_pod("Pending")), 0, id="the launcher's pod is there"),
@@ -158,7 +162,7 @@ GONE = edited(worker(0), deletionTimestamp="2026-01-01T00:00:00Z")
 async def test_how_soon_a_job_is_synced(notification: Notification, seconds: float) -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 2, are_leaving=False)
+        noting.batches.begin(KEY, 2, desired=2, are_leaving=False)
         begun = asyncio.get_running_loop().time()
         noting.controller.handle(notification)
         await asyncio.sleep(1)
@@ -170,13 +174,13 @@ async def test_how_soon_a_job_is_synced(notification: Notification, seconds: flo
     [
         pytest.param(worker(0, "Pending"), worker(0), False, id="Ready"),
         pytest.param(worker(0, "Pending"), None, True, id="gone"),
-        pytest.param(GONE, edited(worker(0, "Failed"), deletionTimestamp="2026-01-01T00:00:00Z"), True, id="ended"),
+        pytest.param(TERMINATING, edited(worker(0, "Failed"), deletionTimestamp="2026-01-01T00:00:00Z"), True, id="ended"),
     ],
 )
 async def test_the_last_worker_that_is_awaited_does_not_wait(before: Object, after: Object | None, *, are_leaving: bool) -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 2, are_leaving=are_leaving)
+        noting.batches.begin(KEY, 2, desired=2, are_leaving=are_leaving)
         begun = asyncio.get_running_loop().time()
         noting.controller.handle(Notification(before, after))
         await asyncio.sleep(BATCH_SECONDS / 2)
@@ -188,17 +192,48 @@ async def test_the_last_worker_that_is_awaited_does_not_wait(before: Object, aft
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [pytest.param(worker(0), GONE, id="still running"), pytest.param(worker(0, "Failed"), None, id="gone after they had ended")],
+    [pytest.param(worker(0), TERMINATING, id="still running"), pytest.param(worker(0, "Failed"), None, id="gone after they had ended")],
 )
 async def test_workers_that_leave_are_batched(before: Object, after: Object | None) -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 5, are_leaving=True)
+        noting.batches.begin(KEY, 5, desired=5, are_leaving=True)
         begun = asyncio.get_running_loop().time()
         for _ in range(10):
             noting.controller.handle(Notification(before, after))
         await asyncio.sleep(1)
     assert [time - begun for time in noting.times] == [pytest.approx(BATCH_SECONDS)]
+
+
+AT_ONCE_SECONDS = 0.01
+
+
+async def test_the_status_follows_the_last_worker_that_is_awaited_at_once() -> None:
+    world = World()
+    async with live(world) as controller, running(controller):
+        await world.submit()
+        await asyncio.sleep(1)
+        for pod in world.client.server.objects(PODS):
+            world.client.server.put(PODS, edited(pod, finalizers=[KUBELET]))
+        await asyncio.sleep(1)
+
+        world.pod_status("pi-worker-0", "Running", ready=True)
+        await asyncio.sleep(AT_ONCE_SECONDS)
+        assert world.status.summary.workers == "0/2"
+        await asyncio.sleep(1)
+        world.pod_status("pi-worker-1", "Running", ready=True)
+        await asyncio.sleep(AT_ONCE_SECONDS)
+        assert world.status.summary.workers == "2/2"
+
+        await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+        await asyncio.sleep(1)
+        world.pod_status("pi-worker-0", "Failed")
+        await asyncio.sleep(AT_ONCE_SECONDS)
+        assert world.status.replica_statuses["Worker"].active == 2
+        await asyncio.sleep(1)
+        world.pod_status("pi-worker-1", "Failed")
+        await asyncio.sleep(AT_ONCE_SECONDS)
+        assert world.status.replica_statuses["Worker"].active == 0
 
 
 async def test_a_replica_that_stands_by_writes_nothing_and_queues_nothing_and_then_takes_over() -> None:

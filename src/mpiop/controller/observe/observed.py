@@ -181,7 +181,7 @@ def observe(job: MPIJob, listers: Listers) -> Observed:
         config_map=_ours(job, listers.config_maps.get(Key(job.namespace, names.config_map_name(job)))),
         launcher=launcher,
         launcher_pods=tuple(sorted(launcher_pods, key=_age)),
-        workers={name: pod for name, pod in named if names.is_worker_name(job, name)},
+        workers={name: pod for name, pod in named if names.worker_index(job.name, name) is not None},
         gone_workers=listers.gone_workers.of(names.controller_id(job.namespace, job.uid)) if listers.gone_workers else {},
         gang=_gang(job, listers),
     )

@@ -161,14 +161,14 @@ def _replica_statuses(status: MPIJobStatus, observed: Observed, *, has_created_l
         return {role: replace(counts, active=min(counts.active, active.get(role, 0))) for role, counts in status.replica_statuses.items()}
     if launcher is None:
         return {c.LAUNCHER: ReplicaStatus(), c.WORKER: workers} if has_created_launcher else {c.WORKER: workers}
-    ended = launcher.get("status", {})
+    ended, is_done = launcher.get("status", {}), pods.job_outcome(launcher) is not None
     return {
         c.LAUNCHER: ReplicaStatus(
-            active=sum(pods.phase(pod) == "Running" for pod in observed.launcher_pods),
+            active=0 if is_done else sum(pods.phase(pod) == "Running" for pod in observed.launcher_pods),
             succeeded=ended.get("succeeded", 0),
             failed=ended.get("failed", 0),
         ),
-        c.WORKER: ReplicaStatus() if pods.job_outcome(launcher) else workers,
+        c.WORKER: ReplicaStatus() if is_done else workers,
     }
 
 

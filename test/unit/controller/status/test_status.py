@@ -264,9 +264,9 @@ REPLICAS = [
         {"Launcher": ReplicaStatus(), "Worker": ReplicaStatus(active=1)},
     ),
     (
-        "workers are not counted once the launcher is done",
-        observed(worker(0), launcher=launcher(outcome={"type": "Complete"}, succeeded=1)),
-        {"Launcher": ReplicaStatus(succeeded=1), "Worker": ReplicaStatus()},
+        "nothing is active once the launcher Job is done, whatever its Pods do",
+        observed(worker(0), launcher=launcher(outcome={"type": "Failed"}, failed=1), launcher_pods=(launcher_pod(),)),
+        {"Launcher": ReplicaStatus(failed=1), "Worker": ReplicaStatus()},
     ),
 ]
 
