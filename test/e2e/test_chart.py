@@ -20,10 +20,10 @@ def helm(request: pytest.FixtureRequest, empty: Kubectl, tmp_path_factory: pytes
     return helm_of(request.param, empty, tmp_path_factory.mktemp("helm"))
 
 
-OPEN: dict[str, Any] = {"metrics": {"access": "open"}, "networkPolicy": {"enabled": False}}
+OPEN: dict[str, Any] = {"metrics": {"access": "open"}}
 OVERLAYS: dict[str, dict[str, Any]] = {
     "standalone": OPEN,
-    "secure-metrics": {"networkPolicy": {"enabled": False}},
+    "secure-metrics": {},
     "launcher-logs": {**OPEN, "launcherLogs": {"enabled": True}},
 }
 OF_HELM = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart")

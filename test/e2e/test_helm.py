@@ -46,7 +46,7 @@ def helm(request: pytest.FixtureRequest, bare: Kubectl, tmp_path_factory: pytest
 def reader(helm: Helm, bare: Kubectl, tmp_path: Path) -> Iterator[Shell]:
     """The shell of who reads the guide, in a copy of the checkout; at its end no release and no namespace of the guide is there."""
     folder = tmp_path / "checkout"
-    for name in ("charts", "deploy", "manifests"):
+    for name in ("charts", "deploy", "examples", "manifests"):
         shutil.copytree(ROOT / name, folder / name)
     here = replace(bare, environment=helm.environment, namespace="default")
     yield open_shell(here, folder, tmp_path / "kubeconfig")
@@ -117,6 +117,8 @@ def test_jobs_run_on_across_upgrade_rollback_and_uninstall(helm: Helm, bare: Kub
     reader.run(f"kubectl label namespace {RELEASE} pod-security.kubernetes.io/enforce=restricted")
     Operator(own).wait_until_ready()
     installed = own.read(DEPLOYMENTS, RELEASE)["spec"]
+    assert "pi is approximately 3.1" in reader.follow("docs/install.md", "A first job", timeout_seconds=330)
+    reader.run("kubectl delete mpijob pi")
     first, second = start(namespace, "first"), start(namespace, "second")
 
     change_version(reader.folder)
