@@ -12,6 +12,8 @@ import pytest
 from fakes.api_server import FakeClient
 from fakes.world import KEY, mpijob
 from mpiop import operator
+from mpiop.api import constants as c
+from mpiop.api.status import parse_status
 from mpiop.kube.errors import TransportError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import EVENTS, JOBS, LEASES, MPIJOBS, PODS, SECRETS
@@ -91,6 +93,20 @@ async def test_a_planned_stop_releases_the_lease_and_another_replica_continues()
             await client.create(MPIJOBS, mpijob())
             await asyncio.sleep(5)
             assert client.server.storage.get(JOBS, Key("default", "pi-launcher")) is not None
+
+
+async def test_how_a_job_ended_is_recorded_by_the_next_leader_although_its_launcher_job_is_gone() -> None:
+    client, launcher = FakeClient(), Key("default", "pi-launcher")
+    async with running(client) as (_, _metrics, leader), running(client):
+        await client.create(MPIJOBS, mpijob(runPolicy={"ttlSecondsAfterFinished": 0}))
+        await asyncio.sleep(10)
+        leader.cancel()
+        await asyncio.wait({leader})
+        client.server.put_status(JOBS, launcher, {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1})
+        client.server.remove(JOBS, launcher)
+        assert parse_status(client.server.storage.get(MPIJOBS, KEY).get("status")).is_finished is False
+        await asyncio.sleep(10)
+        assert parse_status(client.server.storage.get(MPIJOBS, KEY).get("status")).is_true(c.CONDITION_SUCCEEDED)
 
 
 async def test_a_lost_lease_ends_the_process_and_nothing_is_written_any_more() -> None:
