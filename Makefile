@@ -18,11 +18,13 @@ RELEASE_VERSION ?=
 PLATFORMS ?=
 
 # e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but those of APART, which take long or need programs that are
-# built first; `all` is all), RUNS how often the π job runs in a row, KEEP=1 leaves the cluster up.
+# built first; `all` is all), RUNS how often the π job and each library run, LATE=0,20,120 how many seconds after the launcher the workers of a library come
+# (20), KEEP=1 leaves the cluster up.
 APART := crowd leadership gang coscheduling kubeflow kueue volcano monitoring top dra shards chart helm release upgrade definition hangs
 SUITE ?=
 SUITES = $(if $(filter all,$(SUITE)),test/e2e,$(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e $(APART:%=--ignore=test/e2e/test_%.py)))
 RUNS ?= 1
+LATE ?=
 KEEP ?=
 
 # invariants, mutants: which numbers ("" is all).
@@ -114,7 +116,7 @@ conformance: $(STAMP) ## Compare the objects of recorded jobs, field by field, w
 
 .PHONY: e2e
 e2e: $(STAMP) ## Tests against real clusters; SUITE=pi RUNS=10 KEEP=1 narrow, repeat, keep
-	@MPIOP_E2E_RUNS=$(RUNS) MPIOP_E2E_KEEP=$(KEEP) $(BIN)/pytest $(SUITES) --durations=10
+	@MPIOP_E2E_RUNS=$(RUNS) MPIOP_E2E_LATE=$(LATE) MPIOP_E2E_KEEP=$(KEEP) $(BIN)/pytest $(SUITES) --durations=10
 
 .PHONY: invariants
 invariants: $(STAMP) ## List each invariant with its tests and their result; NUMBERS="R4 L64"

@@ -79,7 +79,7 @@ def let_workers_come(here: Kubectl, name: str) -> None:
 def until_launcher_has_waited(here: Kubectl, name: str, seconds: int) -> str:
     """Return the name of the launcher Pod of the job `name` when its log says that it has waited so long for a worker."""
     launcher = launcher_pod(here, name)
-    with here.following(launcher) as lines:
+    with here.following(launcher, timeout_seconds=seconds + 120) as lines:
         waits = re.compile(rf"waiting for {name}-worker-\d+\S*: no address for (\d+) s")
         assert any(int(found[1]) >= seconds for line in lines if (found := waits.match(line))), f"{launcher} waited less than {seconds} s"
     return launcher

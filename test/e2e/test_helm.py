@@ -118,7 +118,6 @@ def test_jobs_run_on_across_upgrade_rollback_and_uninstall(helm: Helm, bare: Kub
     Operator(own).wait_until_ready()
     installed = own.read(DEPLOYMENTS, RELEASE)["spec"]
     assert "pi is approximately 3.1" in reader.follow("docs/install.md", "A first job", timeout_seconds=330)
-    reader.run("kubectl delete mpijob pi")
     first, second = start(namespace, "first"), start(namespace, "second")
 
     change_version(reader.folder)

@@ -39,7 +39,8 @@ RUNS = int(os.environ.get("MPIOP_E2E_RUNS", "") or 1)
 AT_ONCE: Final = 8
 WORKERS: Final = 3
 SLOTS: Final = 2
-LATE_SECONDS: Final = 20
+LATE_SECONDS: Final = tuple(map(int, (os.environ.get("MPIOP_E2E_LATE", "") or "20").split(",")))
+"""How much later than the launcher workers come."""
 END_SECONDS: Final = 240
 IMAGES: Final = (*SSHD_IMAGES, "pi-mpich-debian")
 
@@ -53,6 +54,7 @@ class Combination:
     policy: str
     launcher_works: bool
     attempt: int = 1
+    workers: int = WORKERS
 
     @property
     def name(self) -> str:
@@ -63,7 +65,7 @@ class Combination:
     @property
     def hosts(self) -> list[str]:
         """Host names that ranks must be seen on."""
-        workers = [f"{self.name}-worker-{index}" for index in range(WORKERS)]
+        workers = [f"{self.name}-worker-{index}" for index in range(self.workers)]
         return [f"{self.name}-launcher", *workers] if self.launcher_works else workers
 
 
@@ -97,7 +99,7 @@ def job_of(run: Combination) -> Obj:
         "launcherCreationPolicy": run.policy,
         "runLauncherAsWorker": run.launcher_works,
     }
-    spec["mpiReplicaSpecs"]["Worker"]["replicas"] = WORKERS
+    spec["mpiReplicaSpecs"]["Worker"]["replicas"] = run.workers
     launcher_container(job)["args"] = ["-n", str(SLOTS * len(run.hosts)), "/home/mpiuser/pi", "1000000"]
     return with_library(job, run.library, run.library)
 
@@ -169,13 +171,15 @@ def test_daemons_need_no_name_of_their_launcher(library: str, namespace: Kubectl
     assert [restarts(pod) for pod in outcome.launchers] == [0], outcome.previous_log
 
 
+@pytest.mark.parametrize("attempt", range(1, RUNS + 1))
+@pytest.mark.parametrize("late_seconds", LATE_SECONDS)
 @pytest.mark.parametrize("library", IMPLEMENTATIONS)
 @pytest.mark.usefixtures("outcomes")
-def test_workers_may_come_late(library: str, namespace: Kubectl) -> None:
-    run = Combination(library, "mpiuser", "AtStartup", launcher_works=False)
+def test_workers_may_come_late(library: str, late_seconds: int, attempt: int, namespace: Kubectl) -> None:
+    run = Combination(library, "mpiuser", "AtStartup", launcher_works=False, attempt=attempt)
     job = without_workers_yet(job_of(run))
     namespace.apply(job)
-    until_launcher_has_waited(namespace, run.name, LATE_SECONDS)
+    until_launcher_has_waited(namespace, run.name, late_seconds)
     let_workers_come(namespace, run.name)
     outcome = outcome_of(namespace, job)
     assert is_true(outcome.job, "Succeeded"), outcome.log
@@ -184,22 +188,22 @@ def test_workers_may_come_late(library: str, namespace: Kubectl) -> None:
     assert "failed" not in outcome.job["status"]["replicaStatuses"]["Launcher"]
 
 
-HOPS: Final = {
-    "openmpi": {"OMPI_MCA_routed_radix": "1"},
-    "openmpi5": {"PRTE_MCA_rml_base_radix": "1"},
-    "intel": {"I_MPI_HYDRA_BRANCH_COUNT": "1"},
+RADIX: Final = {
+    "openmpi": "OMPI_MCA_routed_radix",
+    "openmpi5": "PRTE_MCA_rml_base_radix",
+    "intel": "I_MPI_HYDRA_BRANCH_COUNT",
 }
-"""What makes each daemon start one other, so that the second worker is reached from the first and not from the launcher."""
+"""What says how many others each daemon starts, so that the last workers are reached from others and not from the launcher."""
 
 
-@pytest.mark.parametrize("user", ["root", "mpiuser"])
-@pytest.mark.parametrize("library", HOPS)
+@pytest.mark.parametrize(("user", "radix", "workers"), [("root", 1, 3), ("mpiuser", 1, 3), ("mpiuser", 2, 8)])
+@pytest.mark.parametrize("library", RADIX)
 @pytest.mark.usefixtures("outcomes")
-def test_workers_start_each_other_in_a_tree(library: str, user: str, namespace: Kubectl) -> None:
-    run = Combination(library, user, "AtStartup", launcher_works=False)
+def test_workers_start_each_other_in_a_tree(library: str, user: str, radix: int, workers: int, namespace: Kubectl) -> None:
+    run = Combination(library, user, "AtStartup", launcher_works=False, workers=workers)
     job = job_of(run)
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
-    launcher_container(job)["env"] = [{"name": name, "value": value} for name, value in HOPS[library].items()]
+    launcher_container(job)["env"] = [{"name": RADIX[library], "value": str(radix)}]
     namespace.apply(job)
     ended = namespace.until_one(MPIJOBS, run.name, has_ended, timeout_seconds=END_SECONDS)
     [launcher] = namespace.read_all(PODS, LAUNCHER)
