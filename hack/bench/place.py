@@ -16,7 +16,8 @@ from e2e.operator_pods import samples_of
 from e2e.waiting import until
 from faults.ground import NAMESPACE, command, prepared
 from mpiop.kube.client import Client
-from mpiop.kube.config import ClientConfig, load_config
+from mpiop.kube.client_config import ClientConfig
+from mpiop.kube.config import load_config
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, key_of, uid_of
 from mpiop.kube.resources import LEASES, MPIJOBS, Resource, Selection

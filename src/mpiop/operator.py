@@ -142,8 +142,8 @@ class Operator:
         metrics.is_leader.set_function(lambda: float(elector.is_leader))
         metrics.asyncio_tasks.set_function(lambda: float(len(asyncio.all_tasks())))
         count = metrics.events.labels
-        telling = client.fenced(elector.assert_not_lost)
-        self._recorder = EventRecorder(telling, clock, count=lambda outcome: count(outcome).inc())
+        event_client = client.fenced(elector.assert_not_lost)
+        self._recorder = EventRecorder(event_client, clock, count=lambda outcome: count(outcome).inc())
         self._queue = WorkQueue[Key](retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME))
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
         self._gang = Gang(options.gang_scheduling)
@@ -233,7 +233,7 @@ class Operator:
         """
         probes = {
             "/healthz": health({"leader election": self._elector.check}),
-            "/readyz": health({"informers": self._blind, "gang scheduling": self._discovery.problems}),
+            "/readyz": health({"informers": self._informer_problems, "gang scheduling": self._discovery.problems}),
         }
         routes: dict[int, dict[str, Handler]] = {self._options.health_port: probes}
         secure: dict[int, ssl.SSLContext] = {}
@@ -245,7 +245,7 @@ class Operator:
         routes.setdefault(port, {})[METRICS_PATH] = metrics
         return [Server("", port, handlers, secure.get(port)) for port, handlers in routes.items() if port]
 
-    def _blind(self) -> Sequence[str]:
+    def _informer_problems(self) -> Sequence[str]:
         return [*(f"{selection} not synced" for selection in self._factory.unsynced()), *self._counters.out_of_reach()]
 
     async def _new_key_pair(self) -> KeyPair:

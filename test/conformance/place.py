@@ -10,7 +10,8 @@ from conformance.follower import Follower
 from demonstration.cluster import environment_of
 from faults.ground import command, prepared
 from mpiop.kube.client import Client
-from mpiop.kube.config import ClientConfig, load_config
+from mpiop.kube.client_config import ClientConfig
+from mpiop.kube.config import load_config
 
 CLUSTER = "conformance"
 

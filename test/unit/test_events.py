@@ -350,6 +350,16 @@ async def test_at_the_end_nobody_waits_for_a_server_that_is_gone(scene: Scene, c
     assert "events lost at the end" in capsys.readouterr().out
 
 
+async def test_at_the_end_an_unexpected_error_of_one_write_ends_the_others(scene: Scene) -> None:
+    scene.recorder._client = FaultyClient(scene.client)
+    scene.record()
+    scene.record(obj=other(2))
+    await scene.end()
+    assert scene.task.exception() is not None
+    await asyncio.sleep(60)
+    assert scene.events() == []
+
+
 async def test_F40_whoever_has_lost_its_lease_writes_no_event_any_more(scene: Scene) -> None:
     scene.client.refuse("create", EVENTS, "", NO_ANSWER, times=2)
     scene.record()
@@ -376,6 +386,16 @@ class SlowClient:
     async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any]) -> Object:
         await asyncio.sleep(self.seconds)
         return await self.client.patch(resource, key, body)
+
+
+class FaultyClient(SlowClient):
+    """A slow client with a defect: it cannot write events about `PI`."""
+
+    async def create(self, resource: Resource, body: Object, *, metadata_only: bool) -> Object:
+        if cast("dict[str, Any]", body)["involvedObject"]["uid"] == PI["metadata"]["uid"]:
+            await asyncio.sleep(self.seconds / 2)
+            raise ValueError("a defect")
+        return await super().create(resource, body, metadata_only=metadata_only)
 
 
 class HangingClient:

@@ -161,18 +161,18 @@ async def test_F16_F45_what_cannot_be_followed_for_a_while_is_reported_by_readin
     client = FakeClient()
     async with running(client) as (replica, _metrics, _task):
         await asyncio.sleep(5)
-        assert replica._blind() == []
+        assert replica._informer_problems() == []
         client.refuse("watch", PODS, "", TransportError("connection refused"))
         client.server.cut_streams()
         await asyncio.sleep(9)
-        assert replica._blind() == [], "a restart of the API server is nothing to tell of"
+        assert replica._informer_problems() == [], "a restart of the API server is nothing to tell of"
         await asyncio.sleep(2)
-        [reported] = replica._blind()
+        [reported] = replica._informer_problems()
         assert "pods" in reported
         assert "out of reach" in reported
         client.server.allow()
         await asyncio.sleep(120)
-        assert replica._blind() == []
+        assert replica._informer_problems() == []
 
 
 async def test_a_part_that_dies_takes_the_process_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,8 @@ DROPPED: Final = "dropped"
 LIMITED: Final = "limited"
 
 _MAX_WAITING: Final = 1000
-_LANES: Final = 8
-"""Events written at the same time: with a server that takes half a second for each, one lane falls behind a job a second."""
+_WRITERS: Final = 8
+"""How many Events are written at the same time. If the server takes half a second for each, one writer falls behind a job a second."""
 
 _TRIES: Final = 3
 _RETRY_SECONDS: Final = 1.0
@@ -70,7 +70,7 @@ class EventRecorder:
         self._count = count or _ignore
         self._correlator = Correlator(clock)
         self._waiting: OrderedDict[Occurrence, Series] = OrderedDict()
-        self._being_told_of: set[Regarding] = set()
+        self._being_written: set[Regarding] = set()
         self._arrived = asyncio.Event()
         self._last_stamp = 0
 
@@ -107,8 +107,8 @@ class EventRecorder:
         """
         try:
             async with asyncio.TaskGroup() as group:
-                for lane in range(1, _LANES):
-                    group.create_task(self._write_for_ever(), name=f"events {lane}")
+                for number in range(1, _WRITERS):
+                    group.create_task(self._write_for_ever(), name=f"events {number}")
                 await self._write_for_ever()
         finally:
             await self._flush()
@@ -120,28 +120,25 @@ class EventRecorder:
             await self._arrived.wait()
 
     async def _flush(self) -> None:
-        flushing = asyncio.gather(*(self._write_waiting(tries=1) for _ in range(_LANES)))
-        try:
-            await asyncio.wait({flushing}, timeout=_FLUSH_SECONDS)
-        finally:
-            flushing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await flushing
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FLUSH_SECONDS), asyncio.TaskGroup() as group:
+                for _ in range(_WRITERS):
+                    group.create_task(self._write_waiting(tries=1))
         if self._waiting:
             _log.warning("events lost at the end", events=len(self._waiting))
 
     async def _write_waiting(self, *, tries: int) -> None:
         """Write until all that waits is written, or being written by others."""
         while (identity := self._next()) is not None:
-            self._being_told_of.add(identity.regarding)
+            self._being_written.add(identity.regarding)
             try:
                 await self._write_first(identity, tries)
             finally:
-                self._being_told_of.discard(identity.regarding)
+                self._being_written.discard(identity.regarding)
 
     def _next(self) -> Occurrence | None:
-        """Return the oldest queued occurrence of an object that no Event is being written for: each object's stay in order."""
-        return next((identity for identity in self._waiting if identity.regarding not in self._being_told_of), None)
+        """Return the oldest queued occurrence of an object that no Event is being written for: Events of one object stay in order."""
+        return next((identity for identity in self._waiting if identity.regarding not in self._being_written), None)
 
     async def _write_first(self, identity: Occurrence, tries: int) -> None:
         # It stays in the queue while it is written, so that nothing is lost when this is cancelled.
@@ -164,7 +161,7 @@ class EventRecorder:
                 return DROPPED
             except KubeError as error:
                 if series.is_stored and isinstance(error, StatusError) and error.is_not_found:
-                    series.is_stored, series.name = False, ""  # it has reached the end of its life: begin anew under a new name
+                    series.is_stored, series.name = False, ""  # it has expired: create another, with a new name
                     continue
                 if attempt >= tries or not _is_temporary(error):
                     _log_drop(identity, error)

@@ -4,7 +4,7 @@ import ssl
 from pathlib import Path
 
 from mpiop.clock import Clock
-from mpiop.kube.config import ClientConfig
+from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.exec_credential import ExecCredential
 from mpiop.kube.tls import TLSContexts
 from mpiop.kube.tokens import Credential, CredentialSource, FixedCredential, TokenFile

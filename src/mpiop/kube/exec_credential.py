@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from mpiop.clock import parse_time
-from mpiop.kube.config import ExecPlugin
+from mpiop.kube.client_config import ExecPlugin
 from mpiop.kube.tls import ClientCertificate
 from mpiop.kube.tokens import Credential
 

@@ -11,7 +11,7 @@ import yaml
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException, exec_provider, kube_config
 
-from mpiop.kube.config import ClientConfig, ExecPlugin, checked_url
+from mpiop.kube.client_config import ClientConfig, ExecPlugin, checked_url
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.tls import TLSConfig
 

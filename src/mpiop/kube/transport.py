@@ -17,7 +17,7 @@ import aiohttp
 from mpiop.clock import Clock, SystemClock
 from mpiop.kube.answers import Head, decode, decode_event, warning_texts
 from mpiop.kube.client import Client
-from mpiop.kube.config import ClientConfig
+from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.credentials import Authenticator
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.lines import LineSplitter

@@ -17,7 +17,7 @@ from mpiop.leaderelection.record import Observation, holder_of
 
 _LOST_WORK_GRACE_SECONDS = 1.0
 _SHORTEST_PAUSE_SECONDS = 0.05
-_HAIR_SECONDS = 0.001
+_CLOCK_TOLERANCE_SECONDS = 0.001
 
 
 class LeaseLostError(CalledOffError):
@@ -66,7 +66,7 @@ class LeaderElector:
             raise self._lost("the renew deadline has passed")
 
     def assert_not_lost(self) -> None:
-        """Call just before the writes that are allowed after the lease was given away in order: those of events.
+        """Call just before the writes that are still allowed after an orderly release of the lease: those of events.
 
         Raises:
             LeaseLostError: This process led and lost the lease.
@@ -145,7 +145,7 @@ class LeaderElector:
                         self._notice(event)
             except KubeError as error:
                 self._log.info("watch of the lease ended", error=str(error))
-            # One that lasted is opened again at once, or a release in between would be seen late; one that did not must not turn hot.
+            # A watch that lasted is opened again at once, to see a release soon. One that ended early waits, so that this is no busy loop.
             if self._clock.monotonic() - began_at < self._config.retry_period_seconds:
                 await asyncio.sleep(_jittered(self._config.retry_period_seconds))
 
@@ -198,8 +198,8 @@ class LeaderElector:
         self._changed.clear()  # the change was our own acquisition
         while True:
             pause = max(_SHORTEST_PAUSE_SECONDS, tried_at + self._config.retry_period_seconds - self._clock.monotonic())
-            # A little more than what remains: the loop's clock and ours differ by hairs, on which this would turn hot.
-            await self._pause(min(pause, self._remaining_seconds() + _HAIR_SECONDS))
+            # The event loop's clock and ours differ slightly. The tolerance keeps this loop from spinning just before the deadline.
+            await self._pause(min(pause, self._remaining_seconds() + _CLOCK_TOLERANCE_SECONDS))
             self.assert_leading()
             if watch.done():
                 watch.result()

@@ -93,7 +93,7 @@ class WorkQueue(Generic[KeyT]):
     async def get(self) -> KeyT:
         """Wait for a key and mark it as being processed; the caller must call `done` with it, whatever happens.
 
-        What it was to come again for is answered by this run: its delay is dropped.
+        This drops a pending delay of the key, because the run takes its place.
 
         Raises:
             ShutDown: There is none and there will be none.
@@ -115,15 +115,15 @@ class WorkQueue(Generic[KeyT]):
         """Mark `key` as processed; it is queued again if it was added meanwhile.
 
         Raises:
-            ValueError: No worker has it in hand.
+            ValueError: `key` is not being processed.
         """
         begun = self._processing_since.pop(key, None)
         if begun is None:
-            raise ValueError(f"work queue: done({key!r}) without get(): each key that get() returned is given back once")
+            raise ValueError(f"work queue: done({key!r}) without get(): call done() once for each key that get() returned")
         self._metrics.worked(self._now() - begun)
         if key in self._dirty_since:
             self._enqueue(key)
-        self._settle_drain()
+        self._end_drain_if_idle()
 
     def shut_down(self) -> None:
         """Ignore new keys, drop delayed ones and end a drain; once the queue is empty, `get` raises `ShutDown`."""
@@ -139,7 +139,7 @@ class WorkQueue(Generic[KeyT]):
         self._close()
         if self._drained is None:
             self._drained = asyncio.get_running_loop().create_future()
-        self._settle_drain()
+        self._end_drain_if_idle()
         await asyncio.shield(self._drained)
 
     def unfinished_seconds(self) -> float:
@@ -169,7 +169,7 @@ class WorkQueue(Generic[KeyT]):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _settle_drain(self) -> None:
+    def _end_drain_if_idle(self) -> None:
         idle = not self._queued and not self._processing_since
         if idle and self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
@@ -190,7 +190,7 @@ class WorkQueue(Generic[KeyT]):
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             else:
-                self._wake_one()  # this worker was woken and leaves: the key must not wait for the next event
+                self._wake_one()  # this worker was woken, but is cancelled: another one takes the key
             raise
 
     @staticmethod

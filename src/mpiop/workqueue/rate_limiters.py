@@ -69,7 +69,7 @@ class BucketLimiter(RateLimiter[KeyT]):
         return self._bucket.reserve(now)
 
     def forget(self, key: KeyT) -> None:
-        """Do nothing: a taken token is not given back."""
+        """Do nothing: a taken token is not returned."""
 
     def retries(self, key: KeyT) -> int:
         """Return 0: the bucket does not count by key."""

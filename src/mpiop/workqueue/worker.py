@@ -21,7 +21,7 @@ async def work(queue: WorkQueue[KeyT], sync: Callable[[KeyT], Awaitable[float | 
     """Take keys from `queue` and `sync` them, one at a time, until the queue is shut down and empty.
 
     A sync that succeeds makes the queue forget the key's failures; if it returns a number, the key comes again in so many seconds.
-    One that raises brings the key back rate-limited. The key is given back in any case, also when this task is cancelled.
+    If it raises, the key is added again, rate-limited. `done` is called in any case, also when this task is cancelled.
 
     Args:
         queue: Where keys come from. Several workers may share it.

@@ -17,7 +17,7 @@ from faults.request_faults import GARBLINGS, CutAfter, CutBefore, Delay, Do, Gar
 from faults.stream import EventFault
 from faults.time_travel import StaleServer
 from mpiop.kube.client import Client
-from mpiop.kube.config import ClientConfig
+from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, ObjectList, WatchEvent
 from mpiop.kube.resources import MPIJOBS, PODS, Selection

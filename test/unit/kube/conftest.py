@@ -11,7 +11,7 @@ import pytest
 from fakes.certificates import Authority
 from fakes.http_server import Exchange, HttpServer, http_server
 from mpiop.kube.client import Client
-from mpiop.kube.config import ClientConfig
+from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.tls import TLSConfig
 from mpiop.kube.transport import TransportOptions, connect
 

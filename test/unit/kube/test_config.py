@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mpiop.kube.config import ClientConfig, load_config
+from mpiop.kube.client_config import ClientConfig
+from mpiop.kube.config import load_config
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.tls import TLSConfig
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mpiop.kube.config import ClientConfig
+from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.kubeconfig import IN_MEMORY, load_kubeconfig
 from mpiop.kube.tls import TLSConfig

@@ -13,7 +13,7 @@ from fakes.certificates import Authority
 from fakes.http_server import Exchange, http_server, server_context
 from mpiop.kube import session
 from mpiop.kube.client import Client
-from mpiop.kube.config import ClientConfig
+from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.errors import TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import PODS

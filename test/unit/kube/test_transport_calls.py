@@ -9,7 +9,7 @@ import pytest
 
 from fakes.http_server import Exchange
 from mpiop import __version__
-from mpiop.kube.config import ClientConfig
+from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.errors import CalledOffError, StatusError, TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, LEASES, MPIJOBS, PODS, Selection

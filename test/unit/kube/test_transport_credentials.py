@@ -10,7 +10,7 @@ import pytest
 from fakes.certificates import Authority
 from fakes.http_server import Exchange, http_server
 from mpiop.kube import session
-from mpiop.kube.config import ClientConfig
+from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.errors import ConfigError, StatusError, TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import PODS, Selection

@@ -1,7 +1,8 @@
-"""What `mpirun` calls in the place of ssh, and the volume that shows it: on the launcher it waits for a host, then is ssh.
+"""The script that `mpirun` calls in place of ssh, and the volume that holds it: on the launcher it waits for a host, then runs ssh.
 
-The launcher starts with its workers. The operator tells the addresses of the workers in an annotation of the launcher's pod, once all are
-Ready, and the script waits for that of its host (docs/adr/0016-start-in-band.md). No name server is asked, so none remembers a refusal.
+The launcher starts with its workers. Once all workers are Ready, the operator publishes their addresses in an annotation of the launcher's
+pod, and the script waits for the address of its host (docs/adr/0016-start-in-band.md). It asks no name server, so none caches that the name
+does not exist.
 """
 
 from collections.abc import Mapping
@@ -114,7 +115,8 @@ fi
 [ -z "$address" ] || set -- -o "HostName=$address" -o "HostKeyAlias=$host" "$@"
 exec ssh "$@"
 """
-# Daemons start those below them in their tree by it. All workers are Ready then, but name servers learn of them a moment later.
+# The daemons of a tree spawn call it to start the daemons below them. All workers are Ready then, but a name server may learn their names
+# later, or still cache that they do not exist.
 _WORKER_SCRIPT: Final = r"""
 # Not for addresses, of which getent wants to know the name, nor for what only ssh's configuration knows.
 case ${host%%.*} in *-worker-*[0-9]) tries=30 ;; *) tries=0 ;; esac
@@ -130,8 +132,8 @@ exec ssh "$@"
 def wants_agent(job: MPIJob) -> bool:
     """Return whether `mpirun` of `job` should call the script.
 
-    Not where there is nobody to reach; nor where the user opted out, for images without a shell, or has named a program; nor where a mount
-    of theirs would cover it on either side, for daemons start others by the same name.
+    Not without workers; nor if the user opted out, for images without a shell, or named another program; nor if a mount of theirs would
+    cover the script in launcher or workers, because daemons start others by the same path.
     """
     choice = annotations_of(job.raw).get(names.ANNOTATION_SSH_AGENT, "true")
     if job.worker is None or choice.strip().lower() == "false":
@@ -173,7 +175,7 @@ def apply_agent(template: pt.Template, job: MPIJob, options: BuildOptions, *, is
         pt.annotation_item(names.ANNOTATION_SSH_CONFIG, SSH_CONFIG) | {"mode": 0o444},
     ]
     if is_launcher:
-        # Set, not defaulted: a template that was copied from a pod must not tell addresses of another job.
+        # Set, not defaulted: a template that was copied from a pod must not contain addresses of another job.
         annotations[names.ANNOTATION_ADDRESSES] = ""
         items.append(pt.annotation_item(names.ANNOTATION_ADDRESSES, ADDRESSES))
     pt.add_volume(template["spec"], {"name": VOLUME, "downwardAPI": {"items": items}})

@@ -1,8 +1,8 @@
 """The current try of the launcher, and which of the workers that it began with are lost.
 
 When the addresses of the workers are published, an annotation of the launcher pod notes how many workers there are and when the newest of
-them was created. A worker of that range which is created later is a replacement, which this try's `mpirun` does not know; those that a job
-is scaled up by are not of the range. So a loss can be seen for as long as the try runs, by whoever looks, without having watched it.
+them was created. A worker of that range that is created later is a replacement, which this try's `mpirun` does not know. Workers added by
+scaling up are outside the range. So an operator sees a loss as long as the try runs, even if it did not watch it happen.
 """
 
 from collections.abc import Iterator, Mapping
@@ -75,7 +75,7 @@ def mpirun_status(job: MPIJob, launcher_pod: Object) -> Mapping[str, Any]:
 
 
 def running_try(job: MPIJob, observed: Observed) -> str | None:
-    """Return the name of the try that runs now and has been told of its workers; None if there is none, or it is being ended."""
+    """Return the name of the try that runs now and for which addresses were published; None if there is none, or it is being ended."""
     pod = observed.launcher_pod
     if pod is None or not can_be_ended(job, observed) or observed.is_restarting(job) or not _runs_mpirun(job, pod):
         return None

@@ -1,4 +1,4 @@
-"""What a running try of the launcher has lost of its workers, in words, and for how long."""
+"""Which worker the running try of the launcher has lost, why, and for how long the status reports it."""
 
 from datetime import datetime
 from typing import Final
@@ -42,7 +42,7 @@ def disruption_problem(pod: Object) -> Problem | None:
 def loss_problem(job: MPIJob, observed: Observed) -> Problem | None:
     """Return the problem of a try that has lost a worker.
 
-    Of a program that cannot go on it is told until the try ends. Another may use the replacement: of that it is told until this is Ready.
+    A rigid program (`is_rigid`) has it until the try ends. Another may use the replacement, and has it until the replacement is Ready.
     """
     known, current = job.status.lost_worker, running_try(job, observed)
     if current is None:
@@ -54,7 +54,7 @@ def loss_problem(job: MPIJob, observed: Observed) -> Problem | None:
 
 
 def lost_worker(job: MPIJob, observed: Observed, now: datetime) -> LostWorker | None:
-    """Return the first worker that the running try of a rigid program has lost: the stored one as long as it is."""
+    """Return the first worker that the running try of a rigid program has lost; the stored one as long as it is lost."""
     current = running_try(job, observed) if is_rigid(job) else None
     if current is None:
         return None

@@ -13,7 +13,7 @@ from mpiop.kube.resources import Resource
 
 _PERSISTENT_SYNCS: Final = 3
 _PERSISTENT_SECONDS: Final = 3.0
-"""Retries come 2.6, 5.1 and 10.2 s after the first failure: what begins within two seconds of it is told at 5.1 s."""
+"""Retries come 2.6, 5.1 and 10.2 s after the first failure. An error that appears within two seconds of it is reported at 5.1 s."""
 _NAMED: Final = 3
 _GANG_KINDS: Final = frozenset({"PodGroup", "Workload"})
 _CREATE_FAILED: Final = {"Pod": "worker pod created failed: ", "Job": "launcher pod created failed: "}
@@ -99,7 +99,7 @@ def refusal_reason(code: int, message: str) -> str:
 
 
 def _words(failed: FailedWrite) -> str:
-    """Return what the API server said of a failed write, behind what was to be written."""
+    """Return what the API server said of a failed write, after the kind of the object."""
     error = failed.error
     words = (error.status_message if isinstance(error, StatusError) else "") or str(error)
     if failed.is_create and failed.kind in _CREATE_FAILED:
@@ -135,7 +135,7 @@ class PersistentFailures:
         if write is None:
             self.forget(job)
             return None
-        # Not its kind: what is left of a former job goes one by one.
+        # The kind does not count: the children of a deleted job disappear one after another.
         what = write.error.code if isinstance(write.error, StatusError) else type(write.error)
         series = self._series.get(job)
         if series is None or series.what != what:

@@ -141,7 +141,8 @@ class Applier:
         return None
 
     async def _note_change(self, owner: Owner, action: Patch) -> None:
-        with contextlib.suppress(KubeError):  # the conflict is what there is to tell; without this answer only the watch says what changed
+        # The caller raises the conflict, so an error here is dropped: then the watch brings the newer version.
+        with contextlib.suppress(KubeError):
             live = await self.client.get(action.resource, action.key, metadata_only=True)
             self.consistency.wrote(owner.key, owner.uid, action.resource, live)
 
