@@ -23,3 +23,7 @@ def test_the_operator_is_refused_nothing_but_what_is_optional(world: World) -> N
 def test_each_right_over_gangs_is_used_or_has_a_reason(world: World) -> None:
     rights = {right for right in granted() if right.group in OTHERS or right.resource == "priorityclasses"}
     assert sorted(rights - world.rights.used - set(UNUSED)) == []
+
+
+def test_each_exception_is_a_right_that_the_operator_has() -> None:
+    assert sorted(set(UNUSED) - set(granted())) == []

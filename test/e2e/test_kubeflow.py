@@ -3,6 +3,7 @@
 Its release is built from its Go module and deployed by its own manifest, on a cluster of its own.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +13,23 @@ import pytest
 from demonstration.operator_images import built_archives
 from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, new_namespace
-from e2e.handover import ENDS, GO_ON, KEPT, PHASES, Handover, begin
-from e2e.kubectl import DEPLOYMENTS, Kubectl
+from e2e.handover import ENDS, GO_ON, KEPT, PHASES, Handover, begin, stop_operator
+from e2e.jobs import condition, is_true, launcher_container, pi_job, state, until_true
+from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
 from e2e.shell import Shell, open_shell
+from mpiop.kube.resources import MPIJOBS
 
 CLUSTER = f"{NAME}-kubeflow"
 PART, MODULE, RELEASE = "kubeflow-mpi-operator", "github.com/kubeflow/mpi-operator", "0.8.2"
+OLD_STATUS = {
+    "conditions": [{"type": "Created", "status": "True"}],
+    "lastReconcileTime": "2022-02-01T00:00:00Z",
+    "replicaStatuses": {"Worker": {"labelSelector": {"matchLabels": {"a": "b"}}, "active": 2}, "Evaluator": {"active": 1}},
+    "startTime": "2022-02-01T00:00:00Z",
+}
+"""Conditions without times, and what no operator writes any more; a role that ours does not know."""
 
 
 @dataclass(frozen=True)
@@ -133,3 +143,41 @@ def test_theirs_brings_a_job_of_ours_to_its_right_end(name: str, back: Handover)
 def test_theirs_is_ready_after_the_guides_commands(ground: Ground, back: Handover) -> None:
     assert back.ended
     assert ground.operator.read(DEPLOYMENTS, "mpi-operator")["status"]["readyReplicas"] == 1
+
+
+def bare(name: str) -> Obj:
+    """Return a job that leaves out what may be left out, and has a role that ours does not know."""
+    job = pi_job(name)
+    launcher_container(job)["args"] = ["-n", "1", "/home/mpiuser/pi"]
+    del job["spec"]["runPolicy"], job["spec"]["slotsPerWorker"], job["spec"]["mpiImplementation"]
+    roles = job["spec"]["mpiReplicaSpecs"]
+    del roles["Launcher"]["replicas"], roles["Worker"]["replicas"]
+    roles["Evaluator"] = {"replicas": 1}
+    return job
+
+
+def refused_by_ours() -> list[Obj]:
+    """Return jobs that only their CRD lets in: it asks for no role and no template, and takes any number and any word."""
+    no_launcher, numbers, words = (pi_job(name) for name in ("no-launcher", "numbers", "words"))
+    no_launcher["spec"] = {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}
+    numbers["spec"]["mpiReplicaSpecs"]["Launcher"]["replicas"] = 2
+    numbers["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 0
+    words["spec"]["runPolicy"]["cleanPodPolicy"] = "Undefined"
+    words["spec"]["mpiReplicaSpecs"]["Worker"]["restartPolicy"] = "ExitCode"
+    return [no_launcher, numbers, words]
+
+
+def test_F54_jobs_of_every_shape_that_their_CRD_let_in_run_or_are_told_what_is_wrong(ground: Ground, back: Handover) -> None:
+    assert back.ended
+    stop_operator(ground.cluster)
+    here, broken = ground.here, [job["metadata"]["name"] for job in refused_by_ours()]
+    here.apply(bare("bare"), *refused_by_ours())
+    for name in ("bare", *broken):
+        here.run("patch", "mpijob", name, "--subresource=status", "--type=merge", "--patch", json.dumps({"status": OLD_STATUS}))
+    ground.start_ours()
+    for name in broken:
+        job = here.until_one(MPIJOBS, name, lambda found: is_true(found, "Stalled"))
+        assert condition(job, "Stalled")["reason"] == state(job) == "ValidationError"
+    job = until_true(here, "bare", "Succeeded")
+    assert job["status"]["startTime"] == OLD_STATUS["startTime"]
+    here.run("delete", "mpijob", "bare", *broken)

@@ -34,6 +34,8 @@ UNUSED: Mapping[Right, str] = {
     **{Right("get", group, resource): WHEN_A_NAME_IS_TAKEN for group, resource in CHILDREN},
     Right("update", "kubeflow.org", "mpijobs/finalizers"): FOR_THE_SERVER,
 }
+NEVER_ASKED_FOR = frozenset({FOR_THE_SERVER, FOR_GANGS})
+"""Reasons for which no request is made here, whatever happens; the others are of what may happen, or not, in a run."""
 BOUND = frozenset({"mpi-operator", "mpi-operator-leader-election", "mpi-operator-launcher-logs"})
 """Roles; the last one where a test follows the guide to the logs of launchers."""
 
@@ -63,6 +65,14 @@ def test_each_right_is_used_or_has_a_reason(asked: Rights, request: pytest.Fixtu
     if missing := NEEDED - ran:
         pytest.skip(f"only a run with {', '.join(sorted(missing))} uses every right")
     assert sorted(set(granted()) - asked.used - set(UNUSED)) == []
+
+
+def test_each_exception_is_a_right_that_the_operator_has() -> None:
+    assert sorted(set(UNUSED) - set(granted())) == []
+
+
+def test_no_right_is_used_that_is_for_gangs_or_for_the_server(asked: Rights) -> None:
+    assert sorted(right for right in asked.used if UNUSED.get(right) in NEVER_ASKED_FOR) == []
 
 
 def test_nothing_else_is_bound_to_the_operator(operator: Operator, cluster: Kubectl) -> None:

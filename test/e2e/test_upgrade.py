@@ -1,6 +1,6 @@
 """From the version before to this one and back, with jobs in every phase.
 
-The version before is the newest tag `v*` that is not this commit's, or else the commit before this one.
+The version before is the newest tag `v*` that is not this commit's, or else the commit before the newest one that changed what is deployed.
 """
 
 import os
@@ -22,6 +22,8 @@ from e2e.operator_pods import Operator
 CLUSTER = f"{NAME}-upgrade"
 DEPLOY = "deploy/v2beta1/mpi-operator.yaml"
 TAG = "before"
+DEPLOYED = ("src", "agent", "manifests", "charts")
+"""Folders without a change in which an upgrade would be from a version to itself."""
 
 
 def git(*arguments: str) -> str:
@@ -30,8 +32,11 @@ def git(*arguments: str) -> str:
 
 
 def version_before() -> str:
-    """Return the commit of the version before, or "" if the checkout has no history."""
-    return git("describe", "--tags", "--abbrev=0", "--match=v*", "HEAD~1") or git("rev-parse", "--verify", "--quiet", "HEAD~1")
+    """Return the commit of the version before, or "" if the history of the checkout does not reach it."""
+    if tag := git("describe", "--tags", "--abbrev=0", "--match=v*", "HEAD~1"):
+        return tag
+    changed = git("rev-list", "--max-count=1", "HEAD", "--", *DEPLOYED)
+    return git("rev-parse", "--verify", "--quiet", f"{changed}~1")
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ def versions(
     if is_current_cluster:
         pytest.skip("the user's own cluster is not switched to another version and back")
     if not (commit := version_before()):
-        pytest.skip("the checkout has no history, so there is no version before")
+        pytest.skip("the history of the checkout does not reach the version before")
     folder = tmp_path_factory.mktemp("upgrade")
     copy = checkout(commit, folder)
     text = (copy / DEPLOY).read_text(encoding="utf-8")
@@ -83,6 +88,7 @@ def versions(
         text.replace("docker.io/mpioperator/mpi-operator:v", f"docker.io/mpioperator/mpi-operator:{TAG} # v"), encoding="utf-8"
     )
     with output_shown(request), embedded_cluster(CLUSTER) as cluster:
+        sys.stderr.write(f"\nthe version before: {git('log', '--max-count=1', '--format=%h %s', commit)}\n")
         project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(), str(build_before(copy, folder)))
         with new_namespace(cluster, "upgrade", request.session) as here:
             yield Versions(cluster, here, manifest)

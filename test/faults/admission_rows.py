@@ -9,6 +9,7 @@ from faults.enumeration import Lives
 from faults.lives import job, until_condition, until_workers
 from faults.neighbours import (
     ACCOUNTS,
+    CHILDREN,
     CONTAINERS,
     LIMIT_RANGES,
     POLICIES,
@@ -17,24 +18,35 @@ from faults.neighbours import (
     QUOTAS,
     WEBHOOKS,
     change,
+    find,
     make,
     remove,
     stay_calm,
     until_reason,
 )
-from faults.object_rows import IDLE_SECONDS, alone, job_with, live_on
+from faults.object_rows import IDLE_SECONDS, alone, job_with, live_on, start
 from faults.rows import Row
 from faults.run import Action, Run
 from faults.state import BYSTANDER
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key
-from mpiop.kube.resources import MPIJOBS, PODS
+from mpiop.kube.resources import MPIJOBS, PODS, Resource
 
+MUTATING = Resource("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False)
+MUTATING_BINDINGS = Resource(
+    "admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", namespaced=False
+)
 Script = Callable[[Run], Coroutine[Any, Any, None]]
 NOBODY = "https://127.0.0.1:1/"
 """Nothing listens there."""
 MOST_TRIES = 4
 DENIAL = "no Pods on Sundays"
+ADDED_LABEL = "example.org/team"
+ADDITIONS = {
+    "label": (["pods", "services", "configmaps", "secrets", "jobs"], f"metadata: Object.metadata{{labels: {{'{ADDED_LABEL}': 'blue'}}}}"),
+    "sidecar": (["pods"], "spec: Object.spec{containers: [Object.spec.containers{name: 'sidecar', image: 'nothing'}]}"),
+}
+"""By policy: to what it adds something, and the fields of the configuration that it applies."""
 
 
 def _hindered(row: str, what: str, begin: Action, script: Script | None, *, life: str = "succeed") -> Case:
@@ -81,13 +93,14 @@ async def _raise_limit(run: Run) -> None:
 
 
 def f63(lives: Lives) -> Iterator[Case]:
-    """Policies and webhooks that deny, do not answer, or stand in the way of deletions."""
+    """Policies and webhooks that deny, do not answer, stand in the way of deletions, or change what is made."""
     del lives
     yield _hindered("F63", "a policy that denies Pods", _policy("CREATE"), _allow_after("Forbidden", DENIAL))
     yield _hindered("F63", "a policy that denies deletions", _policy("DELETE"), _allow_deletions)
     yield _hindered("F63", "a webhook that does not answer", _webhook("Fail"), _answer)
     yield _hindered("F63", "a webhook that need not answer", _webhook("Ignore"), None)
     yield alone("F63", "a quota's defaults that change the Pods", _defaults)
+    yield alone("F63", "policies that add a label and a sidecar", _additions)
 
 
 def _policy(operation: str) -> Action:
@@ -173,9 +186,46 @@ async def _defaults(run: Run) -> None:
     limits = {"type": "Container", "default": {"cpu": "2", "memory": "1Gi"}, "defaultRequest": {"cpu": "1m"}}
     await make(run, LIMIT_RANGES, "defaults", spec={"limits": [limits]})
     await live_on(run, job(run))
+    _check_writes(run)
+
+
+def _check_writes(run: Run) -> None:
     writes = run.proxy.trace.effects("create", "delete")
     if [count for count in writes.values() if count > 1]:
         run.findings.append(f"something was made or deleted more than once: {writes}")
+
+
+async def _additions(run: Run) -> None:
+    """What admission adds to each child, at each write of it, is left there, and is no reason to write it again."""
+    for what, (resources, fields) in ADDITIONS.items():
+        rule = {"apiGroups": ["", "batch"], "apiVersions": ["v1"], "resources": resources, "operations": ["CREATE", "UPDATE"]}
+        mine = {"matchLabels": {"kubernetes.io/metadata.name": run.namespace}}
+        spec = {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [rule], "namespaceSelector": mine},
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": f"Object{{{fields}}}"}}],
+        }
+        await make(run, MUTATING, f"{run.namespace}-{what}", spec=spec)
+        await make(run, MUTATING_BINDINGS, f"{run.namespace}-{what}", spec={"policyName": f"{run.namespace}-{what}"})
+    await run.until("policies that add", lambda: _is_added_to(run))
+    await start(run)
+    await stay_calm(run)
+    found = [await find(run, *child) for child in CHILDREN.values()]
+    if bare := [each["metadata"]["name"] for each in found if ADDED_LABEL not in each["metadata"]["labels"]]:
+        run.findings.append(f"what was added is gone: {bare}")
+    run.end_launcher("Succeeded")
+    await until_condition(run, "Succeeded")
+    _check_writes(run)
+    for what in ADDITIONS:
+        await remove(run, MUTATING_BINDINGS, f"{run.namespace}-{what}")
+        await remove(run, MUTATING, f"{run.namespace}-{what}")
+
+
+async def _is_added_to(run: Run) -> bool:
+    body: Any = {"metadata": {"name": f"{BYSTANDER}-try", "namespace": run.namespace}, "spec": CONTAINERS}
+    made: Any = await run.ground.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", **body}, is_dry_run=True)
+    return ADDED_LABEL in made["metadata"].get("labels", {}) and len(made["spec"]["containers"]) > 1
 
 
 def f71(lives: Lives) -> Iterator[Case]:

@@ -84,7 +84,7 @@ async def _job_does_not_go(run: Run) -> None:
 
 
 def f65(lives: Lives) -> Iterator[Case]:
-    """Labels or owner of a child are taken away."""
+    """Labels or owner of a child are taken away, or it gets an owner more."""
     del lives
     for kind in ("Service", "ConfigMap", "Job", "Pod"):
         strip = partial(_strip, *CHILDREN[kind])
@@ -94,6 +94,7 @@ def f65(lives: Lives) -> Iterator[Case]:
         yield Case("F65", "succeed", name, allowance=allowance, stages=(("running", strip),), seconds=IDLE_SECONDS, wants_hit=False)
     for kind in ("Service", "ConfigMap"):
         yield alone("F65", f"owner of the {kind}", partial(_orphaned, *CHILDREN[kind]), seconds=IDLE_SECONDS)
+    yield alone("F65", "a second owner", _shared)
 
 
 async def _strip(resource: Resource, name: str, run: Run) -> None:
@@ -120,6 +121,26 @@ async def _orphaned(resource: Resource, name: str, run: Run) -> None:
         run.findings.append(f"{resource.kind} {name} was touched although it has no owner")
     await remove(run, resource, name)
     await _until_another(run, resource, name, uid_of(orphan))
+
+
+async def _shared(run: Run) -> None:
+    """An owner that is not the controller changes nothing, though it is the first in the list: children stay the job's, and keep both."""
+    await start(run)
+    other = run.bystanders[0]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": other["metadata"]["name"], "uid": uid_of(other)}
+    shared = list[Any]()
+    for resource, name in CHILDREN.values():
+        found: Any = await find(run, resource, name)
+        owners = [owner, *found["metadata"]["ownerReferences"]]
+        shared.append(await change(run, resource, name, {"metadata": {"ownerReferences": owners}}))
+    await stay_calm(run)
+    for (resource, name), before in zip(CHILDREN.values(), shared, strict=True):
+        now: Any = await find(run, resource, name)
+        if (uid_of(now), now["metadata"]["ownerReferences"]) != (uid_of(before), before["metadata"]["ownerReferences"]):
+            run.findings.append(f"{resource.kind} {name} was changed or made anew because of a second owner")
+    run.end_launcher("Succeeded")
+    await until_condition(run, "Succeeded")
+    await until_workers(run, 0)
 
 
 async def until_said(run: Run, reason: str) -> None:

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from demonstration.cluster import ROOT
+from fuzz.annotations import OWN_ANNOTATIONS
 from fuzz.values import JSON, TEXTS, Schema, values
 
 CRD = ROOT / "manifests" / "base" / "kubeflow.org_mpijobs.yaml"
 CONTAINER = {"name": "mpi", "image": "localhost/none:1", "command": ["true"]}
-OWN_ANNOTATIONS = ("ttl-deletes-job", "ssh-agent", "addresses", "ssh-secret-uid", "launcher-revision", "start-revision", "ssh")
 ROLES = tuple(("mpiReplicaSpecs", role) for role in ("Launcher", "Worker"))
 STARTS: tuple[tuple[str | int, ...], ...] = (
     (),
@@ -40,10 +40,13 @@ class Strange:
 
 def good_job(name: str) -> dict[str, Any]:
     """Return a job that can be run."""
-    roles = {"Launcher": {"template": {"spec": {"containers": [CONTAINER]}}}}
-    worker = {"replicas": 2, "template": {"spec": {"containers": [CONTAINER]}}}
-    spec = {"runPolicy": {}, "mpiReplicaSpecs": copy.deepcopy({**roles, "Worker": worker})}
+    roles = {"Launcher": {"template": _template()}, "Worker": {"replicas": 2, "template": _template()}}
+    spec = {"runPolicy": {}, "mpiReplicaSpecs": roles}
     return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": name}, "spec": spec}
+
+
+def _template() -> dict[str, Any]:
+    return {"spec": {"containers": [copy.deepcopy(CONTAINER)]}}
 
 
 def random_jobs(count: int, number: int) -> list[Strange]:
@@ -68,6 +71,9 @@ def strange_jobs(draw: st.DrawFn) -> Strange:
     """Draw a job; `#` in its name stands for what makes it different from the others."""
     schema: Schema = _schema()["properties"]["spec"]
     job = good_job("j#")
+    if draw(st.booleans()):
+        # Its server is then the image's sshd, or ours where ssh is injected.
+        del job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["command"]
     how = draw(st.sampled_from(("by the schema", "changed", "changed", "changed", "wrong", "named")))
     match how:
         case "by the schema":
@@ -80,8 +86,8 @@ def strange_jobs(draw: st.DrawFn) -> Strange:
                 _put(job["spec"], *draw(places(schema, wrong=True)))
         case _:
             job["metadata"] = draw(metadata())
-    if not draw(st.integers(0, 3)):
-        job["metadata"].setdefault("annotations", {})[f"mpiop.kubeflow.org/{draw(st.sampled_from(OWN_ANNOTATIONS))}"] = draw(TEXTS)
+    if draw(st.booleans()):
+        job["metadata"].setdefault("annotations", {}).update(draw(OWN_ANNOTATIONS))
     return Strange(how, job)
 
 
