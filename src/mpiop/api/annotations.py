@@ -8,6 +8,7 @@ from mpiop.api.fields import Fields, invalid, unsupported
 
 _UNIT_SECONDS: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"(\d{1,9})([smhd])")
+_MOST_DAYS: Final = 365
 
 _Value = TypeVar("_Value")
 
@@ -35,9 +36,9 @@ def one_of(choices: tuple[str, ...], path: str, text: str) -> str:
 
 
 def duration_seconds(path: str, text: str) -> int:
-    """Return the seconds of a duration that is longer than none, such as 90m or 1d12h; else raise ValueError."""
+    """Return the seconds of a duration of more than none and at most a year, such as 90m or 1d12h; else raise ValueError."""
     parts = _DURATION.findall(text)
     seconds = sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts)
-    if "".join(number + unit for number, unit in parts) == text and seconds > 0:
+    if "".join(number + unit for number, unit in parts) == text and 0 < seconds <= _MOST_DAYS * _UNIT_SECONDS["d"]:
         return seconds
-    raise ValueError(invalid(path, text, "must be a duration with its unit, such as 90m, 24h or 7d"))
+    raise ValueError(invalid(path, text, f"must be a duration with its unit, such as 90m, 24h or 7d, and at most {_MOST_DAYS}d"))

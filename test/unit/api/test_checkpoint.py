@@ -24,6 +24,7 @@ def annotated(annotations: dict[str, Any]) -> Any:
         (INJECTED, None),
         (INJECTED | {"checkpoint-signal": "SIGUSR1"}, Checkpoint("SIGUSR1", 60)),
         (INJECTED | {"checkpoint-signal": "SIGUSR2", "checkpoint-grace": "1m30s"}, Checkpoint("SIGUSR2", 90)),
+        (INJECTED | {"checkpoint-signal": "SIGUSR2", "checkpoint-grace": "365d"}, Checkpoint("SIGUSR2", 31_536_000)),
     ],
 )
 def test_what_annotations_ask_for(annotations: dict[str, str], checkpoint: Checkpoint | None) -> None:
@@ -41,6 +42,10 @@ def test_what_annotations_ask_for(annotations: dict[str, str], checkpoint: Check
         (
             INJECTED | {"checkpoint-signal": "SIGUSR1", "checkpoint-grace": "60"},
             'checkpoint-grace]: Invalid value: "60": must be a duration',
+        ),
+        (
+            INJECTED | {"checkpoint-signal": "SIGUSR1", "checkpoint-grace": "200000d"},
+            'checkpoint-grace]: Invalid value: "200000d": must be a duration with its unit, such as 90m, 24h or 7d, and at most 365d',
         ),
         (
             INJECTED | {"checkpoint-grace": "60s"},
