@@ -137,7 +137,11 @@ def _large() -> Sequence[Row]:
         Row(f"{stock}: start → leads, and nothing left to do", "stock", "start", "{:.1f} s"),
         Row(f"{stock}: memory after it", "stock", "memory", "{:.0f} MiB"),
         Row(f"{stock}: objects that it makes the API server read of etcd", "stock", "read of etcd", "{:.0f}"),
+        Row(f"{stock}: one more job accepted, one of two", "stock", "half accepted", "{:.2f} s"),
         *_steady(stock, "stock"),
+        Row(f"{stock}: requests a job", "stock", "requests a job", "{:.1f}"),
+        Row(f"{stock}: processor time of the API server a job, all its clients together", "stock", "server CPU a job", "{:.0f} ms"),
+        Row(f"{stock}: memory of the API server", "stock", "server memory", "{:.0f} MiB"),
         *_steady(stream, "stream"),
         Row(f"{stream}: the machine is busy", "stream", "busy", "{:.0f} %"),
     )
@@ -145,14 +149,10 @@ def _large() -> Sequence[Row]:
 
 def _steady(title: str, scenario: str) -> Sequence[Row]:
     return (
-        Row(f"{title}: one more job accepted, one of two", scenario, "half accepted", "{:.2f} s"),
         Row(f"{title}: one more job accepted, 99 of 100", scenario, "accepted", "{:.2f} s"),
         Row(f"{title}: all its Pods exist, 99 of 100", scenario, "all made", "{:.2f} s"),
         Row(f"{title}: processor time a job", scenario, "CPU a job", "{:.1f} ms"),
         Row(f"{title}: most memory", scenario, "peak", "{:.0f} MiB"),
-        Row(f"{title}: requests a job", scenario, "requests a job", "{:.1f}"),
-        Row(f"{title}: processor time of the API server a job, all its clients together", scenario, "server CPU a job", "{:.0f} ms"),
-        Row(f"{title}: memory of the API server", scenario, "server memory", "{:.0f} MiB"),
     )
 
 
