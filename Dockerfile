@@ -5,6 +5,8 @@
 #   docker build --build-arg BASE_IMAGE=docker.io/library/python:3.13-slim-bookworm -t mpioperator/mpi-operator:dev .
 # hack/images builds it with docker, podman or buildah, with or without a registry (docs/images.md).
 ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
+# Of the stage `without-shell` alone.
+ARG RUNTIME_IMAGE=scratch
 
 # Python, without what installs or compiles: an official python image brings pip along, Debian's package does not.
 FROM ${BASE_IMAGE} AS python
@@ -45,6 +47,14 @@ RUN cd /src && touch README.md && \
     /opt/build/bin/pip --python /opt/mpiop/bin/python install --quiet --no-compile --no-index --no-deps --no-warn-script-location \
         --root /result /wheel/*.whl && \
     /opt/mpiop/bin/python -m compileall -q --invalidation-mode unchecked-hash -s /result /result/opt/mpiop/lib
+
+# For `--target without-shell`: the same on an image that has no shell, and the base's Python in the same place (docs/images.md).
+FROM ${RUNTIME_IMAGE} AS without-shell
+COPY --from=builder /opt/mpiop /opt/mpiop
+COPY --from=package /result /
+ENV PATH=/opt/mpiop/bin PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+USER 65532:65532
+ENTRYPOINT ["mpiop"]
 
 FROM python
 # Only an official python image has something to remove here.

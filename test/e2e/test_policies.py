@@ -10,6 +10,7 @@ import yaml
 
 from e2e.clusters import ROOT
 from e2e.kubectl import Kubectl, Obj
+from e2e.shell import open_shell
 from fuzz.jobs import good_job
 from mpiop.api.parse import parse_mpijob
 from mpiop.controller import names
@@ -20,6 +21,7 @@ POLICIES = ("mpijob-limits", "mpijob-pods")
 CRD = ROOT / "manifests" / "base" / "kubeflow.org_mpijobs.yaml"
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 IMAGE = "registry.example.com/pi:1"
+LIMITS = {"limits": {"cpu": "1", "memory": "1Gi"}}
 IN_FORCE_SECONDS = 30
 
 
@@ -29,7 +31,7 @@ def allowed_job(name: str = "pi") -> Obj:
     for role in job["spec"]["mpiReplicaSpecs"].values():
         spec = role["template"]["spec"]
         spec["automountServiceAccountToken"] = False
-        spec["containers"][0] |= {"image": IMAGE, "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
+        spec["containers"][0] |= {"image": IMAGE, "resources": LIMITS}
     return job
 
 
@@ -74,7 +76,7 @@ CASES = [
     Case("another image", lambda job: worker(job)["containers"][0].update(image="evil:1"), "images come from registry.example.com"),
     Case(
         "another image to begin with",
-        lambda job: launcher(job).update(initContainers=[{"name": "init", "image": "evil:1"}]),
+        lambda job: launcher(job).update(initContainers=[{"name": "init", "image": "evil:1", "resources": LIMITS}]),
         "images come from registry.example.com",
     ),
     Case(
@@ -113,17 +115,16 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def here(empty: Kubectl) -> Kubectl:
-    """A namespace in which the policies are in force."""
+def here(empty: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    """A namespace in which the policies are in force, by the commands of the page."""
     empty.run("apply", "--server-side", "-f", str(CRD))
     empty.run("wait", "--for=create", "crd/mpijobs.kubeflow.org")
     empty.run("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org")
-    for name in POLICIES:
-        empty.run("apply", "-f", str(FOLDER / f"{name}.yaml"))
-    for name in ("enforced", "free"):
+    for name in ("team-a", "free"):
         empty.run("create", "namespace", name)
-    empty.run("label", "namespace", "enforced", "mpijob-policy=enforced")
-    found = empty.within("enforced")
+    shell = open_shell(empty.within("default"), ROOT, tmp_path_factory.mktemp("policies") / "kubeconfig")
+    shell.follow("docs/threat-model.md", "Policies")
+    found = empty.within("team-a")
     for case in ("65 workers", "another image"):  # one of each file: the API server takes policies up a moment later
         deadline = time.monotonic() + IN_FORCE_SECONDS
         while not (tried := attempt(found, changed(case))).returncode:
