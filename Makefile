@@ -174,7 +174,7 @@ lock: $(STAMP) ## Pin requirements/*.in with hashes into requirements/*.txt
 .PHONY: audit
 audit: ## Ask the advisory database of PyPI about every locked version; needs a network
 	@python=$$(hack/setup interpreter) && "$$python" -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit==$(PIP_AUDIT_VERSION)
-	@for name in runtime dev build; do .venv/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off --requirement requirements/$$name.txt; done
+	@for name in runtime dev build docs; do .venv/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off --requirement requirements/$$name.txt; done
 
 ##@ Images and clusters
 

@@ -19,9 +19,10 @@ from e2e.conftest import NAME
 from e2e.jobs import EXAMPLES, LAUNCHER, WORKER, held, launcher_container, launcher_pod, let_run, pi_job, until_true, with_script
 from e2e.kubectl import DEPLOYMENTS, NAMESPACES, Kubectl, Obj
 from e2e.operator_pods import Operator
-from e2e.shell import Shell, commands_below, open_shell
+from e2e.shell import Shell, blocks_below, commands_below, open_shell
 from e2e.stand_ins import PI_IMAGE, advertised, image_with
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS
+from website.staging import pages
 
 PROGRAMS = Path(__file__).parent / "stand_in_programs"
 BENCHMARK_IMAGE = "mpioperator/tensorflow-benchmarks:latest"
@@ -29,24 +30,18 @@ STAND_IN_IMAGE = "mpioperator/tensorflow-benchmarks:stand-in"  # `latest` would 
 ONE = "examples/v2beta1/tensorflow-benchmarks.yaml"
 OTHER = "examples/v2beta1/tensorflow-benchmarks/tensorflow-benchmarks.yaml"
 JOB = "tensorflow-benchmarks"
-GUIDES = (
-    "binding",
-    "dra",
-    "fault-tolerance",
-    "gpu",
-    "install",
-    "istio",
-    "jobs",
-    "kueue",
-    "monitoring",
-    "mpi4py",
-    "networks",
-    "shared-memory",
-    "slurm",
-    "switch",
-    "troubleshooting",
-    "volumes",
-)
+NOT_RUN = {
+    ("CONTRIBUTING.md", "Contributing"): "these are all tests",
+    ("README.md", "mpiop"): "the tests themselves, and the demo, which makes a cluster",
+    ("README.md", "Install it on a cluster"): "docs/install.md has the same",
+    ("README.md", "Run a job"): "`--watch` never ends; the example's page has the same without it",
+    ("docs/images.md", "How to build them"): "builds all images, and removes them; test_manifests.py has one of the commands",
+    ("docs/kubectl-mpi.md", "Install"): "needs a package index",
+    ("docs/performance.md", "Performance"): "takes hours",
+    ("docs/python-client.md", "Python client"): "needs a package index",
+}
+"""Commands that no test runs, by page and heading, and why."""
+PAGES = [str(page) for page in pages() if commands_below(str(page))]
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +158,20 @@ def test_the_guide_installs_and_removes_it(empty: Kubectl, folder: Path) -> None
     shell.run("kubectl delete namespace kubeflow --wait=false")
 
 
+def test_the_guide_makes_an_operator_for_one_namespace(empty: Kubectl, folder: Path) -> None:
+    shard = folder / "shards" / "b"
+    shard.mkdir(parents=True)
+    text = blocks_below("docs/sharding.md", "yaml")["An operator for each namespace"]
+    (shard / "kustomization.yaml").write_text(text, encoding="utf-8")
+    shell = open_shell(empty.within("default"), folder, folder.parent / "sharding")
+    shell.run("kubectl create namespace team-b")
+    shell.follow("docs/sharding.md", "An operator for each namespace")
+    [container] = empty.within("mpi-operator-b").read(DEPLOYMENTS, "mpi-operator")["spec"]["template"]["spec"]["containers"]
+    assert "--namespace=team-b" in container["args"]
+    everywhere = json.loads(shell.run("kubectl get clusterrolebindings -o json"))["items"]
+    assert not [each for each in everywhere for account in each.get("subjects", ()) if account.get("namespace") == "mpi-operator-b"]
+
+
 def test_the_guide_shows_whether_the_operator_is_well(reader: Shell, operator: Operator) -> None:
     shown = reader.follow("docs/install.md", "Is it well?")
     assert "successfully rolled out" in shown
@@ -170,6 +179,11 @@ def test_the_guide_shows_whether_the_operator_is_well(reader: Shell, operator: O
 
 
 # A job
+
+
+def test_the_examples_page_runs_its_job(namespace: Kubectl, tmp_path: Path) -> None:
+    shell = open_shell(namespace, ROOT, tmp_path / "kubeconfig")
+    assert "pi is approximately 3.14" in shell.follow("examples/v2beta1/pi/README.md", "π", timeout_seconds=330)
 
 
 def test_the_example_stands_at_both_paths(reader: Shell) -> None:
@@ -258,6 +272,7 @@ def test_the_guides_commands_show_what_is_amiss_with_a_job(namespace: Kubectl, t
     said = shell.follow("docs/troubleshooting.md", "What the job shows")
     assert "MPIJobRunning" in said
     assert launcher in said
+    assert "Running: MPIJobRunning: " in shell.follow("docs/reference/causes.md", "Causes")
     assert shell.follow("docs/troubleshooting.md", "Does ssh work?") == "pi-worker-0\n"
     assert "[pod/pi-worker-1/mpi-worker]" in shell.follow("docs/troubleshooting.md", "The logs of all workers")
     assert '"msg"' in shell.follow("docs/troubleshooting.md", "The operator's log")
@@ -372,12 +387,12 @@ def test_dranets_other_objects_are_of_a_version_that_is_gone(module_namespace: K
         assert "no matches for kind" in ended.stderr
 
 
-# The guides
+# All pages
 
 
-@pytest.mark.parametrize("guide", GUIDES)
-def test_every_command_of_the_guides_is_run_by_a_test(guide: str) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_of_the_documents_is_run_by_a_test(page: str) -> None:
     tests = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("test_*.py")))
-    followed = set(re.findall(r'(?:\.follow\(|": \()\s*"(docs/[^"]+)",\s*"([^"]+)"', tests))
-    document = f"docs/{guide}.md"
-    assert {(document, heading) for heading in commands_below(document)} == {each for each in followed if each[0] == document}
+    followed = set(re.findall(r'(?:\.follow\(|": \()\s*"([^"]+\.md)",\s*"([^"]+)"', tests))
+    shown = {(page, heading) for heading in commands_below(page)}
+    assert shown - NOT_RUN.keys() == {each for each in followed if each[0] == page}

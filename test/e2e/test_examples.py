@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from e2e.clusters import ROOT, project
 from e2e.conftest import NAME
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
+from e2e.shell import Shell
 from mpiop.client import MPI, JobFailed
 from mpiop.kube.resources import MPIJOBS
 
@@ -25,18 +27,13 @@ def tool(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory, is
     return new_tool(module_namespace, tmp_path_factory.mktemp("examples"))
 
 
-def test_a_python_program_runs_from_its_folder(tool: Tool) -> None:
-    lines = tool.run(
-        "run", "-n", "4", "--slots", "2", "--image", IMAGE, "--rm", "--upload", "examples/mpi4py", "--", "python3", "integrate.py"
-    ).splitlines()
+@pytest.mark.usefixtures("tool")
+def test_programs_run_from_their_folders_and_one_in_c_is_compiled_where_it_runs(namespace: Kubectl, tmp_path: Path) -> None:
+    shell = Shell(new_tool(namespace, tmp_path).environment, ROOT)
+    lines = shell.follow("docs/kubectl-mpi.md", "Run", timeout_seconds=240).splitlines()
     # mpirun passes the lines of several hosts on as they come.
     said = sorted(line.partition(" on ")[0] for line in lines)
-    assert said == ["pi is approximately 3.141592653590", *(f"rank {rank} of 4" for rank in range(4))]
-
-
-def test_a_c_program_is_compiled_where_it_runs(tool: Tool) -> None:
-    run = ("run", "-n", "4", "--slots", "2", "--image", "mpioperator/mpi-devel:openmpi", "--rm", "--upload", "examples/c")
-    assert tool.run(*run, "--", "./run.sh") == "the ranks 0 to 3 add up to 6\n"
+    assert said == ["pi is approximately 3.141592653590", *(f"rank {rank} of 4" for rank in range(4)), "the ranks 0 to 3 add up to 6"]
 
 
 def test_a_full_dev_shm_is_explained(tool: Tool) -> None:

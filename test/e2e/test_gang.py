@@ -5,12 +5,13 @@ Other schedulers have clusters of their own: test_volcano.py, test_coscheduling.
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import embedded_cluster, output_shown, project
+from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.gangs import (
     CLUSTER,
     GATES,
@@ -28,7 +29,8 @@ from e2e.gangs import (
     until_refused,
 )
 from e2e.jobs import condition, held, launcher_pod, let_run, pi_job, until_true
-from e2e.kubectl import Kubectl
+from e2e.kubectl import DEPLOYMENTS, Kubectl
+from e2e.shell import open_shell
 from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS
 
 
@@ -64,6 +66,15 @@ def test_without_gangs_a_job_that_does_not_fit_holds_what_it_got(ground: Ground,
     here.apply(seated(pi_job("pi", workers=2)))
     until_bound(here, "pi", 2)
     assert len(until_refused(here, "pi", 3)) == 3
+
+
+def test_the_guide_switches_it_on(ground: Ground, tmp_path: Path) -> None:
+    """A rollout ends when the new replicas are ready, and without the API of gangs they are not."""
+    ground.use("")
+    ground.scheduler = None  # what the guide does, `use` does not see
+    open_shell(ground.operator, ROOT, tmp_path / "kubeconfig").follow("docs/gang-scheduling.md", "Switch it on")
+    [container] = ground.operator.read(DEPLOYMENTS, "mpi-operator")["spec"]["template"]["spec"]["containers"]
+    assert container["args"][-1] == f"--gang-scheduling={NATIVE}"
 
 
 def test_a_gang_that_does_not_fit_holds_no_pod_and_computes_when_there_is_room(ground: Ground, here: Kubectl) -> None:
