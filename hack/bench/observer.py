@@ -1,4 +1,4 @@
-"""The outside watcher: notes, for each job of a namespace, when the API server first told of each thing that a user waits for."""
+"""The outside watcher: notes, for each job of a namespace, when the API server first reported each thing that a user waits for."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ class Observer:
     """
 
     def __init__(self, client: Client, namespace: str, *, is_of_floor: bool = False) -> None:
-        """Watch with `client`; in a floor the launcher Job tells of the end of a job."""
+        """Watch with `client`; in a floor the launcher Job reports the end of a job."""
         self._client = client
         self._namespace = namespace
         self._is_of_floor = is_of_floor

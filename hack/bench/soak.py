@@ -40,8 +40,8 @@ END_SECONDS = 300.0
 PATIENCE = 1.1
 """How much longer than asked for jobs may come."""
 
-IDLE_LOOKS = 5
-"""A renewal of the lease or the end of a watch may be under way at one look; the least of some is what is there when nothing is."""
+IDLE_SAMPLES = 5
+"""A renewal of the lease or the end of a watch may be under way at one sample; the least of some is what is there when nothing is."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Soak:
         stream: Where jobs come from.
         seconds: For how long they come.
         begun: Loop time of the first job.
-        left: How many jobs there were when last looked.
+        left: How many jobs there were at the last read.
         samples: Of each replica.
     """
 
@@ -93,14 +93,14 @@ class Soak:
         """Return samples of the replicas when nothing is to be done and unused connections have been closed."""
         await asyncio.sleep(IDLE_SECONDS + SAMPLE_SECONDS)
         found = dict[str, Sample]()
-        for _ in range(IDLE_LOOKS):
+        for _ in range(IDLE_SAMPLES):
             await asyncio.sleep(1)
             for name, member in self.members():
-                sample = await self._look(member)
+                sample = await self._read(member)
                 found[name] = min(found.get(name, sample), sample, key=lambda each: (each.descriptors, each.tasks))
         return found
 
-    async def _look(self, member: Member) -> Sample:
+    async def _read(self, member: Member) -> Sample:
         return sample_of(asyncio.get_running_loop().time() - self.begun, await member.metrics())
 
     async def _sample(self) -> None:
@@ -109,7 +109,7 @@ class Soak:
             await asyncio.sleep(SAMPLE_SECONDS)
             for name, member in self.members():
                 with contextlib.suppress(KeyError):  # a scrape that was not answered in time is no sample
-                    self.samples[name].append(await self._look(member))
+                    self.samples[name].append(await self._read(member))
             if self.samples["leader"]:
                 self._show_progress()
 
@@ -129,7 +129,7 @@ class Soak:
         """Delete jobs a little after they have ended."""
         loop = asyncio.get_running_loop()
         while True:
-            with contextlib.suppress(KubeError):  # what was not deleted is at the next look
+            with contextlib.suppress(KubeError):  # what was not deleted is in the next round
                 jobs = await self.stream.read_jobs()
                 self.left = len(jobs)
                 for job in jobs:

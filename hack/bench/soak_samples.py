@@ -16,7 +16,7 @@ SPARE_DESCRIPTORS = 2
 """How far the least of a minute may be above that of the first: a kept-alive connection more or less, as syncs happened to meet."""
 
 SPARE_TASKS = 2
-"""The same for tasks: the scrape that counts them and a sync may be under way at every look of a minute."""
+"""The same for tasks: the scrape that counts them and a sync may be under way at every sample of a minute."""
 
 WINDOW_SECONDS = 60.0
 _MIB = 2**20

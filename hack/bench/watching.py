@@ -21,24 +21,24 @@ class News:
     """Wakes those who wait for something to become so."""
 
     def __init__(self) -> None:
-        """Tell of nothing yet."""
-        self._told = asyncio.Event()
+        """Begin with no news."""
+        self._changed = asyncio.Event()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Let all who wait ask once more."""
-        self._told.set()
+        self._changed.set()
 
     async def until(self, is_reached: Callable[[], bool]) -> float:
         """Wait until `is_reached`, which is asked after each piece of news, and return the loop time."""
         while not is_reached():
-            self._told.clear()
-            await self._told.wait()
+            self._changed.clear()
+            await self._changed.wait()
         return asyncio.get_running_loop().time()
 
 
 @contextlib.asynccontextmanager
 async def watching(client: Client, namespace: str, sees: Mapping[Resource, See], changes: News) -> AsyncIterator[None]:
-    """Watch `namespace` while the block runs, and tell `news` of each event that was seen; a refused watch ends the block."""
+    """Watch `namespace` while the block runs, and notify `changes` of each event that was seen; a refused watch ends the block."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_follow(client, Selection(resource, namespace), see, changes)) for resource, see in sees.items()]
         try:
@@ -49,7 +49,7 @@ async def watching(client: Client, namespace: str, sees: Mapping[Resource, See],
 
 
 async def _follow(client: Client, selection: Selection, see: See, changes: News) -> None:
-    """Tell of each event; what a broken watch missed comes with the next one."""
+    """Notify of each event; what a broken watch missed comes with the next one."""
     version = ""
     while True:
         watch = client.watch(selection, resource_version=version, timeout_seconds=_WATCH_SECONDS)
@@ -61,5 +61,5 @@ async def _follow(client: Client, selection: Selection, see: See, changes: News)
                     version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":
                         see(event["type"], event["object"])
-                        changes.tell()
+                        changes.notify()
         await asyncio.sleep(_AGAIN_SECONDS)  # a server that is gone is not asked at full speed

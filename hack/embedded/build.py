@@ -1,4 +1,4 @@
-"""Building the parts into the cache: each once, in two lanes, safe beside other builds."""
+"""Building the parts into the cache: each once, by two workers, safe beside other builds."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ BYTES_A_SECOND = 10_000_000
 """Modules, object files and results, by the seconds that their part takes to build, with some air: 7.7 GB in 866 s were measured."""
 
 # Linking alone uses one core, so a second build beside it is free; a third would only take memory.
-LANES = 2
+WORKERS = 2
 SYMPTOMS = (
     ("no space left on device", "the disk is full; free some or set MPIOP_CACHE"),
     ("dial tcp", "the Go module proxy cannot be reached; check the network and GOPROXY"),
@@ -64,7 +64,7 @@ def build(names: tuple[str, ...], progress: Progress) -> None:
     progress.say(f"Building from source, this once, into {cache_folder()} (seconds are those of a cold build on two cores)")
     progress.expect(1)
     builders = [_Builder(part, go, progress) for part in missing]
-    with progress.step("build", _list(missing)) as step, ThreadPoolExecutor(LANES) as pool:
+    with progress.step("build", _list(missing)) as step, ThreadPoolExecutor(WORKERS) as pool:
         futures = {pool.submit(builder.run): part for builder, part in zip(builders, missing, strict=True)}
         try:
             for future in as_completed(futures):

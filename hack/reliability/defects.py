@@ -106,7 +106,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("I38", "informers/shared_informer.py", "self._detector.observe(change)", "pass", "changed objects are not looked for"),
     Defect("I38", "informers/mutation.py", "        self._check(notification.key)\n", "", "an object that leaves the store is not checked"),
     Defect("I39", "informers/reflector.py", "        self._sink(output)\n", "        if not isinstance(output, Apply) or not output.is_deleted:\n            self._sink(output)\n", "deletions are dropped"),
-    Defect("I39", "informers/shared_informer.py", "self._notify(self.store.replace(items, version, is_initial=is_first))", "self.store.replace(items, version) if not is_first else self._notify(self.store.replace(items, version, is_initial=True))", "what a relist finds is not told"),
+    Defect("I39", "informers/shared_informer.py", "self._notify(self.store.replace(items, version, is_initial=is_first))", "self.store.replace(items, version) if not is_first else self._notify(self.store.replace(items, version, is_initial=True))", "handlers are not notified of what a relist finds"),
     # Work queue
     Defect("Q40", "workqueue/queue.py", "if self._is_shut_down or key in self._dirty_since:", "if self._is_shut_down:", "each add is a run"),
     Defect("Q41", "workqueue/queue.py", "if key not in self._processing_since:\n            self._enqueue", "if True:\n            self._enqueue", "a key gets into two workers"),
@@ -152,7 +152,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("E58", "controller/plan/diff.py", "        return bool(failed)\n", "        return False\n", "pods are made although somebody else has the name of their Service"),
     Defect("E58", "controller/write/apply.py", "        if is_terminating(current):\n", "        if False:\n", "an object on its way out counts as made"),
     Defect("E59", "controller/write/apply.py", "            if error.is_not_found:\n                return None\n            if not error.is_conflict:", "            if not error.is_conflict:", "deleting what is gone is a failure"),
-    Defect("E59", "controller/status/refusals.py", " or error.is_terminating_namespace:", ":", "a namespace on its way out is told as a problem"),
+    Defect("E59", "controller/status/refusals.py", " or error.is_terminating_namespace:", ":", "a namespace on its way out is reported as a problem"),
     # Leader election
     Defect("L60", "leaderelection/config.py", "if self.lease_duration_seconds <= self.renew_deadline_seconds:", "if self.lease_duration_seconds < self.renew_deadline_seconds:", "a lease no longer than the deadline is allowed"),
     Defect("L60", "leaderelection/elector.py", "        if not identity:\n", "        if False:\n", "no identity is needed"),

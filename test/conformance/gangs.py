@@ -29,7 +29,7 @@ class Gangs:
     Attributes:
         groups: PodGroups by name.
         pods: All Pods.
-        groups_after: PodGroups after `PLAIN` was suspended and `WAITING`, which was created so, let go.
+        groups_after: PodGroups after `PLAIN` was suspended and `WAITING`, which was created suspended, resumed.
     """
 
     groups: Mapping[str, Mapping[str, Any]]

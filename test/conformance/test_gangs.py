@@ -30,7 +30,7 @@ def test_the_group_of_a_job(world: World, scheduler: str, name: str, spec: Mappi
     ("scheduler", "spec"),
     [(VOLCANO, {**TWO_WORKERS, "priorityClassName": "high"}), (COSCHEDULING, {**TWO_WORKERS, "scheduleTimeoutSeconds": 0})],
 )
-def test_a_suspended_job_has_no_group_until_it_is_let_go(world: World, scheduler: str, spec: Mapping[str, Any]) -> None:
+def test_a_suspended_job_has_no_group_until_it_is_resumed(world: World, scheduler: str, spec: Mapping[str, Any]) -> None:
     gangs = world.gangs[scheduler]
     assert sorted(gangs.groups) == [PLAIN, SAID]
     assert sorted(gangs.groups_after) == [SAID, WAITING]

@@ -69,7 +69,7 @@ UNRECORDED: dict[str, Callable[[Kubectl, str], object]] = {
     "failed": lambda here, launcher: here.until_one(JOBS, launcher, lambda job: is_true(job, "Failed"), timeout_seconds=PATIENCE_SECONDS),
     "vanished": lambda here, launcher: here.until_gone(JOBS, launcher, timeout_seconds=PATIENCE_SECONDS),
 }
-"""What is waited for after the launchers were let go, while no operator runs."""
+"""What is waited for after the launchers were let run, while no operator runs."""
 OPPOSITE = {"Failed": "Succeeded", "Succeeded": "Failed"}
 
 
@@ -139,7 +139,7 @@ class Handover:
             assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0], pod["metadata"]["name"]
 
     def assert_times_stay(self) -> None:
-        """Fail if start or conditions of a job that ran were told anew."""
+        """Fail if start or conditions of a job that ran were set anew."""
         for name in [name for name in self.names if PHASES[name][1] == "Running"]:
             before, after = self.jobs_before[name], self.ended[name]
             assert after["status"]["startTime"] == before["status"]["startTime"], name
@@ -156,7 +156,7 @@ class Handover:
         assert job["status"]["completionTime"]
 
     def events(self, reason: str) -> dict[str, int]:
-        """Return, by phase, how often `reason` was told of a job of this change."""
+        """Return, by phase, how often `reason` was reported of a job of this change."""
         reported = dict[str, int]()
         for event in self.here.read_all(EVENTS):
             prefix, _, name = event["involvedObject"]["name"].partition("-")

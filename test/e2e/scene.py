@@ -20,7 +20,7 @@ JOBS_A_SECOND = 3.0
 STEADY_JOBS = 5
 MOST_SHOWN = 20
 LEASE_NAME = "mpi-operator"
-TOLD = ("MPIJobCreated", "MPIJobSucceeded")
+EXPECTED = ("MPIJobCreated", "MPIJobSucceeded")
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Scene:
     Attributes:
         team: The replicas.
         stream: The jobs.
-        unanswered: Most events that may be missing because a leader was ended between storing a status and telling it.
+        unanswered: Most events that may be missing because a leader was ended between storing a status and reporting it.
     """
 
     team: Team
@@ -64,7 +64,7 @@ async def scene_of(ground: Ground, namespace: str, *, unanswered: int = 0) -> As
         lease: Any = await ground.client.get(LEASES, Key(namespace, LEASE_NAME))
         turns, takeovers = len(writers(scene.requests())), lease["spec"]["leaseTransitions"]
         ones, lost = scene.team.exits().count(1), sum(lost_leases(member) for member in team.members)
-    # The replicas have ended in order: what they had to tell is told.
+    # The replicas have ended in order: what they had to report is reported.
     wrong = [*miscounts(scene.requests(), stream.created), *await wrong_events(ground, scene)]
     if turns > takeovers + 1:
         wrong.append(f"replicas wrote by turns, {turns} in all, with {takeovers} takeovers of the lease")
@@ -87,16 +87,16 @@ def miscounts(requests: Sequence[Request], jobs: Sequence[str]) -> list[str]:
 
 
 async def wrong_events(ground: Ground, scene: Scene) -> list[str]:
-    """Return the events that were told twice, and those that were not told, if they are too many."""
+    """Return the events that were reported twice, and those that were not reported, if they are too many."""
     page = await ground.client.list_page(Selection(EVENTS, scene.namespace), resource_version="")
     reported = Counter[tuple[str, str]]()
     for event in page["items"]:
         wire: Any = event
         if wire["involvedObject"]["kind"] == MPIJOBS.kind:
             reported[wire["involvedObject"]["name"], wire["reason"]] += wire.get("count", 1)
-    wrong = [f"{job}: {reason} told {count} times" for (job, reason), count in sorted(reported.items()) if count != 1]
+    wrong = [f"{job}: {reason} reported {count} times" for (job, reason), count in sorted(reported.items()) if count != 1]
     # A job that ends while nobody leads is never seen running.
-    unanswered = [f"{job}: {reason} not told" for job in scene.stream.created for reason in TOLD if not reported[job, reason]]
+    unanswered = [f"{job}: {reason} not reported" for job in scene.stream.created for reason in EXPECTED if not reported[job, reason]]
     allowed = scene.unanswered + sum(lost_events(member) for member in scene.team.members)
     return wrong + (unanswered if len(unanswered) > allowed else [])
 

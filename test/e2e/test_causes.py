@@ -247,7 +247,8 @@ def test_a_lost_node_is_named(namespace: Kubectl, is_current_cluster: bool) -> N
     with paused("kubelet", NAME):
         degraded = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "NodeLost", timeout_seconds=120)
         check_shown_soon("pi", "NodeLost", namespace)
-    lost_pod = r"pod pi-(worker-0|launcher-\w+) cannot be reached, because its node mpiop-e2e does not answer"  # whichever is told first
+    # Whichever is reported first.
+    lost_pod = r"pod pi-(worker-0|launcher-\w+) cannot be reached, because its node mpiop-e2e does not answer"
     assert re.match(lost_pod, condition(degraded, "Degraded")["message"])
     job = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running", timeout_seconds=120)
     assert is_true(job, "Running")

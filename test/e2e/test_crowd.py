@@ -63,10 +63,10 @@ def test_forty_broken_jobs_disturb_sixty_good_ones_in_nothing(cluster: Kubectl, 
         here.apply(*(job for _, job in broken))
         expected = {job["metadata"]["name"]: cause.reason for cause, job in broken}
 
-        def tell(jobs: list[Obj]) -> bool:
+        def are_reported(jobs: list[Obj]) -> bool:
             return expected.items() <= {job["metadata"]["name"]: state(job) for job in jobs}.items()
 
-        here.until(MPIJOBS, tell, timeout_seconds=DONE_SECONDS)
+        here.until(MPIJOBS, are_reported, timeout_seconds=DONE_SECONDS)
         here.apply(*good_jobs())
         beside = until_good_ones_are_done(here)
     MEASURED.parent.mkdir(parents=True, exist_ok=True)

@@ -120,7 +120,7 @@ def cut_off() -> Iterator[None]:
         project(*link, "up")
 
 
-def tell(fault: str, seconds: Mapping[Kind, str]) -> None:
+def add_row(fault: str, seconds: Mapping[Kind, str]) -> None:
     """Add a row to the table."""
     TABLE.parent.mkdir(parents=True, exist_ok=True)
     cells = " | ".join(seconds[kind] for kind in KINDS)
@@ -133,7 +133,7 @@ def tell(fault: str, seconds: Mapping[Kind, str]) -> None:
 
 def judge(here: Kubectl, fault: str, awaited: Sequence[Run], ends: Mapping[Run, End], *, forgiven: str = "") -> None:
     """Write the row, and fail unless every `mpirun` that must has ended, and none with 0 but that of the library `forgiven`."""
-    tell(fault, {run.kind: f"{ends[run].seconds:.0f} s, {ends[run].exit_code}" if run in ends else "hangs" for run in awaited})
+    add_row(fault, {run.kind: f"{ends[run].seconds:.0f} s, {ends[run].exit_code}" if run in ends else "hangs" for run in awaited})
     bound = [run for run in awaited if run.is_bound]
     wrong = [run for run in bound if run not in ends or (ends[run].exit_code == 0 and run.kind.library != forgiven)]
     logs = {run.name: here.attempt("logs", f"--selector={run.labels()}", "--tail=20").stdout for run in wrong}
@@ -183,7 +183,7 @@ def goes_on(here: Kubectl, fault: str, awaited: Iterable[Run]) -> None:
         for pid in run.ranks():
             os.kill(pid, signal.SIGTERM)
     ended = {run: ends_of(here, [run]) for run in awaited}
-    tell(fault, {run.kind: "goes on" if found and found[run].exit_code == 0 else str(found) for run, found in ended.items()})
+    add_row(fault, {run.kind: "goes on" if found and found[run].exit_code == 0 else str(found) for run, found in ended.items()})
     wrong = {run.name: found for run, found in ended.items() if not found or found[run].exit_code}
     assert not wrong, wrong
 
@@ -198,7 +198,7 @@ def test_a_node_whose_network_is_cut(here: Kubectl) -> None:
         ranks = pool.submit(ranks_ended, launcher_lost, begun)
         ends = ends_of(here, worker_lost)
     left = {run.kind: f"{ranks.result()[run]:.0f} s" if run in ranks.result() else "ranks stay" for run in launcher_lost}
-    tell("launcher's node: network cut, until its ranks have ended", left)
+    add_row("launcher's node: network cut, until its ranks have ended", left)
     late = [run.name for run in launcher_lost if run.is_bound and run not in ranks.result()]
     judge(here, "worker's node: network cut", worker_lost, ends)
     assert not late

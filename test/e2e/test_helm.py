@@ -64,7 +64,7 @@ def namespace(bare: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl
 
 
 def start(here: Kubectl, name: str) -> Obj:
-    """Start a job that runs until it is let go, and return its launcher Pod."""
+    """Start a job that runs until `finish` lets it end, and return its launcher Pod."""
     here.apply(held(pi_job(name)))
     until_true(here, name, "Running")
     [pod] = here.read_all(PODS, f"{LAUNCHER},training.kubeflow.org/job-name={name}")
@@ -72,7 +72,7 @@ def start(here: Kubectl, name: str) -> Obj:
 
 
 def finish(here: Kubectl, launcher: Obj) -> None:
-    """Let the job of `launcher` go, and see that it succeeds in its first try."""
+    """Let the job of `launcher` end, and see that it succeeds in its first try."""
     let_run(here, launcher["metadata"]["name"])
     job = until_true(here, launcher["metadata"]["labels"]["training.kubeflow.org/job-name"], "Succeeded")
     assert job["status"]["replicaStatuses"]["Launcher"] == {"succeeded": 1}

@@ -63,7 +63,7 @@ class View:
         known = self.objects.pop(notification.key, None)
         new = notification.new
         if (known is None) != (notification.old is None):
-            self.complaints.append(f"{notification.key}: told of a change from {notification.old}, knew {known}")
+            self.complaints.append(f"{notification.key}: notified of a change from {notification.old}, knew {known}")
         if new is not None:
             if known and uid_of(known) == uid_of(new) and int(resource_version_of(known)) >= int(resource_version_of(new)):
                 self.complaints.append(f"{notification.key}: went back from {resource_version_of(known)} to {resource_version_of(new)}")
@@ -94,7 +94,7 @@ async def write_for_ever(client: Client, seed: int) -> None:
 
 
 async def differences(client: Client, views: list[View]) -> list[str]:
-    """Return what differs between the server, the stores and what handlers were told."""
+    """Return what differs between the server, the stores and what handlers were notified of."""
     found = []
     for view in views:
         selection = view.informer.selection

@@ -1,4 +1,4 @@
-"""Invalid MPIJobs that slipped in (test_admission.py has those that are refused): told so by event and condition, and disturbing nobody."""
+"""Invalid MPIJobs that slipped in (test_admission.py has those that are refused): reported by event and condition, disturbing nobody."""
 
 import copy
 import time

@@ -167,7 +167,7 @@ def refused_by_ours() -> list[Obj]:
     return [no_launcher, numbers, words]
 
 
-def test_F54_jobs_of_every_shape_that_their_CRD_let_in_run_or_are_told_what_is_wrong(ground: Ground, back: Handover) -> None:
+def test_F54_jobs_of_every_shape_that_their_CRD_let_in_run_or_report_what_is_wrong(ground: Ground, back: Handover) -> None:
     assert back.ended
     stop_operator(ground.cluster)
     here, broken = ground.here, [job["metadata"]["name"] for job in refused_by_ours()]

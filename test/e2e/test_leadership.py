@@ -23,7 +23,7 @@ from e2e.jobs import LAUNCHER, is_true, pi_job, with_script
 from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
 from e2e.rival import Watched, rival_of
-from e2e.scene import STEADY_JOBS, TOLD, Scene, gap_seconds, scene_of
+from e2e.scene import EXPECTED, STEADY_JOBS, Scene, gap_seconds, scene_of
 from e2e.stream import short_job
 from e2e.team import Member, team_of
 from e2e.waiting import until
@@ -282,7 +282,7 @@ def test_a_rolling_update_of_the_deployment_loses_no_job_and_doubles_no_event(na
         if event["involvedObject"]["kind"] == MPIJOBS.kind:
             reported[event["involvedObject"]["name"], event["reason"]] += event.get("count", 1)
     assert {each: count for each, count in reported.items() if count != 1} == {}
-    unanswered = [f"{job}: {reason}" for job in jobs for reason in TOLD if not reported[job, reason]]
+    unanswered = [f"{job}: {reason}" for job in jobs for reason in EXPECTED if not reported[job, reason]]
     # A replica that ends has two seconds to write the events that wait: none is lost, but where all of that takes longer.
     assert len(unanswered) <= patience() - 1, unanswered
     launchers = namespace.read_all(PODS, LAUNCHER)

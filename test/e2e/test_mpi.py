@@ -210,7 +210,7 @@ def test_workers_start_each_other_in_a_tree(library: str, user: str, radix: int,
     log = namespace.run("logs", launcher["metadata"]["name"])
     assert is_true(ended, "Succeeded"), log
     assert ranks_by_host(log) == dict.fromkeys(run.hosts, SLOTS)
-    assert restarts(launcher) == 0
+    assert restarts(launcher) == 0, previous_log_of(namespace, launcher)
     clients = {host: clients_of(namespace, host) for host in run.hosts}
     addresses = {namespace.read(PODS, host)["status"]["podIP"] for host in run.hosts}
     assert any(seen & addresses for seen in clients.values()), clients

@@ -101,7 +101,7 @@ def test_every_worker_has_its_rank_at_the_first_try(
     [launcher] = outcome.launchers
     assert restarts(launcher) == 0, outcome.previous_log
     [container] = launcher["status"]["containerStatuses"]
-    assert container["state"]["terminated"]["message"] == "mpirun calls ssh\n", "the job would be told to have used no worker"
+    assert container["state"]["terminated"]["message"] == "mpirun calls ssh\n", "the job would be reported to have used no worker"
 
 
 def test_a_rank_has_what_its_container_has(restricted: Kubectl) -> None:
@@ -162,7 +162,7 @@ def one_try(library: str, script: str) -> Obj:
     return job
 
 
-def test_mpirun_ends_when_a_worker_goes_silent(restricted: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
+def test_mpirun_ends_when_a_worker_stops_answering(restricted: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
     """Nobody is told: the network of one worker is cut. Without the agent MPICH and Intel MPI hang."""
     if is_current_cluster:
         pytest.skip("the nodes of the user's own cluster are out of reach")

@@ -162,7 +162,7 @@ def test_a_program_that_fails_by_itself_costs_no_restart(namespace: Kubectl) -> 
     assert "restarts" not in failed["status"]
 
 
-def test_a_worker_on_a_node_that_does_not_answer_is_told_and_replaced(
+def test_a_worker_on_a_node_that_does_not_answer_is_reported_and_replaced(
     namespace: Kubectl,
     is_current_cluster: bool,  # noqa: FBT001 - a fixture
 ) -> None:
@@ -207,8 +207,8 @@ def test_a_launcher_of_hydra_that_hangs_without_its_worker_is_ended(namespace: K
     # As if the node were cut off: its processes run on, and mpiexec waits for them.
     with paused("kubelet", NAME):
         make_unreachable(namespace, "pi-worker-1")
-        told = namespace.until_one(MPIJOBS, "pi", lambda job: "lostWorker" in job["status"], timeout_seconds=10)
-        assert condition(told, "Degraded")["reason"] == "NodeLost"
+        degraded = namespace.until_one(MPIJOBS, "pi", lambda job: "lostWorker" in job["status"], timeout_seconds=10)
+        assert condition(degraded, "Degraded")["reason"] == "NodeLost"
         job = namespace.until_one(MPIJOBS, "pi", lambda job: bool(reasons(job)), timeout_seconds=TIMEOUT_SECONDS + 10)
     assert reasons(job) == ["NodeLost"]
     assert f"the launcher has not ended within {TIMEOUT_SECONDS} s" in job["status"]["lastRestarts"][0]["message"]
@@ -218,7 +218,7 @@ def test_a_launcher_of_hydra_that_hangs_without_its_worker_is_ended(namespace: K
     assert not namespace.read(JOBS, "pi-launcher")["status"].get("failed")
 
 
-def test_a_deleted_worker_is_told_also_where_nothing_is_restarted(namespace: Kubectl) -> None:
+def test_a_deleted_worker_is_reported_also_where_nothing_is_restarted(namespace: Kubectl) -> None:
     namespace.apply(held(pi_job(workers=2)))
     until_true(namespace, "pi", "Running")
     node, deleted = namespace.read(PODS, "pi-worker-1")["spec"]["nodeName"], format_time(datetime.now(UTC))

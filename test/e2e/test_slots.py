@@ -40,7 +40,7 @@ def test_slots_are_the_gpus_of_a_worker(
     assert row[header.index("SLOTS") :].split()[0] == "3"
 
 
-def test_annotations_with_other_values_are_told(namespace: Kubectl) -> None:
+def test_annotations_with_other_values_are_reported(namespace: Kubectl) -> None:
     job = pi_job()
     job["metadata"]["annotations"] = {"mpiop.kubeflow.org/slots": "auto", "mpiop.kubeflow.org/shm": "8 GB"}
     namespace.apply(job)

@@ -47,7 +47,7 @@ def test_a_suspended_job_comes_back_where_the_queue_wants_it(namespace: Kubectl)
     edit(namespace, runPolicy={"suspend": False}, mpiReplicaSpecs={"Launcher": placed, "Worker": placed})
     until_true(namespace, "pi", "Running", timeout_seconds=START_SECONDS)
     again = namespace.read(JOBS, "pi-launcher")
-    assert uid(again) == uid(launcher), "let go, not made anew"
+    assert uid(again) == uid(launcher), "unsuspended, not created again"
     for pod in namespace.read_all(PODS):
         assert pod["spec"]["nodeSelector"] == LINUX
         assert TOLERATION in pod["spec"]["tolerations"]

@@ -53,7 +53,7 @@ def mpijob(name: str = "pi", *, workers: int = 2, **spec: Any) -> Object:
 
 @dataclass
 class Recorder:
-    """Notes the events that are told."""
+    """Notes the events that are reported."""
 
     reported: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     uids: list[str] = field(default_factory=list[str])
@@ -164,7 +164,7 @@ class World:
         self.client.server.put(PODS, {**pod, "metadata": metadata, "spec": spec})
 
     async def run_job(self) -> None:
-        """Start workers and launcher, and let the job be told to be running."""
+        """Start workers and launcher, and let the job be reported to be running."""
         self.start_workers()
         await self.sync_until_idle()  # a launcher that is to wait for them may be made only now
         self.start_launcher()

@@ -44,7 +44,7 @@ def _namespace_goes(phase: str) -> Action:
 
 
 async def _end_pods(run: Run) -> None:
-    """Do what the kubelet of a node would do with Pods that are deleted: the Job controller lets go only of those that have ended."""
+    """Do what a node's kubelet does with deleted Pods: the Job controller removes its finalizer only from those that have ended."""
     for pod in await objects(run.ground.client, PODS, run.namespace):
         if is_terminating(pod):
             await change(run, PODS, pod["metadata"]["name"], {"status": {"phase": "Failed"}}, subresource="status")

@@ -25,7 +25,7 @@ def f64(lives: Lives) -> Iterator[Case]:
     """Finalizers of others keep a Pod or the job from going."""
     for life in lives:
         hold = ("running", partial(_hold, PODS, "pi-worker-0"))
-        yield Case("F64", life, "a worker that does not go", stages=(hold,), script=_let_go_after_a_while, wants_hit=False)
+        yield Case("F64", life, "a worker that does not go", stages=(hold,), script=_remove_finalizer_after_a_while, wants_hit=False)
     again = Allowance(objects=frozenset({LOST_A_WORKER}), effects=frozenset({"create pods/pi-worker-0"}))
     yield Case("F64", "succeed", "a worker that is replaced late", stages=(("running", _replace_late),), allowance=again, wants_hit=False)
     yield alone("F64", "a job that does not go", _job_does_not_go)
@@ -35,18 +35,18 @@ async def _hold(resource: Resource, name: str, run: Run) -> None:
     await change(run, resource, name, {"metadata": {"finalizers": [FINALIZER]}})
 
 
-async def _let_go(run: Run, resource: Resource, name: str) -> None:
+async def _remove_finalizer(run: Run, resource: Resource, name: str) -> None:
     await change(run, resource, name, {"metadata": {"finalizers": None}})
 
 
-async def _let_go_after_a_while(run: Run) -> None:
+async def _remove_finalizer_after_a_while(run: Run) -> None:
     async def is_leaving() -> bool:
         found = await find(run, PODS, "pi-worker-0")
         return found is not None and is_terminating(found)
 
     await run.until("a worker that is leaving", is_leaving)
     await stay_calm(run)
-    await _let_go(run, PODS, "pi-worker-0")
+    await _remove_finalizer(run, PODS, "pi-worker-0")
 
 
 async def _replace_late(run: Run) -> None:
@@ -56,7 +56,7 @@ async def _replace_late(run: Run) -> None:
     await stay_calm(run)
     if uid_of(await find(run, PODS, "pi-worker-0")) != uid_of(before):
         run.findings.append("a worker was replaced before it was gone")
-    await _let_go(run, PODS, "pi-worker-0")
+    await _remove_finalizer(run, PODS, "pi-worker-0")
     await _until_another(run, PODS, "pi-worker-0", uid_of(before))
     await until_workers(run, 2)
 
@@ -75,7 +75,7 @@ async def _job_does_not_go(run: Run) -> None:
     await remove(run, MPIJOBS, JOB)
     await stay_calm(run)
     writes = len([entry for entry in run.proxy.trace.entries if entry.took_effect and entry.target.meaning.resource != "leases"])
-    await _let_go(run, MPIJOBS, JOB)
+    await _remove_finalizer(run, MPIJOBS, JOB)
     for resource, name in CHILDREN.values():
         await until_gone(run, resource, name)
     after = len([entry for entry in run.proxy.trace.entries if entry.took_effect and entry.target.meaning.resource != "leases"])
@@ -190,8 +190,8 @@ def f67(lives: Lives) -> Iterator[Case]:
     del lives
     for kind in ("Service", "ConfigMap", "Pod"):
         resource, name = CHILDREN[kind]
-        told = frozenset({LOST_A_WORKER} if kind == "Pod" else ())
-        again = Allowance(objects=told, effects=frozenset({f"create {resource.plural}/{name}"}))
+        reported = frozenset({LOST_A_WORKER} if kind == "Pod" else ())
+        again = Allowance(objects=reported, effects=frozenset({f"create {resource.plural}/{name}"}))
         delete = partial(_delete_and_wait, resource, name)
         yield Case("F67", "succeed", f"{kind} deleted", stages=(("running", delete),), allowance=again, wants_hit=False)
     restore = partial(_spoil, CONFIG_MAPS, "pi-config", {"data": {"hostfile": "elsewhere slots=99\n"}})

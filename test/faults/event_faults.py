@@ -128,10 +128,10 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class IdleStream:
     """Send nothing from this event on, and do not end the stream either."""
 
-    name: str = "silence"
+    name: str = "idle"
     lag_seconds: float = 0.0
 
     async def act(self, stream: Stream, line: bytes) -> Cut:

@@ -45,7 +45,7 @@ class Ground:
     Attributes:
         cluster: Name of the embedded cluster.
         client: With all rights: the driver's.
-        mirror: Tells what changes, for as long as it is `running`.
+        mirror: Notifies of changes, for as long as it is `running`.
         upstream: Where the proxies forward to.
         authority: PEM of who signed the proxies' certificate.
         context: The proxies' certificate.

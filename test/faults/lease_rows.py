@@ -24,7 +24,7 @@ TWICE_AS_MANY = Allowance(exits=frozenset({0}), requests_a_second=3 * MOST_REQUE
 PAUSE_LEASES = 2
 """How long the leader is frozen, or the lease out of reach, in lease durations."""
 BLIND_SECONDS = 14.0
-"""For how long at most all but the lease is out of reach: readiness tells of it after 10 s."""
+"""For how long at most all but the lease is out of reach: readiness reports it after 10 s."""
 KNOWN_SECONDS, LATE_SECONDS = 0.6, 0.5
 """A write is held for so long after its process knows of its loss; what comes that much later than the knowledge is one too many."""
 THIEF = "thief"
@@ -156,7 +156,7 @@ async def _with_lease_only(run: Run) -> None:
             reported = "out of reach" in ready or "not synced" in ready
             await asyncio.sleep(0.5)
     if not reported:
-        run.findings.append("/readyz told nothing, though nothing but the lease was in reach for long")
+        run.findings.append("/readyz reported nothing, though nothing but the lease was in reach for long")
 
 
 @contextlib.asynccontextmanager

@@ -26,7 +26,7 @@ def job(run: Run, name: str = JOB) -> Object:
     for replica in made["spec"]["mpiReplicaSpecs"].values():
         replica["template"]["spec"]["schedulerName"] = "nobody"
         replica["template"].setdefault("metadata", {})["annotations"] = {"example.org/note": "π"}
-    # Only a launcher that has a node is told addresses. It goes without a kubelet's consent, and stays though the node is silent.
+    # Addresses are published only to a launcher that has a node. It goes without a kubelet's consent, and stays though no node answers.
     launcher = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
     launcher |= {"nodeName": NODE, "terminationGracePeriodSeconds": 0, "tolerations": [{"operator": "Exists"}]}
     made["spec"]["runPolicy"]["backoffLimit"] = 0
@@ -61,23 +61,23 @@ async def until_workers(run: Run, count: int) -> None:
 
 
 async def until_hosts(run: Run, count: int) -> None:
-    """Wait until so many workers are told to who asks for hosts: that follows with a delay, and never after the end."""
+    """Wait until discover_hosts.sh lists so many workers: that follows with a delay, and never after the end."""
 
-    async def are_told() -> bool:
+    async def are_listed() -> bool:
         stored = cast("dict[str, Any]", await run.ground.client.get(CONFIG_MAPS, Key(run.namespace, f"{JOB}-config")))
         return str(stored["data"]["discover_hosts.sh"]).count("echo ") == count
 
-    await run.until(f"{count} hosts in discover_hosts.sh", are_told)
+    await run.until(f"{count} hosts in discover_hosts.sh", are_listed)
 
 
 async def until_addresses(run: Run, count: int) -> None:
-    """Wait until the launcher's pod is told the addresses of so many workers."""
+    """Wait until the addresses of so many workers are published to the launcher's pod."""
 
-    async def are_told() -> bool:
+    async def are_published() -> bool:
         pods = await objects(run.ground.client, PODS, run.namespace)
         return [len(published_addresses(pod)) for pod in pods if role(pod) == "launcher"] == [count]
 
-    await run.until(f"{count} addresses at the launcher", are_told)
+    await run.until(f"{count} addresses at the launcher", are_published)
 
 
 async def succeed(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Tells runs that something happened in their namespaces, so that they need not ask all the time; what happened they look up themselves."""
+"""Notifies runs of changes in their namespaces, so that they need not ask all the time; what happened they look up themselves."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ class Mirror:
         """Return what is set when something changes in a namespace; ask before looking how things are."""
         return self._changes.setdefault(namespace, asyncio.Event())
 
-    def tell(self, namespace: str) -> None:
+    def notify(self, namespace: str) -> None:
         """Wake up those who wait."""
         if change := self._changes.pop(namespace, None):
             change.set()
@@ -45,7 +45,7 @@ class Mirror:
     def _note(self, notification: Notification) -> None:
         obj = notification.new or notification.old
         if obj is not None:
-            self.tell(obj["metadata"].get("namespace", ""))
+            self.notify(obj["metadata"].get("namespace", ""))
 
 
 async def wait_for_change(change: asyncio.Event, seconds: float) -> None:

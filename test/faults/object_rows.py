@@ -239,7 +239,7 @@ def _give_back(kind: str) -> Callable[[Run], Any]:
         await until_there(run, MPIJOBS, JOB)
         resource, name = CHILDREN[kind]
         await until_reason(run, "Stalled", "ResourceExists", name)
-        await run.until("the event", lambda: _is_told(run))
+        await run.until("the event", lambda: _is_reported(run))
         # The Job controller and the kubelet write to it as well, so its version does not say whether the operator did.
         touched = [each for each in run.proxy.trace.effects("patch", "update", "delete") if each.endswith(f" {resource.plural}/{name}")]
         now: Any = await find(run, resource, name)
@@ -253,7 +253,7 @@ def _give_back(kind: str) -> Callable[[Run], Any]:
     return give_back
 
 
-async def _is_told(run: Run) -> bool:
+async def _is_reported(run: Run) -> bool:
     return bool(await events_of(run, "ErrResourceExists"))
 
 

@@ -19,7 +19,7 @@ from mpiop.kube.resources import CONFIG_MAPS, PODS, SECRETS
 MOST_REQUESTS_A_SECOND = 100
 LEADERSHIP_LOST = '"msg":"leadership lost"'
 _FINISHED = ("Succeeded", "Failed")
-_TOLD_ADDRESSES = re.compile(r"patch pods/(pi-launcher-pod|j{54}-lau[a-z0-9]{5})")
+_PUBLISHES_ADDRESSES = re.compile(r"patch pods/(pi-launcher-pod|j{54}-lau[a-z0-9]{5})")
 """To a launcher's pod; the Job controller cuts the name of that with the longest one."""
 _TRACEBACK = "Traceback (most recent call last)"
 _DEFECTS = (_TRACEBACK, "sync failed unexpectedly", "Task exception was never retrieved", "was never awaited")
@@ -107,13 +107,13 @@ def relapses(trace: Trace) -> Iterator[str]:
 def unguarded(trace: Trace) -> Iterator[str]:
     """Yield writes that could hit what nobody has read: deletions without a UID, changes without UID and version.
 
-    An Event is changed by its name, which only its writer knows; a launcher's pod is told addresses by its UID alone
+    An Event is changed by its name, which only its writer knows; addresses are published to a launcher's pod by its UID alone
     (`mpiop.controller.plan.diff.Patch.is_for_any_version`).
     """
     needed = {"delete": {"uid"}, "update": {"resourceVersion"}, "patch": {"uid", "resourceVersion"}}
     for entry in trace.entries:
         meaning = entry.target.meaning
-        desired = {"uid"} if _TOLD_ADDRESSES.fullmatch(str(meaning)) else needed.get(meaning.verb, set())
+        desired = {"uid"} if _PUBLISHES_ADDRESSES.fullmatch(str(meaning)) else needed.get(meaning.verb, set())
         if meaning.resource != "events" and (missing := desired - entry.asked.keys()):
             yield f"names no {' and no '.join(sorted(missing))}: {entry}"
 

@@ -44,7 +44,7 @@ def f9(lives: Lives) -> Iterator[Case]:
 
 
 def f10(lives: Lives) -> Iterator[Case]:
-    """Each request hangs; a watch that does not even begin is found by its silence, which takes longer."""
+    """Each request hangs; a watch that does not even begin is found by the idle timeout, which takes longer."""
     found = targets(lives, lambda target: is_request(target) and target.meaning.verb != "watch")
     return with_requests("F10", found, [Hang()])
 

@@ -20,7 +20,7 @@ ADDRESSES = {f"{JOB}-worker-{index}": f"10.0.0.{index + 1}" for index in range(2
 OTHER_ADDRESS = "10.0.0.99"
 LOOK_SECONDS = 0.1
 MOST_LOOK_SECONDS = 1.0
-"""Who waits is told of changes, and looks less and less often without."""
+"""Who waits is notified of changes, and polls less and less often without."""
 # Whom no run may touch: they carry the operator's label and the job's names as far as others may.
 _LABELS = {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": JOB}
 
@@ -145,7 +145,7 @@ class Run:
     def end_launcher(self, phase: str) -> None:
         """Let the launcher's pod end so as soon as there is one."""
         self.launcher_ends = phase
-        self.ground.mirror.tell(self.namespace)
+        self.ground.mirror.notify(self.namespace)
 
     def launch(self, name: str = "operator", **changes: Any) -> Replica:
         """Return one more replica, not yet started."""

@@ -18,7 +18,7 @@ from mpiop.cli import main
 
 VICTIM = "FAULTS_VICTIM"
 MORE_SECONDS = 4.0
-"""The watchdog tells of a block after three."""
+"""The watchdog reports a block after three."""
 _doomed = set[asyncio.Task[Any]]()
 
 

@@ -14,7 +14,7 @@ ROLE = "training.kubeflow.org/job-role"
 BYSTANDER = "bystander"
 DEGRADED = "Degraded"
 LOST_A_WORKER = f"mpijobs/{JOB}: {DEGRADED}, and no more"
-"""The entry of a job that has told of a worker's loss, which is over; a faultless run has none."""
+"""The entry of a job that has reported a worker's loss, which is over; a faultless run has none."""
 State = dict[str, Any]
 
 
@@ -48,7 +48,7 @@ def role(pod: Object) -> str:
 
 
 def published_addresses(pod: Mapping[str, Any]) -> list[str]:
-    """Return what a launcher's pod is told of its workers, `<index> <address>` each."""
+    """Return the addresses that are published to a launcher's pod, `<index> <address>` each."""
     annotations = pod["metadata"].get("annotations") or {}
     return str(annotations.get("mpiop.kubeflow.org/addresses", "")).splitlines()
 

@@ -1,11 +1,11 @@
-"""Rows about watches: refused, expired, silent, late, with gaps and doubles; and about writes that arrive late."""
+"""Rows about watches: refused, expired, idle, late, with gaps and doubles; and about writes that arrive late."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from faults.case import Case
 from faults.enumeration import Lives, effects_of_a_late_write, is_event, is_write_of_jobs, targets, with_events, with_requests
-from faults.event_faults import CutStream, Duplicate, EditBookmark, Gap, Lag, Silence
+from faults.event_faults import CutStream, Duplicate, EditBookmark, Gap, IdleStream, Lag
 from faults.meaning import Meaning, Target
 from faults.oracle import Allowance
 from faults.plans import ALWAYS, Faults, Several
@@ -14,9 +14,9 @@ from faults.rows import Row
 from faults.run import Run
 from faults.time_travel import f24
 
-SILENCE_SECONDS, SLACK_SECONDS = 150.0, 15.0
+IDLE_TIMEOUT_SECONDS, SLACK_SECONDS = 150.0, 15.0
 STALE_SECONDS = 100.0
-"""Twice what a watch with bookmarks may be silent, nearly."""
+"""Twice what a watch with bookmarks may be idle, nearly."""
 FOLLOWED = ("configmaps", "jobs", "mpijobs", "pods", "services")
 
 
@@ -58,45 +58,45 @@ def f14(lives: Lives) -> Iterator[Case]:
 
 
 def f22(lives: Lives) -> Iterator[Case]:
-    """Each watch falls silent without an end; it is given up after 150 s."""
+    """Each watch goes idle without an end; it is given up after 150 s."""
     found = ((life, target) for life, target in targets(lives, is_event) if target.ordinal == 1)
-    for case in with_events("F22", found, [Silence()]):
+    for case in with_events("F22", found, [IdleStream()]):
         yield replace(case, seconds=260.0, script=_until_watched_again, check=_watched_in_time)
 
 
 async def _until_watched_again(run: Run) -> None:
-    """Wait until the metric tells of the silence (an alert on it would fire), and then until it has an end."""
+    """Wait until the metric reports the idle watch (an alert on it would fire), and then until it has an end."""
 
-    async def is_told() -> bool:
-        silent = next((entry for entry in run.proxy.trace.entries if entry.fault), None)
-        if silent is None:
+    async def is_reported() -> bool:
+        idle = next((entry for entry in run.proxy.trace.entries if entry.fault), None)
+        if idle is None:
             return False
-        name = f'mpiop_informer_staleness_seconds{{informer="{silent.target.meaning.resource}"}} '
+        name = f'mpiop_informer_staleness_seconds{{informer="{idle.target.meaning.resource}"}} '
         lines = (await run.replicas[0].fetch("/metrics")).splitlines()
         return any(float(line.removeprefix(name)) > STALE_SECONDS for line in lines if line.startswith(name))
 
     async def is_over() -> bool:
-        return _seconds_of_silence(run) is not None
+        return _idle_seconds(run) is not None
 
-    await run.until("the metric that tells of the silence", is_told)
+    await run.until("the metric that reports the idle watch", is_reported)
     await run.until("the watch that is opened again", is_over)
 
 
-def _seconds_of_silence(run: Run) -> float | None:
-    """Return how long after the silence began its resource was watched again; None when it was not."""
+def _idle_seconds(run: Run) -> float | None:
+    """Return how long after the watch went idle its resource was watched again; None when it was not."""
     entries = run.proxy.trace.entries
-    silent = next((entry for entry in entries if entry.fault), None)
-    if silent is None:
+    idle = next((entry for entry in entries if entry.fault), None)
+    if idle is None:
         return None
-    meaning = Meaning("watch", silent.target.meaning.resource)
-    return next((entry.at - silent.at for entry in entries if entry.target.meaning == meaning and entry.at > silent.at), None)
+    meaning = Meaning("watch", idle.target.meaning.resource)
+    return next((entry.at - idle.at for entry in entries if entry.target.meaning == meaning and entry.at > idle.at), None)
 
 
 def _watched_in_time(run: Run) -> list[str]:
-    seconds = _seconds_of_silence(run)
-    if seconds is not None and seconds < SILENCE_SECONDS + SLACK_SECONDS * run.ground.patience:
+    seconds = _idle_seconds(run)
+    if seconds is not None and seconds < IDLE_TIMEOUT_SECONDS + SLACK_SECONDS * run.ground.patience:
         return []
-    return ["never watched again" if seconds is None else f"watched again only after {seconds:.0f} s of silence"]
+    return ["never watched again" if seconds is None else f"watched again only after {seconds:.0f} s idle"]
 
 
 def f23(lives: Lives) -> Iterator[Case]:
@@ -140,7 +140,7 @@ WATCHES = (
     Row("F6", "each watch answered 429 with Retry-After three times", f6),
     Row("F7", "each watch answered 410 when it begins again", f7),
     Row("F14", "each write reaches the server 30 s late", f14),
-    Row("F22", "each watch falls silent", f22),
+    Row("F22", "each watch goes idle", f22),
     Row("F23", "the watch of one resource lags 5 s and 15 s", f23),
     Row("F24", "reconnected to an API server that is behind, as an old and as a new process", f24),
     Row("F25", "a second of events is never seen, from each event on", f25),

@@ -1,4 +1,4 @@
-"""What became of a job: refused, served, or told what is wrong with it."""
+"""What became of a job: refused, served, or reported with what is wrong with it."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum

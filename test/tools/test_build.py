@@ -88,7 +88,7 @@ def test_the_cache_key_follows_versions_and_sources(file: str, tmp_path: Path, m
         ("# a/b\n./main.go:3:1: syntax error", "building kwok: ./main.go:3:1: syntax error"),
         ("", "no output"),
     ],
-    ids=["disk", "network", "memory", "a real error", "silence"],
+    ids=["disk", "network", "memory", "a real error", "no output"],
 )
 def test_a_failed_build_is_one_sentence(output: str, sentence: str) -> None:
     with pytest.raises(ClusterError, match=sentence) as caught:

@@ -28,7 +28,7 @@ LAUNCHER = Key("default", "pi-launcher")
 
 
 async def started(*, options: BuildOptions | None = None, workers: int = 2, **spec: object) -> World:
-    """Return a world in which the job runs, nothing told yet."""
+    """Return a world in which the job runs, nothing reported yet."""
     world = World(options=options)
     await world.submit(workers=workers, **spec)
     await world.sync_until_idle()

@@ -553,8 +553,8 @@ async def test_L64_a_hair_before_the_deadline_it_does_not_turn_hot(server: Lease
 @pytest.mark.parametrize(
     ("is_lost", "reported", "holder"),
     [
-        pytest.param(True, LeaseLostError, "a", id="lost: the loss is told, and nothing is released"),
-        pytest.param(False, RuntimeError, "", id="stopped: the error is told, and the lease is released"),
+        pytest.param(True, LeaseLostError, "a", id="lost: the loss is reported, and nothing is released"),
+        pytest.param(False, RuntimeError, "", id="stopped: the error is reported, and the lease is released"),
     ],
 )
 async def test_L64_L65_work_that_fails_on_its_way_out_hides_no_loss_and_is_not_lost_itself(

@@ -165,7 +165,7 @@ async def test_F16_F45_what_cannot_be_followed_for_a_while_is_reported_by_readin
         client.refuse("watch", PODS, "", TransportError("connection refused"))
         client.server.cut_streams()
         await asyncio.sleep(9)
-        assert replica._informer_problems() == [], "a restart of the API server is nothing to tell of"
+        assert replica._informer_problems() == [], "a restart of the API server is nothing to report"
         await asyncio.sleep(2)
         [reported] = replica._informer_problems()
         assert "pods" in reported

@@ -9,7 +9,7 @@ import pytest
 
 from fakes.certificates import Authority
 from fakes.http_server import Exchange, http_server, server_context
-from faults.event_faults import CutLine, CutStream, Duplicate, EditBookmark, ErrorEvent, Lag, Silence, Swallow
+from faults.event_faults import CutLine, CutStream, Duplicate, EditBookmark, ErrorEvent, IdleStream, Lag, Swallow
 from faults.meaning import Meaning, Target, meaning_of
 from faults.plans import Faults
 from faults.proxy import Fault, Proxy, Upstream, fault_proxy
@@ -260,8 +260,8 @@ async def test_it_sends_errors_in_a_watch(setting: Setting) -> None:
     assert [event["type"] for event in events] == ["ADDED", "ERROR"]
 
 
-async def test_it_falls_silent(setting: Setting) -> None:
-    setting.inject(Target(Meaning("event", "pods"), 2), events=Silence())
+async def test_it_leaves_a_stream_idle(setting: Setting) -> None:
+    setting.inject(Target(Meaning("event", "pods"), 2), events=IdleStream())
     events, error = await setting.watch()
     assert names(events) == ["a"]
     assert isinstance(error, TransportError)
@@ -275,7 +275,7 @@ async def test_it_edits_bookmarks(setting: Setting, how: str, annotations: list[
 
 
 async def test_it_cuts_open_watches_whether_anything_comes_or_not(setting: Setting) -> None:
-    setting.inject(Target(Meaning("event", "pods"), 2), events=Silence())
+    setting.inject(Target(Meaning("event", "pods"), 2), events=IdleStream())
     watching = asyncio.create_task(setting.watch())
     await seen(lambda: any(entry.fault for entry in setting.proxy.trace.entries))
     setting.proxy.cut_streams({"jobs"})

@@ -76,7 +76,7 @@ in_each_phase = pytest.mark.parametrize("phase", PHASES.values(), ids=PHASES)
 
 
 def quiet(world: World) -> None:
-    """Forget what was written and told so far."""
+    """Forget what was written and reported so far."""
     world.client.actions.clear()
     world.recorder.reported.clear()
 

@@ -130,7 +130,7 @@ def evict_launcher(story: Story) -> None:
 LOSSES: dict[str, tuple[Loss, str]] = {
     "deleted": (delete, "WorkerDeleted"),
     "evicted": (evict, "Disrupted"),
-    "evicted, and not told why": (end_sshd, "WorkerEnded"),
+    "evicted, and no reason reported": (end_sshd, "WorkerEnded"),
     "preempted": (preempt, "Disrupted"),
     "node lost": (lose_node, "NodeLost"),
     "launcher's node lost": (lose_launcher, "NodeLost"),
@@ -369,10 +369,10 @@ def _fail_launcher(story: Story, policy: str, code: int = 1) -> None:
     phase = "Failed" if policy == "Never" else "Running"
     story.cluster.server.put_status(PODS, key_of(pod), {"phase": phase, "containerStatuses": [row]})
     if policy == "Never":
-        _let_go(story, pod)
+        _remove_finalizers(story, pod)
 
 
-def _let_go(story: Story, pod: Object) -> None:
+def _remove_finalizers(story: Story, pod: Object) -> None:
     pod = story.leader.one(PODS, key_of(pod).name)
     pod["metadata"]["finalizers"] = []
     story.cluster.server.put(PODS, pod)
@@ -435,7 +435,7 @@ async def test_a_launcher_is_told_how_many_restarts_there_were() -> None:
     assert annotations_of(story.launcher_pods[0])["mpiop.kubeflow.org/restart-count"] == "0"
 
 
-async def test_events_a_metric_and_a_summary_tell_of_a_restart() -> None:
+async def test_events_a_metric_and_a_summary_report_a_restart() -> None:
     story = Story(annotations=BUDGET)
     await story.run()
     story.leader.recorder.reported.clear()

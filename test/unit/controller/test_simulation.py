@@ -1,15 +1,16 @@
 """Random lives of a job in a random world, and what must be true of every one of them.
 
 A seed decides everything: what users, kubelets and controllers do and when, which caches are how old, which requests fail, when an operator
-dies and whether two of them lead at once. In every other life one operator is alone and lives through it, so that it tells all there is to
-tell; half of those are calm, with old caches but no trouble, so that nothing is tried in vain. The judge sees the server's whole history.
+dies and whether two of them lead at once. In every other life one operator is alone and lives through it, so that it reports all there is
+to report; half of those are calm, with old caches but no trouble, so that nothing is tried in vain. The judge sees the server's whole
+history.
 
 A failure names its seed; run that one alone with `MPIOP_SIMULATION_SEEDS=<seed>`. By default a few dozen lives are lived (seconds); a long
 run is `MPIOP_SIMULATION_SEEDS=0-20000`.
 
 Two things are taken for granted, for nobody can tell without asking the server before each write. No cache of MPIJobs is older than the
 vanishing of a launcher Job: a job that looks new may else have been run, recorded and cleaned up since. And a status that got lost on its
-way is not stored by another leader, to the letter and within the same second: its event would then be told by both.
+way is not stored by another leader, to the letter and within the same second: its event would then be reported by both.
 """
 
 import asyncio
@@ -195,8 +196,8 @@ def check_history(life: Life) -> None:
     ]
     happened = sum((news_of(change) for change in changes), Counter[tuple[str, str, str]]())
     reported = Counter(life.reported)
-    assert reported <= happened, f"told more than happened: {reported - happened}"
-    assert reported == happened or not life.is_alone, f"not told: {happened - reported}"
+    assert reported <= happened, f"reported more than happened: {reported - happened}"
+    assert reported == happened or not life.is_alone, f"not reported: {happened - reported}"
 
 
 def news_of(change: Change) -> Counter[tuple[str, str, str]]:

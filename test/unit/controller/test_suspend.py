@@ -14,7 +14,7 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERV
 LAUNCHER = Key("default", "pi-launcher")
 STARTED = "2026-01-01T00:00:00Z"
 STATUS = "patch MPIJob/status default/pi"
-LET_GO = "patch Job default/pi-launcher"
+UNSUSPEND = "patch Job default/pi-launcher"
 
 
 async def started(**spec: Any) -> World:
@@ -126,7 +126,7 @@ async def test_the_launcher_follows_the_directives_of_scheduling_before_it_is_le
     await resume(world, **launcher_template(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}]))
     await world.sync_until_idle()
     status_first = [] if clears else ["patch Job/status default/pi-launcher"]
-    assert [write for write in world.writes if "Job" in write and "MPI" not in write] == [*status_first, LET_GO]
+    assert [write for write in world.writes if "Job" in write and "MPI" not in write] == [*status_first, UNSUSPEND]
     spec = launcher(world)["spec"]
     assert (uid_of(launcher(world)), spec["suspend"]) == (uid, False)
     assert spec["template"]["spec"]["nodeSelector"] == {"zone": "a"}
@@ -217,7 +217,7 @@ async def test_what_is_pending_at_the_end_is_so_no_more() -> None:
     assert world.status.conditions[-1].type == "Succeeded"
 
 
-async def test_a_launcher_of_the_go_operator_is_let_go_as_it_is() -> None:
+async def test_a_launcher_of_the_go_operator_is_unsuspended_as_it_is() -> None:
     """It notes no revisions: nobody knows from what it was made, and only what a Job can follow is looked at."""
     world = await suspended()
     go_made = launcher(world)
@@ -315,7 +315,7 @@ async def test_a_suspended_launcher_that_goes_while_the_job_is_resumed_is_made_a
 
 
 async def test_a_suspension_that_was_never_reported_is_no_start_that_an_edit_takes_effect_at() -> None:
-    """The launcher is let go as it is, for if it were deleted nobody could tell that from a lost one."""
+    """The launcher is unsuspended as it is, for if it were deleted nobody could tell that from a lost one."""
     world = await started()
     await suspend(world)
     world.client.refuse("patch", MPIJOBS, "pi", StatusError("test", {"code": 500}), times=1)

@@ -655,7 +655,7 @@ async def test_a_suspension_that_was_taken_back_before_a_restart_stops_nothing()
     assert world.writes == []
 
 
-async def test_no_launcher_is_released_while_a_worker_cannot_be_made() -> None:
+async def test_no_launcher_is_unsuspended_while_a_worker_cannot_be_made() -> None:
     world = await running()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
     await world.sync_until_idle()

@@ -132,7 +132,7 @@ class InformerMachine(RuleBasedStateMachine):
         def handle(notification: Notification) -> None:
             known = view.pop(notification.key, None)
             if (known is None) != (notification.old is None):
-                self.broken.append(f"told of a change from {notification.old} where it knew {known}")
+                self.broken.append(f"notified of a change from {notification.old} where it knew {known}")
             if notification.new is not None:
                 if (
                     known

@@ -492,7 +492,7 @@ async def test_R21_a_sink_that_fails_is_reported_and_the_list_repeated() -> None
     assert len(taken) == 2
 
 
-async def test_R22_a_silent_stream_is_left_and_watched_again() -> None:
+async def test_R22_an_idle_stream_is_left_and_watched_again() -> None:
     idle = TransportError("watch pods: no byte for 150 s")
     server = server_of([page(version=10)], [[bookmark(11), Sleep(150), idle]])
     async with following(server):
@@ -502,7 +502,7 @@ async def test_R22_a_silent_stream_is_left_and_watched_again() -> None:
 
 
 async def test_R22_two_streams_that_never_said_anything_are_followed_by_a_list() -> None:
-    """So is found that etcd was restored from a backup: a watch from a version that is yet to come is silent, a list from it is refused."""
+    """So is found that etcd was restored from a backup: a watch from a version that is yet to come is idle, a list from it is refused."""
     idle = TransportError("watch pods: no byte for 150 s")
     server = server_of([page(version=10), TOO_LARGE[0], page(version=4)], [[Sleep(150), idle], [Sleep(150), idle]])
     async with following(server) as followed:

@@ -37,7 +37,7 @@ DETECTING = InformerSettings(reflector=LISTS, detects_mutations=True)
 
 @dataclass
 class Heard:
-    """A handler that remembers what it was told."""
+    """A handler that remembers its notifications."""
 
     notifications: list[Notification] = field(default_factory=list[Notification])
 

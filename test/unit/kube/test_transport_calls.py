@@ -275,7 +275,7 @@ async def test_F10_a_body_that_trickles_ends_with_the_deadline(bench: Any) -> No
         await client.get(PODS, POD)
 
 
-async def test_a_list_may_take_longer_than_other_calls_but_not_be_silent_for_long(bench: Any) -> None:
+async def test_a_list_may_take_longer_than_other_calls_but_not_be_idle_for_long(bench: Any) -> None:
     async def slow(exchange: Exchange) -> None:
         await exchange.begin_stream()
         for part in (b'{"metadata":{},', b'"items":', b"[", b"]", b"}"):

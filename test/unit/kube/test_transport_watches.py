@@ -1,4 +1,4 @@
-"""Watches over real connections: events, cuts, silence, closing (F19-F22, F31, R20, R22)."""
+"""Watches over real connections: events, cuts, idle timeouts, closing (F19-F22, F31, R20, R22)."""
 
 import asyncio
 import socket

@@ -103,7 +103,7 @@ class Pod:
         path.write_text(f"#!/bin/sh\ncd {self.root}\nbegun={BEGUN}\n{body}")
         path.chmod(0o755)
 
-    def tell(self, addresses: str, *, after_seconds: float = 0) -> None:
+    def publish(self, addresses: str, *, after_seconds: float = 0) -> None:
         """Put the addresses into the file, now or, as the kubelet does it, while the script waits."""
         (self.root / "due").write_text(f"{round((BEGUN + after_seconds) * 10)}\n")
         (self.root / ("next" if after_seconds else "mounted/addresses")).write_text(addresses)
@@ -152,7 +152,7 @@ def make_pod(root: Path, shell: list[str], script: str) -> Pod:
     pod.install("ssh", SSH)
     pod.install("sleep", SLEEP)
     pod.install("getent", GETENT)
-    pod.tell("")
+    pod.publish("")
     pod.know_names(after_seconds=300)  # so that a script that waits in vain ends, too
     pod.message.touch()  # as the kubelet makes it
     return pod
@@ -179,7 +179,7 @@ def shell(request: pytest.FixtureRequest) -> list[str]:
 
 @pytest.fixture
 def launcher(tmp_path: Path, shell: list[str]) -> Pod:
-    """A launcher whose addresses are not told yet, and whose names are not known for 300 s."""
+    """A launcher whose addresses are not published yet, and whose names are not known for 300 s."""
     return make_pod(tmp_path, shell, launcher_script(tmp_path / "termination log"))
 
 
@@ -211,14 +211,14 @@ OURS = ["-F", f"{MOUNT}/ssh_config"]
 )
 @pytest.mark.parametrize("user", ["", "mpiuser@"])
 def test_all_names_of_a_worker_are_one_host(launcher: Pod, user: str, host: str) -> None:
-    launcher.tell("0 10.0.0.1\n1 10.0.0.2\n11 10.0.0.12\n")
+    launcher.publish("0 10.0.0.1\n1 10.0.0.2\n11 10.0.0.12\n")
     run = launcher.run(f"{user}{host}", "true")
     assert run.call == [*reached("10.0.0.2", host), *OURS, f"{user}{host}", "true"]
     assert (run.seconds, run.lookups, run.words, run.stderr, run.returncode) == (0, [], [], "", 0)
 
 
 def test_an_address_of_version_6(launcher: Pod) -> None:
-    launcher.tell("0 fd00::a:1\n")
+    launcher.publish("0 fd00::a:1\n")
     assert launcher.run(HOST, "true").call == [*reached("fd00::a:1", HOST), *OURS, HOST, "true"]
 
 
@@ -234,13 +234,13 @@ def test_an_address_of_version_6(launcher: Pod) -> None:
     ],
 )
 def test_the_host_is_found_behind_options_and_all_arguments_stay(launcher: Pod, arguments: list[str]) -> None:
-    launcher.tell("0 10.0.0.1\n1 10.0.0.2\n")
+    launcher.publish("0 10.0.0.1\n1 10.0.0.2\n")
     assert launcher.run(*arguments).call == [*reached("10.0.0.1", HOST), *OURS, *arguments]
 
 
 @pytest.mark.parametrize("option", [["-F", "/my/config"], ["-F/my/config"], ["-xF", "/my/config"], ["-x", "-F", f"{MOUNT}/ssh_config"]])
 def test_a_configuration_that_is_given_counts(launcher: Pod, option: list[str]) -> None:
-    launcher.tell("0 10.0.0.1\n")
+    launcher.publish("0 10.0.0.1\n")
     assert launcher.run(*option, HOST, "prted").call == [*reached("10.0.0.1", HOST), *option, HOST, "prted"]
     assert launcher.run(*option, "elsewhere", "prted").call == [*option, "elsewhere", "prted"]
 
@@ -277,14 +277,14 @@ def test_the_launcher_reaches_itself_without_ssh(launcher: Pod, host: str) -> No
 
 
 def test_input_output_and_exit_code_are_those_of_ssh(launcher: Pod) -> None:
-    launcher.tell("0 10.0.0.1\n", after_seconds=2)
+    launcher.publish("0 10.0.0.1\n", after_seconds=2)
     launcher.install("ssh", "cat\nexit 3\n")
     run = launcher.run(HOST, "cat", stdin="for the program\n")
     assert (run.stdout, run.returncode) == ("for the program\n", 3)
 
 
 def test_it_waits_for_the_address_and_says_so(launcher: Pod) -> None:
-    launcher.tell("0 10.0.0.1\n1 10.0.0.2\n", after_seconds=42)
+    launcher.publish("0 10.0.0.1\n1 10.0.0.2\n", after_seconds=42)
     run = launcher.run(HOST, "true")
     assert run.call == [*reached("10.0.0.1", HOST), *OURS, HOST, "true"]
     assert (run.seconds, run.lookups) == (42, [])
@@ -296,16 +296,16 @@ def test_it_waits_for_the_address_and_says_so(launcher: Pod) -> None:
 
 
 def test_an_address_that_comes_soon_is_met_soon_and_without_words(launcher: Pod) -> None:
-    launcher.tell("0 10.0.0.1\n", after_seconds=0.6)
+    launcher.publish("0 10.0.0.1\n", after_seconds=0.6)
     run = launcher.run(HOST, "true")
     assert (run.seconds, run.words) == (0.6, [])
 
 
 def test_a_line_that_was_withdrawn_is_waited_for(launcher: Pod) -> None:
-    launcher.tell("0 10.0.0.1\n1 10.0.0.2\n")
+    launcher.publish("0 10.0.0.1\n1 10.0.0.2\n")
     assert launcher.run(HOST, "true").seconds == 0
-    launcher.tell("1 10.0.0.2\n")
-    launcher.tell("0 10.0.0.3\n1 10.0.0.2\n", after_seconds=15)
+    launcher.publish("1 10.0.0.2\n")
+    launcher.publish("0 10.0.0.3\n1 10.0.0.2\n", after_seconds=15)
     run = launcher.run(HOST, "true")
     assert run.call == [*reached("10.0.0.3", HOST), *OURS, HOST, "true"]
     assert run.seconds == 15
@@ -313,7 +313,7 @@ def test_a_line_that_was_withdrawn_is_waited_for(launcher: Pod) -> None:
 
 def test_a_file_that_is_missing_is_waited_for(launcher: Pod) -> None:
     (launcher.root / "mounted" / "addresses").unlink()
-    launcher.tell("0 10.0.0.1\n", after_seconds=3)
+    launcher.publish("0 10.0.0.1\n", after_seconds=3)
     assert launcher.run(HOST, "true").call[:2] == ["-o", "HostName=10.0.0.1"]
 
 
@@ -325,7 +325,7 @@ def test_without_an_address_the_name_is_looked_up_now_and_then(launcher: Pod) ->
 
 
 def test_an_address_that_comes_between_two_lookups_counts(launcher: Pod) -> None:
-    launcher.tell("0 10.0.0.1\n", after_seconds=70)
+    launcher.publish("0 10.0.0.1\n", after_seconds=70)
     run = launcher.run(HOST, "true")
     assert (run.lookups, run.seconds) == ([60], 70)
     assert run.call[:2] == ["-o", "HostName=10.0.0.1"]
@@ -340,7 +340,7 @@ def test_without_getent_ssh_has_to_try_it(launcher: Pod) -> None:
 
 @pytest.mark.parametrize(("known_after", "lookups"), [(0, [0]), (20, [0, 35])])
 def test_too_many_workers_to_publish_are_found_by_name(launcher: Pod, known_after: int, lookups: list[int]) -> None:
-    launcher.tell("by-name\n")
+    launcher.publish("by-name\n")
     launcher.know_names(after_seconds=known_after)
     run = launcher.run(HOST, "true")
     assert run.call == [*OURS, HOST, "true"]
@@ -348,14 +348,14 @@ def test_too_many_workers_to_publish_are_found_by_name(launcher: Pod, known_afte
 
 
 def test_by_name_is_heard_while_it_waits(launcher: Pod) -> None:
-    launcher.tell("by-name\n", after_seconds=20)
+    launcher.publish("by-name\n", after_seconds=20)
     launcher.know_names(after_seconds=10)
     assert launcher.run(HOST, "true").lookups == [20]
 
 
 @pytest.mark.parametrize("after_seconds", [0, 12])
 def test_a_worker_that_has_ended_is_not_waited_for(launcher: Pod, after_seconds: int) -> None:
-    launcher.tell("0 ended\n1 10.0.0.2\n", after_seconds=after_seconds)
+    launcher.publish("0 ended\n1 10.0.0.2\n", after_seconds=after_seconds)
     run = launcher.run(HOST, "true")
     assert (run.calls, run.returncode, run.seconds) == ([], 255, after_seconds)
     assert HOST in run.words[-1]
@@ -363,14 +363,14 @@ def test_a_worker_that_has_ended_is_not_waited_for(launcher: Pod, after_seconds:
 
 
 def test_it_leaves_its_mark_once(launcher: Pod) -> None:
-    launcher.tell("0 10.0.0.1\n")
+    launcher.publish("0 10.0.0.1\n")
     for host in (HOST, HOST, "elsewhere"):
         launcher.run(host, "true")
     assert launcher.message.read_text() == f"{MARK}\n"
 
 
 def test_several_at_once_leave_one_mark(launcher: Pod) -> None:
-    launcher.tell("0 10.0.0.1\n")
+    launcher.publish("0 10.0.0.1\n")
     stop = 'exec 3>&1; echo() { printf "stopped\\n" >&3; read go; printf "%s\\n" "$*"; }; . ./script'
     command = [*launcher.shell, "-c", stop, "script", HOST]
     with contextlib.ExitStack() as stack:
@@ -390,7 +390,7 @@ def test_several_at_once_leave_one_mark(launcher: Pod) -> None:
 
 
 def test_a_message_of_the_program_stays(launcher: Pod) -> None:
-    launcher.tell("0 10.0.0.1\n")
+    launcher.publish("0 10.0.0.1\n")
     launcher.message.write_text("my own")
     launcher.run(HOST, "true")
     assert launcher.message.read_text() == "my own"
@@ -398,7 +398,7 @@ def test_a_message_of_the_program_stays(launcher: Pod) -> None:
 
 def test_a_message_that_cannot_be_written_stops_nothing(tmp_path: Path, shell: list[str]) -> None:
     launcher = make_pod(tmp_path, shell, launcher_script(tmp_path / "termination log" / "nowhere"))
-    launcher.tell("0 10.0.0.1\n")
+    launcher.publish("0 10.0.0.1\n")
     run = launcher.run(HOST, "true")
     assert len(run.calls) == 1
     assert run.stderr == ""
@@ -407,7 +407,7 @@ def test_a_message_that_cannot_be_written_stops_nothing(tmp_path: Path, shell: l
 def test_it_leaves_no_mark_where_the_end_of_the_log_is_to_be_the_message(tmp_path: Path, shell: list[str]) -> None:
     script = launcher_script(tmp_path / "termination log", terminationMessagePolicy="FallbackToLogsOnError")
     launcher = make_pod(tmp_path, shell, script)
-    launcher.tell("0 10.0.0.1\n")
+    launcher.publish("0 10.0.0.1\n")
     assert launcher.run(HOST, "true").call[:2] == ["-o", "HostName=10.0.0.1"]
     assert launcher.message.read_text() == ""
 
@@ -442,6 +442,6 @@ def test_on_a_worker_without_getent_ssh_has_to_try_it(worker: Pod) -> None:
 def test_where_it_cannot_write_into_the_log_of_the_pod_it_speaks_on_stderr(launcher: Pod) -> None:
     script = launcher.root / "script"
     script.write_text(script.read_text().replace(str(launcher.root / "log"), str(launcher.root / "nowhere" / "log")))
-    launcher.tell("0 10.0.0.1\n1 10.0.0.2\n", after_seconds=15)
+    launcher.publish("0 10.0.0.1\n1 10.0.0.2\n", after_seconds=15)
     run = launcher.run(HOST, "true")
     assert run.stderr == f"waiting for {HOST}: no address for 10 s; the operator publishes it once all workers are Ready\n"

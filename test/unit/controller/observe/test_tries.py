@@ -27,7 +27,7 @@ def disrupted(reason: str) -> list[dict[str, str]]:
     return [NOT_READY, {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": f"by {reason}"}]
 
 
-def told(noted: str = f"0 2 {BEGAN}", **status: Any) -> Object:
+def published(noted: str = f"0 2 {BEGAN}", **status: Any) -> Object:
     """Return the launcher's pod, in which a try began with those workers."""
     pod = launcher_pod("Running", **status)
     pod["metadata"]["annotations"] = {"mpiop.kubeflow.org/began-with": noted} if noted else {}
@@ -78,7 +78,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_a_lost_worker_is_seen_and_named(case: Case) -> None:
-    observation = observed(worker(0), *case.workers, launcher=launcher(), launcher_pods=(told(),))
+    observation = observed(worker(0), *case.workers, launcher=launcher(), launcher_pods=(published(),))
     found = [worker_problem(observation, name, pod) for name, pod in lost_workers(RUNNING, observation)]
     assert [problem.reason for problem in found] == [case.reason] * bool(case.reason)
     assert all(case.words in problem.message for problem in found)
@@ -86,22 +86,22 @@ def test_a_lost_worker_is_seen_and_named(case: Case) -> None:
 
 def test_a_worker_that_ran_a_command_of_its_own_to_its_end_is_not_lost() -> None:
     job = with_worker(RUNNING, template(container(command=["prepare"])))
-    observation = observed(worker(0), worker(1, "Succeeded"), launcher=launcher(), launcher_pods=(told(),))
+    observation = observed(worker(0), worker(1, "Succeeded"), launcher=launcher(), launcher_pods=(published(),))
     assert list(lost_workers(job, observation)) == []
 
 
 def test_the_last_state_of_a_worker_that_is_gone_says_why_and_where() -> None:
     gone = on_node(worker(1, conditions=disrupted("DeletionByPodGC")))
-    observation = replace(observed(worker(0), launcher=launcher(), launcher_pods=(told(),)), gone_workers={"pi-worker-1": gone})
+    observation = replace(observed(worker(0), launcher=launcher(), launcher_pods=(published(),)), gone_workers={"pi-worker-1": gone})
     [(name, pod)] = lost_workers(RUNNING, observation)
     assert worker_problem(observation, name, pod).reason == "Disrupted"
     assert "taken from node node-7" in worker_problem(observation, name, pod).message
 
 
 @pytest.mark.parametrize("noted", ["", "nonsense", "0 two 3", "0 2", "-1 2 x"])
-def test_before_the_workers_are_told_none_is_lost(noted: str) -> None:
-    assert noted_beginning(told(noted)) is None
-    assert list(lost_workers(RUNNING, observed(worker(0), launcher=launcher(), launcher_pods=(told(noted),)))) == []
+def test_before_the_addresses_are_published_no_worker_is_lost(noted: str) -> None:
+    assert noted_beginning(published(noted)) is None
+    assert list(lost_workers(RUNNING, observed(worker(0), launcher=launcher(), launcher_pods=(published(noted),)))) == []
 
 
 BOTH = (worker(0), worker(1, metadata=LATER))
@@ -111,14 +111,14 @@ RESTARTED = {"containerStatuses": [{"name": "launcher", "restartCount": 3}]}
 @pytest.mark.parametrize(
     ("job", "workers", "pod", "noted"),
     [
-        (PI, BOTH, told(""), Beginning(0, 2, LATER["creationTimestamp"])),
-        (PI, (worker(0),), told(""), None),
-        (PI, (worker(0), worker(1, conditions=[NOT_READY])), told(""), None),
-        (PI, BOTH, told(), None),
-        (PI, BOTH, told(**RESTARTED), Beginning(3, 2, LATER["creationTimestamp"])),
-        (PI, (worker(0),), told(**RESTARTED), None),
-        (with_workers(PI, 3), (*BOTH, worker(2)), told(), None),
-        (with_workers(PI, 1), (worker(0),), told(), Beginning(0, 1, BEGAN)),
+        (PI, BOTH, published(""), Beginning(0, 2, LATER["creationTimestamp"])),
+        (PI, (worker(0),), published(""), None),
+        (PI, (worker(0), worker(1, conditions=[NOT_READY])), published(""), None),
+        (PI, BOTH, published(), None),
+        (PI, BOTH, published(**RESTARTED), Beginning(3, 2, LATER["creationTimestamp"])),
+        (PI, (worker(0),), published(**RESTARTED), None),
+        (with_workers(PI, 3), (*BOTH, worker(2)), published(), None),
+        (with_workers(PI, 1), (worker(0),), published(), Beginning(0, 1, BEGAN)),
     ],
     ids=["all", "one missing", "one unready", "noted", "container restarted", "… and one missing", "scaled up", "scaled down"],
 )
@@ -129,19 +129,24 @@ def test_with_which_workers_a_try_begins(job: MPIJob, workers: tuple[Object, ...
 @pytest.mark.parametrize(
     ("job", "launcher_job", "pod", "name"),
     [
-        (RUNNING, launcher(), told(), "pi-launcher-x/0"),
-        (RUNNING, launcher(), told(f"3 2 {BEGAN}", **RESTARTED), "pi-launcher-x/3"),
-        (RUNNING, launcher(), told(**RESTARTED), None),
-        (RUNNING, launcher(), told(""), None),
-        (RUNNING, launcher(), told(containerStatuses=[{"name": "launcher", "state": {"terminated": {"exitCode": 1}}}]), None),
-        (RUNNING, launcher(), told(containerStatuses=[{"name": "sidecar", "state": {"terminated": {"exitCode": 1}}}]), "pi-launcher-x/0"),
-        (RUNNING, launcher(suspend=True), told(), None),
-        (RUNNING, launcher(outcome={"type": "Complete"}), told(), None),
-        (RUNNING, launcher(outcome={"type": "FailureTarget"}), told(), None),
-        (RUNNING, None, told(), None),
-        (PI, launcher(), told(), None),
-        (replace(RUNNING, run_policy=replace(PI.run_policy, suspend=True)), launcher(), told(), None),
-        (replace(RUNNING, status=replace(RUNNING.status, restarts=1)), launcher(), told(), None),
+        (RUNNING, launcher(), published(), "pi-launcher-x/0"),
+        (RUNNING, launcher(), published(f"3 2 {BEGAN}", **RESTARTED), "pi-launcher-x/3"),
+        (RUNNING, launcher(), published(**RESTARTED), None),
+        (RUNNING, launcher(), published(""), None),
+        (RUNNING, launcher(), published(containerStatuses=[{"name": "launcher", "state": {"terminated": {"exitCode": 1}}}]), None),
+        (
+            RUNNING,
+            launcher(),
+            published(containerStatuses=[{"name": "sidecar", "state": {"terminated": {"exitCode": 1}}}]),
+            "pi-launcher-x/0",
+        ),
+        (RUNNING, launcher(suspend=True), published(), None),
+        (RUNNING, launcher(outcome={"type": "Complete"}), published(), None),
+        (RUNNING, launcher(outcome={"type": "FailureTarget"}), published(), None),
+        (RUNNING, None, published(), None),
+        (PI, launcher(), published(), None),
+        (replace(RUNNING, run_policy=replace(PI.run_policy, suspend=True)), launcher(), published(), None),
+        (replace(RUNNING, status=replace(RUNNING.status, restarts=1)), launcher(), published(), None),
     ],
 )
 def test_which_try_runs(job: MPIJob, launcher_job: Object | None, pod: Object, name: str | None) -> None:

@@ -1,4 +1,4 @@
-"""What the launcher's pod is told of its workers, and when."""
+"""Which addresses of workers are published to the launcher's pod, and when."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ BEGAN_WITH = "mpiop.kubeflow.org/began-with"
 UNREADY = [{"type": "Ready", "status": "False"}]
 BOTH = "0 10.0.0.1\n1 10.0.0.2\n"
 HOLD = None
-"""Nothing is to be told."""
+"""Nothing is to be published."""
 
 
 def at(index: int, address: str = "", phase: str = "Running", **fields: Any) -> Object:
@@ -27,8 +27,8 @@ def at(index: int, address: str = "", phase: str = "Running", **fields: Any) -> 
     return worker(index, phase, podIP=address or f"10.0.0.{index + 1}", **fields)
 
 
-def reported(addresses: str | None = "", phase: str = "Running", node: str = "node-1", **metadata: Any) -> Object:
-    """Return the launcher's pod, told of `addresses`; None: made without the annotation."""
+def published(addresses: str | None = "", phase: str = "Running", node: str = "node-1", **metadata: Any) -> Object:
+    """Return the launcher's pod, with `addresses` published; None: made without the annotation."""
     annotations = {} if addresses is None else {ANNOTATION: addresses}
     if addresses:
         annotations[BEGAN_WITH] = "0 2 2026-01-01T00:00:00Z"
@@ -37,16 +37,16 @@ def reported(addresses: str | None = "", phase: str = "Running", node: str = "no
     return pod
 
 
-UNREPORTED = reported()
+UNPUBLISHED = published()
 
 
 class Case(NamedTuple):
-    """A situation, and what is to be told."""
+    """A situation, and what is to be published."""
 
     id: str
     workers: tuple[Object, ...]
     want: str | None
-    launcher: Object = UNREPORTED
+    launcher: Object = UNPUBLISHED
     job: MPIJob = PI
 
 
@@ -60,34 +60,34 @@ CASES = [
     Case("one is not Ready", (at(0), at(1, conditions=UNREADY)), HOLD),
     Case("one has no address", (at(0), worker(1)), HOLD),
     Case("one is going", (at(0), at(1, metadata=TERMINATING)), HOLD),
-    Case("the launcher has no node, so nobody reads it", (at(0), at(1)), HOLD, reported(node="")),
+    Case("the launcher has no node, so nobody reads it", (at(0), at(1)), HOLD, published(node="")),
     Case("all are Ready", (at(0), at(1)), BOTH),
-    Case("all are Ready before the launcher's container runs", (at(0), at(1)), BOTH, reported(phase="Pending")),
+    Case("all are Ready before the launcher's container runs", (at(0), at(1)), BOTH, published(phase="Pending")),
     Case("version 6", (at(0, "fd00::1"), at(1, "fd00::2")), "0 fd00::1\n1 fd00::2\n"),
     Case("one has ended before it was reached", (at(0), at(1, phase="Failed")), "0 10.0.0.1\n1 ended\n"),
-    Case("a worker too many is not told of", (at(0), at(1), at(2)), BOTH),
+    Case("a worker too many is not published", (at(0), at(1), at(2)), BOTH),
     # Then each by itself.
-    Case("all is told", (at(0), at(1)), BOTH, reported(BOTH)),
-    Case("one is gone", (at(0),), "0 10.0.0.1\n", reported(BOTH)),
-    Case("one is going, Ready or not", (at(0), at(1, metadata=TERMINATING)), "0 10.0.0.1\n", reported(BOTH)),
-    Case("its replacement has no address", (at(0), worker(1, "Pending")), "0 10.0.0.1\n", reported(BOTH)),
-    Case("its replacement is not Ready", (at(0), at(1, "10.0.0.9", conditions=UNREADY)), "0 10.0.0.1\n", reported(BOTH)),
-    Case("its replacement is Ready", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", reported(BOTH)),
-    Case("and comes after its line was withdrawn", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", reported("0 10.0.0.1\n")),
-    Case("one that was withdrawn comes back only when Ready", (at(0), at(1, conditions=UNREADY)), "0 10.0.0.1\n", reported("0 10.0.0.1\n")),
-    Case("one is not Ready for a while", (at(0), at(1, conditions=UNREADY)), BOTH, reported(BOTH)),
-    Case("one has ended", (at(0), at(1, phase="Succeeded")), "0 10.0.0.1\n1 ended\n", reported(BOTH)),
-    Case("one has ended and is replaced", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", reported("0 10.0.0.1\n1 ended\n")),
-    Case("one ended and is going", (at(0), at(1, phase="Failed", metadata=TERMINATING)), "0 10.0.0.1\n", reported("0 10.0.0.1\n1 ended\n")),
-    Case("scaled up, the new one is not there", (at(0), at(1)), BOTH, reported(BOTH), with_workers(PI, 3)),
-    Case("scaled up, the new one is Ready", (at(0), at(1), at(2)), f"{BOTH}2 10.0.0.3\n", reported(BOTH), with_workers(PI, 3)),
-    Case("scaled down", (at(0), at(1)), "0 10.0.0.1\n", reported(BOTH), with_workers(PI, 1)),
+    Case("all is published", (at(0), at(1)), BOTH, published(BOTH)),
+    Case("one is gone", (at(0),), "0 10.0.0.1\n", published(BOTH)),
+    Case("one is going, Ready or not", (at(0), at(1, metadata=TERMINATING)), "0 10.0.0.1\n", published(BOTH)),
+    Case("its replacement has no address", (at(0), worker(1, "Pending")), "0 10.0.0.1\n", published(BOTH)),
+    Case("its replacement is not Ready", (at(0), at(1, "10.0.0.9", conditions=UNREADY)), "0 10.0.0.1\n", published(BOTH)),
+    Case("its replacement is Ready", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", published(BOTH)),
+    Case("and comes after its line was withdrawn", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", published("0 10.0.0.1\n")),
+    Case("a withdrawn one comes back only when Ready", (at(0), at(1, conditions=UNREADY)), "0 10.0.0.1\n", published("0 10.0.0.1\n")),
+    Case("one is not Ready for a while", (at(0), at(1, conditions=UNREADY)), BOTH, published(BOTH)),
+    Case("one has ended", (at(0), at(1, phase="Succeeded")), "0 10.0.0.1\n1 ended\n", published(BOTH)),
+    Case("one has ended and is replaced", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", published("0 10.0.0.1\n1 ended\n")),
+    Case("it ended and is going", (at(0), at(1, phase="Failed", metadata=TERMINATING)), "0 10.0.0.1\n", published("0 10.0.0.1\n1 ended\n")),
+    Case("scaled up, the new one is not there", (at(0), at(1)), BOTH, published(BOTH), with_workers(PI, 3)),
+    Case("scaled up, the new one is Ready", (at(0), at(1), at(2)), f"{BOTH}2 10.0.0.3\n", published(BOTH), with_workers(PI, 3)),
+    Case("scaled down", (at(0), at(1)), "0 10.0.0.1\n", published(BOTH), with_workers(PI, 1)),
     # To nobody.
-    Case("the launcher's pod shows none: another operator made it, or the user's mount covers it", (at(0), at(1)), HOLD, reported(None)),
-    Case("the launcher has ended", (at(0),), HOLD, reported(BOTH, "Succeeded")),
-    Case("the launcher is going", (at(0),), HOLD, reported(BOTH, **TERMINATING)),
-    Case("the job is suspended", (at(0),), HOLD, reported(BOTH), replace(PI, run_policy=RunPolicy(suspend=True))),
-    Case("the job has ended", (at(0),), HOLD, reported(BOTH), SUCCEEDED),
+    Case("the launcher's pod shows none: another operator made it, or the user's mount covers it", (at(0), at(1)), HOLD, published(None)),
+    Case("the launcher has ended", (at(0),), HOLD, published(BOTH, "Succeeded")),
+    Case("the launcher is going", (at(0),), HOLD, published(BOTH, **TERMINATING)),
+    Case("the job is suspended", (at(0),), HOLD, published(BOTH), replace(PI, run_policy=RunPolicy(suspend=True))),
+    Case("the job has ended", (at(0),), HOLD, published(BOTH), SUCCEEDED),
 ]
 
 
@@ -101,20 +101,20 @@ def test_there_is_nobody_before_the_launcher_has_a_pod() -> None:
 
 
 def test_addresses_are_published_again_for_a_launcher_that_is_tried_again() -> None:
-    failed = reported(BOTH, "Failed", creationTimestamp="2026-01-01T00:00:00Z")
-    again = reported("", creationTimestamp="2026-01-01T00:00:01Z")
+    failed = published(BOTH, "Failed", creationTimestamp="2026-01-01T00:00:00Z")
+    again = published("", creationTimestamp="2026-01-01T00:00:01Z")
     assert addresses_to_publish(PI, observed(at(0), at(1), launcher_pods=(failed, again))) == BOTH
     assert addresses_to_publish(PI, observed(at(0), launcher_pods=(failed, again))) is None
 
 
-@pytest.mark.parametrize(("replicas", "is_told_by_name"), [(4000, False), (6000, True)])
+@pytest.mark.parametrize(("replicas", "is_by_name"), [(4000, False), (6000, True)])
 @pytest.mark.parametrize("before", ["", "by-name\n"])
-def test_more_than_an_annotation_holds_is_found_by_name(replicas: int, before: str, *, is_told_by_name: bool) -> None:
+def test_more_than_an_annotation_holds_is_found_by_name(replicas: int, before: str, *, is_by_name: bool) -> None:
     one, job = at(0, "2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff"), with_workers(PI, replicas)
     workers = dict.fromkeys(names.worker_names(job), one)
-    found = addresses_to_publish(job, replace(observed(launcher_pods=(reported(before),)), workers=workers))
+    found = addresses_to_publish(job, replace(observed(launcher_pods=(published(before),)), workers=workers))
     assert found is not None
-    assert (found == "by-name\n") == is_told_by_name
+    assert (found == "by-name\n") == is_by_name
     assert len(found) <= 200 * 1024
 
 
@@ -136,7 +136,7 @@ PUBLISHED_AT = "mpiop.kubeflow.org/addresses-published-at"
 def test_a_kubelet_is_made_to_read_addresses_a_second_time(
     published_at: str | None, seconds: float | None, changes: dict[str, None]
 ) -> None:
-    pod = reported(BOTH)
+    pod = published(BOTH)
     if published_at is not None:
         pod["metadata"]["annotations"][PUBLISHED_AT] = published_at
     observation = observed(at(0), at(1), launcher_pods=(pod,))
@@ -145,13 +145,13 @@ def test_a_kubelet_is_made_to_read_addresses_a_second_time(
 
 
 def test_when_addresses_were_changed_is_noted() -> None:
-    observation = observed(at(0), at(1), launcher_pods=(UNREPORTED,))
+    observation = observed(at(0), at(1), launcher_pods=(UNPUBLISHED,))
     noted = {PUBLISHED_AT: "2026-01-01T12:00:00Z", BEGAN_WITH: "0 2 2026-01-01T00:00:00Z"}
     assert annotations_to_publish(PI, observation, NOON) == {ANNOTATION: BOTH, **noted}
     assert seconds_to_repeat(PI, observation, NOON) is None
 
 
 def test_a_launcher_that_has_ended_reads_nothing_any_more() -> None:
-    pod = reported(BOTH, "Failed")
+    pod = published(BOTH, "Failed")
     pod["metadata"]["annotations"][PUBLISHED_AT] = "2026-01-01T11:00:00Z"
     assert seconds_to_repeat(PI, observed(at(0), at(1), launcher_pods=(pod,)), NOON) is None

@@ -80,7 +80,7 @@ CASES = [
         observed(launcher=launcher(suspend=True)),
         {"launcher": True, "launcher_suspended": True},
     ),
-    Case("patient: let go when they are ready", PATIENT, observed(*READY, launcher=launcher(suspend=True)), {"launcher_suspended": False}),
+    Case("patient: unsuspended when ready", PATIENT, observed(*READY, launcher=launcher(suspend=True)), {"launcher_suspended": False}),
     Case(
         "patient: not held again for a worker that comes back",
         PATIENT,
@@ -112,7 +112,7 @@ CASES = [
         observed(),
         {"launcher": True, "launcher_suspended": True},
     ),
-    Case("resumed: let go", RESUMED, observed(launcher=launcher(suspend=True)), {"launcher": True, "launcher_suspended": False}),
+    Case("resumed: unsuspended", RESUMED, observed(launcher=launcher(suspend=True)), {"launcher": True, "launcher_suspended": False}),
     Case(
         "resumed with what a Job cannot follow: made anew",
         RESUMED,

@@ -126,12 +126,12 @@ def test_writes(case: Case) -> None:
     assert writes(case.job, case.observation) == case.want
 
 
-def test_a_launcher_that_is_let_go_now_finds_all_hosts() -> None:
-    hosts, bar, release = writes(
+def test_a_launcher_that_is_unsuspended_now_finds_all_hosts() -> None:
+    hosts, bar, unsuspend = writes(
         PI, without(RUNNING, config_map=config_map("pi-worker-0"), launcher=launcher(suspend=True), launcher_pods=())
     )
     assert (hosts, bar) == (ALL_HOSTS, "|")
-    assert "'suspend': False" in release
+    assert "'suspend': False" in unsuspend
 
 
 def test_a_foreign_key_in_the_selector_is_removed() -> None:

@@ -51,7 +51,7 @@ NOT_READY = {"type": "Ready", "status": "False"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 
 
-TOLD = launcher_pod(metadata={"annotations": {"mpiop.kubeflow.org/addresses": "0 10.0.0.1\n1 10.0.0.2\n"}})
+PUBLISHED = launcher_pod(metadata={"annotations": {"mpiop.kubeflow.org/addresses": "0 10.0.0.1\n1 10.0.0.2\n"}})
 
 
 class Case(NamedTuple):
@@ -275,34 +275,34 @@ PODS = [
     ),
     Case(
         "a worker that ends before the job runs and after mpirun could reach it",
-        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(TOLD,)),
+        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(PUBLISHED,)),
         (),
         None,
     ),
     Case(
         "a worker that ends while the job runs",
-        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(TOLD,)),
+        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(PUBLISHED,)),
         (),
         "WorkerEnded",
         job=running(PI),
     ),
     Case(
         "an sshd that ends well while the job runs",
-        observed(worker(0, "Succeeded", containerStatuses=[terminated(0, "Completed")]), launcher_pods=(TOLD,)),
+        observed(worker(0, "Succeeded", containerStatuses=[terminated(0, "Completed")]), launcher_pods=(PUBLISHED,)),
         (),
         "WorkerEnded",
         job=running(PI),
     ),
     Case(
         "a worker of another kind that has done its part",
-        observed(worker(0, "Succeeded", containerStatuses=[terminated(0, "Completed")]), launcher_pods=(TOLD,)),
+        observed(worker(0, "Succeeded", containerStatuses=[terminated(0, "Completed")]), launcher_pods=(PUBLISHED,)),
         (),
         None,
         job=running(with_command("serve")),
     ),
     Case(
         "out of memory while the job runs",
-        observed(worker(0, "Failed", containerStatuses=[terminated(137, "OOMKilled")]), launcher_pods=(TOLD,)),
+        observed(worker(0, "Failed", containerStatuses=[terminated(137, "OOMKilled")]), launcher_pods=(PUBLISHED,)),
         (),
         "OOMKilled",
         job=running(PI),
@@ -391,7 +391,7 @@ PASSING = (FailedWrite("Pod", refused(500, "failed calling webhook: deadline exc
 
 
 class Tries(NamedTuple):
-    """Syncs at these seconds, each of which failed so; and what the last one tells."""
+    """Syncs at these seconds, each of which failed so; and what the last one reports."""
 
     id: str
     at: tuple[float, ...]
@@ -448,7 +448,7 @@ TRIES = [
         "Secret: Secret default/pi of a former owner is still being deleted",
         "PredecessorExists",
     ),
-    Tries("what is told anyway", (0, 5, 11), ((FailedWrite("Pod", refused(403, "exceeded quota")),),), None),
+    Tries("what is reported anyway", (0, 5, 11), ((FailedWrite("Pod", refused(403, "exceeded quota")),),), None),
 ]
 
 

@@ -128,7 +128,7 @@ async def test_what_failed_says_whether_it_was_to_be_made() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "body", "is_told"),
+    ("code", "body", "is_raised"),
     [
         pytest.param(403, {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}, True, id="is being deleted"),
         pytest.param(403, {"message": "a policy says no"}, False, id="a policy"),
@@ -138,11 +138,11 @@ async def test_what_failed_says_whether_it_was_to_be_made() -> None:
     ],
 )
 async def test_E59_a_namespace_stays_unless_the_server_says_that_it_is_being_deleted(
-    code: int, body: dict[str, Any], *, is_told: bool
+    code: int, body: dict[str, Any], *, is_raised: bool
 ) -> None:
     client = FakeClient()
     client.refuse("create", CONFIG_MAPS, "", StatusError("create", {"code": code, **body}))
-    with pytest.raises(StatusError) if is_told else contextlib.nullcontext():
+    with pytest.raises(StatusError) if is_raised else contextlib.nullcontext():
         await applier(client).check_namespace("default")
     assert client.server.objects(CONFIG_MAPS) == []
 
@@ -184,9 +184,9 @@ async def test_a_patch_that_is_right_for_any_version_needs_the_same_object_only(
     client = FakeClient()
     old = client.server.put(PODS, pod("a"))
     client.server.put(PODS, pod("a", labels={"changed": "meanwhile"}))
-    action = Patch(PODS, old, {"metadata": {"annotations": {"told": "2"}}}, is_for_any_version=True)
+    action = Patch(PODS, old, {"metadata": {"annotations": {"addresses": "2"}}}, is_for_any_version=True)
     assert await applier(client).apply(OWNER, [action]) == []
-    assert client.server.objects(PODS)[0]["metadata"].get("annotations") == {"told": "2"}
+    assert client.server.objects(PODS)[0]["metadata"].get("annotations") == {"addresses": "2"}
     successor: Object = {**old, "metadata": {**old["metadata"], "uid": "another"}}
     failed = await applier(client).apply(OWNER, [Patch(PODS, successor, action.body, is_for_any_version=True)])
     assert [write.kind for write in failed] == ["Pod"]

@@ -61,7 +61,7 @@ async def test_one_that_failed_gets_the_time_at_which_it_did_and_is_over_in_its_
     before = world.clock.now() - AGE
     wait = await world.sync()
     assert world.status.completion_time == before.replace(microsecond=0)
-    assert world.recorder.reasons[-1] != "MPIJobFailed", "which was told"
+    assert world.recorder.reasons[-1] != "MPIJobFailed", "which was reported"
     wait = await world.sync()
     assert wait is not None
     assert TTL - AGE.total_seconds() - 2 < wait <= TTL - AGE.total_seconds()
