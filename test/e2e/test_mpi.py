@@ -200,7 +200,8 @@ RADIX: Final = {
 @pytest.mark.parametrize("library", RADIX)
 @pytest.mark.usefixtures("outcomes")
 def test_workers_start_each_other_in_a_tree(library: str, user: str, radix: int, workers: int, namespace: Kubectl) -> None:
-    run = Combination(library, user, "AtStartup", launcher_works=False, workers=workers)
+    # Each with a name of its own: a name server may still know the workers of an earlier job of that name (docs/limits.md).
+    run = Combination(library, user, "AtStartup", launcher_works=False, attempt=radix, workers=workers)
     job = job_of(run)
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
     launcher_container(job)["env"] = [{"name": RADIX[library], "value": str(radix)}]
@@ -210,7 +211,7 @@ def test_workers_start_each_other_in_a_tree(library: str, user: str, radix: int,
     log = namespace.run("logs", launcher["metadata"]["name"])
     assert is_true(ended, "Succeeded"), log
     assert ranks_by_host(log) == dict.fromkeys(run.hosts, SLOTS)
-    assert restarts(launcher) == 0, previous_log_of(namespace, launcher)
+    assert restarts(launcher) == 0, launcher["status"]["containerStatuses"]
     clients = {host: clients_of(namespace, host) for host in run.hosts}
     addresses = {namespace.read(PODS, host)["status"]["podIP"] for host in run.hosts}
     assert any(seen & addresses for seen in clients.values()), clients
