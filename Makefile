@@ -18,8 +18,8 @@ RELEASE_VERSION ?=
 PLATFORMS ?=
 
 # e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but those of APART, which take long or need programs that are
-# built first; `all` is all), RUNS how often the π job and each library run, LATE=20,120 how many seconds after the launcher the workers of a library come
-# (20), KEEP=1 leaves the cluster up.
+# built first; `all` is all), RUNS how often the π job and each library run, LATE=20,120 how many seconds after
+# the launcher the workers of a library come (20), KEEP=1 leaves the cluster up.
 APART := crowd leadership gang coscheduling kubeflow kueue volcano monitoring top dra shards chart helm release upgrade definition hangs
 SUITE ?=
 SUITES = $(if $(filter all,$(SUITE)),test/e2e,$(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e $(APART:%=--ignore=test/e2e/test_%.py)))
