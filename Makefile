@@ -127,7 +127,7 @@ mutants: $(STAMP) ## Break each invariant in a copy and see a test fail; NUMBERS
 	@hack/mutants $(NUMBERS)
 
 .PHONY: faults
-faults: $(STAMP) ## Every fault at every request of a job's life; FAULTS=F13 picks rows, CASE= repeats one
+faults: $(STAMP) ## Every fault at every request of a job's life, and the rows that need nodes; FAULTS=F13 picks rows, CASE= repeats one
 	@PYTHONPATH=src:test:hack $(BIN)/python -m faults --rows "$(FAULTS)" --case "$(CASE)" --parallel $(PARALLEL) --lease $(LEASE)
 
 .PHONY: fuzz

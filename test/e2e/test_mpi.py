@@ -1,6 +1,7 @@
 """The MPI libraries, really run: π over three workers of two slots, by both users and policies, with and without ranks on the launcher.
 
-The images wait for nothing and try nothing again. Jobs run side by side, for most of a job's time is waiting; MPIOP_E2E_RUNS repeats all.
+And with workers that come later than the launcher, as many seconds as MPIOP_E2E_LATE says (20,120). The images wait for nothing and try
+nothing again. Jobs run side by side, for most of a job's time is waiting; MPIOP_E2E_RUNS repeats all.
 """
 
 import itertools
@@ -40,7 +41,6 @@ AT_ONCE: Final = 8
 WORKERS: Final = 3
 SLOTS: Final = 2
 LATE_SECONDS: Final = tuple(map(int, (os.environ.get("MPIOP_E2E_LATE", "") or "20").split(",")))
-"""How much later than the launcher workers come."""
 END_SECONDS: Final = 240
 IMAGES: Final = (*SSHD_IMAGES, "pi-mpich-debian")
 
@@ -55,12 +55,16 @@ class Combination:
     launcher_works: bool
     attempt: int = 1
     workers: int = WORKERS
+    late_seconds: int = 0
+    """How much later than the launcher the workers come."""
 
     @property
     def name(self) -> str:
         """Name of the MPIJob."""
         policy = {"AtStartup": "at", "WaitForWorkersReady": "wait"}[self.policy]
-        return f"{self.library}-{self.user}-{policy}{'-all' if self.launcher_works else ''}-{self.attempt}"
+        all_ = "-all" if self.launcher_works else ""
+        late = f"-late-{self.late_seconds}" if self.late_seconds else ""
+        return f"{self.library}-{self.user}-{policy}{all_}{late}-{self.attempt}"
 
     @property
     def hosts(self) -> list[str]:
@@ -74,6 +78,9 @@ COMBINATIONS: Final = [
     for each in itertools.product(
         IMPLEMENTATIONS, ("root", "mpiuser"), ("AtStartup", "WaitForWorkersReady"), (False, True), range(1, RUNS + 1)
     )
+] + [
+    Combination(library, "mpiuser", "AtStartup", launcher_works=False, attempt=attempt, late_seconds=seconds)
+    for library, seconds, attempt in itertools.product(IMPLEMENTATIONS, LATE_SECONDS, range(1, RUNS + 1))
 ]
 
 
@@ -109,10 +116,15 @@ def has_ended(job: Obj) -> bool:
     return is_true(job, "Succeeded") or is_true(job, "Failed")
 
 
-def outcome_of(here: Kubectl, job: Obj) -> Outcome:
-    """Run `job` to its end, and delete it if it ended well, so that others have room."""
+def outcome_of(here: Kubectl, job: Obj, late_seconds: int = 0) -> Outcome:
+    """Run `job` to its end, its workers so much later than its launcher, and delete it if it ended well, so that others have room."""
     name = job["metadata"]["name"]
-    here.apply(job)
+    if late_seconds:
+        here.apply(without_workers_yet(job))
+        until_launcher_has_waited(here, name, late_seconds)
+        let_workers_come(here, name)
+    else:
+        here.apply(job)
     ended = here.until_one(MPIJOBS, name, has_ended, timeout_seconds=END_SECONDS)
     launchers = here.read_all(PODS, f"training.kubeflow.org/job-name={name},training.kubeflow.org/job-role=launcher")
     log = here.run("logs", launchers[0]["metadata"]["name"]) if launchers else ""
@@ -139,12 +151,11 @@ def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 
 def outcomes(images: None, module_namespace: Kubectl, request: pytest.FixtureRequest) -> Iterator[Mapping[Combination, Future[Outcome]]]:
     """The ends of all runs that were asked for, which are under way, AT_ONCE at a time; the other tests of this file run beside them."""
     assert images is None
-    asked = [
-        item.callspec.params.get("run") for item in request.session.items if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-    ]
+    items = [item for item in request.session.items if isinstance(item, pytest.Function) and hasattr(item, "callspec")]
+    runs = [run for item in items if isinstance(run := item.callspec.params.get("run"), Combination)]
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
-        yield {run: pool.submit(outcome_of, module_namespace, job_of(run)) for run in asked if isinstance(run, Combination)}
+        yield {run: pool.submit(outcome_of, module_namespace, job_of(run), run.late_seconds) for run in runs}
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -169,23 +180,6 @@ def test_daemons_need_no_name_of_their_launcher(library: str, namespace: Kubectl
     outcome = outcome_of(namespace, job)
     assert ranks_by_host(outcome.log) == dict.fromkeys(run.hosts, SLOTS), outcome.log
     assert [restarts(pod) for pod in outcome.launchers] == [0], outcome.previous_log
-
-
-@pytest.mark.parametrize("attempt", range(1, RUNS + 1))
-@pytest.mark.parametrize("late_seconds", LATE_SECONDS)
-@pytest.mark.parametrize("library", IMPLEMENTATIONS)
-@pytest.mark.usefixtures("outcomes")
-def test_workers_may_come_late(library: str, late_seconds: int, attempt: int, namespace: Kubectl) -> None:
-    run = Combination(library, "mpiuser", "AtStartup", launcher_works=False, attempt=attempt)
-    job = without_workers_yet(job_of(run))
-    namespace.apply(job)
-    until_launcher_has_waited(namespace, run.name, late_seconds)
-    let_workers_come(namespace, run.name)
-    outcome = outcome_of(namespace, job)
-    assert is_true(outcome.job, "Succeeded"), outcome.log
-    assert ranks_by_host(outcome.log) == dict.fromkeys(run.hosts, SLOTS), outcome.log
-    assert [restarts(pod) for pod in outcome.launchers] == [0], outcome.previous_log
-    assert "failed" not in outcome.job["status"]["replicaStatuses"]["Launcher"]
 
 
 RADIX: Final = {

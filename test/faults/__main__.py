@@ -1,11 +1,18 @@
-"""`python -m faults`: run the fault matrix against an embedded control plane, and say what did not hold."""
+"""`python -m faults`: run the fault matrix against an embedded control plane, then the rows that need nodes, and say what did not hold."""
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
+from typing import Final
 
+from demonstration.cluster import ROOT
+from faults.matrix import ROWS
 from faults.suite import Choice, run_suite
+
+E2E_ROWS: Final = frozenset({"F54", "F55", "F69", "F72"})
+"""Rows that need a kubelet, another CRD or other rights: tests in test/e2e that have the number in their names."""
 
 
 def main() -> int:
@@ -23,8 +30,17 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="only print the names of the cases")
     given = parser.parse_args()
     rows = frozenset(filter(None, given.rows.upper().replace(" ", ",").split(",")))
-    names = frozenset(filter(None, [given.case]))
-    choice = Choice(rows, names, given.sample, given.list)
+    if unknown := sorted(rows - E2E_ROWS - {row.number for row in ROWS}):
+        parser.error(f"no such row: {', '.join(unknown)}; docs/faults.md has them all")
+    choice = Choice(rows - E2E_ROWS, frozenset(filter(None, [given.case])), given.sample, given.list)
+    status = _run_matrix(choice, given) if choice.rows or not rows else 0
+    in_e2e = sorted(rows & E2E_ROWS if rows else E2E_ROWS)
+    if in_e2e and status == 0 and not (given.case or given.sample or given.list):
+        os.execv(sys.executable, [sys.executable, "-m", "pytest", str(ROOT / "test" / "e2e"), "-k", " or ".join(in_e2e)])  # noqa: S606
+    return status
+
+
+def _run_matrix(choice: Choice, given: argparse.Namespace) -> int:
     running = run_suite(choice, cluster=given.cluster, parallel=given.parallel, lease_seconds=given.lease, keep=given.keep)
     for number in (signal.SIGINT, signal.SIGTERM):  # one way to be interrupted, also in the background of a shell, which ignores SIGINT
         signal.signal(number, signal.default_int_handler)

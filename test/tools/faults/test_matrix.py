@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from faults.__main__ import E2E_ROWS
 from faults.case import Faultless
 from faults.lease_rows import THIEF, wrote_after_loss
 from faults.lives import LIVES
@@ -17,7 +18,8 @@ from faults.suite import Choice, chosen, spread
 from faults.time_travel import went_back
 from faults.trace import Entry, Trace
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "faults.md"
+ROOT = Path(__file__).resolve().parents[3]
+DOCUMENT = ROOT / "docs" / "faults.md"
 REQUESTS = [
     "create leases/mpi-operator",
     "watch pods",
@@ -71,6 +73,13 @@ def test_a_sample_is_spread_and_always_the_same() -> None:
 def test_every_row_is_documented() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     assert [row.number for row in ROWS if f"| {row.number} |" not in text] == []
+
+
+@pytest.mark.parametrize("number", sorted(E2E_ROWS))
+def test_a_row_that_needs_nodes_has_a_test_with_its_number(number: str) -> None:
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "test" / "e2e").glob("test_*.py"))
+    assert f"def test_{number}_" in tests
+    assert f"| {number}: " in DOCUMENT.read_text(encoding="utf-8")
 
 
 def counted(trace: Trace, *expected: str) -> list[str]:
