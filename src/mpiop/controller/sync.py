@@ -15,7 +15,8 @@ from mpiop.controller.observe.consistency import ESCAPE_SECONDS
 from mpiop.controller.observe.job_reader import InvalidJobError, Reader
 from mpiop.controller.observe.observed import Lister, Listers, Observed, observe
 from mpiop.controller.plan.addresses import seconds_to_repeat
-from mpiop.controller.plan.desired import Desired, desired_state, remaining_seconds
+from mpiop.controller.plan.clean_up import state_after_end, ttl_seconds_left
+from mpiop.controller.plan.desired import Desired, desired_state
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
 from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
@@ -26,9 +27,9 @@ from mpiop.controller.status.root_cause import new_failure
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem
 from mpiop.controller.status.status import Findings, current_problem, next_status
 from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.go_operator_children import with_unlabelled
 from mpiop.controller.write.job_log import log_clean_up
 from mpiop.controller.write.launcher_logs import LauncherLogs
-from mpiop.controller.write.predecessor import with_unlabelled
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_secrets import SshSecrets, noted_uid
 from mpiop.controller.write.warning_events import WarningEvents
@@ -102,7 +103,7 @@ class Syncer:
         if job.is_suspended and observed.is_active:
             await self._check_current(job)
         now = self.reporter.now()
-        time_left = remaining_seconds(job, now)
+        time_left = ttl_seconds_left(job, now)
         if time_left == 0 and annotations_of(job.raw).get(names.ANNOTATION_TTL_DELETES_JOB) == "true":
             await self.applier.perform(Owner(job.key, job.uid), Delete(MPIJOBS, job.raw))
             return None
@@ -112,7 +113,8 @@ class Syncer:
             # Stored before anything is done about it, and done by the sync that sees it stored.
             await self.reporter.report(job, decided)
             return 0.0
-        desired = desired_state(job, observed, is_expired=time_left == 0)
+        has_ended = job.status.is_finished
+        desired = state_after_end(job, observed, is_expired=time_left == 0) if has_ended else desired_state(job, observed)
         owner = Owner(job.key, job.uid)
         failed = await self._apply(owner, job, observed, desired, now)
         problem, recheck_seconds = await self._find_problem(job, observed, failed, now)

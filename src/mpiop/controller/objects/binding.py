@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
-from mpiop.controller.objects import BuildOptions, injection
+from mpiop.controller.objects import BuildOptions, injected_ssh
 from mpiop.controller.objects.pod_template import section
 from mpiop.kube.quantity import is_quantity, value_of
 
@@ -28,7 +28,7 @@ def launcher_environment(job: MPIJob, options: BuildOptions) -> Mapping[str, str
 
     There are none where the workers may have cores of their own, nor where the launcher says anything about binding.
     """
-    if job.worker is None or not injection.is_injected(job, options):
+    if job.worker is None or not injected_ssh.is_injected(job, options):
         return {}
     launcher, worker = (spec.template["spec"]["containers"][0] for spec in (job.launcher, job.worker))
     return {} if _may_own_cores(worker) or _has_choice(launcher) else _UNBOUND[job.mpi_implementation]

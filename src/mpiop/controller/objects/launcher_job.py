@@ -6,7 +6,7 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
-from mpiop.controller.objects import BuildOptions, binding, injection, ssh_agent
+from mpiop.controller.objects import BuildOptions, binding, injected_ssh, ssh_script
 from mpiop.controller.objects import mpi_implementations as implementations
 from mpiop.controller.objects import pod_template as pt
 from mpiop.controller.objects.mpi_implementations import CONFIG_MOUNT_PATH, DISCOVER_HOSTS, HOSTFILE
@@ -104,8 +104,8 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     container = pt.first_container(template)
     variables = {
         **implementations.launcher_environment(job),
-        **ssh_agent.agent_environment(job),
-        **injection.launcher_environment(job, options),
+        **ssh_script.script_environment(job),
+        **injected_ssh.launcher_environment(job, options),
         **binding.launcher_environment(job, options),
     }
     pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **variables})
@@ -116,9 +116,9 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     _apply_config(template, job)
     pt.apply_shared_memory(template, job)
     pt.apply_gang(template, job, options)
-    ssh_agent.apply_agent(template, job, options, is_launcher=True)
-    injection.apply_program(template, job, options)
-    injection.apply_checkpoint(template, job, options, ssh_agent.checkpoint_flags(job))
+    ssh_script.apply_script(template, job, options, is_launcher=True)
+    injected_ssh.apply_program(template, job, options)
+    injected_ssh.apply_checkpoint(template, job, options, ssh_script.checkpoint_flags(job))
     _apply_restart_count(template, job)
     return template
 

@@ -13,7 +13,7 @@ import msgspec
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller.objects.pod_template import section
-from mpiop.controller.objects.ssh_agent import wants_agent
+from mpiop.controller.objects.ssh_script import wants_script
 
 DIRECTIVES: Final = ("nodeSelector", "tolerations", "schedulingGates")
 """Fields of a pod template that may change in a suspended Job; nodeAffinity, labels and annotations are the others (KEP-2926)."""
@@ -42,7 +42,7 @@ def start_revision(job: MPIJob) -> str:
 
 
 def _settings(job: MPIJob) -> tuple[Any, ...]:
-    settings = (job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_agent(job))
+    settings = (job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_script(job))
     # The hash of a job without these annotations stays what it always was.
     by_annotations = (job.ssh if job.ssh == c.SSH_INJECTED else "", job.shm, c.ANNOTATION_MAX_RESTARTS if job.restart is not None else "")
     return (*settings, *filter(None, by_annotations))

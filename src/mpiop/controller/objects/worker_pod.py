@@ -7,7 +7,7 @@ from typing import Any, Final
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller import names
-from mpiop.controller.objects import BuildOptions, injection, ssh_agent
+from mpiop.controller.objects import BuildOptions, injected_ssh, ssh_script
 from mpiop.controller.objects import pod_template as pt
 from mpiop.kube.objects import Object
 
@@ -52,15 +52,15 @@ def _first_template(job: MPIJob, worker: ReplicaSpec, options: BuildOptions) -> 
     pt.apply_identity(template, job, names.worker_name(job, 0), names.pod_labels(job, c.ROLE_WORKER, worker=0))
     template["spec"]["restartPolicy"] = worker.restart_policy
     _apply_searches(template, job, options)
-    injection.apply_server(template, job, options)
+    injected_ssh.apply_server(template, job, options)
     container = pt.first_container(template)
     if not container.get("command") and not container.get("args"):
         container["command"] = ["/usr/sbin/sshd", "-De"]
     pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_WORKER})
     pt.apply_ssh_keys(template, job)
     pt.apply_shared_memory(template, job)
-    ssh_agent.apply_agent(template, job, options, is_launcher=False)
-    injection.apply_program(template, job, options)
+    ssh_script.apply_script(template, job, options, is_launcher=False)
+    injected_ssh.apply_program(template, job, options)
     pt.apply_gang(template, job, options)
     pt.apply_failed_nodes(template, job)
     if job.restart is not None:

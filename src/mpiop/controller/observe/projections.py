@@ -90,7 +90,7 @@ class _JobStatus(TypedDict, total=False):
 
 
 class Job(TypedDict):
-    """The part of a launcher Job that is followed: how it gets on, and of its template what may change (`controller/plan/unsuspend.py`)."""
+    """The part of a launcher Job that is followed: how it gets on, and of its template what may change (`plan/suspension.py`)."""
 
     apiVersion: NotRequired[str]
     kind: NotRequired[str]

@@ -20,7 +20,7 @@ from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.addresses import annotations_to_publish
 from mpiop.controller.plan.desired import Desired
 from mpiop.controller.plan.merge_patch import merge_patch
-from mpiop.controller.plan.unsuspend import is_suspension_complete, unsuspend_patch
+from mpiop.controller.plan.suspension import is_suspension_complete, unsuspend_patch
 from mpiop.kube.objects import Key, Object, is_terminating, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 

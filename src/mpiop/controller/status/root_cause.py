@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mpiop.api.status import timestamp
 from mpiop.api.types import Attempt, Failure, MPIJob
-from mpiop.controller.objects.ssh_agent import MARK
+from mpiop.controller.objects.ssh_script import MARK
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.exit_codes import in_words

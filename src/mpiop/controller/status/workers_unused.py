@@ -7,7 +7,7 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller import names
-from mpiop.controller.objects.ssh_agent import leaves_mark
+from mpiop.controller.objects.ssh_script import leaves_mark
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.tries import mpirun_status

@@ -7,7 +7,7 @@ import structlog
 from mpiop.clock import Clock
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.root_cause import FailedContainer, failed_container
-from mpiop.controller.write.optional_right import OptionalRight
+from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, key_of
 
@@ -30,7 +30,7 @@ class LauncherLogs:
     def __init__(self, client: LogSource, clock: Clock) -> None:
         """Read with `client`."""
         self._client = client
-        self._right = OptionalRight(clock)
+        self._right = OptionalPermission(clock)
         self._log = structlog.get_logger(__name__)
 
     async def last_words(self, observed: Observed) -> str:

@@ -21,7 +21,7 @@ from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.causes import FAILED_CREATE, Problem, problem
 from mpiop.controller.status.refusals import refusal_reason
 from mpiop.controller.status.status import current_problem
-from mpiop.controller.write.optional_right import OptionalRight
+from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, ObjectList, creation_time, is_terminating, key_of, resource_version_of, uid_of
 from mpiop.kube.resources import EVENTS, JOBS, Selection
@@ -64,7 +64,7 @@ class WarningEvents:
         self._clock = clock
         self._bucket = TokenBucket(1.0, BURST)
         self._answers: dict[Key, _Answer] = {}
-        self._right = OptionalRight(clock)
+        self._right = OptionalPermission(clock)
         self._log = structlog.get_logger(__name__)
 
     async def problem(self, job: MPIJob, observed: Observed, now: datetime) -> tuple[Problem | None, float | None]:

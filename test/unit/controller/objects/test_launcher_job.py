@@ -1,4 +1,4 @@
-"""The launcher Job: a row for each rule; the whole of one is compared by test/conformance, our files in test_ssh_agent."""
+"""The launcher Job: a row for each rule; the whole of one is compared by test/conformance, our files in test_ssh_script."""
 
 from copy import deepcopy
 from dataclasses import replace

@@ -1,7 +1,6 @@
 """Which children should exist, situation by situation."""
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,7 +11,7 @@ from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy
 from mpiop.clock import parse_time
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.desired import desired_state, remaining_seconds
+from mpiop.controller.plan.desired import desired_state
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import VOLCANO_POD_GROUPS
 
@@ -27,11 +26,6 @@ FAILED, PENDING = worker(1, "Failed"), worker(1, "Pending")
 RESTARTING = replace(PI, status=MPIJobStatus(restarts=1))
 HELD = launcher(suspend=True)
 COMPLETE = {"type": "Complete"}
-
-
-def finished(policy: str, condition: str = c.CONDITION_SUCCEEDED) -> MPIJob:
-    end = Condition(condition, "True", "", "", NOON, NOON)
-    return replace(PI, run_policy=RunPolicy(clean_pod_policy=policy), status=MPIJobStatus(conditions=(end,), completion_time=NOON))
 
 
 def gang_of(*workers: Object) -> Observed:
@@ -133,25 +127,6 @@ CASES = [
         {"worker_count": 2},
     ),
     Case("worker evicted, end not recorded: hands off", PI, observed(worker(0), EVICTED, launcher=launcher()), None),
-    Case(
-        "finished: a launcher that is still active stops",
-        finished(c.CLEAN_NONE),
-        observed(launcher=launcher()),
-        {"launcher": True, "launcher_suspended": True},
-    ),
-    Case("finished, All: an active launcher goes", finished(c.CLEAN_ALL), observed(launcher=launcher()), {"launcher": False}),
-    Case(
-        "finished, All: a finished launcher stays for its log",
-        finished(c.CLEAN_ALL),
-        observed(launcher=launcher(outcome=COMPLETE)),
-        {"launcher": None, "launcher_suspended": False},
-    ),
-    Case(
-        "finished: nothing is made",
-        finished(c.CLEAN_NONE, c.CONDITION_FAILED),
-        observed(),
-        {"dependencies": None, "worker_count": 0, "launcher": None},
-    ),
 ]
 
 
@@ -162,34 +137,6 @@ def test_desired(case: Case) -> None:
         assert (result, case.want) == (None, None)
         return
     assert {name: getattr(result, name) for name in case.want} == case.want
-
-
-@pytest.mark.parametrize(
-    ("policy", "kept"),
-    [(c.CLEAN_NONE, {"Pending", "Running", "Succeeded", "Failed"}), (c.CLEAN_RUNNING, {"Succeeded", "Failed"}), (c.CLEAN_ALL, set[str]())],
-)
-def test_clean_up_keeps_by_policy(policy: str, kept: set[str]) -> None:
-    result = desired_state(finished(policy), observed(launcher=launcher(outcome=COMPLETE)))
-    assert result is not None
-    assert {phase for phase in ("Pending", "Running", "Succeeded", "Failed") if result.keep_worker(worker(0, phase))} == kept
-
-
-def test_an_expired_job_keeps_nothing() -> None:
-    for policy in (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL):
-        result = desired_state(finished(policy), observed(launcher=launcher(outcome=COMPLETE)), is_expired=True)
-        assert result is not None
-        assert (result.dependencies, result.launcher, result.worker_count) == (False, False, 0)
-        assert not any(result.keep_worker(worker(0, phase)) for phase in ("Pending", "Running", "Succeeded", "Failed"))
-
-
-@pytest.mark.parametrize(
-    ("ttl", "seconds_later", "left"), [(None, 0, None), (60, 0, 60), (60, 45, 15), (60, 60, 0), (60, 100, 0), (0, 0, 0)], ids=str
-)
-def test_the_time_to_live_counts_from_the_end(ttl: int | None, seconds_later: int, left: float | None) -> None:
-    job = finished(c.CLEAN_NONE)
-    job = replace(job, run_policy=replace(job.run_policy, ttl_seconds_after_finished=ttl))
-    assert remaining_seconds(job, NOON + timedelta(seconds=seconds_later)) == left
-    assert remaining_seconds(replace(job, status=MPIJobStatus()), NOON) is None
 
 
 @pytest.mark.parametrize("job", [PI, SUSPENDED], ids=["scaled down", "suspended"])

@@ -10,7 +10,7 @@ from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, container, template, with_annotations, with_launcher, with_workers
 from fakes.semantics import projected
 from mpiop.api.types import MPIJob, MPIJobStatus
-from mpiop.controller.objects.ssh_agent import MARK
+from mpiop.controller.objects.ssh_script import MARK
 from mpiop.controller.observe import projections
 from mpiop.controller.status.root_cause import last_failure
 from mpiop.controller.status.status import next_status, transitions

@@ -11,7 +11,7 @@ from typing import Final
 
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
-from mpiop.controller.objects import BuildOptions, injection
+from mpiop.controller.objects import BuildOptions, injected_ssh
 from mpiop.controller.objects import pod_template as pt
 from mpiop.controller.objects.mpi_implementations import (
     ADDRESSES,
@@ -129,7 +129,7 @@ exec ssh "$@"
 """
 
 
-def wants_agent(job: MPIJob) -> bool:
+def wants_script(job: MPIJob) -> bool:
     """Return whether `mpirun` of `job` should call the script.
 
     Not without workers; nor if the user opted out, for images without a shell, or named another program; nor if a mount of theirs would
@@ -146,17 +146,17 @@ def wants_agent(job: MPIJob) -> bool:
 def leaves_mark(job: MPIJob) -> bool:
     """Return whether the script writes the mark: not with `FallbackToLogsOnError`, which needs an empty termination message."""
     launcher = job.launcher.template["spec"]["containers"][0]
-    return wants_agent(job) and launcher.get("terminationMessagePolicy") != _FALLBACK
+    return wants_script(job) and launcher.get("terminationMessagePolicy") != _FALLBACK
 
 
-def agent_environment(job: MPIJob) -> Mapping[str, str]:
+def script_environment(job: MPIJob) -> Mapping[str, str]:
     """Return the variables by which `mpirun` calls the script."""
     implementation = implementation_of(job)
     program = f"{AGENT_MOUNT_PATH}/{AGENT}{implementation.agent_fallback}"
-    return dict.fromkeys(implementation.agents, program) if wants_agent(job) else {}
+    return dict.fromkeys(implementation.agents, program) if wants_script(job) else {}
 
 
-def apply_agent(template: pt.Template, job: MPIJob, options: BuildOptions, *, is_launcher: bool) -> None:
+def apply_script(template: pt.Template, job: MPIJob, options: BuildOptions, *, is_launcher: bool) -> None:
     """Mount the script, ssh's configuration and, on the launcher, the addresses; each is shown from an annotation of the pod.
 
     Left out without workers, and where something of the user's would cover it, or be covered.
@@ -165,7 +165,7 @@ def apply_agent(template: pt.Template, job: MPIJob, options: BuildOptions, *, is
     if job.worker is None or pt.overlaps(container, AGENT_MOUNT_PATH):
         return
     annotations = template["metadata"]["annotations"]
-    if injection.is_injected(job, options):
+    if injected_ssh.is_injected(job, options):
         annotations[names.ANNOTATION_SSH] = _injected_script(job, is_launcher=is_launcher)
     else:
         annotations[names.ANNOTATION_SSH] = _launcher_script(job) if is_launcher else _script({}, _WORKER_SCRIPT)
@@ -192,9 +192,9 @@ def _launcher_script(job: MPIJob) -> str:
 
 
 def _injected_script(job: MPIJob, *, is_launcher: bool) -> str:
-    values = _job_values(job) | {"key": injection.KEY} | (_launcher_values(job) if is_launcher else {})
+    values = _job_values(job) | {"key": injected_ssh.KEY} | (_launcher_values(job) if is_launcher else {})
     flags = " ".join(f"--{name}={quote(value)}" for name, value in values.items())
-    return f'#!/bin/sh\n# mpirun and its daemons call this in the place of ssh.\nexec {injection.PROGRAM} ssh {flags} -- "$@"\n'
+    return f'#!/bin/sh\n# mpirun and its daemons call this in the place of ssh.\nexec {injected_ssh.PROGRAM} ssh {flags} -- "$@"\n'
 
 
 def _job_values(job: MPIJob) -> dict[str, str]:

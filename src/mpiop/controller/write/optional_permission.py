@@ -9,7 +9,7 @@ FORBIDDEN_SECONDS: Final = 600.0
 """How long nothing is asked in a namespace after a refusal: the right may be granted later."""
 
 
-class OptionalRight:
+class OptionalPermission:
     """Remembers in which namespaces requests were forbidden, and until when."""
 
     def __init__(self, clock: Clock) -> None:

@@ -1,4 +1,7 @@
-"""How a suspended launcher Job is resumed: when, and which of its fields follow the MPIJob first.
+"""When the launcher Job is suspended and resumed, and which of its fields follow the MPIJob before it is.
+
+A launcher Job is suspended with its MPIJob, and also while a restart replaces workers. `diff` says in which order suspension, workers and
+resumption are written.
 
 The pod template of a Job is immutable but for the directives of scheduling (nodeSelector, tolerations, schedulingGates, nodeAffinity,
 labels, annotations), and those may change only while the Job is suspended, has no active pod and has no startTime. From Kubernetes 1.36 the
@@ -9,6 +12,7 @@ kubernetes pkg/registry/batch/job/strategy.go.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions
@@ -16,11 +20,35 @@ from mpiop.controller.objects.launcher_job import build_launcher_template, limit
 from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.revision import DIRECTIVES
 from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.merge_patch import merge_patch
+from mpiop.controller.plan.replacement import replacement_rule
 from mpiop.kube.objects import Object, annotations_of
 
 _NODE_AFFINITY: Final = "nodeAffinity"
 _WHOLE: Final = frozenset({"nodeSelector", _NODE_AFFINITY})
+
+
+def should_suspend_launcher(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
+    """Return whether the launcher Job should be suspended; once running it is not suspended again for a replaced worker."""
+    if job.is_suspended:
+        return True
+    if observed.is_restarting(job):
+        return not (observed.is_launcher_suspended and _may_resume(job, observed, ready=ready))
+    is_early = job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and not ready
+    return observed.is_launcher_suspended and (observed.awaits_old_gang or is_early)
+
+
+def _may_resume(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
+    """Return whether the restarted launcher may run: its pods are gone, and all workers stand.
+
+    A gang that counts the launcher is only scheduled with it. Then it is enough that no worker is the old one: the launcher waits for them.
+    """
+    workers = [observed.workers.get(name) for name in names.worker_names(job)]
+    must_replace = replacement_rule(job, observed)
+    if any(pod is None or must_replace(pod) for pod in workers) or not all(map(pods.is_finished, observed.launcher_pods)):
+        return False
+    return ready or (bool(observed.gang) and job.launcher_creation_policy == c.AT_STARTUP)
 
 
 def is_suspension_complete(launcher: Object | None) -> bool:
