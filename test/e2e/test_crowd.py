@@ -1,4 +1,7 @@
-"""A hundred jobs, of which forty are broken: each of the forty shows its cause, and the sixty others take as long as without them."""
+"""What fills a node: a hundred jobs, of which forty are broken, and one job of 64 workers.
+
+Each of the forty shows its cause, and the sixty others take as long as without them. The 64 workers start each other in a tree.
+"""
 
 import time
 from collections.abc import Iterator
@@ -6,12 +9,15 @@ from contextlib import contextmanager
 
 import pytest
 
+from demonstration.operator_images import built_archives
 from e2e.broken import BROKEN, Broken, broken_job, no_sandbox_class, one_worker
-from e2e.clusters import ROOT
-from e2e.conftest import new_namespace
+from e2e.clusters import ROOT, project
+from e2e.conftest import NAME, new_namespace
 from e2e.jobs import held, is_true, state
 from e2e.kubectl import Kubectl, Obj
+from e2e.libraries import SSHD_IMAGES
 from e2e.operator_pods import Operator
+from e2e.test_mpi import Combination, check_tree
 from mpiop.kube.resources import MPIJOBS
 
 GOOD = 60
@@ -74,3 +80,10 @@ def test_forty_broken_jobs_disturb_sixty_good_ones_in_nothing(cluster: Kubectl, 
         f"{GOOD} jobs alone: {alone:.1f} s; beside 40 that run: {beside_held:.1f} s; beside 40 broken ones: {beside:.1f} s\n",
         encoding="utf-8",
     )
+
+
+@pytest.mark.parametrize("library", ["openmpi", "openmpi5"])
+def test_64_workers_start_each_other_in_a_tree(library: str, namespace: Kubectl) -> None:
+    project("hack/cluster", "load-image", "--name", NAME, *built_archives(*SSHD_IMAGES))
+    run = Combination(library, "mpiuser", "AtStartup", launcher_works=False, workers=64)
+    check_tree(run, 4, namespace, DONE_SECONDS)

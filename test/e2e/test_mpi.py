@@ -196,18 +196,23 @@ RADIX: Final = {
 def test_workers_start_each_other_in_a_tree(library: str, user: str, radix: int, workers: int, namespace: Kubectl) -> None:
     # Each with a name of its own: a name server may still know the workers of an earlier job of that name (docs/limits.md).
     run = Combination(library, user, "AtStartup", launcher_works=False, attempt=radix, workers=workers)
+    check_tree(run, radix, namespace)
+
+
+def check_tree(run: Combination, radix: int, here: Kubectl, timeout_seconds: int = END_SECONDS) -> None:
+    """Run π on workers that start each other, `radix` each, and see that they did, at the first try."""
     job = job_of(run)
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
-    launcher_container(job)["env"] = [{"name": RADIX[library], "value": str(radix)}]
-    namespace.apply(job)
-    ended = namespace.until_one(MPIJOBS, run.name, has_ended, timeout_seconds=END_SECONDS)
-    [launcher] = namespace.read_all(PODS, LAUNCHER)
-    log = namespace.run("logs", launcher["metadata"]["name"])
+    launcher_container(job)["env"] = [{"name": RADIX[run.library], "value": str(radix)}]
+    here.apply(job)
+    ended = here.until_one(MPIJOBS, run.name, has_ended, timeout_seconds=timeout_seconds)
+    [launcher] = here.read_all(PODS, LAUNCHER)
+    log = here.run("logs", launcher["metadata"]["name"])
     assert is_true(ended, "Succeeded"), log
     assert ranks_by_host(log) == dict.fromkeys(run.hosts, SLOTS)
     assert restarts(launcher) == 0, launcher["status"]["containerStatuses"]
-    clients = {host: clients_of(namespace, host) for host in run.hosts}
-    addresses = {namespace.read(PODS, host)["status"]["podIP"] for host in run.hosts}
+    clients = {host: clients_of(here, host) for host in run.hosts}
+    addresses = {here.read(PODS, host)["status"]["podIP"] for host in run.hosts}
     assert any(seen & addresses for seen in clients.values()), clients
 
 

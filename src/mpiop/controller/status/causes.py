@@ -91,7 +91,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     INIT_FAILED: Cause("an init container or a sidecar failed", "Read its log: kubectl logs POD -c CONTAINER."),
     NO_SSHD: Cause(
         "a worker has no `/usr/sbin/sshd`, or its sshd ended at once",
-        "Install sshd and a host key in the image, or let the operator bring them (annotation `mpiop.kubeflow.org/ssh: Injected`).",
+        "Install sshd in the image, with the job's key as host key (docs/images.md), or use `mpiop.kubeflow.org/ssh: Injected`.",
     ),
     WORKER_ENDED: Cause(
         "a worker ended while the job needs it, and its restartPolicy does not restart it",

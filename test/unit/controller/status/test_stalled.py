@@ -187,7 +187,7 @@ PODS = [
         (),
         "NoSshd",
         "container worker of pod pi-worker-0 did not start, exit code 127 (command not found). "
-        "Install sshd and a host key in the image, or let the operator bring them (annotation `mpiop.kubeflow.org/ssh: Injected`).",
+        "Install sshd in the image, with the job's key as host key (docs/images.md), or use `mpiop.kubeflow.org/ssh: Injected`.",
     ),
     Case(
         "no sshd at all",
@@ -264,7 +264,7 @@ PODS = [
         (),
         "NoSshd",
         "container worker of pod pi-worker-0 ended: exit code 1, Error. "
-        "Install sshd and a host key in the image, or let the operator bring them (annotation `mpiop.kubeflow.org/ssh: Injected`).",
+        "Install sshd in the image, with the job's key as host key (docs/images.md), or use `mpiop.kubeflow.org/ssh: Injected`.",
     ),
     Case(
         "a worker of another kind that ends while the launcher waits for it",
