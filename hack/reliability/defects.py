@@ -126,6 +126,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("Q47", "token_bucket.py", "max(0.0, now - self._filled_at)", "(now - self._filled_at)", "a clock that goes back empties the bucket"),
     Defect("Q47", "workqueue/rate_limiters.py", "return max([limiter.delay(key, now) for limiter in self._limiters])", "return min([limiter.delay(key, now) for limiter in self._limiters])", "the shorter delay counts"),
     Defect("Q48", "workqueue/worker.py", "queue.forget(key)", "pass", "a success is not forgotten"),
+    Defect("Q48", "workqueue/worker.py", "await asyncio.sleep(0)", "pass", "a key that is always due stops the process"),
     Defect("Q48", "workqueue/worker.py", "queue.add_rate_limited(key)", "queue.add(key)", "failures are repeated at once"),
     Defect("Q48", "workqueue/worker.py", "        finally:\n            queue.done(key)", "        queue.done(key)", "a cancelled worker keeps its key"),
     Defect("Q49", "workqueue/queue.py", "        self._metrics.worked(self._now() - begun)\n", "", "the time of work is not measured"),

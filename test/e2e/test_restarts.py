@@ -153,13 +153,15 @@ def test_a_job_whose_budget_is_used_up_says_why_each_try_ended(namespace: Kubect
     assert "try 1: WorkerDeleted" in failed["message"]
 
 
-def test_a_program_that_fails_by_itself_costs_no_restart(namespace: Kubectl) -> None:
+def test_a_program_that_fails_by_itself_costs_no_restart_and_disturbs_nobody(namespace: Kubectl) -> None:
     job = resilient()
     launcher_container(job)["command"] = ["sh", "-c", "exit 3"]
     namespace.apply(job)
     failed = until_true(namespace, "pi", "Failed")
     assert condition(failed, "Failed")["reason"] == "BackoffLimitExceeded/Error"
     assert "restarts" not in failed["status"]
+    namespace.apply(pi_job("next"))
+    until_true(namespace, "next", "Succeeded")
 
 
 def test_a_worker_on_a_node_that_does_not_answer_is_reported_and_replaced(

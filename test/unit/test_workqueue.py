@@ -402,6 +402,23 @@ async def test_Q48_a_cancelled_sync_gives_its_key_back() -> None:
     assert await take(queue) == "a"
 
 
+async def test_Q48_a_key_that_is_always_due_stops_nobody_else() -> None:
+    queue = WorkQueue[str]()
+    queue.add("busy")
+    syncs = 0
+
+    async def sync(_key: str) -> float:
+        nonlocal syncs
+        syncs += 1
+        return 0.0
+
+    worker = asyncio.create_task(work(queue, sync, lambda _key, _error: None))
+    await run_ready_tasks(20)
+    assert syncs >= 5
+    queue.shut_down()
+    worker.cancel()
+
+
 async def test_Q48_workers_go_home_when_the_queue_is_shut_down() -> None:
     queue = WorkQueue[str]()
     done: list[str] = []

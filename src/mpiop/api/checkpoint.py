@@ -6,7 +6,7 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.annotations import duration_seconds, one_of, path_of, read
-from mpiop.api.fields import Fields, required
+from mpiop.api.fields import Fields, invalid
 
 _DEFAULT_GRACE: Final = "60s"
 
@@ -30,14 +30,13 @@ def checkpoint_of(annotations: Fields) -> Checkpoint | None:
     if signal is None and grace is None:
         return None
     if signal is None:
-        path = path_of(annotations, c.ANNOTATION_CHECKPOINT_SIGNAL)
-        annotations.errors.append(required(path, f"without it, {c.ANNOTATION_CHECKPOINT_GRACE} has no effect"))
+        path = path_of(annotations, c.ANNOTATION_CHECKPOINT_GRACE)
+        annotations.errors.append(invalid(path, grace, f"has no effect without {c.ANNOTATION_CHECKPOINT_SIGNAL}"))
         return None
     if annotations.values.get(c.ANNOTATION_SSH_MODE) != c.SSH_INJECTED:
-        path = path_of(annotations, c.ANNOTATION_SSH_MODE)
-        annotations.errors.append(
-            required(path, f"{c.ANNOTATION_CHECKPOINT_SIGNAL} needs it to be {c.SSH_INJECTED}: mpiop-agent sends the signal")
-        )
+        path = path_of(annotations, c.ANNOTATION_CHECKPOINT_SIGNAL)
+        advice = f"needs {c.ANNOTATION_SSH_MODE} to be {c.SSH_INJECTED}: mpiop-agent sends the signal"
+        annotations.errors.append(invalid(path, signal, advice))
         return None
     return Checkpoint(
         signal=read(annotations, c.ANNOTATION_CHECKPOINT_SIGNAL, c.CHECKPOINT_SIGNALS[0], partial(one_of, c.CHECKPOINT_SIGNALS)),

@@ -7,7 +7,7 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.annotations import duration_seconds, one_of, path_of, read
-from mpiop.api.fields import Fields, invalid, required, unsupported
+from mpiop.api.fields import Fields, invalid, unsupported
 
 MOST_RESTARTS: Final = 100
 """The status remembers each restart of the budget."""
@@ -41,8 +41,8 @@ def restart_policy(annotations: Fields) -> RestartPolicy | None:
     if not given:
         return None
     if c.ANNOTATION_MAX_RESTARTS not in given:
-        path = path_of(annotations, c.ANNOTATION_MAX_RESTARTS)
-        annotations.errors.append(required(path, f"without it, {given[0]} has no effect"))
+        advice = f"has no effect without {c.ANNOTATION_MAX_RESTARTS}"
+        annotations.errors += [invalid(path_of(annotations, name), annotations.values[name], advice) for name in given]
         return None
     causes, exit_codes = read(annotations, c.ANNOTATION_RESTART_ON, c.ON_INFRASTRUCTURE, _causes)
     return RestartPolicy(

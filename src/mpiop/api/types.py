@@ -234,7 +234,8 @@ class MPIJob:
 
     `ssh` is the annotation that says whose ssh is used, "" without one: then the operator's flag says it. `shm` is the annotation with the
     size of `/dev/shm`, a quantity, "" without one. `restart` and `checkpoint` are what annotations say of restarts, and of checkpoints
-    before the end of a Pod; None if they ask for none.
+    before the end of a Pod; None if they ask for none. `ignored` says what is wrong with annotations of a job that has begun: they count as
+    absent.
     """
 
     namespace: str
@@ -255,6 +256,7 @@ class MPIJob:
     shm: str = ""
     restart: RestartPolicy | None = None
     checkpoint: Checkpoint | None = None
+    ignored: tuple[str, ...] = ()
 
     @property
     def key(self) -> Key:

@@ -52,7 +52,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "lost-worker-timeout",
             at_least(0, DURATION),
-            "How long a launcher that cannot go on may hang once the loss of a worker is known, before its job is restarted; 0 is for ever",
+            "How long a launcher may hang once it is known to have lost a worker, before its job is restarted; 0 is for ever",
             option="lost_worker_timeout_seconds",
         ),
         _setting("ssh-key-type", one_of(*SSH_KEY_TYPES), "Type of the key pair that is made for each job"),

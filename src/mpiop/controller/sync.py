@@ -24,7 +24,7 @@ from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, Pr
 from mpiop.controller.status.restart_causes import seconds_to_timeout, seconds_to_verdict
 from mpiop.controller.status.restarts import decide
 from mpiop.controller.status.root_cause import new_failure
-from mpiop.controller.status.stalled import ended_worker_problem, find_problem
+from mpiop.controller.status.stalled import ended_worker_problem, find_problem, ignored_problem
 from mpiop.controller.status.status import Findings, current_problem, next_status
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.go_operator_children import with_unlabelled
@@ -100,7 +100,8 @@ class Syncer:
         self._begin_batch(job, observed)
         if observed.has_lost_launcher(job):
             observed = replace(observed, launcher=await self._live_launcher(job))
-        if job.is_suspended and observed.is_active:
+        is_stopping = observed.is_active if job.is_suspended else observed.has_surplus_workers(job)
+        if is_stopping:
             await self._check_current(job)
         now = self.reporter.now()
         time_left = ttl_seconds_left(job, now)
@@ -128,23 +129,29 @@ class Syncer:
             raise ExceptionGroup(f"sync of {job.key}", [write.error for write in failed])
         again = (
             self.secrets.wait_seconds(job, observed, now),
-            time_left or None,
+            time_left,
             recheck_seconds,
             seconds_to_repeat(job, observed, now),
             seconds_to_timeout(new, now, self.lost_worker_timeout_seconds),
             seconds_to_verdict(job, observed, now),
         )
-        return min((seconds for seconds in again if seconds is not None), default=None)
+        # 0 is now: what was due, this sync has done.
+        return min((seconds for seconds in again if seconds), default=None)
 
     async def _find_problem(
         self, job: MPIJob, observed: Observed, failed: Sequence[FailedWrite], now: datetime
     ) -> tuple[Problem | None, float | None]:
         """Return the problem of the job, and the seconds after which it may be another although no watch says so."""
+        if job.status.is_finished:
+            return None, None
         persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
         found = find_problem(job, observed, failed) or persistent
         if found is None:
             found = current_problem(job.status) if failed else ended_worker_problem(job, observed)
-        return (found, MESSAGE_SECONDS) if found is not None else await self.events.problem(job, observed, now)
+        if found is not None:
+            return found, MESSAGE_SECONDS
+        found, recheck_seconds = await self.events.problem(job, observed, now)
+        return found or ignored_problem(job), recheck_seconds
 
     def _begin_batch(self, job: MPIJob, observed: Observed) -> None:
         are_leaving = job.is_suspended or job.status.is_finished
@@ -186,7 +193,9 @@ class Syncer:
         return sorted(stages, key=lambda stage: stage.step)
 
     async def _check_current(self, job: MPIJob) -> None:
-        """Return if the cached job is current. After a restart the cache may be older than a resume: workers would be deleted by mistake.
+        """Return if the cached job is current.
+
+        After a restart the cache may be older than a resume or a scale-up, and workers would be deleted by mistake.
 
         Raises:
             NotReady: It is not.

@@ -1,5 +1,6 @@
 """The loop of a worker."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import TypeVar
 
@@ -29,6 +30,8 @@ async def work(queue: WorkQueue[KeyT], sync: Callable[[KeyT], Awaitable[float | 
         failed: Called with each exception, which is not raised further. Must not raise.
     """
     while True:
+        # A key that is due and a sync that sends nothing suspend nobody: without this, such keys would stop the process.
+        await asyncio.sleep(0)
         try:
             key = await queue.get()
         except ShutDown:

@@ -49,9 +49,12 @@ def test_what_annotations_ask_for(annotations: dict[str, str], checkpoint: Check
         ),
         (
             INJECTED | {"checkpoint-grace": "60s"},
-            "checkpoint-signal]: Required value: without it, mpiop.kubeflow.org/checkpoint-grace has no",
+            'checkpoint-grace]: Invalid value: "60s": has no effect without mpiop.kubeflow.org/checkpoint-signal',
         ),
-        ({"checkpoint-signal": "SIGUSR1"}, "ssh]: Required value: mpiop.kubeflow.org/checkpoint-signal needs it to be Injected"),
+        (
+            {"checkpoint-signal": "SIGUSR1"},
+            'checkpoint-signal]: Invalid value: "SIGUSR1": needs mpiop.kubeflow.org/ssh to be Injected: mpiop-agent sends the signal',
+        ),
     ],
 )
 def test_what_is_wrong_with_them_is_said(annotations: dict[str, Any], words: str) -> None:

@@ -52,7 +52,7 @@ def test_what_annotations_ask_for(annotations: dict[str, str], policy: RestartPo
         ({"max_restarts": "1", "restart_window": "24"}, 'restart-window]: Invalid value: "24": must be a duration with its unit'),
         ({"max_restarts": "1", "restart_window": "0s"}, "restart-window]: Invalid value"),
         ({"max_restarts": "1", "avoid_failed_nodes": "yes"}, 'avoid-failed-nodes]: Unsupported value: "yes"'),
-        ({"restart": "All"}, "max-restarts]: Required value: without it, mpiop.kubeflow.org/restart has no effect"),
+        ({"restart": "All"}, 'restart]: Invalid value: "All": has no effect without mpiop.kubeflow.org/max-restarts'),
     ],
 )
 def test_what_is_wrong_with_them_is_said(annotations: dict[str, Any], words: str) -> None:

@@ -252,3 +252,13 @@ async def test_a_job_that_has_not_ended_lives_as_long_as_it_likes() -> None:
     assert len(left(world)) == 7
     assert annotations_of(world.one(CONFIG_MAPS, "pi-config"))
     assert world.status.is_true(c.CONDITION_RUNNING)
+
+
+async def test_a_job_that_has_ended_is_left_alone_though_a_worker_is_broken() -> None:
+    world = await running()
+    killed = {"name": "worker", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+    world.pod_status("pi-worker-1", "Failed", containerStatuses=[killed])
+    end(world, "Succeeded")
+    await world.sync_until_idle()
+    assert world.status.is_finished
+    assert await world.sync() is None

@@ -249,3 +249,22 @@ async def test_T4_conflicts_without_end_are_met_with_ever_longer_pauses() -> Non
     times = await live_for(world, 600)
     assert world.writes.count(STATUS) == len(times), "one try for each reading"
     assert len(times) < 25
+
+
+async def test_E54_workers_are_not_deleted_for_a_scale_up_that_the_cache_does_not_show_yet() -> None:
+    world = World()
+    await world.submit()
+    await world.sync_until_idle()
+    await world.run_job()
+    old = world.one(MPIJOBS, "pi")
+    await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}})
+    await world.sync_until_idle()
+    successor = World(client=world.client)
+    successor.refresh()
+    successor.stores[MPIJOBS].replace([old], resource_version_of(old))
+    with pytest.raises(NotReady):
+        await successor.syncer.sync(KEY)
+    assert world.names(PODS) == ["pi-launcher-x", *(f"pi-worker-{index}" for index in range(4))]
+    await successor.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 2}}}})
+    await successor.sync_until_idle()
+    assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1"]

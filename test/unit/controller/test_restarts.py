@@ -337,6 +337,62 @@ async def test_a_launcher_that_fails_just_before_its_worker_is_said_to_be_evicte
     assert story.condition(c.CONDITION_FAILED) == ("True", "BackoffLimitExceeded/Error")
 
 
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+@pytest.mark.parametrize("clean_pod_policy", ["None", "All"])
+async def test_a_job_whose_program_has_failed_too_often_rests(policy: str, clean_pod_policy: str) -> None:
+    story = Story(annotations=BUDGET, runPolicy={"backoffLimit": 0, "cleanPodPolicy": clean_pod_policy})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": policy}}}})
+    await story.run()
+    _fail_launcher(story, policy)
+    await _settle(story, 14)  # no kubelet ends the launcher's pod, which is there as long as it likes
+    assert story.status.is_finished
+    assert await story.leader.sync() is None
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+@pytest.mark.parametrize("suspends", [False, True], ids=["never ran", "suspended"])
+async def test_a_job_that_cannot_be_ended_yet_rests_too(policy: str, *, suspends: bool) -> None:
+    story = Story(annotations=BUDGET, runPolicy={"backoffLimit": 0})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": policy}}}})
+    await _settle(story, 3)
+    for pod in story.launcher_pods:
+        story.cluster.server.put_status(PODS, key_of(pod), {"phase": "Running"})
+    await story.sync()
+    _fail_launcher(story, policy)
+    if suspends:
+        await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await _settle(story, 14)
+    assert not story.status.is_finished
+    assert await story.leader.sync() != 0
+
+
+async def _settle(story: Story, rounds: int) -> None:
+    """Let operator and controllers work, and no kubelet."""
+    for _ in range(rounds):
+        await story.sync()
+        story.cluster.control_jobs()
+        await asyncio.sleep(1)
+
+
+async def test_after_a_resume_the_failures_of_the_run_before_are_not_told_again() -> None:
+    story = Story(runPolicy={"backoffLimit": 6})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})
+    await story.run()
+    await story.go_on(20)
+    _fail_launcher(story, "Never")
+    await story.go_on(3)
+    assert len(story.status.attempts) == 1
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await story.go_on(6)
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await story.go_on(6)
+    assert story.condition(c.CONDITION_RUNNING)[0] == "True"
+    assert (story.status.last_failure, story.status.attempts) == (None, ())
+    _fail_launcher(story, "Never", code=3)
+    await story.go_on(3)
+    assert [each.exit_code for each in story.status.attempts] == [3]
+
+
 def fail_for_want_of_a_worker(story: Story) -> None:
     _fail_launcher(story, "Never")
     delete(story)
@@ -462,10 +518,33 @@ async def test_nothing_is_restarted_over_and_over_if_an_older_crd_drops_the_coun
     assert story.leader.recorder.reasons.count("Restarting") == 1
 
 
-async def test_a_job_that_has_not_lost_anything_is_not_the_poorer_for_a_wrong_annotation() -> None:
+async def test_a_new_job_with_a_wrong_annotation_is_refused() -> None:
     story = Story(annotations={"max-restarts": "often"})
     await story.go_on(2)
     stalled = parse_status(story.cluster.server.storage.get(MPIJOBS, KEY)["status"]).true_condition(c.CONDITION_STALLED)  # type: ignore[index]  # it is there
     assert stalled is not None
     assert stalled.reason == "ValidationError"
     assert "max-restarts" in stalled.message
+
+
+async def test_a_wrong_annotation_does_not_take_a_job_that_runs_out_of_the_operators_hands() -> None:
+    story = Story(annotations={"restart-window": "1h", "max-restarts": "2"}, runPolicy={"cleanPodPolicy": "Running"})
+    await story.run()
+    await story.leader.edit({"metadata": {"annotations": {"mpiop.kubeflow.org/max-restarts": "often"}}})
+    await story.go_on(5)
+    degraded = story.status.true_condition(c.CONDITION_DEGRADED)
+    assert degraded is not None
+    assert degraded.reason == "AnnotationIgnored"
+    assert 'max-restarts]: Invalid value: "often"' in degraded.message
+    await story.leader.edit({"metadata": {"annotations": {"mpiop.kubeflow.org/max-restarts": "1"}}})
+    await story.go_on(2)
+    assert story.condition(c.CONDITION_DEGRADED) == ("False", "Resolved")
+    await story.leader.edit({"metadata": {"annotations": {"mpiop.kubeflow.org/max-restarts": None}}})  # and the window has no effect now
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await story.go_on(6)
+    assert story.condition(c.CONDITION_SUSPENDED)[0] == "True"
+    assert story.cluster.pods() == []
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await story.go_on(6)
+    assert story.condition(c.CONDITION_STALLED) == ("True", "ValidationError"), "nothing runs, so it is refused as at the start"
+    assert story.cluster.pods() == []

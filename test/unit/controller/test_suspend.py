@@ -329,3 +329,23 @@ async def test_a_suspension_that_was_never_reported_is_no_start_that_an_edit_tak
     assert launcher(world)["spec"]["suspend"] is False
     assert world.status.is_true(c.CONDITION_UPDATE_PENDING)
     assert not world.status.is_finished
+
+
+async def test_a_job_that_is_edited_and_resumed_before_its_first_status_is_stored_runs_as_edited() -> None:
+    world = World()
+    await world.submit(runPolicy={"suspend": True})
+    world.client.refuse("patch", MPIJOBS, "", StatusError("test", {"code": 500, "reason": "InternalError"}), times=1)
+    with pytest.raises(StatusError):
+        await world.sync()
+    assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
+    assert not world.status.conditions
+    container = {**MPIRUN, "image": "example.com/new"}
+    template = {"spec": {"containers": [container]}}
+    await world.edit({"spec": {"runPolicy": {"suspend": False}, "mpiReplicaSpecs": {"Launcher": {"template": template}}}})
+    await world.sync_until_idle()
+    world.client.server.remove(JOBS, LAUNCHER)  # which is being deleted in the foreground
+    await world.sync_until_idle()
+    assert launcher(world)["spec"]["suspend"] is False
+    assert launcher(world)["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/new"
+    assert world.status.condition(c.CONDITION_UPDATE_PENDING) is None
+    assert not world.status.is_finished

@@ -685,3 +685,14 @@ async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> Non
     world.client.server.allow()
     await world.sync_until_idle()
     assert not world.status.is_true("Stalled")
+
+
+async def test_of_updates_without_an_answer_only_the_last_are_remembered() -> None:
+    world = World()
+    await world.submit()
+    world.client.refuse("patch", MPIJOBS, "", refusal(500, "failed calling webhook"), times=100)
+    for _ in range(100):
+        with pytest.raises(StatusError):
+            await world.sync()
+        await asyncio.sleep(60)
+    assert len(world.syncer.reporter.unanswered[KEY]) == 20

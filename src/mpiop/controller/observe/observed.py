@@ -89,6 +89,13 @@ class Observed:
         """Return the pods that have a node but no started container."""
         return tuple(pod for pod in self.all_pods if pods.is_being_created(pod))
 
+    def has_surplus_workers(self, job: MPIJob) -> bool:
+        """Return whether an unfinished job has more workers than it wants: it was scaled down."""
+        if job.status.is_finished:
+            return False
+        surplus = self.workers.keys() - set(names.worker_names(job))
+        return any(not is_terminating(self.workers[name]) for name in surplus)
+
     def is_ready(self, job: MPIJob) -> bool:
         """Return whether every desired worker is Ready (true without workers)."""
         return self.ready_workers.issuperset(names.worker_names(job))
@@ -125,10 +132,12 @@ class Observed:
     def has_outdated_launcher(self, job: MPIJob) -> bool:
         """Return whether the job is resuming and its launcher Job cannot be updated to the current spec, so that it must be replaced.
 
-        Until it is gone the job counts as suspended; otherwise the launcher would seem lost (`has_lost_launcher`).
+        Until it is gone the job counts as suspended; otherwise the launcher would seem lost (`has_lost_launcher`). A job without any
+        condition was created suspended, and resumed before that was stored.
         """
         launcher = self.launcher
-        if launcher is None or not job.is_resuming or pods.job_outcome(launcher) is not None or not pods.is_suspended(launcher):
+        is_resuming = job.is_resuming or not (job.is_suspended or job.status.conditions)
+        if launcher is None or not is_resuming or pods.job_outcome(launcher) is not None or not pods.is_suspended(launcher):
             return False
         noted = annotations_of(launcher).get(names.ANNOTATION_LAUNCHER_REVISION)
         return is_terminating(launcher) or (noted is not None and noted != launcher_revision(job))

@@ -11,6 +11,7 @@ from typing import Final
 from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
 VALIDATION_ERROR: Final = "ValidationError"
+ANNOTATION_IGNORED: Final = "AnnotationIgnored"
 RESOURCE_EXISTS: Final = "ResourceExists"
 PREDECESSOR_EXISTS: Final = "PredecessorExists"
 QUOTA_EXCEEDED: Final = "QuotaExceeded"
@@ -35,7 +36,7 @@ SANDBOX: Final = "FailedCreatePodSandBox"
 UNHEALTHY: Final = "Unhealthy"
 FAILED_CREATE: Final = "FailedCreate"
 
-DEGRADING: Final = frozenset({WORKER_ENDED, CRASH_LOOP, OOM_KILLED, NODE_LOST, DISRUPTED, WORKER_DELETED, INIT_FAILED})
+DEGRADING: Final = frozenset({WORKER_ENDED, CRASH_LOOP, OOM_KILLED, NODE_LOST, DISRUPTED, WORKER_DELETED, INIT_FAILED, ANNOTATION_IGNORED})
 """Reasons that make a job which runs Degraded instead of Stalled: some of its ranks may go on."""
 
 
@@ -49,6 +50,9 @@ class Cause:
 
 CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     VALIDATION_ERROR: Cause("the spec is invalid, or the API server refused an object that was made from it", "Correct the field."),
+    ANNOTATION_IGNORED: Cause(
+        "an annotation of a job that has begun is wrong: the job goes on as if it were absent", "Correct or remove the annotation."
+    ),
     RESOURCE_EXISTS: Cause(
         "an object with a name that the job needs exists, and does not belong to the job",
         "Delete or rename that object; the job continues within 60 s.",

@@ -46,7 +46,7 @@ def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: floa
         status = _failed(job, cause, now) if _is_budget_used_up(job, now) else _begun(job, observed, cause, now)
     elif seconds_to_verdict(job, observed, now) == 0:
         outcome = {"reason": BACKOFF_LIMIT_EXCEEDED, "message": "Job has reached the specified backoff limit"}
-        reason, message = failure(outcome, last_failure(observed) or job.status.last_failure, "")
+        reason, message = failure(outcome, last_failure(job, observed) or job.status.last_failure, "")
         status = ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
     else:
         return None

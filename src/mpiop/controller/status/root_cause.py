@@ -1,12 +1,13 @@
 """Why a launcher failed, according to its pods.
 
 The Job controller deletes a launcher pod that has used up its `backoffLimit` before it marks the Job as failed. Therefore the failure of
-a pod is stored as soon as it is seen: `lastFailure` in the status of the MPIJob.
+a pod is stored as soon as it is seen: `lastFailure` in the status of the MPIJob. Failed pods outlive a suspension; what they say is not of
+the run that the resume began.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from mpiop.api.status import timestamp
@@ -15,11 +16,13 @@ from mpiop.controller.objects.ssh_script import MARK
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.exit_codes import in_words
-from mpiop.kube.objects import Object, is_terminating
+from mpiop.kube.objects import Object, creation_time, is_terminating
 from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
 ATTEMPTS: Final = 3
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+_CLOCK_TOLERANCE: Final = timedelta(seconds=10)
+"""By how much the operator's clock, which gives a start its time, may differ from the API server's, which gives a pod its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,13 @@ def failure(outcome: Mapping[str, Any], last: Failure | None, default_message: s
 
 def new_failure(job: MPIJob, observed: Observed) -> Failure | None:
     """Return the last failure if the status of the job does not have it."""
-    found = last_failure(observed)
+    found = last_failure(job, observed)
     return None if found == job.status.last_failure else found
 
 
-def last_failure(observed: Observed) -> Failure | None:
-    """Return the failure of the newest launcher pod that failed and still exists."""
-    pod = _failed_pod(observed)
+def last_failure(job: MPIJob, observed: Observed) -> Failure | None:
+    """Return the failure of the newest launcher pod of this run that failed and still exists."""
+    pod = _failed_pod(_pods_of_this_run(job, observed))
     return None if pod is None else _failure_of(pod)
 
 
@@ -83,9 +86,10 @@ def _failure_of(pod: Object) -> Failure:
     return Failure(reason, truncated(": ".join([" ".join(words), *details])))
 
 
-def attempts(known: tuple[Attempt, ...], observed: Observed) -> tuple[Attempt, ...]:
-    """Return the last failed tries of the launcher: those that are known, and those of its pods that ended later."""
-    found = (_failed_container(pod) for pod in observed.launcher_pods)
+def attempts(job: MPIJob, observed: Observed) -> tuple[Attempt, ...]:
+    """Return the last failed tries of the launcher in this run: those that are known, and those of its pods that ended later."""
+    known = job.status.attempts
+    found = map(_failed_container, _pods_of_this_run(job, observed))
     for failed in sorted(filter(None, found), key=lambda each: str(each.ended.get("finishedAt"))):
         ended = timestamp(failed.ended.get("finishedAt"))
         if ended is not None and (not known or ended > known[-1].ended):
@@ -107,13 +111,21 @@ def _attempt(failed: FailedContainer, ended: datetime, number: int) -> Attempt:
 
 def failed_container(observed: Observed) -> FailedContainer | None:
     """Return the container that `last_failure` is about; None if no container of a launcher pod failed."""
-    pod = _failed_pod(observed)
+    pod = _failed_pod(observed.launcher_pods)
     return _failed_container(pod) if pod is not None else None
 
 
-def _failed_pod(observed: Observed) -> Object | None:
-    """Return the newest launcher pod that failed, or of which a container did."""
-    return next((pod for pod in reversed(observed.launcher_pods) if _has_failed(pod)), None)
+def _pods_of_this_run(job: MPIJob, observed: Observed) -> Sequence[Object]:
+    """Return the launcher pods that were created since the job was started, or resumed."""
+    started = job.status.start_time
+    if started is None:
+        return observed.launcher_pods
+    return [pod for pod in observed.launcher_pods if (creation_time(pod) or started) >= started - _CLOCK_TOLERANCE]
+
+
+def _failed_pod(launcher_pods: Sequence[Object]) -> Object | None:
+    """Return the newest of the launcher pods that failed, or of which a container did."""
+    return next((pod for pod in reversed(launcher_pods) if _has_failed(pod)), None)
 
 
 def _has_failed(pod: Object) -> bool:

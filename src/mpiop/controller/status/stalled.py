@@ -21,6 +21,11 @@ def find_problem(job: MPIJob, observed: Observed, failed: Sequence[FailedWrite])
     return refused or next(pod_problems(job, observed), None) or loss_problem(job, observed)
 
 
+def ignored_problem(job: MPIJob) -> Problem | None:
+    """Return the problem of a job that has begun, and whose annotations are wrong since."""
+    return problem(causes.ANNOTATION_IGNORED, "; ".join(job.ignored)) if job.ignored else None
+
+
 def ended_worker_problem(job: MPIJob, observed: Observed) -> Problem | None:
     """Return the problem of a launcher that waits for ever: one of its workers has ended, and is not replaced."""
     if job.is_suspended or job.launcher_creation_policy != c.WAIT_FOR_WORKERS_READY or not observed.is_launcher_suspended:

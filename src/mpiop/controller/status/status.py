@@ -48,7 +48,7 @@ class Findings:
 
 def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime, findings: Findings = Findings()) -> MPIJobStatus:
     """Return the status of a valid job; equal to the stored one if nothing has changed."""
-    status = replace(job.status, attempts=attempts(job.status.attempts, observed))
+    status = replace(job.status, attempts=attempts(job, observed))
     if failed := new_failure(job, observed):
         status = replace(status, last_failure=replace(failed, log=findings.log))
     status = _completed(_explained(observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
@@ -93,12 +93,10 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
 
 def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
     """Set Suspended as soon as it is requested, as the reference does; `active` of the replica statuses shows when no pod is left."""
-    if job.is_suspended:
+    if job.is_suspended or observed.has_outdated_launcher(job):
         status = with_condition(status, cond.make(c.CONDITION_SUSPENDED, "True", "MPIJobSuspended", "MPIJob suspended", now))
         return with_condition(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobSuspended", f"MPIJob {job.key} is suspended.", now))
     if status.is_true(c.CONDITION_SUSPENDED):
-        if observed.has_outdated_launcher(job):
-            return status
         resumed = cond.make(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "MPIJob resumed", now)
         return replace(with_condition(without_warnings(status, now), resumed), start_time=now, last_failure=None, attempts=())
     return status if status.start_time else replace(status, start_time=now)

@@ -18,10 +18,10 @@ def with_warnings(job: MPIJob, status: MPIJobStatus, warnings: Iterable[str], no
     old = status.true_condition(c.CONDITION_WARNINGS)
     message = old.message if old is not None else ""
     new = [text for text in (*_of_spec(job), *warnings) if text not in message]
-    if not new or status.is_finished:
+    text = truncated("; ".join(filter(None, (message, *new))))
+    if text == message or status.is_finished:
         return status
-    message = truncated("; ".join(filter(None, (message, *new))))
-    row = cond.make(c.CONDITION_WARNINGS, "True", REASON, message, now)
+    row = cond.make(c.CONDITION_WARNINGS, "True", REASON, text, now)
     return replace(status, conditions=cond.set_before_last(status.conditions, row))
 
 

@@ -21,6 +21,8 @@ from mpiop.kube.objects import Key, Object, key_of, uid_of
 from mpiop.kube.resources import MPIJOBS
 from mpiop.metrics import Metrics
 
+_MOST_UNANSWERED: Final = 20
+"""One of the last is what is stored, if any: earlier ones have been answered by the time limit of the server."""
 _WHOLE: Final = frozenset({"replicaStatuses", "lastFailure", "lostWorker", "summary"})
 
 
@@ -92,7 +94,7 @@ class Reporter:
             await self.applier.perform(Owner(key, attempt.uid), Patch(MPIJOBS, raw, {"status": body}, subresource="status"))
         except KubeError as error:
             if has_unknown_outcome(error):
-                self.unanswered[key] = (*self.unanswered.get(key, ()), attempt)
+                self.unanswered[key] = (*self.unanswered.get(key, ()), attempt)[-_MOST_UNANSWERED:]
             raise
         self.unanswered.pop(key, None)
         self._record(raw, old, new)

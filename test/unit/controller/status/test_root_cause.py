@@ -1,10 +1,13 @@
 """What a failed launcher leaves in the job's Failed condition."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from example_children import TERMINATING, launcher_pod, observed
+from example_jobs import PI
+from mpiop.api.types import Attempt, MPIJob, MPIJobStatus
 from mpiop.controller.status.root_cause import attempts, failure, last_failure
 from mpiop.kube.objects import Object
 
@@ -20,7 +23,7 @@ def failed_pod(name: str = "pi-launcher-x", **ended: Any) -> Object:
 def test_the_containers_end_is_added_to_a_backoff_limit() -> None:
     pod = failed_pod(exitCode=137, reason="OOMKilled")
     pod["spec"] = {**pod["spec"], "nodeName": "node-1"}
-    reason, message = failure(BACKOFF, last_failure(observed(launcher_pods=(pod,))), "")
+    reason, message = failure(BACKOFF, last_failure(PI, observed(launcher_pods=(pod,))), "")
     assert reason == "BackoffLimitExceeded/OOMKilled"
     assert (
         message
@@ -29,7 +32,7 @@ def test_the_containers_end_is_added_to_a_backoff_limit() -> None:
 
 
 def test_the_newest_failed_pod_counts() -> None:
-    found = last_failure(observed(launcher_pods=(failed_pod("old"), failed_pod("new"), launcher_pod("Succeeded"))))
+    found = last_failure(PI, observed(launcher_pods=(failed_pod("old"), failed_pod("new"), launcher_pod("Succeeded"))))
     assert found is not None
     assert "pod new " in found.message
 
@@ -40,14 +43,14 @@ def test_a_container_that_was_restarted_shows_its_last_end() -> None:
         "state": {"running": {}},
         "lastState": {"terminated": {"exitCode": 3, "reason": "Error", "message": "out of luck"}},
     }
-    reason, message = failure(BACKOFF, last_failure(observed(launcher_pods=(launcher_pod(containerStatuses=[status]),))), "")
+    reason, message = failure(BACKOFF, last_failure(PI, observed(launcher_pods=(launcher_pod(containerStatuses=[status]),))), "")
     assert reason == "BackoffLimitExceeded/Error"
     assert message.endswith("container launcher exit code 3: out of luck")
 
 
 def test_a_pods_own_words_are_kept() -> None:
     pod = launcher_pod("Failed", reason="NodeLost", message="node is gone")
-    assert failure(BACKOFF, last_failure(observed(launcher_pods=(pod,))), "") == (
+    assert failure(BACKOFF, last_failure(PI, observed(launcher_pods=(pod,))), "") == (
         "BackoffLimitExceeded/NodeLost",
         f"{BACKOFF['message']}: pod pi-launcher-x failed: node is gone",
     )
@@ -79,7 +82,7 @@ ENDS = [
 @pytest.mark.parametrize(("containers", "metadata", "want"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
 def test_which_container_is_the_cause(containers: list[dict[str, Any]], metadata: dict[str, Any], want: str) -> None:
     pod = launcher_pod("Running", containerStatuses=containers, metadata=metadata)
-    found = last_failure(observed(launcher_pods=(pod,)))
+    found = last_failure(PI, observed(launcher_pods=(pod,)))
     assert found is not None
     assert found.message.endswith(want)
 
@@ -94,7 +97,7 @@ def test_which_container_is_the_cause(containers: list[dict[str, Any]], metadata
     ids=["ended well at last", "suspended: told to end", "no word of its containers"],
 )
 def test_no_failure_is_no_cause(phase: str, containers: list[dict[str, Any]], metadata: dict[str, Any]) -> None:
-    assert last_failure(observed(launcher_pods=(launcher_pod(phase, containerStatuses=containers, metadata=metadata),))) is None
+    assert last_failure(PI, observed(launcher_pods=(launcher_pod(phase, containerStatuses=containers, metadata=metadata),))) is None
 
 
 def test_without_a_failed_pod_the_job_speaks() -> None:
@@ -108,14 +111,18 @@ def tried(pod: str, ended: str, exit_code: int = 1) -> Object:
     return launcher_pod("Failed", name=pod, containerStatuses=[{"name": "launcher", "state": {"terminated": end}}])
 
 
+def known(tries: tuple[Attempt, ...]) -> MPIJob:
+    return replace(PI, status=MPIJobStatus(attempts=tries))
+
+
 def test_the_last_three_tries_are_kept_and_counted() -> None:
     pods = tuple(tried(f"pod-{number}", f"0{number}", number) for number in range(1, 6))
-    kept = attempts((), observed(launcher_pods=pods[:2]))
+    kept = attempts(PI, observed(launcher_pods=pods[:2]))
     assert [(each.number, each.pod, each.exit_code) for each in kept] == [(1, "pod-1", 1), (2, "pod-2", 2)]
-    kept = attempts(kept, observed(launcher_pods=pods))
+    kept = attempts(known(kept), observed(launcher_pods=pods))
     assert [(each.number, each.pod) for each in kept] == [(3, "pod-3"), (4, "pod-4"), (5, "pod-5")]
-    assert attempts(kept, observed(launcher_pods=pods)) == kept, "each once, though old pods are still there"
-    assert attempts(kept, observed()) == kept, "though their pods are gone"
+    assert attempts(known(kept), observed(launcher_pods=pods)) == kept, "each once, though old pods are still there"
+    assert attempts(known(kept), observed()) == kept, "though their pods are gone"
 
 
 def test_a_container_that_is_restarted_in_place_has_a_try_each_time() -> None:
@@ -123,5 +130,5 @@ def test_a_container_that_is_restarted_in_place_has_a_try_each_time() -> None:
         last = {"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": f"2026-01-01T00:00:{ended}Z"}}
         return launcher_pod(containerStatuses=[{"name": "launcher", "state": {"running": {}}, "lastState": last}])
 
-    kept = attempts(attempts((), observed(launcher_pods=(pod("01"),))), observed(launcher_pods=(pod("12"),)))
+    kept = attempts(known(attempts(PI, observed(launcher_pods=(pod("01"),)))), observed(launcher_pods=(pod("12"),)))
     assert [(each.number, each.ended.second) for each in kept] == [(1, 1), (2, 12)]

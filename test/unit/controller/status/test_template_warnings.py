@@ -1,6 +1,7 @@
 """The condition Warnings."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -55,3 +56,11 @@ async def test_the_servers_warnings_are_shown_once() -> None:
     assert row is not None
     assert row.message == 'Pod: unknown field "spec.x"', "once, for all workers"
     assert world.recorder.reported.count(("Warning", "TemplateWarnings", row.message)) == 1
+
+
+def test_a_warning_that_does_not_fit_changes_nothing() -> None:
+    job = warned(PI, *(f'Pod: unknown field "spec.containers[0].field{number}"' for number in range(40)))
+    assert len((message(job) or "").encode()) == 1024
+    idle = replace(job, slots_per_worker=0)
+    later = next_status(idle, observed(), None, EPOCH + timedelta(seconds=1))
+    assert later.condition("Warnings") == job.status.condition("Warnings")

@@ -122,6 +122,6 @@ def test_the_mark_is_no_part_of_a_failure() -> None:
     failed = ended("Failed", exitCode=3, message=f"{MARK}\n")
     with_words = ended("Failed", exitCode=3, message=f"{MARK}\nout of luck\n")
     for pod, end in ((failed, "exit code 3"), (with_words, "exit code 3: out of luck")):
-        found = last_failure(observed(launcher=launcher(), launcher_pods=(pod,)))
+        found = last_failure(PI, observed(launcher=launcher(), launcher_pods=(pod,)))
         assert found is not None
         assert found.message.endswith(end)
