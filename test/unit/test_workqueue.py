@@ -407,14 +407,14 @@ async def test_Q48_a_key_that_is_always_due_stops_nobody_else() -> None:
     queue.add("busy")
     syncs = 0
 
-    async def sync(_key: str) -> float:
+    async def sync(_key: str) -> float | None:
         nonlocal syncs
         syncs += 1
-        return 0.0
+        return 0.0 if syncs < 1000 else None
 
     worker = asyncio.create_task(work(queue, sync, lambda _key, _error: None))
     await run_ready_tasks(20)
-    assert syncs >= 5
+    assert 5 < syncs < 50
     queue.shut_down()
     worker.cancel()
 
