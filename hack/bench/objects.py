@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from bench.scenarios import Scenario
@@ -66,7 +67,7 @@ def _template(name: str, scenario: Scenario) -> dict[str, Any]:
 def children(stored: Object) -> Sequence[Child]:
     """Return what the operator creates for the job `stored`, byte for byte but for the key pair."""
     job, options, nothing = parse_mpijob(stored), BuildOptions(), Observed()
-    desired = desired_state(job, nothing)
+    desired = desired_state(job, nothing, datetime.now(UTC))
     if desired is None:
         raise ValueError(f"{job.key}: nothing would be created for it")
     secret = build_ssh_secret(job, generate_key_pair(KEY_TYPES[0]))

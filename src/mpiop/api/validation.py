@@ -78,8 +78,8 @@ def _covered(path: str, replica_spec: ReplicaSpec) -> Iterator[str]:
     for index, mount in enumerate(mounts):
         mounted = absolute(mount.get("mountPath", ""))
         if covered := [folder for folder in c.AGENT_FOLDERS if overlap(mounted, folder)]:
-            advice = f"must leave {covered[0]} to the operator, which puts its ssh there ({c.ANNOTATION_SSH_MODE})"
-            yield invalid(f"{path}[{index}].mountPath", mounted, advice)
+            advice = f"needs {covered[0]} for the operator's ssh, where {path}[{index}] mounts {mounted}"
+            yield invalid(f"metadata.annotations[{c.ANNOTATION_SSH_MODE}]", c.SSH_INJECTED, advice)
 
 
 def _run_policy_errors(policy: RunPolicy) -> Iterator[str]:

@@ -18,6 +18,7 @@ from mpiop.controller.plan.addresses import seconds_to_repeat
 from mpiop.controller.plan.clean_up import state_after_end, ttl_seconds_left
 from mpiop.controller.plan.desired import Desired, desired_state
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
+from mpiop.controller.plan.replacement import seconds_to_replacement
 from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError, SecretLostError
@@ -115,7 +116,7 @@ class Syncer:
             await self.reporter.report(job, decided)
             return 0.0
         has_ended = job.status.is_finished
-        desired = state_after_end(job, observed, is_expired=time_left == 0) if has_ended else desired_state(job, observed)
+        desired = state_after_end(job, observed, is_expired=time_left == 0) if has_ended else desired_state(job, observed, now)
         owner = Owner(job.key, job.uid)
         failed = await self._apply(owner, job, observed, desired, now)
         problem, recheck_seconds = await self._find_problem(job, observed, failed, now)
@@ -132,6 +133,7 @@ class Syncer:
             time_left,
             recheck_seconds,
             seconds_to_repeat(job, observed, now),
+            seconds_to_replacement(job, observed, now),
             seconds_to_timeout(new, now, self.lost_worker_timeout_seconds),
             seconds_to_verdict(job, observed, now),
         )

@@ -48,8 +48,8 @@ def mounting(*paths: str) -> dict[str, Any]:
 
 
 COVERED = (
-    'volumeMounts[1].mountPath: Invalid value: "/opt": '
-    "must leave /opt/mpiop to the operator, which puts its ssh there (mpiop.kubeflow.org/ssh)"
+    'metadata.annotations[mpiop.kubeflow.org/ssh]: Invalid value: "Injected": needs /opt/mpiop for the operator\'s ssh, '
+    "where spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].volumeMounts[1] mounts /opt"
 )
 
 
@@ -116,7 +116,7 @@ CASES = [
     Case(
         "a mount in the place of injected ssh",
         {"ssh": "Injected", "launcher": replace(LAUNCHER, template=mounting("/data", "opt/"))},
-        (f"{FOUND}.Launcher.template.spec.containers[0].{COVERED}",),
+        (COVERED,),
     ),
     *(Case(f"shared memory of {size}", {"shm": size}) for size in ("8Gi", "0.5Gi", "1e9", "67108864")),
     *(

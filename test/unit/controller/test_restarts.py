@@ -1,6 +1,7 @@
 """A job that loses Pods, from the loss to the next try, with leaders that come and go at each step."""
 
 import asyncio
+import itertools
 import re
 from collections.abc import Callable
 from random import Random
@@ -14,7 +15,8 @@ from mpiop.api import constants as c
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJobStatus
 from mpiop.clock import format_time
-from mpiop.kube.errors import KubeError
+from mpiop.controller.observe import pods
+from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, key_of
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS
 from mpiop.workqueue import NotReady
@@ -548,3 +550,147 @@ async def test_a_wrong_annotation_does_not_take_a_job_that_runs_out_of_the_opera
     await story.go_on(6)
     assert story.condition(c.CONDITION_STALLED) == ("True", "ValidationError"), "nothing runs, so it is refused as at the start"
     assert story.cluster.pods() == []
+
+
+async def test_an_earlier_pod_of_the_launcher_is_not_taken_for_the_next_try_after_a_restart() -> None:
+    story = Story(annotations={"max-restarts": "1"})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})
+    await story.run()
+    await story.go_on(20)
+    _fail_launcher(story, "Never")  # an error of the program
+    await story.go_on(130)  # too long ago to be explained by the loss
+    evict(story)
+    for _ in range(40):
+        await story.sync()
+        story.cluster.end_terminating_pods()
+        if not story.suspensions[-1]:  # the Job controller takes longer than the operator
+            await story.sync()
+        story.cluster.control_jobs()
+        story.cluster.start_pods()
+        await asyncio.sleep(1)
+    assert (story.status.restarts, story.status.is_finished) == (1, False)
+    assert story.suspensions == [False, True, False]
+
+
+def _end_launcher(story: Story, phase: str, main: dict[str, Any], sidecar: dict[str, Any]) -> None:
+    pod = story.launcher_pods[-1]
+    rows = {"containerStatuses": [{"name": "launcher"} | main], "initContainerStatuses": [{"name": "logs"} | sidecar]}
+    story.cluster.server.put_status(PODS, key_of(pod), {"phase": phase, **rows})
+    if phase != "Running":
+        _remove_finalizers(story, pod)
+
+
+def _terminated(story: Story, code: int) -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, "reason": "Error", "finishedAt": format_time(story.leader.clock.now())}}
+
+
+async def test_a_sidecar_that_the_kubelet_ends_after_mpirun_is_no_failure() -> None:
+    story = Story()
+    await story.run()
+    _end_launcher(story, "Succeeded", {"state": _terminated(story, 0)}, {"state": _terminated(story, 137)})
+    await story.go_on(5)
+    assert story.condition(c.CONDITION_SUCCEEDED)[0] == "True"
+    assert (story.status.last_failure, story.status.attempts, story.status.summary.restarts) == (None, (), "0")
+
+
+async def test_the_exit_code_that_costs_the_budget_is_that_of_mpirun_not_of_its_sidecar() -> None:
+    story = Story(annotations={"max-restarts": "1", "restart-on": "ExitCodes=42"}, runPolicy={"backoffLimit": 0})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})
+    await story.run()
+    _end_launcher(story, "Failed", {"state": _terminated(story, 42)}, {"state": _terminated(story, 143)})
+    await story.go_on(20)
+    assert (story.status.restarts, story.status.is_finished) == (1, False)
+
+
+async def test_a_sidecar_that_is_restarted_beside_mpirun_costs_nothing() -> None:
+    story = Story(annotations={"max-restarts": "1", "restart-on": "Any"})
+    await story.run()
+    crashed = {"restartCount": 1, "state": {"running": {}}, "lastState": _terminated(story, 1)}
+    _end_launcher(story, "Running", {"state": {"running": {}}}, crashed)
+    await story.go_on(20)
+    assert (story.status.restarts, story.status.last_failure) == (0, None)
+
+
+async def test_a_program_that_has_succeeded_is_not_run_again_though_its_pod_still_ends() -> None:
+    story = Story(annotations=BUDGET)
+    await story.run()
+    [launcher] = story.launcher_pods
+    _end_launcher(story, "Running", {"state": _terminated(story, 0)}, {"state": {"running": {}}})
+    await story.sync()
+    evict(story)
+    await story.go_on(20)
+    assert story.status.restarts == 0
+    assert [key_of(pod) for pod in story.launcher_pods] == [key_of(launcher)]
+
+
+@pytest.mark.parametrize("reason", ["UnexpectedAdmissionError", "Evicted"])
+async def test_a_worker_whose_replacement_ends_at_once_is_replaced_every_ten_seconds(reason: str) -> None:
+    story = Story(annotations={"max-restarts": "1"})
+    await story.run()
+    evict(story)
+    _remove_finalizers(story, story.leader.one(PODS, WORKER.name))
+    made = dict[str, float]()
+    for _ in range(120):
+        worker = story.cluster.client.server.storage.get(PODS, WORKER)
+        if worker is not None and not pods.is_finished(worker):
+            made[worker["metadata"]["uid"]] = story.leader.clock.monotonic()
+            story.change_worker(phase="Failed", reason=reason)
+        await story.sync()
+        story.cluster.control_jobs()
+        story.cluster.end_terminating_pods()
+        await asyncio.sleep(0.5)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(made.values())][1:]
+    assert len(gaps) >= 3
+    assert all(9 <= gap <= 12 for gap in gaps), gaps
+
+
+async def test_a_restart_that_keeps_workers_leaves_an_edit_pending() -> None:
+    story = Story(annotations=BUDGET)
+    await story.run()
+    await story.leader.edit({"spec": {"slotsPerWorker": 2}})
+    await story.go_on(3)
+    assert story.condition(c.CONDITION_UPDATE_PENDING)[0] == "True"
+    delete(story)
+    await story.go_on(20)
+    assert story.status.restarts == 1
+    assert story.condition(c.CONDITION_UPDATE_PENDING)[0] == "True"
+
+
+async def test_failures_that_a_restart_explains_do_not_count_for_the_jobs_own_limit() -> None:
+    story = Story(annotations={"max-restarts": "10"}, runPolicy={"backoffLimit": 2})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})
+    await story.run()
+    for restarts in range(1, 6):
+        await story.go_on(130)
+        for _ in range(2):
+            _fail_launcher(story, "Never")
+            await story.go_on(10)
+        evict(story)
+        await story.go_on(20)
+        assert (story.status.restarts, story.status.is_finished) == (restarts, False)
+
+
+async def test_the_first_failure_is_told_though_the_first_status_was_stored_late() -> None:
+    story = Story(runPolicy={"backoffLimit": 0})
+    refused = StatusError("test", {"code": 500, "reason": "InternalError"})
+    story.cluster.client.refuse("patch", MPIJOBS, "", refused, times=16)
+    for _ in range(40):
+        await story.sync()
+        story.cluster.control_jobs()
+        story.cluster.start_pods()
+        await asyncio.sleep(1)
+    _fail_launcher(story, "OnFailure", 3)
+    await story.sync()
+    assert [each.exit_code for each in story.status.attempts] == [3]
+
+
+async def test_ssh_that_a_mount_of_a_running_job_would_cover_is_ignored() -> None:
+    story = Story()
+    mount = {"name": "data", "mountPath": "/opt"}
+    worker = story.cluster.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    template = {"spec": {"containers": [{**worker["containers"][0], "volumeMounts": [mount]}]}}
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"template": template}}}})
+    await story.run()
+    await story.leader.edit({"metadata": {"annotations": {"mpiop.kubeflow.org/ssh": "Injected"}}})
+    await story.go_on(3)
+    assert story.condition(c.CONDITION_DEGRADED) == ("True", "AnnotationIgnored")

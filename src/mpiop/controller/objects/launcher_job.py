@@ -77,7 +77,10 @@ def _backoff_limit(job: MPIJob) -> int | None:
     """
     if job.restart is None:
         return job.run_policy.backoff_limit
-    return user_backoff_limit(job) + job.status.restarts + _SPARE_TRIES
+    status = job.status
+    forgotten = status.restarts - len(status.last_restarts)
+    explained = sum(max(1, len(restart.launcher_pods)) for restart in status.last_restarts)
+    return user_backoff_limit(job) + forgotten + explained + _SPARE_TRIES
 
 
 def _deadline_seconds(job: MPIJob) -> int | None:

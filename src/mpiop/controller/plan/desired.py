@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.replacement import replacement_rule
+from mpiop.controller.plan.replacement import replacement_rule, seconds_too_young
 from mpiop.controller.plan.suspension import is_suspension_complete, should_suspend_launcher
 from mpiop.kube.objects import Object
 
@@ -37,18 +38,19 @@ class Desired:
     gang: bool | None
 
 
-def desired_state(job: MPIJob, observed: Observed) -> Desired | None:
+def desired_state(job: MPIJob, observed: Observed, now: datetime) -> Desired | None:
     """Return the desired children of `job`, which has not ended; None while its end is not recorded, when nothing may change."""
     if pods.job_outcome(observed.launcher) is not None or observed.evicted_workers(job) or observed.has_lost_launcher(job):
         return None
     ready = observed.is_ready(job)
     is_outdated = observed.has_outdated_launcher(job)
     waits = observed.awaits_old_gang
+    must_replace = replacement_rule(job, observed)
     return Desired(
         dependencies=True,
         worker_count=0 if job.is_suspended or waits else job.worker_replicas,
         keep_worker=always if waits and not job.is_suspended else never,
-        replace_worker=replacement_rule(job, observed),
+        replace_worker=lambda worker: must_replace(worker) and not seconds_too_young(worker, now),
         forces=job.restart is not None and not job.is_suspended,
         launcher=_launcher_exists(job, observed, ready=ready) and not (is_outdated and is_suspension_complete(observed.launcher)),
         launcher_suspended=is_outdated or should_suspend_launcher(job, observed, ready=ready),

@@ -1,6 +1,8 @@
-"""Which workers are deleted to be created again."""
+"""Which workers are deleted to be created again, and when."""
 
 from collections.abc import Callable
+from datetime import datetime
+from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
@@ -8,7 +10,10 @@ from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.tries import is_lost
-from mpiop.kube.objects import Object, annotations_of
+from mpiop.kube.objects import Object, annotations_of, creation_time
+
+LEAST_AGE_SECONDS: Final = 10.0
+"""So old is a worker at least that has ended and is replaced, like a Pod of a Job that has failed."""
 
 
 def replacement_rule(job: MPIJob, observed: Observed) -> Callable[[Object], bool]:
@@ -23,6 +28,21 @@ def replacement_rule(job: MPIJob, observed: Observed) -> Callable[[Object], bool
         return _is_used_up
     count = str(job.status.restarts)
     return lambda worker: _is_used_up(worker) or annotations_of(worker).get(names.ANNOTATION_RESTART_COUNT) != count
+
+
+def seconds_to_replacement(job: MPIJob, observed: Observed, now: datetime) -> float | None:
+    """Return the seconds until the next worker that has ended is replaced; None if there is none to wait for."""
+    must_replace = replacement_rule(job, observed)
+    workers = filter(None, map(observed.workers.get, names.worker_names(job)))
+    return min((left for pod in workers if must_replace(pod) and (left := seconds_too_young(pod, now))), default=None)
+
+
+def seconds_too_young(worker: Object, now: datetime) -> float:
+    """Return for how many seconds a worker that has ended stays; 0 if it may be replaced. Others would end like it, one after the other."""
+    created = creation_time(worker)
+    if created is None or not pods.is_finished(worker):
+        return 0.0
+    return max(0.0, LEAST_AGE_SECONDS - max(0.0, (now - created).total_seconds()))
 
 
 def _is_used_up(worker: Object) -> bool:

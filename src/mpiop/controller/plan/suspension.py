@@ -20,7 +20,7 @@ from mpiop.controller.objects.launcher_job import build_launcher_template, limit
 from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.revision import DIRECTIVES
 from mpiop.controller.observe import pods
-from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.observed import Observed, restart_count
 from mpiop.controller.plan.merge_patch import merge_patch
 from mpiop.controller.plan.replacement import replacement_rule
 from mpiop.kube.objects import Object, annotations_of
@@ -75,10 +75,18 @@ def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tup
     if template:
         spec["template"] = template
     metadata: dict[str, Any] = {"labels": names.child_labels(job)}
-    noted, desired = annotations_of(launcher), revisions(job)
+    noted, desired = annotations_of(launcher), dict(revisions(job))
+    if _keeps_workers(job, launcher):
+        desired.pop(names.ANNOTATION_START_REVISION)
     if noted.get(names.ANNOTATION_LAUNCHER_REVISION) == desired[names.ANNOTATION_LAUNCHER_REVISION]:
         metadata["annotations"] = desired
     return {"metadata": metadata, "spec": {**spec, "suspend": False}}, ""
+
+
+def _keeps_workers(job: MPIJob, launcher: Object) -> bool:
+    """Return whether the resumption is that of a restart which replaces the lost workers only: the others are as they were made."""
+    is_restart = restart_count(launcher) < job.status.restarts
+    return is_restart and (job.restart is None or job.restart.scope != c.RESTART_ALL)
 
 
 def template_patch(desired: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller import names
 from mpiop.controller.objects.launcher_job import user_backoff_limit
 from mpiop.controller.observe import pods
-from mpiop.controller.observe.observed import Observed
-from mpiop.controller.observe.tries import lost_workers
+from mpiop.controller.observe.observed import Observed, restart_count_of_pod
+from mpiop.controller.observe.tries import lost_workers, mpirun_status
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, facts_of
 from mpiop.controller.status.losses import disruption_problem, lost_worker, worker_problem
@@ -50,8 +50,10 @@ class Cause:
 def cause_of_restart(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> Cause | None:
     """Return why the current try should be ended now; None if it should not."""
     newest = observed.launcher_pods[-1] if observed.launcher_pods else None
-    if newest is None or _name(newest) in _stopped(job) or pods.phase(newest) == "Succeeded":
+    if newest is None or _name(newest) in _stopped(job) or _has_succeeded(job, newest):
         return None
+    if restart_count_of_pod(newest) != job.status.restarts:
+        return None  # the Job controller has not made the pod of this try yet
     overdue = _overdue(job, observed, now, timeout_seconds)
     if job.restart is None:
         return overdue
@@ -168,6 +170,11 @@ def _stopped(job: MPIJob) -> frozenset[str]:
 def _has_ended_lately(pod: Object, now: datetime) -> bool:
     ends = (timestamp(pods.terminated(row).get("finishedAt")) for row in pods.container_statuses(pod))
     return any(end is not None and (now - end).total_seconds() < _LATE_SECONDS for end in ends)
+
+
+def _has_succeeded(job: MPIJob, launcher_pod: Object) -> bool:
+    """Return whether `mpirun` has; a sidecar may keep its pod running."""
+    return pods.phase(launcher_pod) == "Succeeded" or pods.terminated(mpirun_status(job, launcher_pod)).get("exitCode") == 0
 
 
 def _name(pod: Object) -> str:

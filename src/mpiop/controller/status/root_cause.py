@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from mpiop.api import constants as c
 from mpiop.api.status import timestamp
 from mpiop.api.types import Attempt, Failure, MPIJob
 from mpiop.controller.objects.ssh_script import MARK
@@ -22,7 +23,7 @@ from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 ATTEMPTS: Final = 3
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 _CLOCK_TOLERANCE: Final = timedelta(seconds=10)
-"""By how much the operator's clock, which gives a start its time, may differ from the API server's, which gives a pod its own."""
+"""By how much the Job controller's clock, which gives a start its time, may differ from the API server's, which gives a pod its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,12 @@ def failed_container(observed: Observed) -> FailedContainer | None:
 
 
 def _pods_of_this_run(job: MPIJob, observed: Observed) -> Sequence[Object]:
-    """Return the launcher pods that were created since the job was started, or resumed."""
-    started = job.status.start_time
-    if started is None:
+    """Return the launcher pods that were created since the job was started, or the Job controller resumed it."""
+    if job.status.condition(c.CONDITION_SUSPENDED) is None or observed.launcher is None:
         return observed.launcher_pods
+    started = timestamp(observed.launcher.get("status", {}).get("startTime"))
+    if started is None or pods.condition_status(observed.launcher, "Suspended") == "True":
+        return ()
     return [pod for pod in observed.launcher_pods if (creation_time(pod) or started) >= started - _CLOCK_TOLERANCE]
 
 
@@ -145,8 +148,13 @@ def _own_message(ended: Mapping[str, Any]) -> str:
 
 
 def _failed_containers(pod: Object) -> Iterator[FailedContainer]:
-    """Yield each container that failed and did not succeed later. Exit codes of a pod that is being deleted mean nothing."""
-    for status in pods.container_statuses(pod):
+    """Yield each container that failed and did not succeed later. Exit codes of a pod that is being deleted mean nothing.
+
+    Neither do those of sidecars, which are init containers, once a main container has begun: the kubelet ends them after it.
+    """
+    main = pods.main_container_statuses(pod)
+    has_begun = pods.phase(pod) == "Running" or any(map(pods.last_end, main))
+    for status in main if has_begun else pods.container_statuses(pod):
         now, before = pods.terminated(status), pods.last_terminated(status)
         if now.get("exitCode") and not is_terminating(pod):
             yield FailedContainer(pod, status.get("name", ""), now, is_restarted=False)

@@ -17,6 +17,7 @@ from mpiop.controller.plan.desired import desired_state
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import JOBS, MPIJOBS, NATIVE_POD_GROUPS_1_36, PODS, PRIORITY_CLASSES, VOLCANO_POD_GROUPS, Resource
+from virtual_time import EPOCH
 
 POLICY = ("runPolicy", "schedulingPolicy")
 FINALIZER = "scheduling.k8s.io/podgroup-protection"
@@ -297,7 +298,7 @@ async def test_a_job_that_runs_does_not_wait_for_a_group_that_somebody_deletes()
 def test_workers_that_have_ended_are_kept_while_the_old_group_goes() -> None:
     ended = worker(0, "Failed")
     observation = replace(observed(ended), gang={VOLCANO_POD_GROUPS: stored(build_volcano_pod_group(PI, {}), "group", **TERMINATING)})
-    desired = desired_state(PI, observation)
+    desired = desired_state(PI, observation, EPOCH)
     assert desired is not None
     assert (desired.worker_count, desired.keep_worker(ended)) == (0, True)
 

@@ -20,7 +20,7 @@ TERMINATING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 def writes(job: MPIJob, observation: Observed) -> list[str]:
     """Return the writes as `verb name body`, a bar between stages."""
-    desired = desired_state(job, observation)
+    desired = desired_state(job, observation, NOON)
     assert desired is not None
     lines: list[str] = []
     stages = [*diff(job, desired, observation, secret_uid="secret", options=OPTIONS), *addresses_stages(job, observation, NOON)]
