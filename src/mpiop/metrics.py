@@ -4,6 +4,7 @@ The five `mpi_operator_*` names that existing dashboards use are fixed; `workque
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 import prometheus_client
@@ -239,10 +240,13 @@ class Metrics:
         for pod in pods:
             self._job_infos.remove(pod, namespace)
 
-    def render(self, accept: str) -> tuple[bytes, str]:
-        """Return what a scrape gets, and its content type, in the format that the header `accept` prefers."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type
+    def encoder(self, accept: str) -> tuple[Callable[[], bytes], str]:
+        """Return what renders the metrics, and its content type, in the format that the header `accept` prefers."""
+        try:
+            encode, content_type = choose_encoder(accept)
+        except (TypeError, ValueError):  # a version that is no number
+            encode, content_type = choose_encoder("")
+        return partial(encode, self.registry), content_type
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
         return Counter(name, text, labels, registry=self.registry)

@@ -1,11 +1,14 @@
 """Invalid MPIJobs that slipped in (test_admission.py has those that are refused): reported by event and condition, disturbing nobody."""
 
 import copy
+import json
 import time
 
+import pytest
 import yaml
 
 from e2e.causes import check_shown_soon
+from e2e.conftest import new_namespace
 from e2e.jobs import condition, is_true, pi_job, until_true
 from e2e.kubectl import DEFINITIONS, Kubectl, Obj
 from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, PODS
@@ -69,3 +72,18 @@ def test_F54_invalid_jobs_that_were_stored_anyway_get_a_condition_and_disturb_no
     # Under the strict CRD again, a repaired job starts.
     namespace.run("apply", "-f", "-", stdin=yaml.safe_dump(pi_job("no-replicas")))
     until_true(namespace, "no-replicas", "Succeeded")
+
+
+def test_F54_a_job_as_deep_as_the_api_server_stores_it_stops_nobody(
+    namespace: Kubectl, cluster: Kubectl, request: pytest.FixtureRequest
+) -> None:
+    job = pi_job("deep")
+    job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["strange"] = "deep inside"
+    levels = 9_000
+    text = json.dumps(job).replace('"deep inside"', '{"a":' * levels + "1" + "}" * levels)
+    # Not where other tests read: Python's json cannot.
+    with new_namespace(cluster, "deep", request.session) as here:
+        here.run("create", "--validate=false", "-f", "-", stdin=text)
+        namespace.apply(pi_job("after"))
+        until_true(namespace, "after", "Succeeded")
+        here.run("wait", "mpijob/deep", "--for=condition=Succeeded", "--timeout=120s")

@@ -18,7 +18,8 @@ def metrics() -> Metrics:
 
 
 def rendered(metrics: Metrics) -> list[str]:
-    body, _ = metrics.render("")
+    encode, _ = metrics.encoder("")
+    body = encode()
     return body.decode().splitlines()
 
 
@@ -136,11 +137,13 @@ def test_two_operators_in_one_process_count_apart(metrics: Metrics) -> None:
     ("accept", "content_type", "end"),
     [
         pytest.param("", "text/plain; version=0.0.4", "", id="plain text"),
+        pytest.param("text/plain;version=abc", "text/plain; version=0.0.4", "", id="a version that is none"),
         pytest.param("application/openmetrics-text; version=1.0.0", "application/openmetrics-text", "# EOF\n", id="OpenMetrics"),
     ],
 )
 def test_the_format_is_the_one_that_the_scraper_prefers(metrics: Metrics, accept: str, content_type: str, end: str) -> None:
-    body, given = metrics.render(accept)
+    encode, given = metrics.encoder(accept)
+    body = encode()
     assert given.startswith(content_type)
     assert body.decode().endswith(end)
 

@@ -77,6 +77,25 @@ async def test_metrics_are_scraped() -> None:
             assert response.headers["Content-Type"].startswith("text/plain; version=")
 
 
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_a_crowd_of_scrapes_is_given_what_was_rendered_for_one(encoding: str) -> None:
+    metrics, renderings = Metrics(version="1"), 0
+
+    def count() -> Mapping[str, int]:
+        nonlocal renderings
+        renderings += 1
+        return {}
+
+    metrics.watch_jobs(count)
+    before = renderings
+    async with serving({"/metrics": scrape(metrics)}) as url, aiohttp.ClientSession(headers={"Accept-Encoding": encoding}) as session:
+        answers = await asyncio.gather(*(session.get(f"{url}/metrics") for _ in range(20)))
+        texts = {await answer.text() for answer in answers}
+        assert [answer.status for answer in answers] == [200] * 20
+    assert len(texts) == 1
+    assert renderings - before <= 2, "a second one if the first second is over"
+
+
 async def test_other_paths_and_methods_are_refused() -> None:
     async with serving({"/healthz": health({})}) as url:
         assert (await fetch(f"{url}/secrets"))[0] == 404

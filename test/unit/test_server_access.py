@@ -12,11 +12,12 @@ from multidict import CIMultiDict
 
 from fakes.api_server import FakeClient
 from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.objects import Object
 from mpiop.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from mpiop.metrics import Metrics
 from mpiop.server import Access, Server, authorized, scrape, serving_context
-from mpiop.server.access import MOST_REMEMBERED, NO_SECONDS, YES_SECONDS, Verdict
-from virtual_time import VirtualClock
+from mpiop.server.access import BUSY, MOST_ASKING, MOST_REMEMBERED, NO_SECONDS, YES_SECONDS, Verdict
+from virtual_time import VirtualClock, run_ready_tasks
 
 PROMETHEUS: dict[str, Any] = {
     "username": "system:serviceaccount:monitoring:prometheus",
@@ -256,3 +257,20 @@ async def test_no_token_is_logged_remembered_or_shown(error: KubeError | None) -
     assert logs[0]["event"] == ("scrape not judged" if error else "scrape refused")
     assert "of-ja" not in f"{logs}{verdict}{vars(access)}"
     assert ("create tokenreviews" in str(logs)) == bool(error)
+
+
+class SilentClient(FakeClient):
+    """A client whose server does not answer."""
+
+    async def create(self, resource: Resource, obj: Object, **how: Any) -> Object:
+        del resource, obj, how
+        return await asyncio.get_running_loop().create_future()
+
+
+async def test_no_more_callers_are_reviewed_at_a_time_than_the_operator_has_room_for() -> None:
+    access = Access(SilentClient(), "/metrics")
+    asking = [asyncio.create_task(access.verdict(f"token-{number}")) for number in range(MOST_ASKING)]
+    await run_ready_tasks()
+    assert await access.verdict("one-more") == BUSY
+    for each in asking:
+        each.cancel()

@@ -21,6 +21,9 @@ CAPACITY = 2048
 LONGEST_SHARED = 512
 """Bytes of a part as JSON: a longer one is not shared as a whole, only what is in it."""
 
+DEEPEST_SHARED: Final = 24
+"""Levels of an object in which parts are looked for; those of a Pod template are fewer, and others may be as deep as a stranger likes."""
+
 _OF_ONE_OBJECT: Final = frozenset({"name", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"})
 """Metadata that differs in every object and is never shared."""
 
@@ -55,24 +58,24 @@ class Compactor:
         }
         return cast("Object", {name: share(value, known.get(name)) if name != "metadata" else metadata for name, value in wire.items()})
 
-    def _shared(self, value: Any, before: Any = None) -> Any:
+    def _shared(self, value: Any, before: Any = None, depth: int = 0) -> Any:
         if isinstance(value, str):
             return self._strings.setdefault(value, value) if len(value) <= LONGEST_SHARED else value
-        if not isinstance(value, dict | list):
+        if depth == DEEPEST_SHARED or not isinstance(value, dict | list):
             return value
         # The JSON text identifies a part: `1`, `1.0` and `true` are equal in Python but not in JSON.
         text = _encode(value)
         if len(text) > LONGEST_SHARED:
-            return before if before is not None and _encode(before) == text else self._copy(cast("object", value))
+            return before if before is not None and _encode(before) == text else self._copy(cast("object", value), depth)
         part = self._parts.get(text)
         if part is None:
-            part = self._parts[text] = self._copy(cast("object", value))
+            part = self._parts[text] = self._copy(cast("object", value), depth)
         return part
 
-    def _copy(self, value: Any) -> Any:
+    def _copy(self, value: Any, depth: int) -> Any:
         if isinstance(value, dict):
-            return {sys.intern(name): self._shared(item) for name, item in cast("dict[str, Any]", value).items()}
-        return [self._shared(item) for item in value]
+            return {sys.intern(name): self._shared(item, depth=depth + 1) for name, item in cast("dict[str, Any]", value).items()}
+        return [self._shared(item, depth=depth + 1) for item in value]
 
 
 def has_name(thing: object) -> bool:

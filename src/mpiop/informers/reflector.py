@@ -36,6 +36,9 @@ log = structlog.get_logger(__name__)
 Output = Replace | Apply | Bookmark
 Sink = Callable[[Output], None]
 
+MOST_RETRY_AFTER_SECONDS = 60.0
+"""A longer Retry-After, such as that of a page which a load balancer shows, does not keep an informer away."""
+
 EVENTS_A_TURN = 50
 """Events that are handled before other tasks get their turn."""
 
@@ -233,7 +236,7 @@ class Reflector:
         is_getting_on = result.ending is Ending.SHORT
         seconds = self._backoff.shortest_delay() if is_getting_on else self._backoff.delay(asyncio.get_running_loop().time())
         if isinstance(result.error, StatusError):
-            seconds = max(seconds, result.error.retry_after_seconds or 0.0)
+            seconds = max(seconds, min(result.error.retry_after_seconds or 0.0, MOST_RETRY_AFTER_SECONDS))
         await asyncio.sleep(seconds)
 
     def _report(self, result: _Result, error: Exception, following: Step) -> None:

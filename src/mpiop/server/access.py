@@ -26,6 +26,8 @@ YES_SECONDS = 60.0
 NO_SECONDS = 10.0
 """A right that was given counts after at most so long."""
 MOST_REMEMBERED = 256
+MOST_ASKING = 64
+"""Reviews under way; they outlive the connections of those who asked."""
 
 _BEARER = re.compile(r"bearer +([!-~]+)", re.IGNORECASE)
 _log = structlog.get_logger(__name__)
@@ -53,6 +55,7 @@ UNKNOWN_TOKEN = Verdict(
 NO_ANSWER = Verdict(
     HTTPStatus.SERVICE_UNAVAILABLE, "the API server did not say who you are and what you may: try again; the operator's log has more"
 )
+BUSY = Verdict(HTTPStatus.SERVICE_UNAVAILABLE, "too many callers are being reviewed: try again")
 NOT_ALLOWED_TO_ASK = Verdict(
     HTTPStatus.INTERNAL_SERVER_ERROR,
     "the operator may not ask the API server who you are: its ServiceAccount lacks the right to create TokenReviews and"
@@ -76,6 +79,8 @@ class Access:
         until, known = self._remembered.get(digest, (0.0, NO_TOKEN))
         if asyncio.get_running_loop().time() < until:
             return known
+        if digest not in self._asking and len(self._asking) >= MOST_ASKING:
+            return BUSY
         if digest not in self._asking:
             self._asking[digest] = asking = asyncio.create_task(self._ask(digest, token), name="access review")
             asking.add_done_callback(lambda _: self._asking.pop(digest))

@@ -5,10 +5,11 @@
 
 import asyncio
 import errno
+import gzip
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NoReturn, cast
+from typing import Final, NoReturn, cast
 
 import structlog
 from aiohttp import web
@@ -21,6 +22,8 @@ Check = Callable[[], Sequence[str]]
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
+FRESH_SECONDS: Final = 1.0
+"""How long what was rendered for one is given to others."""
 _SHUTDOWN_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
 
@@ -50,13 +53,22 @@ def health(checks: Mapping[str, Check]) -> Handler:
 
 
 def scrape(metrics: Metrics) -> Handler:
-    """Return a handler that renders `metrics` for Prometheus, compressed when it asks for that."""
+    """Return a handler that renders `metrics` for Prometheus, compressed when it asks for that.
+
+    Rendering takes 0.2 s for 10,000 jobs. So all who ask within a second get the same text: a crowd of them would block the event loop.
+    """
+    rendered: dict[tuple[str, bool], tuple[float, bytes]] = {}
 
     async def answer(request: web.Request) -> web.Response:
-        body, content_type = metrics.render(request.headers.get("Accept", ""))
-        response = web.Response(body=body, headers={"Content-Type": content_type})
-        response.enable_compression()
-        return response
+        encode, content_type = metrics.encoder(request.headers.get("Accept", ""))
+        is_compressed = "gzip" in request.headers.get("Accept-Encoding", "")
+        now = asyncio.get_running_loop().time()
+        until, body = rendered.get((content_type, is_compressed), (0.0, b""))
+        if now >= until:
+            body = gzip.compress(encode(), compresslevel=6) if is_compressed else encode()
+            rendered[content_type, is_compressed] = asyncio.get_running_loop().time() + FRESH_SECONDS, body
+        encoding = {"Content-Encoding": "gzip"} if is_compressed else {}
+        return web.Response(body=body, headers={"Content-Type": content_type} | encoding)
 
     return answer
 

@@ -503,7 +503,7 @@ async def test_events_a_metric_and_a_summary_report_a_restart() -> None:
     assert restarting[:2] == ("Warning", "Restarting")
     assert re.fullmatch(r"restart 1 of at most 3: worker pi-worker-1 on node node-\d was deleted while the launcher ran", restarting[2])
     assert restarted == ("Normal", "Restarted", "The launcher was resumed after restart 1.")
-    assert b'mpiop_job_restarts_total{reason="WorkerDeleted"} 1.0' in story.leader.metrics.render("")[0]
+    assert b'mpiop_job_restarts_total{reason="WorkerDeleted"} 1.0' in story.leader.metrics.encoder("")[0]()
     assert (story.status.summary.state, story.status.summary.restarts) == ("Running", "1")
 
 

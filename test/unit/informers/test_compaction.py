@@ -38,6 +38,20 @@ def test_a_compact_object_is_equal_to_the_original_which_stays_as_it_is(specs: l
         assert exact(original) == before
 
 
+def nested(levels: int) -> Any:
+    """Return a dictionary in a dictionary, and so on."""
+    value: Any = "x" * 600
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def test_an_object_may_be_as_deep_as_a_stranger_likes() -> None:
+    original = object_with(nested(800))
+    compacted = Compactor().compact(original)
+    assert msgspec.json.encode(compacted) == msgspec.json.encode(original)
+
+
 def test_a_long_part_that_did_not_change_is_the_one_before() -> None:
     def long(number: Any) -> Object:
         return object_with({"words": ["word"] * 200, "number": number})

@@ -199,12 +199,17 @@ def observe(job: MPIJob, listers: Listers) -> Observed:
 def restart_count(launcher: Object) -> int:
     """Return for which restart of the job the launcher Job makes its pods; 0 for the start."""
     template: Mapping[str, Any] = launcher.get("spec", {}).get("template") or {}
-    return restart_count_of_pod({"metadata": template.get("metadata") or {}})
+    metadata: Mapping[str, Any] = template.get("metadata") or {}
+    return _restart_count(metadata.get("annotations") or {})
 
 
 def restart_count_of_pod(pod: Object) -> int:
     """Return for which restart of the job the pod was made; 0 for the start."""
-    text = annotations_of(pod).get(names.ANNOTATION_RESTART_COUNT, "")
+    return _restart_count(annotations_of(pod))
+
+
+def _restart_count(annotations: Mapping[str, str]) -> int:
+    text = annotations.get(names.ANNOTATION_RESTART_COUNT, "")
     return int(text) if text.isdecimal() else 0
 
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mpiop.api import constants as c
 from mpiop.controller import names
@@ -69,6 +70,9 @@ class Owner:
     def id(self) -> ControllerId:
         """Return the controller ID that its children carry."""
         return names.controller_id(self.key.namespace, self.uid)
+
+
+_WORD: Final = re.compile("[A-Z][A-Za-z]{1,40}")
 
 
 def _count_nothing(_resource: str, _reason: str) -> None:
@@ -236,8 +240,10 @@ class Applier:
 
 
 def _reason(error: KubeError) -> str:
-    """Return the API server's reason, or the code of an answer without one."""
-    return (error.reason or str(error.code)) if isinstance(error, StatusError) else "NoAnswer"
+    """Return the API server's reason, or the code of an answer without one: some webhooks put a whole sentence there."""
+    if not isinstance(error, StatusError):
+        return "NoAnswer"
+    return error.reason if _WORD.fullmatch(error.reason) else str(error.code)
 
 
 def _is_predecessors(obj: Object, owner: Owner) -> bool:
