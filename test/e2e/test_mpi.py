@@ -203,6 +203,8 @@ def check_tree(run: Combination, radix: int, here: Kubectl, timeout_seconds: int
     """Run π on workers that start each other, `radix` each, and see that they did, at the first try."""
     job = job_of(run)
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
+    for role in job["spec"]["mpiReplicaSpecs"].values():
+        role["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "10m"}}  # 64 of them find room on two cores
     launcher_container(job)["env"] = [{"name": RADIX[run.library], "value": str(radix)}]
     here.apply(job)
     ended = here.until_one(MPIJOBS, run.name, has_ended, timeout_seconds=timeout_seconds)
