@@ -22,6 +22,7 @@ _ERRORS: Final[Mapping[int, type[ClientError]]] = {
     404: NotFoundError,
     409: ConflictError,
     422: InvalidError,
+    429: UnreachableError,
 }
 _TIMEOUT: Final = (10, 60)
 """Seconds until a connection is made, and between two reads."""
@@ -224,4 +225,5 @@ def _error(what: str, code: int, body: bytes) -> ClientError:
         message = "the API server does not accept the credentials of the kubeconfig"
     elif "page not found" in message or "could not find the requested resource" in message:
         message = "the cluster does not know this resource; for MPIJobs, install the operator"
-    return _ERRORS.get(code, ClientError)(f"{what}: {message}")
+    other = UnreachableError if code >= 500 else ClientError  # noqa: PLR2004 - the server's fault: it may answer the next time
+    return _ERRORS.get(code, other)(f"{what}: {message}")

@@ -156,7 +156,10 @@ def test_a_log_is_read_in_pieces(cluster: Cluster, server: Server) -> None:
         (401, {"message": "Unauthorized"}, ForbiddenError, "does not accept the credentials of the kubeconfig"),
         (409, {"message": "changed"}, ConflictError, "changed"),
         (422, {"message": "invalid"}, InvalidError, "invalid"),
-        (500, b"", ClientError, "status 500"),
+        (429, {"message": "too many requests"}, UnreachableError, "job team/pi: too many requests"),
+        (500, b"", UnreachableError, "status 500"),
+        (503, {"message": "the API server shuts down"}, UnreachableError, "the API server shuts down"),
+        (418, b"", ClientError, "status 418"),
         (200, b"{broken", UnreachableError, "the answer broke off"),
     ],
 )
