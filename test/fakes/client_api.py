@@ -102,6 +102,12 @@ class FakeApi:
         del job
         return list(self.all_pods)
 
+    def pod(self, name: str) -> Object:
+        for found in self.all_pods:
+            if found["metadata"]["name"] == name:
+                return copy.deepcopy(found)
+        raise NotFoundError(f"pod team/{name}: not found")
+
     def events(self, uid: str) -> Sequence[Object]:
         return [event for event in self.all_events if event["involvedObject"].get("uid") == uid]
 

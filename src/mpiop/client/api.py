@@ -15,12 +15,14 @@ class LogOptions:
         follow: Go on until the container has ended.
         previous: Of the run before the last restart.
         since_seconds: Only lines that are newer; None for all.
+        since_time: Only lines from the second of this time on, as a stamp of the log; "" for all.
         tail: Only so many lines, the last; None for all.
     """
 
     follow: bool = False
     previous: bool = False
     since_seconds: int | None = None
+    since_time: str = ""
     tail: int | None = None
 
 
@@ -57,6 +59,10 @@ class Api(Protocol):
         """Return the Pods of a job."""
         ...
 
+    def pod(self, name: str) -> Object:
+        """Return a Pod."""
+        ...
+
     def events(self, uid: str) -> Sequence[Object]:
         """Return the Events about an object."""
         ...
@@ -74,7 +80,7 @@ class Api(Protocol):
         ...
 
     def read_log(self, pod: str, container: str, options: LogOptions) -> Iterator[bytes]:
-        """Yield the log of a container, with time stamps, in pieces."""
+        """Yield the log of a container, with time stamps, in pieces; one that is followed may end before its container."""
         ...
 
     def get(self, path: str) -> Object:

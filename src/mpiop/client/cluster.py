@@ -26,7 +26,6 @@ _ERRORS: Final[Mapping[int, type[ClientError]]] = {
 }
 _TIMEOUT: Final = (10, 60)
 """Seconds until a connection is made, and between two reads."""
-_STREAM_TIMEOUT: Final = (10, None)
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -90,6 +89,14 @@ class Cluster:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods"
         return _items(self._send("GET", path, f"pods of job {self.namespace}/{job}", {"labelSelector": labels}))
 
+    def pod(self, name: str) -> Object:
+        """Return a Pod; the right to list Pods is enough."""
+        what, path = f"pod {self.namespace}/{name}", f"/api/v1/namespaces/{quote(self.namespace)}/pods"
+        found = _items(self._send("GET", path, what, {"fieldSelector": f"metadata.name={name}"}))
+        if not found:
+            raise NotFoundError(f"{what}: there is none")
+        return found[0]
+
     def events(self, uid: str) -> Sequence[Object]:
         """Return the Events about an object."""
         path = f"/api/v1/namespaces/{quote(self.namespace)}/events"
@@ -112,19 +119,27 @@ class Cluster:
         self._send("DELETE", path, f"configmap {namespace}/{name}", body={"preconditions": {"uid": uid}})
 
     def read_log(self, pod: str, container: str, options: LogOptions) -> Iterator[bytes]:
-        """Yield the log of a container, with time stamps, in pieces."""
+        """Yield the log of a container, with time stamps, in pieces.
+
+        A followed log that is silent for a minute ends, for its connection may be dead.
+        """
         what = f"log of container {container} of pod {self.namespace}/{pod}"
         query = {"container": container, "timestamps": "true"}
         query |= {"follow": "true"} if options.follow else {}
         query |= {"previous": "true"} if options.previous else {}
         if options.since_seconds is not None:
             query["sinceSeconds"] = str(options.since_seconds)
+        if options.since_time:
+            query["sinceTime"] = options.since_time
         if options.tail is not None:
             query["tailLines"] = str(options.tail)
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(pod)}/log"
-        answer = self._open(_Call("GET", path, what, query, timeout=_STREAM_TIMEOUT))
+        answer = self._open(_Call("GET", path, what, query))
         try:
             yield from answer.stream(amt=None)
+        except urllib3.exceptions.ReadTimeoutError as error:
+            if not options.follow:
+                raise UnreachableError(f"{what}: the API server sends nothing more") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise UnreachableError(f"{what}: the connection broke ({type(error).__name__})") from error
         finally:
@@ -167,7 +182,7 @@ class Cluster:
                 body=call.body,
                 auth_settings=["BearerToken"],
             )
-            answer: urllib3.BaseHTTPResponse = self._client.call_api(*made, _request_timeout=call.timeout).response
+            answer: urllib3.BaseHTTPResponse = self._client.call_api(*made, _request_timeout=_TIMEOUT).response
             if answer.status < 300:  # noqa: PLR2004 - success
                 return answer
             raise _error(call.what, answer.status, answer.data)
@@ -183,7 +198,6 @@ class _Call(NamedTuple):
     what: str
     query: Mapping[str, str]
     body: Object | None = None
-    timeout: tuple[int, int | None] = _TIMEOUT
 
 
 def _load(context: str, kubeconfig: str) -> tuple[client.ApiClient, str]:

@@ -19,11 +19,18 @@ from mpiop.client.cluster import Cluster
 JOBS = "/apis/kubeflow.org/v2beta1/namespaces/team/mpijobs"
 
 
+class Silent(bytes):
+    """The first piece of a body of which no other comes."""
+
+    __slots__ = ()
+
+
 @dataclass
 class Server:
     """Answers each request with the next answer: a status and a body."""
 
     url: str = ""
+    is_over: threading.Event = field(default_factory=threading.Event)
     answers: list[tuple[int, Any]] = field(default_factory=list)
     requests: list[tuple[str, str, str, Any]] = field(default_factory=list)
 
@@ -40,6 +47,12 @@ def server() -> Iterator[Server]:
             status, answer = script.answers.pop(0)
             data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
+            if isinstance(data, Silent):
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+                script.is_over.wait(5)
+                return
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
@@ -54,6 +67,7 @@ def server() -> Iterator[Server]:
     thread.start()
     script.url = f"http://127.0.0.1:{http.server_port}"
     yield script
+    script.is_over.set()
     http.shutdown()
     thread.join()
     http.server_close()
@@ -138,13 +152,31 @@ def test_writes_are_what_was_asked_for(cluster: Cluster, server: Server) -> None
 
 
 def test_a_log_is_read_in_pieces(cluster: Cluster, server: Server) -> None:
-    server.answers = [(200, b"1 one\n2 two\n"), (200, b"")]
+    server.answers = [(200, b"1 one\n2 two\n"), (200, b""), (200, b"")]
     assert b"".join(cluster.read_log("a", "c", LogOptions())) == b"1 one\n2 two\n"
     assert list(cluster.read_log("a", "c", LogOptions(follow=True, previous=True, since_seconds=5))) == []
+    assert list(cluster.read_log("a", "c", LogOptions(since_time="2026-11-25T12:00:00.1+01:00", tail=3))) == []
     assert [request[1] for request in server.requests] == [
         "/api/v1/namespaces/team/pods/a/log?container=c&timestamps=true",
         "/api/v1/namespaces/team/pods/a/log?container=c&timestamps=true&follow=true&previous=true&sinceSeconds=5",
+        "/api/v1/namespaces/team/pods/a/log?container=c&timestamps=true&sinceTime=2026-11-25T12%3A00%3A00.1%2B01%3A00&tailLines=3",
     ]
+
+
+def test_a_log_that_is_silent_for_long_ends_where_it_is_followed(cluster: Cluster, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpiop.client.cluster._TIMEOUT", (5, 0.1))
+    server.answers = [(200, Silent(b"1 one\n")), (200, Silent(b"1 one\n"))]
+    assert b"".join(cluster.read_log("a", "c", LogOptions(follow=True))) == b"1 one\n"
+    with pytest.raises(UnreachableError, match="log of container c of pod team/a: the API server sends nothing more"):
+        list(cluster.read_log("a", "c", LogOptions()))
+
+
+def test_a_pod_is_found_with_the_right_to_list(cluster: Cluster, server: Server) -> None:
+    server.answers = [(200, {"items": [pod("a")]}), (200, {"items": []})]
+    assert cluster.pod("a")["metadata"]["name"] == "a"
+    with pytest.raises(NotFoundError, match="pod team/b"):
+        cluster.pod("b")
+    assert server.requests[0][1] == "/api/v1/namespaces/team/pods?fieldSelector=metadata.name%3Da"
 
 
 @pytest.mark.parametrize(
