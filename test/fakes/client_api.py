@@ -62,11 +62,16 @@ class FakeApi:
         self.requests: list[tuple[Any, ...]] = []
         self.steps: list[Callable[[], None]] = []
 
+    def within(self, namespace: str) -> "FakeApi":
+        other = copy.copy(self)
+        other.namespace = namespace
+        return other
+
     def job(self, name: str) -> Object:
         if self.steps:
             self.steps.pop(0)()
-        if name not in self.stored:
-            raise NotFoundError(f"job team/{name}: not found")
+        if name not in self.stored or self.stored[name]["metadata"].get("namespace", self.namespace) != self.namespace:
+            raise NotFoundError(f"job {self.namespace}/{name}: not found")
         return copy.deepcopy(self.stored[name])
 
     def jobs(self, *, everywhere: bool = False) -> Sequence[Object]:

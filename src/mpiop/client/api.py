@@ -31,6 +31,10 @@ class Api(Protocol):
 
     namespace: str
 
+    def within(self, namespace: str) -> "Api":
+        """Return the same for another namespace."""
+        ...
+
     def job(self, name: str) -> Object:
         """Return an MPIJob."""
         ...

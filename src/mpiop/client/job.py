@@ -31,7 +31,9 @@ class Job:
 
     def __init__(self, api: Api, raw: Object, *, pause: Callable[[float], None] = time.sleep) -> None:
         """Take an MPIJob as it was read."""
-        self._api, self.raw, self._pause = api, raw, pause
+        namespace = raw["metadata"].get("namespace") or api.namespace
+        self._api = api if namespace == api.namespace else api.within(namespace)
+        self.raw, self._pause = raw, pause
         self._pods: Sequence[Object] = ()
 
     def __repr__(self) -> str:
@@ -47,7 +49,7 @@ class Job:
     @property
     def namespace(self) -> str:
         """Return its namespace."""
-        return str(self.raw["metadata"].get("namespace") or self._api.namespace)
+        return self._api.namespace
 
     @property
     def status(self) -> JobStatus:

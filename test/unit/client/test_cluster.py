@@ -73,7 +73,7 @@ def server() -> Iterator[Server]:
     http.server_close()
 
 
-def write_kubeconfig(folder: Path, url: str) -> str:
+def write_kubeconfig(folder: Path, url: str, **changes: Any) -> str:
     path = folder / "kubeconfig"
     context = {"cluster": "c", "user": "u", "namespace": "team"}
     config = {
@@ -84,7 +84,7 @@ def write_kubeconfig(folder: Path, url: str) -> str:
         "users": [{"name": "u", "user": {"token": "secret"}}],
         "contexts": [{"name": "one", "context": context}, {"name": "two", "context": context | {"namespace": "other"}}],
     }
-    path.write_text(yaml.safe_dump(config))
+    path.write_text(yaml.safe_dump(config | changes))
     return str(path)
 
 
@@ -100,18 +100,21 @@ def test_jobs_and_pods_are_read(cluster: Cluster, server: Server) -> None:
         (200, {"items": []}),
         (200, {"items": [pod("a")]}),
         (200, {"items": []}),
+        (200, {"items": []}),
     ]
     assert cluster.job("pi")["metadata"]["name"] == "pi"
     assert len(cluster.jobs()) == 1
     assert cluster.jobs(everywhere=True) == []
     assert len(cluster.pods("pi")) == 1
     assert cluster.events("u-1") == []
+    assert cluster.within("other").jobs() == []
     assert [request[1] for request in server.requests] == [
         f"{JOBS}/pi",
         JOBS,
         "/apis/kubeflow.org/v2beta1/mpijobs",
         "/api/v1/namespaces/team/pods?labelSelector=training.kubeflow.org/job-name%3Dpi%2Ctraining.kubeflow.org/operator-name%3Dmpi-operator",
         "/api/v1/namespaces/team/events?fieldSelector=involvedObject.uid%3Du-1",
+        "/apis/kubeflow.org/v2beta1/namespaces/other/mpijobs",
     ]
 
 
@@ -124,6 +127,7 @@ def test_writes_are_what_was_asked_for(cluster: Cluster, server: Server) -> None
         (201, {}),
         (200, {}),
         (201, {}),
+        (201, {}),
         (201, {"status": {"allowed": True}}),
     ]
     cluster.create_job(stored())
@@ -133,6 +137,7 @@ def test_writes_are_what_was_asked_for(cluster: Cluster, server: Server) -> None
     cluster.create_config_map({"metadata": {}})
     cluster.patch_config_map("files", {"metadata": {}})
     cluster.check_pod({"metadata": {"labels": {"a": "b"}}, "spec": {}})
+    cluster.check_pod({"metadata": None, "spec": {}})
     assert cluster.may("get", "", "pods/log")
     methods = [(method, path, kind.partition("+")[0]) for method, path, kind, _ in server.requests]
     assert methods == [
@@ -143,11 +148,13 @@ def test_writes_are_what_was_asked_for(cluster: Cluster, server: Server) -> None
         ("POST", "/api/v1/namespaces/team/configmaps", "application/json"),
         ("PATCH", "/api/v1/namespaces/team/configmaps/files", "application/merge-patch"),
         ("POST", "/api/v1/namespaces/team/pods?fieldValidation=Strict&dryRun=All", "application/json"),
+        ("POST", "/api/v1/namespaces/team/pods?fieldValidation=Strict&dryRun=All", "application/json"),
         ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "application/json"),
     ]
     assert server.requests[3][3] == {"propagationPolicy": "Background", "preconditions": {"uid": "uid-pi"}}
     assert server.requests[6][3]["metadata"] == {"labels": {"a": "b"}, "generateName": "check-"}
-    review = server.requests[7][3]["spec"]["resourceAttributes"]
+    assert server.requests[7][3]["metadata"] == {"generateName": "check-"}
+    review = server.requests[8][3]["spec"]["resourceAttributes"]
     assert (review["resource"], review["subresource"], review["namespace"]) == ("pods", "log", "team")
 
 
@@ -222,6 +229,48 @@ def test_a_context_brings_its_namespace(server: Server, tmp_path: Path) -> None:
     assert Cluster(kubeconfig=path, namespace="mine").namespace == "mine"
     with pytest.raises(UnreachableError, match=r"no cluster: .*nothing"):
         Cluster(kubeconfig=path, context="nothing")
+
+
+@pytest.mark.parametrize("changes", [{"current-context": None}, {"current-context": ""}, {"current-context": "gone"}])
+def test_a_context_that_is_named_needs_no_current_one(server: Server, tmp_path: Path, changes: dict[str, Any]) -> None:
+    assert Cluster(kubeconfig=write_kubeconfig(tmp_path, server.url, **changes), context="two").namespace == "other"
+
+
+def user(**fields: str) -> dict[str, Any]:
+    return {"users": [{"name": "u", "user": fields}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"{ broken: [", "expected the node content"),
+        (b"hello", "TypeError"),
+        (b"[1, 2]", "TypeError"),
+        (b"\xff\xfe\xff", "UnicodeDecodeError"),
+        ({"contexts": [{}]}, "to have 'name' key"),
+        ({"clusters": "hello"}, "Expected key name"),
+        ({"users": {"name": "u"}}, "TypeError"),
+        (user(tokenFile="/nope"), "No such file or directory: '/nope'"),
+        (user(**{"client-certificate-data": "!!!", "client-key-data": "abc"}), "padding"),
+        (None, "Is a directory"),
+    ],
+)
+def test_a_kubeconfig_that_is_broken_is_an_error_in_one_line(tmp_path: Path, content: bytes | dict[str, Any] | None, sentence: str) -> None:
+    path = write_kubeconfig(tmp_path, "https://127.0.0.1:9", **(content if isinstance(content, dict) else {}))
+    if isinstance(content, bytes):
+        Path(path).write_bytes(content)
+    with pytest.raises(UnreachableError, match=rf"^no cluster: .*{sentence}.*\. Name a kubeconfig"):
+        Cluster(kubeconfig=str(tmp_path) if content is None else path)
+
+
+def test_names_cannot_leave_their_path(cluster: Cluster, server: Server) -> None:
+    server.answers = [(404, {"message": "no"}), (404, {"message": "no"})]
+    with pytest.raises(NotFoundError):
+        cluster.job("a/b?c")
+    with pytest.raises(NotFoundError):
+        cluster.within("x/y").pods("a")
+    assert server.requests[0][1] == f"{JOBS}/a%2Fb%3Fc"
+    assert server.requests[1][1].startswith("/api/v1/namespaces/x%2Fy/pods?")
 
 
 def test_without_a_kubeconfig_there_is_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,13 @@
 """A submitted job: waiting, logs, what becomes of it when things go wrong."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client import MPI, AsyncMPI, Files, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
+from mpiop.client import MPI, AsyncMPI, Files, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
 from mpiop.client.job import Job
 from mpiop.client.logs import LogOptions, read_lines
 from mpiop.client.tags import untagged
@@ -250,6 +251,28 @@ def test_a_failed_job_says_why_with_the_end_of_its_log() -> None:
     assert job_of(api, is_tagged=True).why().endswith("The end of its log:\nno input file")
     assert api.requests[-1][-1] == LogOptions(tail=20)
     assert "the end of its log" not in job_of(api).why(with_log=False).lower()
+
+
+def test_a_job_of_another_namespace_is_asked_for_there() -> None:
+    other = stored(state="Succeeded")
+    other["metadata"]["namespace"] = "other"
+    [job] = MPI(api=FakeApi(other)).jobs(everywhere=True)
+    assert job.namespace == "other"
+    assert job.refresh().has_succeeded
+    assert job.wait().has_succeeded
+    job.scale(3)
+    assert job.why() == "Job pi succeeded."
+
+
+@pytest.mark.parametrize("name", ["pi", "mpijob.kubeflow.org/pi", "mpijobs.kubeflow.org/pi", "mpijob/pi"])
+def test_a_job_is_found_by_what_kubectl_calls_it(name: str) -> None:
+    assert MPI(api=FakeApi(stored())).get(name).name == "pi"
+
+
+@pytest.mark.parametrize("name", ["", "pi/scale", "..", "mpijob.kubeflow.org/", "pod/pi", "pi?x=1"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(InvalidError, match=f"^'{re.escape(name)}' is no name of a job"):
+        MPI(api=FakeApi(stored())).get(name)
 
 
 @pytest.mark.real_time
