@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions, Object
@@ -20,6 +20,13 @@ LOG_LINES: Final = 20
 """So many lines of its log explain a failed job: the last ten are often `mpirun`'s own."""
 _TRIES: Final = 30
 """So often the log of a job that has ended is asked for: its node may be lost for ever."""
+
+
+class Look(NamedTuple):
+    """Where a job stands; `is_last` if it has ended."""
+
+    line: str
+    is_last: bool
 
 
 class Job:
@@ -140,17 +147,29 @@ class Job:
             JobFailed: It was deleted.
         """
         while True:
-            try:
-                status = self.refresh()
-                yield self.progress()
-            except NotFoundError as error:
-                raise JobFailed(self.name, "Deleted", "somebody deleted it before it ended") from error
-            except UnreachableError as error:
-                yield f"waits for the API server: {error}"
-            else:
-                if status.is_finished:
-                    return
+            line, is_last = self.look()
+            yield line
+            if is_last:
+                return
             self._pause(POLL_SECONDS)
+
+    def look(self) -> Look:
+        """Read it and its Pods once; the API server may be away.
+
+        Raises:
+            JobFailed: It was deleted.
+        """
+        try:
+            status = self.refresh()
+            return Look(self.progress(), status.is_finished)
+        except NotFoundError as error:
+            raise JobFailed(self.name, "Deleted", "somebody deleted it before it ended") from error
+        except UnreachableError as error:
+            return Look(f"waits for the API server: {error}", is_last=False)
+
+    def pausing_by(self, pause: Callable[[float], None]) -> "Job":
+        """Return the same job, which calls `pause` with the seconds between two requests."""
+        return Job(self._api, self.raw, pause=pause)
 
     def logs(self, *, follow: bool = False, since_seconds: int | None = None) -> Iterator[str]:
         """Yield the lines of the launcher's log, without the tags of ranks; with `follow` until the job has ended.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client import MPI, AsyncMPI, Files, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
+from mpiop.client import MPI, Files, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
 from mpiop.client.job import Job
 from mpiop.client.logs import LogOptions, read_lines
 from mpiop.client.tags import untagged
@@ -273,20 +273,3 @@ def test_a_job_is_found_by_what_kubectl_calls_it(name: str) -> None:
 def test_what_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidError, match=f"^'{re.escape(name)}' is no name of a job"):
         MPI(api=FakeApi(stored())).get(name)
-
-
-@pytest.mark.real_time
-async def test_the_same_under_asyncio() -> None:
-    api = FakeApi(stored("old", state="Succeeded"))
-    mpi = AsyncMPI(api=api, image="i")
-    assert [job.name for job in await mpi.jobs()] == ["old"]
-    old = await mpi.get("old")
-    assert (await old.wait()).has_succeeded
-    assert (await old.refresh()).state == "Succeeded"
-    assert await old.why() == "Job old succeeded."
-    async with mpi.job(["./a"], name="a") as job:
-        api.stored["a"] = stored("a", state="Succeeded")
-        api.all_pods, api.logs = [pod("a-launcher-x", role="launcher")], {"a-launcher-x": [b"1 hello\n"]}
-        assert [line async for line in job.logs()] == ["hello"]
-        assert job.status.state == "Succeeded"
-    assert "a" not in api.stored
