@@ -62,11 +62,16 @@ class FakeApi:
         self.requests: list[tuple[Any, ...]] = []
         self.steps: list[Callable[[], None]] = []
 
+    def within(self, namespace: str) -> "FakeApi":
+        other = copy.copy(self)
+        other.namespace = namespace
+        return other
+
     def job(self, name: str) -> Object:
         if self.steps:
             self.steps.pop(0)()
-        if name not in self.stored:
-            raise NotFoundError(f"job team/{name}: not found")
+        if name not in self.stored or self.stored[name]["metadata"].get("namespace", self.namespace) != self.namespace:
+            raise NotFoundError(f"job {self.namespace}/{name}: not found")
         return copy.deepcopy(self.stored[name])
 
     def jobs(self, *, everywhere: bool = False) -> Sequence[Object]:
@@ -101,6 +106,12 @@ class FakeApi:
     def pods(self, job: str) -> Sequence[Object]:
         del job
         return list(self.all_pods)
+
+    def pod(self, name: str) -> Object:
+        for found in self.all_pods:
+            if found["metadata"]["name"] == name:
+                return copy.deepcopy(found)
+        raise NotFoundError(f"pod team/{name}: not found")
 
     def events(self, uid: str) -> Sequence[Object]:
         return [event for event in self.all_events if event["involvedObject"].get("uid") == uid]

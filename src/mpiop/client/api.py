@@ -15,12 +15,14 @@ class LogOptions:
         follow: Go on until the container has ended.
         previous: Of the run before the last restart.
         since_seconds: Only lines that are newer; None for all.
+        since_time: Only lines from the second of this time on, as a stamp of the log; "" for all.
         tail: Only so many lines, the last; None for all.
     """
 
     follow: bool = False
     previous: bool = False
     since_seconds: int | None = None
+    since_time: str = ""
     tail: int | None = None
 
 
@@ -28,6 +30,10 @@ class Api(Protocol):
     """The requests of the client and of `kubectl mpi`; each raises a `ClientError`."""
 
     namespace: str
+
+    def within(self, namespace: str) -> "Api":
+        """Return the same for another namespace."""
+        ...
 
     def job(self, name: str) -> Object:
         """Return an MPIJob."""
@@ -57,6 +63,10 @@ class Api(Protocol):
         """Return the Pods of a job."""
         ...
 
+    def pod(self, name: str) -> Object:
+        """Return a Pod."""
+        ...
+
     def events(self, uid: str) -> Sequence[Object]:
         """Return the Events about an object."""
         ...
@@ -74,7 +84,7 @@ class Api(Protocol):
         ...
 
     def read_log(self, pod: str, container: str, options: LogOptions) -> Iterator[bytes]:
-        """Yield the log of a container, with time stamps, in pieces."""
+        """Yield the log of a container, with time stamps, in pieces; one that is followed may end before its container."""
         ...
 
     def get(self, path: str) -> Object:

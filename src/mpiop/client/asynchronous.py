@@ -1,15 +1,21 @@
-"""The same for programs that run under asyncio: each call works in a thread."""
+"""The same for programs that run under asyncio: each request works in a thread."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+import contextlib
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from mpiop.client.job import Job
+from mpiop.client.errors import JobTimeoutError
+from mpiop.client.functions import function_files, results_of
+from mpiop.client.job import POLL_SECONDS, Job
 from mpiop.client.mpi import MPI
 from mpiop.client.status import JobStatus
 
 _Value = TypeVar("_Value")
+_Item: TypeAlias = str | Exception | None
+"""A line of a log, or at its end None or what went wrong."""
 
 
 class AsyncJob:
@@ -34,18 +40,65 @@ class AsyncJob:
         return await asyncio.to_thread(self.job.refresh)
 
     async def wait(self, timeout: float | None = None, *, report: Callable[[str], None] | None = None) -> JobStatus:  # noqa: ASYNC109 - as in Job
-        """Wait until it has succeeded (see `Job.wait`); `report` is called in a thread."""
-        return await asyncio.to_thread(self.job.wait, timeout, report=report)
+        """Wait until it has succeeded (see `Job.wait`). If that is cancelled, the job goes on."""
+        loop = asyncio.get_running_loop()
+        until = None if timeout is None else loop.time() + timeout
+        async for line in self._watch(report):
+            if until is not None and loop.time() >= until and not self.status.is_finished:
+                raise JobTimeoutError(f"job {self.name} has not ended within {timeout:g} s: {line}")
+        if not self.status.has_succeeded:
+            raise self.status.failure(self.name)
+        return self.status
+
+    async def wait_for_output(self, report: Callable[[str], None] | None = None) -> None:
+        """Wait until its launcher has begun to run, or it has ended (see `Job.wait_for_output`)."""
+        async for _ in self._watch(report):
+            if self.job.has_output:
+                return
+
+    async def _watch(self, report: Callable[[str], None] | None) -> AsyncGenerator[str]:
+        """Yield where it stands until it has ended. A thread is needed for each request only, not between them."""
+        reported = None
+        while True:
+            line, is_last = await asyncio.to_thread(self.job.look)
+            if report is not None and line != reported:
+                report(line)
+            reported = line
+            yield line
+            if is_last:
+                return
+            await asyncio.sleep(POLL_SECONDS)
 
     async def why(self) -> str:
         """Return why it is as it is (see `Job.why`)."""
         return await asyncio.to_thread(self.job.why)
 
-    async def logs(self, *, follow: bool = False) -> AsyncIterator[str]:
-        """Yield the lines of the launcher's log (see `Job.logs`)."""
-        lines = self.job.logs(follow=follow)
-        while (line := await asyncio.to_thread(_next, lines)) is not None:
-            yield line
+    async def logs(self, *, follow: bool = False) -> AsyncGenerator[str]:
+        """Yield the lines of the launcher's log (see `Job.logs`); a thread of its own reads them."""
+        loop, items, is_over = asyncio.get_running_loop(), asyncio.Queue[_Item](), threading.Event()
+
+        def pause(seconds: float) -> None:
+            if is_over.wait(seconds):
+                raise _OverError
+
+        job = self.job.pausing_by(pause)
+
+        def read() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed just now
+                for item in _items(job.logs(follow=follow)):
+                    if is_over.is_set():
+                        return
+                    loop.call_soon_threadsafe(items.put_nowait, item)
+
+        threading.Thread(target=read, name=f"log of {self.name}", daemon=True).start()
+        try:
+            while isinstance(item := await items.get(), str):
+                yield item
+        finally:
+            is_over.set()
+        self.job.raw = job.raw
+        if item is not None:
+            raise item
 
     async def delete(self) -> None:
         """Delete it with all that belongs to it."""
@@ -81,9 +134,24 @@ class AsyncMPI:
             await submitted.delete()
 
     async def run(self, function: Callable[..., _Value], *args: Any, **fields: Any) -> list[_Value]:
-        """Call `function(*args)` on every rank, and return the results by rank (see `MPI.run`)."""
-        return await asyncio.to_thread(self._mpi.run, function, *args, **fields)
+        """Call `function(*args)` on every rank, and return the results by rank (see `MPI.run`). If it is cancelled, the job is deleted."""
+        files = function_files(function, args)
+        report: Callable[[str], None] | None = fields.pop("report", None)
+        async with self.job(files.command, files=files.files, **{"is_tagged": False, **fields}) as job:
+            await job.wait_for_output(report)
+            lines = [line async for line in job.logs(follow=True)]
+            return await asyncio.to_thread(results_of, job.job, lines)
 
 
-def _next(lines: Iterator[str]) -> str | None:
-    return next(lines, None)
+class _OverError(Exception):
+    """Nobody reads the log any more."""
+
+
+def _items(lines: Iterator[str]) -> Iterator[_Item]:
+    """Yield `lines`, and at their end None, or what went wrong."""
+    try:
+        yield from lines
+    except Exception as error:  # noqa: BLE001 - whoever reads the log raises it
+        yield error
+    else:
+        yield None

@@ -1,15 +1,18 @@
 """The API server over the `kubernetes` package: plain objects, and errors as sentences."""
 
+import copy
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import quote
 
 import urllib3
+import yaml
 from kubernetes import client, config
 from kubernetes.client import ApiException
+from kubernetes.config import kube_config
 
 from mpiop.client.api import LogOptions, Object
 from mpiop.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
@@ -22,10 +25,10 @@ _ERRORS: Final[Mapping[int, type[ClientError]]] = {
     404: NotFoundError,
     409: ConflictError,
     422: InvalidError,
+    429: UnreachableError,
 }
 _TIMEOUT: Final = (10, 60)
 """Seconds until a connection is made, and between two reads."""
-_STREAM_TIMEOUT: Final = (10, None)
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -46,6 +49,12 @@ class Cluster:
         self._client, current = _load(context, kubeconfig)
         self.namespace = namespace or current or "default"
 
+    def within(self, namespace: str) -> Self:
+        """Return the same for another namespace."""
+        other = copy.copy(self)
+        other.namespace = namespace
+        return other
+
     def job(self, name: str) -> Object:
         """Return an MPIJob."""
         return self._send("GET", self._path_of(name), f"job {self.namespace}/{name}")
@@ -61,12 +70,13 @@ class Cluster:
         metadata = job["metadata"]
         name, namespace = metadata.get("name") or metadata.get("generateName", ""), metadata.get("namespace") or self.namespace
         query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if is_dry_run else {})
-        return self._send("POST", f"{_JOBS}/namespaces/{quote(namespace)}/mpijobs", f"job {namespace}/{name}", query, job)
+        return self._send("POST", f"{_JOBS}/namespaces/{_quoted(namespace)}/mpijobs", f"job {namespace}/{name}", query, job)
 
     def check_pod(self, template: Object) -> None:
         """Let the API server check a Pod template, and create nothing; an unknown field is an error."""
-        pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**template.get("metadata", {}), "generateName": "check-"}}
-        path, query = f"/api/v1/namespaces/{quote(self.namespace)}/pods", {"fieldValidation": "Strict", "dryRun": "All"}
+        metadata: Object = template.get("metadata") or {}
+        pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**metadata, "generateName": "check-"}}
+        path, query = f"/api/v1/namespaces/{_quoted(self.namespace)}/pods", {"fieldValidation": "Strict", "dryRun": "All"}
         self._send("POST", path, "pod template", query, pod)
 
     def patch_job(self, name: str, patch: Object) -> Object:
@@ -76,7 +86,7 @@ class Cluster:
     def delete_job(self, job: Object) -> None:
         """Delete exactly this MPIJob; it is no error that it is gone."""
         name, namespace, uid = (job["metadata"][field] for field in ("name", "namespace", "uid"))
-        path = f"{_JOBS}/namespaces/{quote(namespace)}/mpijobs/{quote(name)}"
+        path = f"{_JOBS}/namespaces/{_quoted(namespace)}/mpijobs/{_quoted(name)}"
         try:
             options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
             self._send("DELETE", path, f"job {namespace}/{name}", body=options)
@@ -86,44 +96,60 @@ class Cluster:
     def pods(self, job: str) -> Sequence[Object]:
         """Return the Pods of a job."""
         labels = f"training.kubeflow.org/job-name={job},training.kubeflow.org/operator-name=mpi-operator"
-        path = f"/api/v1/namespaces/{quote(self.namespace)}/pods"
+        path = f"/api/v1/namespaces/{_quoted(self.namespace)}/pods"
         return _items(self._send("GET", path, f"pods of job {self.namespace}/{job}", {"labelSelector": labels}))
+
+    def pod(self, name: str) -> Object:
+        """Return a Pod; the right to list Pods is enough."""
+        what, path = f"pod {self.namespace}/{name}", f"/api/v1/namespaces/{_quoted(self.namespace)}/pods"
+        found = _items(self._send("GET", path, what, {"fieldSelector": f"metadata.name={name}"}))
+        if not found:
+            raise NotFoundError(f"{what}: there is none")
+        return found[0]
 
     def events(self, uid: str) -> Sequence[Object]:
         """Return the Events about an object."""
-        path = f"/api/v1/namespaces/{quote(self.namespace)}/events"
+        path = f"/api/v1/namespaces/{_quoted(self.namespace)}/events"
         return _items(self._send("GET", path, f"events of namespace {self.namespace}", {"fieldSelector": f"involvedObject.uid={uid}"}))
 
     def create_config_map(self, config_map: Object) -> Object:
         """Create a ConfigMap."""
-        path = f"/api/v1/namespaces/{quote(self.namespace)}/configmaps"
+        path = f"/api/v1/namespaces/{_quoted(self.namespace)}/configmaps"
         return self._send("POST", path, f"configmap in namespace {self.namespace}", body=config_map)
 
     def patch_config_map(self, name: str, patch: Object) -> Object:
         """Merge `patch` into a ConfigMap."""
-        path = f"/api/v1/namespaces/{quote(self.namespace)}/configmaps/{quote(name)}"
+        path = f"/api/v1/namespaces/{_quoted(self.namespace)}/configmaps/{_quoted(name)}"
         return self._send("PATCH", path, f"configmap {self.namespace}/{name}", body=patch)
 
     def delete_config_map(self, config_map: Object) -> None:
         """Delete exactly this ConfigMap."""
         name, namespace, uid = (config_map["metadata"][field] for field in ("name", "namespace", "uid"))
-        path = f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(name)}"
+        path = f"/api/v1/namespaces/{_quoted(namespace)}/configmaps/{_quoted(name)}"
         self._send("DELETE", path, f"configmap {namespace}/{name}", body={"preconditions": {"uid": uid}})
 
     def read_log(self, pod: str, container: str, options: LogOptions) -> Iterator[bytes]:
-        """Yield the log of a container, with time stamps, in pieces."""
+        """Yield the log of a container, with time stamps, in pieces.
+
+        A followed log that is silent for a minute ends, for its connection may be dead.
+        """
         what = f"log of container {container} of pod {self.namespace}/{pod}"
         query = {"container": container, "timestamps": "true"}
         query |= {"follow": "true"} if options.follow else {}
         query |= {"previous": "true"} if options.previous else {}
         if options.since_seconds is not None:
             query["sinceSeconds"] = str(options.since_seconds)
+        if options.since_time:
+            query["sinceTime"] = options.since_time
         if options.tail is not None:
             query["tailLines"] = str(options.tail)
-        path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(pod)}/log"
-        answer = self._open(_Call("GET", path, what, query, timeout=_STREAM_TIMEOUT))
+        path = f"/api/v1/namespaces/{_quoted(self.namespace)}/pods/{_quoted(pod)}/log"
+        answer = self._open(_Call("GET", path, what, query))
         try:
             yield from answer.stream(amt=None)
+        except urllib3.exceptions.ReadTimeoutError as error:
+            if not options.follow:
+                raise UnreachableError(f"{what}: the API server sends nothing more") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise UnreachableError(f"{what}: the connection broke ({type(error).__name__})") from error
         finally:
@@ -143,7 +169,7 @@ class Cluster:
         return bool(answer["status"]["allowed"])
 
     def _path_of(self, name: str = "") -> str:
-        return f"{_JOBS}/namespaces/{quote(self.namespace)}/mpijobs" + (f"/{quote(name)}" if name else "")
+        return f"{_JOBS}/namespaces/{_quoted(self.namespace)}/mpijobs" + (f"/{_quoted(name)}" if name else "")
 
     def _send(self, method: str, path: str, what: str, query: Mapping[str, str] | None = None, body: Object | None = None) -> Object:
         answer = self._open(_Call(method, path, what, query or {}, body))
@@ -166,7 +192,7 @@ class Cluster:
                 body=call.body,
                 auth_settings=["BearerToken"],
             )
-            answer: urllib3.BaseHTTPResponse = self._client.call_api(*made, _request_timeout=call.timeout).response
+            answer: urllib3.BaseHTTPResponse = self._client.call_api(*made, _request_timeout=_TIMEOUT).response
             if answer.status < 300:  # noqa: PLR2004 - success
                 return answer
             raise _error(call.what, answer.status, answer.data)
@@ -182,27 +208,42 @@ class _Call(NamedTuple):
     what: str
     query: Mapping[str, str]
     body: Object | None = None
-    timeout: tuple[int, int | None] = _TIMEOUT
 
 
 def _load(context: str, kubeconfig: str) -> tuple[client.ApiClient, str]:
     """Return a client and the namespace of its context."""
     settings: Any = client.Configuration()
-    loader: Any = config
     try:
         if not kubeconfig and not context and not _has_kubeconfig():
-            loader.load_incluster_config(settings)
+            in_cluster: Any = config
+            in_cluster.load_incluster_config(settings)
             return client.ApiClient(settings), _SERVICE_ACCOUNT.read_text(encoding="utf-8").strip()
-        loader.load_kube_config(config_file=kubeconfig or None, context=context or None, client_configuration=settings)
-        contexts, current = loader.list_kube_config_contexts(config_file=kubeconfig or None)
+        loader = _loader(context, kubeconfig)
+        loader.load_and_set(settings)
+        return client.ApiClient(settings), loader.current_context["context"].get("namespace") or ""
     except config.ConfigException as error:
-        raise UnreachableError(f"no cluster: {error}. Name a kubeconfig with --kubeconfig or $KUBECONFIG, as for kubectl") from error
-    chosen = next((each for each in contexts if each["name"] == context), current)
-    return client.ApiClient(settings), chosen["context"].get("namespace", "")
+        raise _no_cluster(str(error)) from error
+    except (yaml.YAMLError, OSError, ValueError, TypeError, AttributeError, LookupError) as error:
+        raise _no_cluster(f"the kubeconfig cannot be used ({type(error).__name__}: {error})") from error
+
+
+def _no_cluster(cause: str) -> UnreachableError:
+    return UnreachableError(f"no cluster: {' '.join(cause.split())}. Name a kubeconfig with --kubeconfig or $KUBECONFIG, as for kubectl")
+
+
+def _loader(context: str, kubeconfig: str) -> Any:
+    """Return what reads one context of the kubeconfig; no other one is needed."""
+    kinds: Any = kube_config
+    files = kinds.KubeConfigMerger(kubeconfig or kinds.KUBE_CONFIG_DEFAULT_LOCATION)
+    return kinds.KubeConfigLoader(files.config, context or None, config_base_path=None, config_persister=files.save_changes)
 
 
 def _has_kubeconfig() -> bool:
     return bool(os.environ.get("KUBECONFIG")) or (Path.home() / ".kube" / "config").exists()
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
 
 
 def _items(answer: Object) -> Sequence[Object]:
@@ -224,4 +265,5 @@ def _error(what: str, code: int, body: bytes) -> ClientError:
         message = "the API server does not accept the credentials of the kubeconfig"
     elif "page not found" in message or "could not find the requested resource" in message:
         message = "the cluster does not know this resource; for MPIJobs, install the operator"
-    return _ERRORS.get(code, ClientError)(f"{what}: {message}")
+    other = UnreachableError if code >= 500 else ClientError  # noqa: PLR2004 - the server's fault: it may answer the next time
+    return _ERRORS.get(code, other)(f"{what}: {message}")

@@ -30,7 +30,7 @@ class ForbiddenError(ClientError):
 
 
 class UnreachableError(ClientError):
-    """The API server does not answer, or no cluster is configured."""
+    """The API server does not answer, or cannot answer now (status 429, 500 and above), or no cluster is configured."""
 
 
 class ConflictError(ClientError):

@@ -16,9 +16,12 @@ from mpiop.client.job import Job
 from mpiop.client.spec import FILES_PATH
 
 MARK: Final = "mpiop-result:"
+"""Begins each line of the log that has a piece of the results."""
+RAISED: Final = "mpiop-raised:"
+"""Begins the line of the log that has a rank and its traceback."""
 LIMIT_BYTES: Final = 8 * 2**20
 _RUNNER: Final = f"""
-import base64, pickle, sys, traceback
+import base64, pickle, sys, time, traceback
 sys.path.insert(0, "{FILES_PATH}")
 from mpi4py import MPI
 
@@ -28,17 +31,26 @@ try:
         raise RuntimeError("the function was made by Python %d.%d, and the image has %d.%d" % (VERSION + tuple(sys.version_info[:2])))
     with open("{FILES_PATH}/function.pkl", "rb") as file:
         function, args = pickle.load(file)
-    outcome = (True, pickle.dumps(function(*args)))
+    result = pickle.dumps(function(*args))
 except BaseException:
-    outcome = (False, traceback.format_exc())
-outcomes = world.gather(outcome)
+    trace = traceback.format_exc()
+    sys.stderr.write(trace)
+    # The ranks mix their output by the piece: a line of less than 4 KiB stays whole.
+    text = base64.b64encode(trace[-2500:].encode(errors="replace")[-2500:]).decode()
+    sys.stdout.flush()
+    sys.stdout.write("\\n{RAISED}%d:%s\\n" % (world.rank, text))
+    sys.stdout.flush()
+    time.sleep(1)  # mpirun has read the line before it ends the ranks
+    world.Abort(1)  # the others may wait for this rank for ever
+sys.stdout.flush()
+results = world.gather(result)
 if world.rank == 0:
-    text = base64.b64encode(pickle.dumps(outcomes)).decode()
+    text = base64.b64encode(pickle.dumps(results)).decode()
     if len(text) > {LIMIT_BYTES}:
         sys.exit("the results have %d bytes, and {LIMIT_BYTES} may come back: write large ones to a volume" % len(text))
-    sys.stdout.flush()
     for start in range(0, len(text), 1000):
-        print("{MARK}" + text[start : start + 1000], flush=True)
+        sys.stdout.write("\\n{MARK}%s\\n" % text[start : start + 1000])
+        sys.stdout.flush()
 """
 
 
@@ -69,15 +81,33 @@ def results_of(job: Job, lines: Sequence[str]) -> list[Any]:
     Raises:
         JobFailed: A rank raised, or the job failed before.
     """
-    text = "".join(line.removeprefix(MARK) for line in lines if line.startswith(MARK))
-    if not text:
-        status = job.refresh()
-        if status.has_succeeded:
-            raise JobFailed(job.name, "NoResults", "the program ended without results")
-        raise status.failure(job.name)
-    outcomes: list[tuple[bool, Any]] = pickle.loads(base64.b64decode(text))  # noqa: S301 - from the job that we made
-    failed = [(rank, trace) for rank, (is_good, trace) in enumerate(outcomes) if not is_good]
-    if failed:
-        rank, trace = failed[0]
-        raise JobFailed(job.name, "FunctionRaised", f"{len(failed)} of {len(outcomes)} ranks raised; rank {rank}:\n{trace}", 1)
-    return [pickle.loads(result) for _, result in outcomes]  # noqa: S301 - from the job that we made
+    text = "".join(_marked(lines, MARK))
+    if (results := _unpickled(text)) is not None:
+        return [pickle.loads(result) for result in results]  # noqa: S301 - from the job that we made
+    if raised := _marked(lines, RAISED):
+        rank, _, trace = raised[0].partition(":")
+        raise JobFailed(job.name, "FunctionRaised", f"rank {rank} raised:\n{_traceback(trace)}", 1)
+    status = job.refresh()
+    if status.has_succeeded:
+        raise JobFailed(job.name, "NoResults", "the results in its log are not whole" if text else "the program ended without results")
+    raise status.failure(job.name)
+
+
+def _marked(lines: Sequence[str], mark: str) -> list[str]:
+    return [line.removeprefix(mark) for line in lines if line.startswith(mark)]
+
+
+def _unpickled(text: str) -> list[bytes] | None:
+    """Return the pickled results by rank; None if they are not whole."""
+    try:
+        results: list[bytes] = pickle.loads(base64.b64decode(text, validate=True))  # noqa: S301 - from the job that we made
+    except (ValueError, EOFError, pickle.UnpicklingError):
+        return None
+    return results
+
+
+def _traceback(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode(errors="replace")
+    except ValueError:
+        return "its traceback in the log is not whole"

@@ -2,12 +2,13 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions, Object
 from mpiop.client.errors import ClientError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
+from mpiop.client.launcher_log import LauncherLog, container_of, run_of
 from mpiop.client.progress import newest_launcher, progress
 from mpiop.client.spec import OUTPUT
 from mpiop.client.status import JobStatus, status_of
@@ -17,6 +18,15 @@ from mpiop.client.why import why
 POLL_SECONDS: Final = 0.5
 LOG_LINES: Final = 20
 """So many lines of its log explain a failed job: the last ten are often `mpirun`'s own."""
+_TRIES: Final = 30
+"""So often the log of a job that has ended is asked for: its node may be lost for ever."""
+
+
+class Look(NamedTuple):
+    """Where a job stands; `is_last` if it has ended."""
+
+    line: str
+    is_last: bool
 
 
 class Job:
@@ -28,7 +38,9 @@ class Job:
 
     def __init__(self, api: Api, raw: Object, *, pause: Callable[[float], None] = time.sleep) -> None:
         """Take an MPIJob as it was read."""
-        self._api, self.raw, self._pause = api, raw, pause
+        namespace = raw["metadata"].get("namespace") or api.namespace
+        self._api = api if namespace == api.namespace else api.within(namespace)
+        self.raw, self._pause = raw, pause
         self._pods: Sequence[Object] = ()
 
     def __repr__(self) -> str:
@@ -44,7 +56,7 @@ class Job:
     @property
     def namespace(self) -> str:
         """Return its namespace."""
-        return str(self.raw["metadata"].get("namespace") or self._api.namespace)
+        return self._api.namespace
 
     @property
     def status(self) -> JobStatus:
@@ -76,7 +88,7 @@ class Job:
     @property
     def has_output(self) -> bool:
         """Return whether its launcher had begun to run when its Pods were read last."""
-        return _run_of(newest_launcher(self._pods)) is not None
+        return run_of(newest_launcher(self._pods)) is not None
 
     def progress(self) -> str:
         """Return in one line where it stands."""
@@ -95,7 +107,7 @@ class Job:
         pod = newest_launcher(self._pods)
         if pod is not None:
             with contextlib.suppress(ClientError):  # its container never ran, the Pod has just gone, or the user may not read it
-                lines = logs.read_lines(self._api, pod["metadata"]["name"], _container(pod), LogOptions(tail=LOG_LINES))
+                lines = logs.read_lines(self._api, pod["metadata"]["name"], container_of(pod), LogOptions(tail=LOG_LINES))
                 return [self.split(line.text).text for line in lines]
         return self.status.log.splitlines()[-LOG_LINES:]
 
@@ -135,17 +147,29 @@ class Job:
             JobFailed: It was deleted.
         """
         while True:
-            try:
-                status = self.refresh()
-                yield self.progress()
-            except NotFoundError as error:
-                raise JobFailed(self.name, "Deleted", "somebody deleted it before it ended") from error
-            except UnreachableError as error:
-                yield f"waits for the API server: {error}"
-            else:
-                if status.is_finished:
-                    return
+            line, is_last = self.look()
+            yield line
+            if is_last:
+                return
             self._pause(POLL_SECONDS)
+
+    def look(self) -> Look:
+        """Read it and its Pods once; the API server may be away.
+
+        Raises:
+            JobFailed: It was deleted.
+        """
+        try:
+            status = self.refresh()
+            return Look(self.progress(), status.is_finished)
+        except NotFoundError as error:
+            raise JobFailed(self.name, "Deleted", "somebody deleted it before it ended") from error
+        except UnreachableError as error:
+            return Look(f"waits for the API server: {error}", is_last=False)
+
+    def pausing_by(self, pause: Callable[[float], None]) -> "Job":
+        """Return the same job, which calls `pause` with the seconds between two requests."""
+        return Job(self._api, self.raw, pause=pause)
 
     def logs(self, *, follow: bool = False, since_seconds: int | None = None) -> Iterator[str]:
         """Yield the lines of the launcher's log, without the tags of ranks; with `follow` until the job has ended.
@@ -169,20 +193,17 @@ class Job:
         yield self.progress()
 
     def _launcher_lines(self, *, follow: bool, since_seconds: int | None) -> Iterator[str]:
-        seen: set[tuple[str, int]] = set()
-        has_lines = False
-        options = LogOptions(follow=follow, since_seconds=since_seconds)
+        log = LauncherLog(self._api, LogOptions(follow=follow, since_seconds=since_seconds))
         for _ in self.watch() if follow else self._read_once():
-            pod = newest_launcher(self._pods)
-            run = _run_of(pod)
-            if pod is None or run is None or run in seen:
-                continue
-            seen.add(run)
-            with contextlib.suppress(NotFoundError):  # the Pod has gone meanwhile; another may come
-                for line in logs.read_lines(self._api, run[0], _container(pod), options, pause=self._pause):
-                    has_lines = True
-                    yield line.text
-        if not has_lines:
+            yield from log.read(self._pods, is_last=not follow or self.status.is_finished)
+        for _ in range(_TRIES):
+            if log.problem is None:
+                break
+            self._pause(logs.RETRY_SECONDS)
+            yield from log.read(self._pods, is_last=True)
+        if log.problem is not None:
+            raise log.problem
+        if not log.has_lines:
             yield from self.status.log.splitlines()
 
     def suspend(self) -> None:
@@ -214,16 +235,3 @@ def _reported(lines: Iterator[str], report: Callable[[str], None] | None) -> Ite
             report(line)
         reported = line
         yield line
-
-
-def _run_of(pod: Mapping[str, Any] | None) -> tuple[str, int] | None:
-    """Return name and number of the run of a launcher's container; None before it has started."""
-    for row in (pod or {}).get("status", {}).get("containerStatuses") or ():
-        if pod is not None and row["name"] == _container(pod) and "waiting" not in row.get("state", {}):
-            return pod["metadata"]["name"], row.get("restartCount", 0)
-    return None
-
-
-def _container(pod: Mapping[str, Any]) -> str:
-    name: Any = pod["spec"]["containers"][0]["name"]
-    return str(name)

@@ -1,18 +1,17 @@
 """The log of a container, line by line, that goes on when the connection breaks."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mpiop.client.api import Api, LogOptions
-from mpiop.client.errors import UnreachableError
-from mpiop.client.status import time_of
+from mpiop.client.errors import NotFoundError, UnreachableError
 
 RETRY_SECONDS: Final = 1.0
-_OVERLAP_SECONDS: Final = 5
 _ALL: Final = LogOptions()
+_TO_THE_SECOND: Final = len("2026-11-25T12:00:00")
 
 
 class Line(NamedTuple):
@@ -22,41 +21,96 @@ class Line(NamedTuple):
     text: str
 
 
+class Reader:
+    """Reads the log of a container in one or more requests, each line once."""
+
+    def __init__(self, api: Api, pod: str, container: str) -> None:
+        """Read nothing yet."""
+        self._api, self._pod, self._container = api, pod, container
+        self._begun = time.monotonic()
+        self._last = ""
+        self._seen = Counter[Line]()
+
+    def read(self, options: LogOptions, *, is_last: bool) -> Iterator[Line]:
+        """Yield the lines that come after those of the requests before.
+
+        Args:
+            options: Of the first request.
+            is_last: Whether a last line without its end is one; else it may be cut, and is left for the next request.
+
+        Raises:
+            UnreachableError: The connection broke; the next call goes on.
+            ClientError: The log cannot be read.
+        """
+        known, second = self._seen.copy(), self._last[:_TO_THE_SECOND]
+        for line in _lines(self._api.read_log(self._pod, self._container, self._after_the_last(options)), is_last=is_last):
+            if known[line] > 0:
+                known[line] -= 1
+            elif not second or second <= line.stamp[:_TO_THE_SECOND] < "A":  # a kubelet whose log is gone sends a sentence without a stamp
+                self._remember(line)
+                yield line
+
+    def _after_the_last(self, options: LogOptions) -> LogOptions:
+        """Return the options of the next request. The server's clock counts, and it gives the whole second of the last line again."""
+        if self._last:
+            return replace(options, since_time=self._last, since_seconds=None, tail=None)
+        if options.since_seconds is not None:
+            return replace(options, since_seconds=options.since_seconds + int(time.monotonic() - self._begun))
+        return options
+
+    def _remember(self, line: Line) -> None:
+        """Keep the lines since the second of the last one; the stamps of stdout and stderr are not in order."""
+        if line.stamp[:_TO_THE_SECOND] > self._last[:_TO_THE_SECOND]:
+            self._seen.clear()
+        self._last = max(self._last, line.stamp)
+        self._seen[line] += 1
+
+
 def read_lines(
     api: Api, pod: str, container: str, options: LogOptions = _ALL, *, pause: Callable[[float], None] = time.sleep
 ) -> Iterator[Line]:
     """Yield the lines of a container's log.
 
-    With `follow` the iterator ends with the container. When the API server goes away it waits, and goes on after the last line.
+    With `follow` the iterator ends with the container. When the API server goes away, or ends the log before the container has ended,
+    it waits, and goes on after the last line.
 
     Raises:
         ClientError: The log cannot be read.
     """
-    last = seen_until = ""
+    reader = Reader(api, pod, container)
+    if not options.follow:
+        yield from reader.read(options, is_last=True)
+        return
+    is_begun = False
     while True:
         try:
-            for line in _lines(api.read_log(pod, container, options)):
-                if line.stamp > seen_until:  # within a stream the stamps of stdout and stderr are not in order
-                    last = max(last, line.stamp)
-                    yield line
+            is_last = not is_running(api.pod(pod), container)
+            yield from reader.read(options, is_last=is_last)
         except UnreachableError:
-            if not options.follow:
-                raise
-            pause(RETRY_SECONDS)
-            seen_until = last
-            if (seen := time_of(f"{last[:19]}Z" if last else None)) is not None:
-                passed = int((datetime.now(UTC) - seen).total_seconds())
-                options = replace(options, since_seconds=passed + _OVERLAP_SECONDS)
+            is_last = False
+        except NotFoundError:  # the Pod was deleted
+            if is_begun:
+                return
+            raise
         else:
+            is_begun = True
+        if is_last:
             return
+        pause(RETRY_SECONDS)
 
 
-def _lines(pieces: Iterator[bytes]) -> Iterator[Line]:
+def is_running(pod: Mapping[str, Any], container: str) -> bool:
+    """Return whether the Pod says that a container of it runs."""
+    rows = pod.get("status", {}).get("containerStatuses") or ()
+    return any(row["name"] == container and "running" in row.get("state", {}) for row in rows)
+
+
+def _lines(pieces: Iterator[bytes], *, is_last: bool) -> Iterator[Line]:
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
         yield from map(_line, whole)
-    if rest:
+    if rest and is_last:
         yield _line(rest)
 
 

@@ -1,18 +1,20 @@
 """The entry of the client: submit jobs, find them, run functions on ranks."""
 
 import contextlib
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from mpiop.client.api import Api
-from mpiop.client.errors import ClientError, UnreachableError
+from mpiop.client.errors import ClientError, InvalidError, UnreachableError
 from mpiop.client.files import Files
 from mpiop.client.functions import function_files, results_of
 from mpiop.client.job import Job
 from mpiop.client.spec import JobSpec, manifest
 
 _Result = TypeVar("_Result")
+_NAME: Final = re.compile(r"(?:mpijobs?(?:\.kubeflow\.org)?/)?([A-Za-z0-9](?:[-.A-Za-z0-9]*[A-Za-z0-9])?)")
 
 
 class MPI:
@@ -76,12 +78,16 @@ class MPI:
         return Job(self._api, created)
 
     def get(self, name: str) -> Job:
-        """Return a job.
+        """Return a job by its name, or as kubectl prints that: `mpijob.kubeflow.org/NAME`.
 
         Raises:
             NotFoundError: There is none of that name.
+            InvalidError: No job can have that name.
         """
-        return Job(self._api, self._api.job(name))
+        found = _NAME.fullmatch(name)
+        if found is None:
+            raise InvalidError(f"{name!r} is no name of a job: write one as kubectl mpi list shows it")
+        return Job(self._api, self._api.job(found[1]))
 
     def jobs(self, *, everywhere: bool = False) -> Sequence[Job]:
         """Return the jobs of the namespace, or of all."""

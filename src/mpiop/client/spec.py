@@ -165,9 +165,8 @@ def _metadata(spec: JobSpec, name: str) -> dict[str, Any]:
 
 
 def _launcher(spec: JobSpec, library: Library) -> dict[str, Any]:
-    environment = {**library.environment, **spec.env}
     container: dict[str, Any] = {"name": "launcher", "image": spec.image, "command": mpirun(spec)[:1], "args": escaped(mpirun(spec)[1:])}
-    container["env"] = [{"name": name, "value": value} for name, value in environment.items()]
+    container["env"] = _environment({**library.environment, **spec.env})
     return {"restartPolicy": "Never", "template": {"spec": _pod(spec, container)}}
 
 
@@ -176,7 +175,7 @@ def _worker(spec: JobSpec) -> dict[str, Any]:
     if spec.user is not None:
         container |= {"command": ["/usr/sbin/sshd"], "args": ["-De", "-f", f"{spec.home.rstrip('/')}/.sshd_config"]}
     if spec.env:
-        container["env"] = [{"name": name, "value": value} for name, value in spec.env.items()]
+        container["env"] = _environment(spec.env)
     requests = {"cpu": spec.cpu, "memory": spec.memory}
     limits = {"memory": spec.memory, GPU: str(spec.gpus or "")}
     resources = {"requests": _filled(requests), "limits": _filled(limits)}
@@ -204,8 +203,12 @@ def _pod(spec: JobSpec, container: dict[str, Any]) -> dict[str, Any]:
 
 
 def escaped(words: Sequence[str]) -> list[str]:
-    """Return `words` so that Kubernetes leaves `$(NAME)` in them as it is."""
-    return [word.replace("$(", "$$(") for word in words]
+    """Return `words` so that the ranks get them as they are: Kubernetes makes `$` of `$$`, and a value of `$(NAME)`."""
+    return [word.replace("$", "$$") for word in words]
+
+
+def _environment(values: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in zip(values, escaped([*values.values()]), strict=True)]
 
 
 def _workdir(spec: JobSpec) -> str:

@@ -19,11 +19,18 @@ from mpiop.client.cluster import Cluster
 JOBS = "/apis/kubeflow.org/v2beta1/namespaces/team/mpijobs"
 
 
+class Silent(bytes):
+    """The first piece of a body of which no other comes."""
+
+    __slots__ = ()
+
+
 @dataclass
 class Server:
     """Answers each request with the next answer: a status and a body."""
 
     url: str = ""
+    is_over: threading.Event = field(default_factory=threading.Event)
     answers: list[tuple[int, Any]] = field(default_factory=list)
     requests: list[tuple[str, str, str, Any]] = field(default_factory=list)
 
@@ -40,6 +47,12 @@ def server() -> Iterator[Server]:
             status, answer = script.answers.pop(0)
             data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
+            if isinstance(data, Silent):
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+                script.is_over.wait(5)
+                return
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
@@ -54,12 +67,13 @@ def server() -> Iterator[Server]:
     thread.start()
     script.url = f"http://127.0.0.1:{http.server_port}"
     yield script
+    script.is_over.set()
     http.shutdown()
     thread.join()
     http.server_close()
 
 
-def write_kubeconfig(folder: Path, url: str) -> str:
+def write_kubeconfig(folder: Path, url: str, **changes: Any) -> str:
     path = folder / "kubeconfig"
     context = {"cluster": "c", "user": "u", "namespace": "team"}
     config = {
@@ -70,7 +84,7 @@ def write_kubeconfig(folder: Path, url: str) -> str:
         "users": [{"name": "u", "user": {"token": "secret"}}],
         "contexts": [{"name": "one", "context": context}, {"name": "two", "context": context | {"namespace": "other"}}],
     }
-    path.write_text(yaml.safe_dump(config))
+    path.write_text(yaml.safe_dump(config | changes))
     return str(path)
 
 
@@ -86,18 +100,21 @@ def test_jobs_and_pods_are_read(cluster: Cluster, server: Server) -> None:
         (200, {"items": []}),
         (200, {"items": [pod("a")]}),
         (200, {"items": []}),
+        (200, {"items": []}),
     ]
     assert cluster.job("pi")["metadata"]["name"] == "pi"
     assert len(cluster.jobs()) == 1
     assert cluster.jobs(everywhere=True) == []
     assert len(cluster.pods("pi")) == 1
     assert cluster.events("u-1") == []
+    assert cluster.within("other").jobs() == []
     assert [request[1] for request in server.requests] == [
         f"{JOBS}/pi",
         JOBS,
         "/apis/kubeflow.org/v2beta1/mpijobs",
         "/api/v1/namespaces/team/pods?labelSelector=training.kubeflow.org/job-name%3Dpi%2Ctraining.kubeflow.org/operator-name%3Dmpi-operator",
         "/api/v1/namespaces/team/events?fieldSelector=involvedObject.uid%3Du-1",
+        "/apis/kubeflow.org/v2beta1/namespaces/other/mpijobs",
     ]
 
 
@@ -110,6 +127,7 @@ def test_writes_are_what_was_asked_for(cluster: Cluster, server: Server) -> None
         (201, {}),
         (200, {}),
         (201, {}),
+        (201, {}),
         (201, {"status": {"allowed": True}}),
     ]
     cluster.create_job(stored())
@@ -119,6 +137,7 @@ def test_writes_are_what_was_asked_for(cluster: Cluster, server: Server) -> None
     cluster.create_config_map({"metadata": {}})
     cluster.patch_config_map("files", {"metadata": {}})
     cluster.check_pod({"metadata": {"labels": {"a": "b"}}, "spec": {}})
+    cluster.check_pod({"metadata": None, "spec": {}})
     assert cluster.may("get", "", "pods/log")
     methods = [(method, path, kind.partition("+")[0]) for method, path, kind, _ in server.requests]
     assert methods == [
@@ -129,22 +148,42 @@ def test_writes_are_what_was_asked_for(cluster: Cluster, server: Server) -> None
         ("POST", "/api/v1/namespaces/team/configmaps", "application/json"),
         ("PATCH", "/api/v1/namespaces/team/configmaps/files", "application/merge-patch"),
         ("POST", "/api/v1/namespaces/team/pods?fieldValidation=Strict&dryRun=All", "application/json"),
+        ("POST", "/api/v1/namespaces/team/pods?fieldValidation=Strict&dryRun=All", "application/json"),
         ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "application/json"),
     ]
     assert server.requests[3][3] == {"propagationPolicy": "Background", "preconditions": {"uid": "uid-pi"}}
     assert server.requests[6][3]["metadata"] == {"labels": {"a": "b"}, "generateName": "check-"}
-    review = server.requests[7][3]["spec"]["resourceAttributes"]
+    assert server.requests[7][3]["metadata"] == {"generateName": "check-"}
+    review = server.requests[8][3]["spec"]["resourceAttributes"]
     assert (review["resource"], review["subresource"], review["namespace"]) == ("pods", "log", "team")
 
 
 def test_a_log_is_read_in_pieces(cluster: Cluster, server: Server) -> None:
-    server.answers = [(200, b"1 one\n2 two\n"), (200, b"")]
+    server.answers = [(200, b"1 one\n2 two\n"), (200, b""), (200, b"")]
     assert b"".join(cluster.read_log("a", "c", LogOptions())) == b"1 one\n2 two\n"
     assert list(cluster.read_log("a", "c", LogOptions(follow=True, previous=True, since_seconds=5))) == []
+    assert list(cluster.read_log("a", "c", LogOptions(since_time="2026-11-25T12:00:00.1+01:00", tail=3))) == []
     assert [request[1] for request in server.requests] == [
         "/api/v1/namespaces/team/pods/a/log?container=c&timestamps=true",
         "/api/v1/namespaces/team/pods/a/log?container=c&timestamps=true&follow=true&previous=true&sinceSeconds=5",
+        "/api/v1/namespaces/team/pods/a/log?container=c&timestamps=true&sinceTime=2026-11-25T12%3A00%3A00.1%2B01%3A00&tailLines=3",
     ]
+
+
+def test_a_log_that_is_silent_for_long_ends_where_it_is_followed(cluster: Cluster, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpiop.client.cluster._TIMEOUT", (5, 0.1))
+    server.answers = [(200, Silent(b"1 one\n")), (200, Silent(b"1 one\n"))]
+    assert b"".join(cluster.read_log("a", "c", LogOptions(follow=True))) == b"1 one\n"
+    with pytest.raises(UnreachableError, match="log of container c of pod team/a: the API server sends nothing more"):
+        list(cluster.read_log("a", "c", LogOptions()))
+
+
+def test_a_pod_is_found_with_the_right_to_list(cluster: Cluster, server: Server) -> None:
+    server.answers = [(200, {"items": [pod("a")]}), (200, {"items": []})]
+    assert cluster.pod("a")["metadata"]["name"] == "a"
+    with pytest.raises(NotFoundError, match="pod team/b"):
+        cluster.pod("b")
+    assert server.requests[0][1] == "/api/v1/namespaces/team/pods?fieldSelector=metadata.name%3Da"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +195,10 @@ def test_a_log_is_read_in_pieces(cluster: Cluster, server: Server) -> None:
         (401, {"message": "Unauthorized"}, ForbiddenError, "does not accept the credentials of the kubeconfig"),
         (409, {"message": "changed"}, ConflictError, "changed"),
         (422, {"message": "invalid"}, InvalidError, "invalid"),
-        (500, b"", ClientError, "status 500"),
+        (429, {"message": "too many requests"}, UnreachableError, "job team/pi: too many requests"),
+        (500, b"", UnreachableError, "status 500"),
+        (503, {"message": "the API server shuts down"}, UnreachableError, "the API server shuts down"),
+        (418, b"", ClientError, "status 418"),
         (200, b"{broken", UnreachableError, "the answer broke off"),
     ],
 )
@@ -187,6 +229,48 @@ def test_a_context_brings_its_namespace(server: Server, tmp_path: Path) -> None:
     assert Cluster(kubeconfig=path, namespace="mine").namespace == "mine"
     with pytest.raises(UnreachableError, match=r"no cluster: .*nothing"):
         Cluster(kubeconfig=path, context="nothing")
+
+
+@pytest.mark.parametrize("changes", [{"current-context": None}, {"current-context": ""}, {"current-context": "gone"}])
+def test_a_context_that_is_named_needs_no_current_one(server: Server, tmp_path: Path, changes: dict[str, Any]) -> None:
+    assert Cluster(kubeconfig=write_kubeconfig(tmp_path, server.url, **changes), context="two").namespace == "other"
+
+
+def user(**fields: str) -> dict[str, Any]:
+    return {"users": [{"name": "u", "user": fields}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"{ broken: [", "expected the node content"),
+        (b"hello", "TypeError"),
+        (b"[1, 2]", "TypeError"),
+        (b"\xff\xfe\xff", "UnicodeDecodeError"),
+        ({"contexts": [{}]}, "to have 'name' key"),
+        ({"clusters": "hello"}, "Expected key name"),
+        ({"users": {"name": "u"}}, "TypeError"),
+        (user(tokenFile="/nope"), "No such file or directory: '/nope'"),
+        (user(**{"client-certificate-data": "!!!", "client-key-data": "abc"}), "padding"),
+        (None, "Is a directory"),
+    ],
+)
+def test_a_kubeconfig_that_is_broken_is_an_error_in_one_line(tmp_path: Path, content: bytes | dict[str, Any] | None, sentence: str) -> None:
+    path = write_kubeconfig(tmp_path, "https://127.0.0.1:9", **(content if isinstance(content, dict) else {}))
+    if isinstance(content, bytes):
+        Path(path).write_bytes(content)
+    with pytest.raises(UnreachableError, match=rf"^no cluster: .*{sentence}.*\. Name a kubeconfig"):
+        Cluster(kubeconfig=str(tmp_path) if content is None else path)
+
+
+def test_names_cannot_leave_their_path(cluster: Cluster, server: Server) -> None:
+    server.answers = [(404, {"message": "no"}), (404, {"message": "no"})]
+    with pytest.raises(NotFoundError):
+        cluster.job("a/b?c")
+    with pytest.raises(NotFoundError):
+        cluster.within("x/y").pods("a")
+    assert server.requests[0][1] == f"{JOBS}/a%2Fb%3Fc"
+    assert server.requests[1][1].startswith("/api/v1/namespaces/x%2Fy/pods?")
 
 
 def test_without_a_kubeconfig_there_is_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

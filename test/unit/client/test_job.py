@@ -1,11 +1,13 @@
 """A submitted job: waiting, logs, what becomes of it when things go wrong."""
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client import MPI, AsyncMPI, Files, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
+from mpiop.client import MPI, Files, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
 from mpiop.client.job import Job
 from mpiop.client.logs import LogOptions, read_lines
 from mpiop.client.tags import untagged
@@ -31,6 +33,11 @@ def becomes(api: FakeApi, state: str) -> Callable[[], None]:
         api.stored["pi"]["metadata"]["annotations"] = annotations
 
     return step
+
+
+def ended(name: str) -> Any:
+    """Return the Pod of a launcher that has ended."""
+    return pod(name, role="launcher", terminated={"exitCode": 0})
 
 
 def test_waiting_reports_each_stage_and_ends_with_success() -> None:
@@ -84,7 +91,7 @@ def test_waiting_outlives_an_api_server_that_is_away() -> None:
 
 def test_logs_of_each_try_follow_one_another() -> None:
     api = FakeApi(stored(state="Running"))
-    first, second = pod("pi-launcher-a", role="launcher"), pod("pi-launcher-b", role="launcher")
+    first, second = pod("pi-launcher-a", role="launcher"), ended("pi-launcher-b")
     second["metadata"]["creationTimestamp"] = "2026-11-25T12:01:00Z"
     api.logs = {"pi-launcher-a": [b"1 [1,0]<stdout>:one\n2 [1,1]<stderr>: two\n"], "pi-launcher-b": [b"3 thr", b"ee"]}
     api.all_pods = [first]
@@ -119,24 +126,89 @@ def test_a_pod_that_goes_while_its_log_is_asked_for_is_no_end() -> None:
     assert list(job_of(api).logs()) == ["kept"]
 
 
-def test_a_log_goes_on_after_the_last_line_when_the_connection_breaks() -> None:
+ONE, TWO, THREE = (f"2026-11-25T12:00:00.{number}Z {word}\n".encode() for number, word in ((1, "one"), (2, "two"), (3, "three")))
+LATE = b"2026-11-25T12:00:00.15Z late\n"
+CUT = UnreachableError("cut")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "texts"),
+    [
+        pytest.param([ONE, TWO, LATE, CUT], [TWO, THREE], ["one", "two", "late", "three"], id="stamps of stdout and stderr mixed"),
+        pytest.param([ONE, TWO, CUT], [ONE, LATE, TWO], ["one", "two", "late"], id="a line of the last second that was not sent before"),
+        pytest.param([ONE, ONE, CUT], [ONE, ONE, ONE, TWO], ["one", "one", "one", "two"], id="equal lines are as many as they are"),
+        pytest.param([ONE, TWO[:-3], CUT], [ONE, TWO], ["one", "two"], id="half a line"),
+        pytest.param([ONE, CUT], [ONE, TWO[:-1]], ["one", "two"], id="the last line has no end"),
+        pytest.param([ONE, CUT], [b"unable to retrieve container logs"], ["one"], id="the kubelet has removed the log"),
+    ],
+)
+def test_a_log_goes_on_after_the_last_line_when_the_connection_breaks(first: list[Any], second: list[Any], texts: list[str]) -> None:
     api = FakeApi()
-    api.logs = {
-        "pod": [
-            b"2026-11-25T12:00:00.1Z one\n2026-11-25T12:00:00.2Z two\n2026-11-25T12:00:00.15Z late\n",
-            UnreachableError("cut"),
-            b"2026-11-25T12:00:00.2Z two\n",
-            b"2026-11-25T12:00:00.3Z three",
-        ]
-    }
-    lines = read_lines(api, "pod", "launcher", LogOptions(follow=True), pause=no_pause)
-    assert [line.text for line in lines] == ["one", "two", "late", "three"]
-    first, second = (request[3] for request in api.requests)
-    assert first.since_seconds is None
-    assert second.since_seconds > 0
-    api.logs = {"pod": [UnreachableError("cut")]}
+    api.all_pods, api.logs = [ended("pod")], {"pod": [*first, *second]}
+    lines = read_lines(api, "pod", "launcher", LogOptions(follow=True, since_seconds=60, tail=5), pause=no_pause)
+    assert [line.text for line in lines] == texts
+    asked_first, asked_second = (request[3] for request in api.requests)
+    assert asked_first == LogOptions(follow=True, since_seconds=60, tail=5)
+    last = max(piece for piece in first if isinstance(piece, bytes) and piece.endswith(b"\n")).decode().split()[0]
+    assert asked_second == LogOptions(follow=True, since_time=last)
+
+
+def test_a_log_that_is_not_followed_must_be_whole() -> None:
+    api = FakeApi()
+    api.logs = {"pod": [ONE, CUT]}
     with pytest.raises(UnreachableError):
         list(read_lines(api, "pod", "launcher"))
+
+
+@pytest.mark.parametrize("then", [[ended("pod")], []], ids=["it ends", "it is deleted"])
+def test_a_followed_log_goes_on_as_long_as_its_container_runs(then: list[Any]) -> None:
+    api = FakeApi()
+    api.all_pods, api.logs = [pod("pod", role="launcher")], {"pod": [ONE, TWO[:-3]]}
+
+    def pause(_seconds: float) -> None:
+        api.all_pods, api.logs = then, {"pod": [ONE, TWO]}
+
+    lines = read_lines(api, "pod", "launcher", LogOptions(follow=True), pause=pause)
+    assert [line.text for line in lines] == (["one", "two"] if then else ["one"])
+
+
+def test_a_followed_log_of_a_job_goes_on_when_its_stream_ends_early() -> None:
+    api = FakeApi(stored(state="Running"))
+    api.all_pods, api.logs = [pod("pi-launcher-a", role="launcher")], {"pi-launcher-a": [ONE, TWO[:-3]]}
+
+    def succeeds() -> None:
+        becomes(api, "Succeeded")()
+        api.all_pods, api.logs = [ended("pi-launcher-a")], {"pi-launcher-a": [ONE, TWO, THREE]}
+
+    api.steps = [lambda: None, lambda: None, succeeds]
+    assert list(job_of(api).logs(follow=True)) == ["one", "two", "three"]
+
+
+def test_a_try_that_ended_while_the_api_server_was_away_is_read_to_its_end() -> None:
+    api = FakeApi(stored(state="Running"))
+    first, second = pod("pi-launcher-a", role="launcher"), ended("pi-launcher-b")
+    second["metadata"]["creationTimestamp"] = "2026-11-25T12:01:00Z"
+    api.all_pods, api.logs = [first], {"pi-launcher-a": [ONE, CUT, ONE, TWO], "pi-launcher-b": [THREE]}
+
+    def fails_and_succeeds() -> None:
+        becomes(api, "Succeeded")()
+        api.all_pods = [second, ended("pi-launcher-a")]
+
+    api.steps = [lambda: None, fails_and_succeeds]
+    assert list(job_of(api).logs(follow=True)) == ["one", "two", "three"]
+
+
+def test_the_log_of_a_job_that_has_ended_is_asked_for_until_it_comes() -> None:
+    api = FakeApi(stored(state="Succeeded"))
+    api.all_pods, api.logs = [ended("pi-launcher-a")], {"pi-launcher-a": [CUT, ONE, CUT, ONE, TWO]}
+    assert list(job_of(api).logs(follow=True)) == ["one", "two"]
+
+
+def test_a_log_that_never_comes_is_an_error() -> None:
+    api = FakeApi(stored(state="Failed", lastFailure={"log": "kept"}))
+    api.all_pods, api.logs = [pod("pi-launcher-a", role="launcher")], {"pi-launcher-a": [CUT] * 1000}
+    with pytest.raises(UnreachableError, match="cut"):
+        list(job_of(api).logs(follow=True))
 
 
 def test_files_travel_in_a_config_map_that_belongs_to_the_job() -> None:
@@ -181,18 +253,23 @@ def test_a_failed_job_says_why_with_the_end_of_its_log() -> None:
     assert "the end of its log" not in job_of(api).why(with_log=False).lower()
 
 
-@pytest.mark.real_time
-async def test_the_same_under_asyncio() -> None:
-    api = FakeApi(stored("old", state="Succeeded"))
-    mpi = AsyncMPI(api=api, image="i")
-    assert [job.name for job in await mpi.jobs()] == ["old"]
-    old = await mpi.get("old")
-    assert (await old.wait()).has_succeeded
-    assert (await old.refresh()).state == "Succeeded"
-    assert await old.why() == "Job old succeeded."
-    async with mpi.job(["./a"], name="a") as job:
-        api.stored["a"] = stored("a", state="Succeeded")
-        api.all_pods, api.logs = [pod("a-launcher-x", role="launcher")], {"a-launcher-x": [b"1 hello\n"]}
-        assert [line async for line in job.logs()] == ["hello"]
-        assert job.status.state == "Succeeded"
-    assert "a" not in api.stored
+def test_a_job_of_another_namespace_is_asked_for_there() -> None:
+    other = stored(state="Succeeded")
+    other["metadata"]["namespace"] = "other"
+    [job] = MPI(api=FakeApi(other)).jobs(everywhere=True)
+    assert job.namespace == "other"
+    assert job.refresh().has_succeeded
+    assert job.wait().has_succeeded
+    job.scale(3)
+    assert job.why() == "Job pi succeeded."
+
+
+@pytest.mark.parametrize("name", ["pi", "mpijob.kubeflow.org/pi", "mpijobs.kubeflow.org/pi", "mpijob/pi"])
+def test_a_job_is_found_by_what_kubectl_calls_it(name: str) -> None:
+    assert MPI(api=FakeApi(stored())).get(name).name == "pi"
+
+
+@pytest.mark.parametrize("name", ["", "pi/scale", "..", "mpijob.kubeflow.org/", "pod/pi", "pi?x=1"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(InvalidError, match=f"^'{re.escape(name)}' is no name of a job"):
+        MPI(api=FakeApi(stored())).get(name)

@@ -44,8 +44,14 @@ def test_mpirun_is_called_as_its_library_wants_it(fields: dict[str, Any], comman
     assert mpirun(JobSpec(command=["./solver"], image="i", **fields)) == command
 
 
-def test_kubernetes_leaves_the_program_s_words_as_they_are() -> None:
-    assert launcher(made(command=["sh", "-c", "echo $(HOME)"]))["containers"][0]["args"][-1] == "echo $$(HOME)"
+@pytest.mark.parametrize(
+    ("word", "sent"), [("echo $(HOME)", "echo $$(HOME)"), ("kill $$", "kill $$$$"), ("$HOME", "$$HOME"), ("a$$(b)", "a$$$$(b)"), ("a", "a")]
+)
+def test_kubernetes_leaves_words_and_variables_as_they_are(word: str, sent: str) -> None:
+    job = made(command=["sh", "-c", word], env={"A": word})
+    assert launcher(job)["containers"][0]["args"][-1] == sent
+    for pod in (launcher(job), worker(job)):
+        assert pod["containers"][0]["env"][-1] == {"name": "A", "value": sent}
 
 
 def test_resources_are_those_of_each_worker() -> None:
