@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 from mpiop.client.errors import JobTimeoutError
 from mpiop.client.functions import function_files, results_of
 from mpiop.client.job import POLL_SECONDS, Job
-from mpiop.client.mpi import MPI
+from mpiop.client.mpi import MPI, delete_or_warn
 from mpiop.client.status import JobStatus
 
 _Value = TypeVar("_Value")
@@ -131,7 +131,7 @@ class AsyncMPI:
         try:
             yield submitted
         finally:
-            await submitted.delete()
+            await asyncio.to_thread(delete_or_warn, submitted.job)
 
     async def run(self, function: Callable[..., _Value], *args: Any, **fields: Any) -> list[_Value]:
         """Call `function(*args)` on every rank, and return the results by rank (see `MPI.run`). If it is cancelled, the job is deleted."""

@@ -76,7 +76,7 @@ def function_files(function: Callable[..., Any], args: Sequence[Any]) -> Functio
 
 
 def results_of(job: Job, lines: Sequence[str]) -> list[Any]:
-    """Return the results by rank from the lines of the launcher's log.
+    """Return the results by rank from the lines of the launcher's log, after the job was seen to end.
 
     Raises:
         JobFailed: A rank raised, or the job failed before.
@@ -87,7 +87,7 @@ def results_of(job: Job, lines: Sequence[str]) -> list[Any]:
     if raised := _marked(lines, RAISED):
         rank, _, trace = raised[0].partition(":")
         raise JobFailed(job.name, "FunctionRaised", f"rank {rank} raised:\n{_traceback(trace)}", 1)
-    status = job.refresh()
+    status = job.status
     if status.has_succeeded:
         raise JobFailed(job.name, "NoResults", "the results in its log are not whole" if text else "the program ended without results")
     raise status.failure(job.name)

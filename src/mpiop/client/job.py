@@ -196,7 +196,7 @@ class Job:
         log = LauncherLog(self._api, LogOptions(follow=follow, since_seconds=since_seconds))
         for _ in self.watch() if follow else self._read_once():
             yield from log.read(self._pods, is_last=not follow or self.status.is_finished)
-        for _ in range(_TRIES):
+        for _ in range(_TRIES if follow else 0):
             if log.problem is None:
                 break
             self._pause(logs.RETRY_SECONDS)

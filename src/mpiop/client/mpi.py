@@ -2,11 +2,12 @@
 
 import contextlib
 import re
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from mpiop.client.api import Api
+from mpiop.client.api import Api, Object
 from mpiop.client.errors import ClientError, InvalidError, UnreachableError
 from mpiop.client.files import Files
 from mpiop.client.functions import function_files, results_of
@@ -73,9 +74,16 @@ class MPI:
                     self._api.delete_config_map(config_map)
             raise
         if config_map is not None:
-            owned = {"uid": config_map["metadata"]["uid"], "ownerReferences": [_owner(created)]}
-            self._api.patch_config_map(config_map["metadata"]["name"], {"metadata": owned})
+            self._give(config_map, created)
         return Job(self._api, created)
+
+    def _give(self, config_map: Object, job: Object) -> None:
+        """Let a ConfigMap be deleted with a job. The job runs already: that this cannot be done now is no reason to lose sight of it."""
+        name, owned = config_map["metadata"]["name"], {"uid": config_map["metadata"]["uid"], "ownerReferences": [_owner(job)]}
+        try:
+            self._api.patch_config_map(name, {"metadata": owned})
+        except UnreachableError as error:
+            warnings.warn(f"configmap {name} will stay when job {job['metadata']['name']} is deleted: {error}", stacklevel=3)
 
     def get(self, name: str) -> Job:
         """Return a job by its name, or as kubectl prints that: `mpijob.kubeflow.org/NAME`.
@@ -100,7 +108,7 @@ class MPI:
         try:
             yield submitted
         finally:
-            submitted.delete()
+            delete_or_warn(submitted)
 
     def run(
         self,
@@ -128,9 +136,17 @@ class MPI:
             lines = list(job.logs(follow=True))
             return results_of(job, lines)
         finally:
-            job.delete()
+            delete_or_warn(job)
 
 
-def _owner(job: dict[str, Any]) -> dict[str, Any]:
+def delete_or_warn(job: Job) -> None:
+    """Delete a job. While the API server does not answer this is a warning, so that results or an earlier error are not lost."""
+    try:
+        job.delete()
+    except UnreachableError as error:
+        warnings.warn(f"job {job.name} was not deleted: {error}", stacklevel=2)
+
+
+def _owner(job: Object) -> Object:
     metadata = job["metadata"]
     return {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"], "uid": metadata["uid"]}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client import MPI, ConflictError, Files, InvalidError, JobFailed, read_files
+from mpiop.client import MPI, ConflictError, Files, InvalidError, JobFailed, UnreachableError, read_files
 from mpiop.client.files import MAX_BYTES
 from mpiop.client.functions import MARK, RAISED, function_files, results_of
 
@@ -87,6 +87,21 @@ def test_a_rank_that_raises_is_named_with_its_traceback(line: str, sentence: str
 def test_a_later_try_brings_the_results() -> None:
     log = [f"1 {RAISED}1:{base64.b64encode(b'boom').decode()}\n".encode(), *log_of([pickle.dumps(7)])]
     assert MPI(api=ready(log), image="i").run(lambda: 1, max_restarts=1) == [7]
+
+
+def test_results_are_not_lost_when_the_api_server_goes_away_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_args: Any) -> None:
+        raise UnreachableError("no answer")
+
+    api = ready(log_of([pickle.dumps(7)]))
+    monkeypatch.setattr(api, "patch_config_map", away)
+    monkeypatch.setattr(api, "delete_job", away)
+    with pytest.warns(UserWarning, match="no answer") as caught:
+        assert MPI(api=api, image="i").run(lambda: 1, name="f") == [7]
+    assert [str(warning.message).partition(":")[0] for warning in caught] == [
+        "configmap python3-files-fghij will stay when job f is deleted",
+        "job f was not deleted",
+    ]
 
 
 CUT = log_of([pickle.dumps("x" * 1000)])[0].rpartition(b"\n3 ")[0]

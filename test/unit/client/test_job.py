@@ -8,8 +8,9 @@ import pytest
 
 from fakes.client_api import FakeApi, pod, stored
 from mpiop.client import MPI, Files, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
+from mpiop.client.api import LogOptions
 from mpiop.client.job import Job
-from mpiop.client.logs import LogOptions, read_lines
+from mpiop.client.logs import read_lines
 from mpiop.client.tags import untagged
 
 TAGGED = {"mpiop.kubeflow.org/output": "tagged"}
@@ -209,6 +210,10 @@ def test_a_log_that_never_comes_is_an_error() -> None:
     api.all_pods, api.logs = [pod("pi-launcher-a", role="launcher")], {"pi-launcher-a": [CUT] * 1000}
     with pytest.raises(UnreachableError, match="cut"):
         list(job_of(api).logs(follow=True))
+    asked = len(api.requests)
+    with pytest.raises(UnreachableError, match="cut"):
+        list(job_of(api).logs())
+    assert len(api.requests) == asked + 1
 
 
 def test_files_travel_in_a_config_map_that_belongs_to_the_job() -> None:
