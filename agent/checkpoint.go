@@ -46,13 +46,13 @@ func runCheckpoint(words []string) int {
 	}
 	end := time.Now().Add(*grace)
 	if asked := askAll(asking, hosts.Listed(string(text)), number); asked > 0 {
-		sayInLog("ranks on %d hosts got %s; mpirun may run on for %v", asked, *name, *grace)
+		sayInLog("ranks on %d hosts got %s, or may have got it; mpirun may run on for %v", asked, *name, *grace)
 		waitForStarters(end)
 	}
 	return 0
 }
 
-// askAll returns on how many hosts there are ranks that save their work.
+// askAll returns on how many hosts there are ranks that save their work, or may be.
 func askAll(asking client.Client, listed []string, number syscall.Signal) int64 {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
@@ -83,7 +83,7 @@ func ask(ctx context.Context, asking client.Client, host string, number syscall.
 	if err != nil {
 		sayInLog("%v", err)
 	}
-	return isAsked
+	return isAsked || err != nil
 }
 
 func waitForStarters(end time.Time) {

@@ -121,12 +121,13 @@ func runServer(words []string) int {
 	go func() { ended <- serving.Serve(listener) }()
 	say("serving on port %d", *port)
 	arrived := <-stop
-	_ = listener.Close()
-	<-ended
+	// It listens until the ranks have saved their work: the launcher's preStop hook may ask later, and would not wait for them.
 	if serving.Checkpoint() {
 		say("ranks got %s; they may run on for %v", *checkpoint, *grace)
 		serving.WaitForCommands(*grace)
 	}
+	_ = listener.Close()
+	<-ended
 	serving.TerminateAll()
 	number, _ := arrived.(syscall.Signal)
 	return bySignal + int(number)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"mpiop/agent/internal/client"
+	"mpiop/agent/internal/hosts"
 	"mpiop/agent/internal/testkit"
 )
 
@@ -189,10 +193,97 @@ func TestCheckpoint(t *testing.T) {
 	if text, err := os.ReadFile(saved); err != nil || string(text) != "ready\nsaved\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
+	checkMisused(t, hostfile)
+}
+
+func checkMisused(t *testing.T, hostfile string) {
+	t.Helper()
 	for _, words := range [][]string{{"--unknown"}, {"--signal", "SIGUSR1", "--hosts", "/no/such/file"}, {"--signal", "FOO", "--hosts", hostfile},
 		{"--signal", "SIGUSR1", "--hosts", hostfile, "--key", "/no/such/file"}} {
 		if err := agent(t, append([]string{"checkpoint"}, words...)...).Run(); exitCode(err) < 1 {
 			t.Errorf("%q: got %v", words, err)
+		}
+	}
+}
+
+// A suspend deletes all Pods at once, and a worker gets its TERM before the launcher's hook asks it.
+func TestTheLauncherWaitsForAWorkerThatEndsAlready(t *testing.T) {
+	file, port, folder := keyFile(t), freePort(t), t.TempDir()
+	hostfile, saved := filepath.Join(folder, "hostfile"), filepath.Join(folder, "saved")
+	check(t, os.WriteFile(hostfile, []byte("127.0.0.1 slots=1\n"), 0o600))
+	flags := []string{"--job", "pi", "--namespace", "default", "--key", file, "--port", port}
+	server := agent(t, "sshd", "--key", file, "--port", port, "--checkpoint-signal", "SIGUSR1", "--checkpoint-grace", "1h")
+	said, err := server.StderrPipe()
+	check(t, err)
+	check(t, server.Start())
+	rank := "trap 'sleep 2; echo saved >>" + saved + "; exit 5' USR1; echo ready >" + saved + "; while :; do sleep 0.05; done"
+	ended := likeMpirun(t, folder, append(append([]string{"ssh"}, flags...), "--", "127.0.0.1", rank)...)
+	testkit.Eventually(t, "it runs", func() bool { _, err := os.Stat(saved); return err == nil })
+	check(t, server.Process.Signal(syscall.SIGTERM))
+	waitForLine(t, said, "ranks got SIGUSR1")
+	asking := append(append([]string{"checkpoint"}, flags...), "--hosts", hostfile, "--signal", "SIGUSR1", "--grace", "20s")
+	output, err := agent(t, asking...).CombinedOutput()
+	check(t, err)
+	if strings.Contains(string(output), "refused") {
+		t.Errorf("the worker does not listen any more: %s", output)
+	}
+	if text, err := os.ReadFile(saved); err != nil || string(text) != "ready\nsaved\n" {
+		t.Errorf("the launcher did not wait: %q, %v, %s", text, err, output)
+	}
+	if err := <-ended; exitCode(err) != 5 {
+		t.Errorf("the rank ended with %v", err)
+	}
+	if err := server.Wait(); exitCode(err) != 143 {
+		t.Errorf("the server ended with %v", err)
+	}
+}
+
+// likeMpirun runs the agent below a program that has the name of mpirun.
+func likeMpirun(t *testing.T, folder string, words ...string) <-chan error {
+	t.Helper()
+	self, err := os.Executable()
+	check(t, err)
+	script := filepath.Join(folder, "mpirun")
+	check(t, os.WriteFile(script, []byte("#!/bin/sh\n\"$@\"\nexit $?\n"), 0o700))
+	command := exec.CommandContext(t.Context(), script, append([]string{self}, words...)...)
+	command.Env = append(os.Environ(), asAgent+"=1")
+	check(t, command.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	return ended
+}
+
+func waitForLine(t *testing.T, said io.Reader, words string) {
+	t.Helper()
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), words) {
+			return
+		}
+	}
+	t.Fatalf("it never said %q", words)
+}
+
+// A worker that cannot be asked may have ended while its ranks save their work.
+func TestAHostThatCannotBeAskedMaySaveItsWork(t *testing.T) {
+	port, err := strconv.Atoi(freePort(t))
+	check(t, err)
+	addresses := filepath.Join(t.TempDir(), "addresses")
+	for name, row := range map[string]struct {
+		host, addresses string
+		asked           int64
+	}{
+		"nobody listens":       {"127.0.0.1", "", 1},
+		"its Pod terminates":   {"pi-worker-0", "1 127.0.0.1\n", 1},
+		"its Pod has ended":    {"pi-worker-0", "0 ended\n", 0},
+		"mpirun has not begun": {"pi-worker-0", "", 0},
+		"its Pod is gone":      {"pi-worker-0", "0 127.0.0.1\n", 1},
+	} {
+		check(t, os.WriteFile(addresses, []byte(row.addresses), 0o600))
+		asking := client.Client{Job: hosts.Job{Name: "pi", Namespace: "default"}, Key: testkit.Key(t), Port: port, Times: client.DefaultTimes(),
+			Addresses: hosts.Addresses{Path: addresses}}
+		if asked := askAll(asking, []string{row.host}, syscall.SIGUSR1); asked != row.asked {
+			t.Errorf("%s: got %d", name, asked)
 		}
 	}
 }

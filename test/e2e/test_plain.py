@@ -24,8 +24,8 @@ from mpiop.kube.resources import MPIJOBS, PODS
 WORKERS: Final = 3
 AT_ONCE: Final = 4
 LOST_SECONDS: Final = 60
-CHECKPOINTS: Final = {"checkpoint-signal": "SIGUSR1", "checkpoint-grace": "4s", "max-restarts": "1"}
-SAVING: Final = "trap 'echo saved' USR1; echo computes; while :; do sleep 0.1; done"
+CHECKPOINTS: Final = {"checkpoint-signal": "SIGUSR1", "checkpoint-grace": "12s", "max-restarts": "1"}
+SAVING: Final = "trap 'echo saves; sleep 3; echo saved' USR1; echo computes; while :; do sleep 0.1; done"
 """Who ends first would take the other along, in the middle of its work: both run on until they are ended."""
 SPEAK_AND_FAIL: Final = """
 /etc/mpi-hosts/ssh pi-worker-0 'head -c 100000000 /dev/zero; echo apart >&2; exit 7' >/tmp/out 2>/tmp/err

@@ -66,7 +66,7 @@ func DefaultTimes() Times {
 	}
 }
 
-// LostError says that the host cannot be had, or was lost.
+// LostError says that the host cannot be had or was lost, or that what it said cannot be written.
 type LostError struct {
 	Reason string
 	// Ended says that the connection was ended while the command ran: mpirun's own connections to that host end now too.
@@ -203,6 +203,22 @@ type connection struct {
 }
 
 func (c *Client) try(ctx context.Context, address string) (*connection, error) {
+	made, err := c.logIn(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	// Until there is a channel the server may take the connection for one of a flood; no command was sent yet, so this can be tried again.
+	made.channel, made.requests, err = made.OpenChannel("session", nil)
+	if err != nil {
+		_ = made.Close()
+		return nil, err
+	}
+	_ = made.heard.SetDeadline(time.Time{})
+	return made, nil
+}
+
+// logIn returns a connection without a channel. It ends after a time, unless its deadline is taken away.
+func (c *Client) logIn(ctx context.Context, address string) (*connection, error) {
 	port := c.Port
 	if c.Arguments.Port != 0 {
 		port = c.Arguments.Port
@@ -222,14 +238,7 @@ func (c *Client) try(ctx context.Context, address string) (*connection, error) {
 	told := make(chan string, 1)
 	go answer(requests, told)
 	go rejectAll(channels)
-	// Until there is a channel the server may take the connection for one of a flood; no command was sent yet, so this can be tried again.
-	channel, ofChannel, err := conn.OpenChannel("session", nil)
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	_ = raw.SetDeadline(time.Time{})
-	return &connection{conn, heard, channel, ofChannel, told, address}, nil
+	return &connection{Conn: conn, heard: heard, told: told, address: address}, nil
 }
 
 // config pins the host: it has to have the job's key. An sshd of an image proves it with the key itself, ours with the derived one.

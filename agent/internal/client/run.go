@@ -1,10 +1,11 @@
 package client
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -24,15 +25,18 @@ func (c *Client) run(connection *connection) (int, error) {
 	if !accepted {
 		return wire.Lost, c.lost("it refused to run a command")
 	}
-	stop := c.passSignals(connection, connection.channel)
+	stop, over := c.passSignals(connection, connection.channel)
 	defer stop()
-	code, isTold := c.passStreams(connection.channel, connection.requests)
+	code, isTold, unwritten := c.passStreams(connection.channel, connection.requests, over)
 	select {
 	case c.node = <-connection.told:
 	default:
 	}
-	if isTold {
+	if isTold && unwritten == nil {
 		return code, nil
+	}
+	if isTold {
+		return cmp.Or(code, wire.Lost), c.lost(fmt.Sprintf("its output cannot be written: %v", unwritten))
 	}
 	_ = connection.Close()
 	if <-silent {
@@ -44,17 +48,43 @@ func (c *Client) run(connection *connection) (int, error) {
 	return wire.Lost, lost
 }
 
-// passStreams returns when both outputs have ended, and whether the exit code was told.
-func (c *Client) passStreams(channel ssh.Channel, requests <-chan *ssh.Request) (code int, isTold bool) {
+// passStreams returns when both outputs have ended, or the time after a signal is over: whether the exit code was told, and why output
+// was not written.
+func (c *Client) passStreams(channel ssh.Channel, requests <-chan *ssh.Request, over <-chan struct{}) (code int, isTold bool, unwritten error) {
 	go func() {
 		if c.Input != nil {
 			_, _ = io.Copy(channel, c.Input)
 		}
 		_ = channel.CloseWrite()
 	}()
-	var outputs sync.WaitGroup
-	outputs.Go(func() { _, _ = io.Copy(c.Output, channel) })
-	outputs.Go(func() { _, _ = io.Copy(c.Error, channel.Stderr()) })
+	outputs := make(chan error, 2)
+	go func() { outputs <- copyOut(c.Output, channel) }()
+	go func() { outputs <- copyOut(c.Error, channel.Stderr()) }()
+	code, isTold = readStatus(requests)
+	for range 2 {
+		select {
+		case err := <-outputs:
+			unwritten = cmp.Or(unwritten, err)
+		case <-over:
+			return code, isTold, errStandstill
+		}
+	}
+	return code, isTold, unwritten
+}
+
+var errStandstill = errors.New("who reads it stands still")
+
+// copyOut reads to the end though it cannot write: otherwise the host would wait for ever.
+func copyOut(to io.Writer, from io.Reader) error {
+	_, err := io.Copy(to, from)
+	if err != nil {
+		_, _ = io.Copy(io.Discard, from)
+	}
+	return err
+}
+
+// readStatus returns the exit code of the command, and whether it was told.
+func readStatus(requests <-chan *ssh.Request) (code int, isTold bool) {
 	// The channel ends after the last request, whether the command ended or the connection.
 	for request := range requests {
 		switch request.Type {
@@ -73,13 +103,13 @@ func (c *Client) passStreams(channel ssh.Channel, requests <-chan *ssh.Request) 
 			_ = request.Reply(false, nil)
 		}
 	}
-	outputs.Wait()
 	return code, isTold
 }
 
-// passSignals sends each signal to the command. One that ends programs ends the connection a little later, and the command with it.
-func (c *Client) passSignals(connection io.Closer, channel ssh.Channel) (stop func()) {
-	done := make(chan struct{})
+// passSignals sends each signal to the command. One that ends programs ends the connection a little later, and the command with it:
+// then it is over.
+func (c *Client) passSignals(connection io.Closer, channel ssh.Channel) (stop func(), over <-chan struct{}) {
+	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		var ending <-chan time.Time
 		for {
@@ -88,6 +118,7 @@ func (c *Client) passSignals(connection io.Closer, channel ssh.Channel) (stop fu
 				return
 			case <-ending:
 				_ = connection.Close()
+				close(ended)
 				return
 			case arrived := <-c.Signals:
 				number, _ := arrived.(syscall.Signal)
@@ -98,7 +129,7 @@ func (c *Client) passSignals(connection io.Closer, channel ssh.Channel) (stop fu
 			}
 		}
 	}()
-	return func() { close(done) }
+	return func() { close(done) }, ended
 }
 
 // IsEnding returns whether the signal asks a program to end.

@@ -72,6 +72,12 @@ func (a Addresses) Find(index string) (address string, byName bool) {
 	return find(string(text), index)
 }
 
+// AreEmpty returns whether no worker has an address, as before all of them are Ready.
+func (a Addresses) AreEmpty() bool {
+	text, err := os.ReadFile(a.Path)
+	return err != nil || len(text) == 0
+}
+
 func find(text, index string) (address string, byName bool) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

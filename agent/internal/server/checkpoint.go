@@ -26,8 +26,10 @@ func (s *Server) Checkpoint() bool {
 	return len(ranks) > 0
 }
 
-// WaitForCommands returns when all that commands started has ended, or the time is over.
+// WaitForCommands returns when all that commands started has ended, or the time is over. From now on no connection
+// gets a session.
 func (s *Server) WaitForCommands(limit time.Duration) {
+	s.isEnding.Store(true)
 	ended := make(chan struct{})
 	go func() {
 		s.running.Wait()

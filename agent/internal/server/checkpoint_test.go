@@ -37,6 +37,14 @@ func TestRanksThatCatchTheCheckpointSignalGetItOnce(t *testing.T) {
 	if waited := time.Since(started); waited < 100*time.Millisecond || waited > 5*time.Second {
 		t.Errorf("waited for %v", waited)
 	}
+	late := place.client("true")
+	late.Times.Connect = 10 * time.Millisecond
+	if _, err := late.Run(); err == nil || !strings.Contains(err.Error(), "this Pod ends") {
+		t.Errorf("a new command while the Pod ends: got %v", err)
+	}
+	if asked, err := place.client("").Checkpoint(t.Context()); err != nil || !asked {
+		t.Errorf("while the Pod ends: got %v, %v", asked, err)
+	}
 	check(t, os.WriteFile(saved+".end", nil, 0o600))
 	place.serving.WaitForCommands(time.Hour)
 	if code := <-result; code != 3 {

@@ -3,6 +3,7 @@ package server_test
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -155,6 +156,67 @@ func TestACommandThatIgnoresTERMEndsWithItsClient(t *testing.T) {
 		t.Errorf("got %d, %v", code, err)
 	}
 	eventually(t, "all processes have ended", func() bool { return len(running("4711.25")) == 0 })
+}
+
+// full is a disk on which no space is left.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	place := serve(t, wire.Interval)
+	const noSpace = "127.0.0.1 on node node-7: its output cannot be written: no space left on device"
+	for command, want := range map[string]string{
+		"head -c 10000000 /dev/zero":             "255 " + noSpace,
+		"head -c 10000000 /dev/zero >&2; exit 7": "7 " + noSpace,
+		"exit 0":                                 "0 <nil>",
+		"exit 3":                                 "3 <nil>",
+	} {
+		calling := place.client(command)
+		calling.Output, calling.Error = full{}, full{}
+		code, err := runWithin(t, calling, time.Minute)
+		if got := fmt.Sprint(code, " ", err); got != want {
+			t.Errorf("%s: got %s", command, got)
+		}
+	}
+}
+
+// standstill reads nothing until the end of the test.
+type standstill struct{ end <-chan struct{} }
+
+func (s standstill) Write(text []byte) (int, error) {
+	<-s.end
+	return len(text), nil
+}
+
+func TestASignalEndsAClientWhoseReaderStandsStill(t *testing.T) {
+	place := serve(t, wire.Interval)
+	for _, command := range []string{"echo done", "head -c 10000000 /dev/zero"} {
+		end := make(chan struct{})
+		signals := make(chan os.Signal, 1)
+		calling := place.client(command)
+		calling.Output, calling.Signals, calling.Times.End = standstill{end}, signals, 100*time.Millisecond
+		time.AfterFunc(time.Second, func() { signals <- syscall.SIGTERM })
+		if code, err := runWithin(t, calling, 30*time.Second); code != wire.Lost || err == nil {
+			t.Errorf("%s: got %d, %v", command, code, err)
+		}
+		close(end)
+	}
+}
+
+func runWithin(t *testing.T, calling *client.Client, limit time.Duration) (code int, err error) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		code, err = calling.Run()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return code, err
+	case <-time.After(limit):
+		return 0, errors.New("it waits for ever")
+	}
 }
 
 func TestAThousandConnectionsAtOnce(t *testing.T) {

@@ -58,6 +58,12 @@ func TestASubreaperThatIsKilledTakesItsCommandAlong(t *testing.T) {
 		t.Errorf("got %d", code)
 	}
 	eventually(t, "all have ended", func() bool { return len(running("4714.25")) == 0 })
+	// What has left its session is not found, and must not hold the connection for ever.
+	escaped := `setsid timeout 60 sh -c 'while sleep 0.1; do echo 4721.25; done' & sleep 0.5; kill -KILL $PPID`
+	if code, err := runWithin(t, place.client(escaped), 30*time.Second); code != 137 || err != nil {
+		t.Errorf("with a process in another session: got %d, %v", code, err)
+	}
+	eventually(t, "it has ended", func() bool { return len(running("4721.25")) == 0 })
 }
 
 // When a Pod ends its container gets TERM: all ranks get it, and may write what they have for as long as the Pod has, though what
@@ -188,6 +194,20 @@ func TestAReaderThatIsSlowIsNotLost(t *testing.T) {
 	code, err := calling.Run()
 	check(t, err)
 	if code != 0 || reader.bytes != 20_000_000 {
+		t.Errorf("got %d and %d bytes", code, reader.bytes)
+	}
+}
+
+// Nor does it lose what its host said last: the command has long ended when it reads again.
+func TestAReaderThatStandsStillAtTheEndLosesNothing(t *testing.T) {
+	place := serve(t, wire.Interval)
+	const size = 2_170_000 // more than fits between both sides, by less than a pipe holds
+	calling := place.client("head -c 2170000 /dev/zero")
+	reader := &slow{pause: 7 * time.Second}
+	calling.Output = reader
+	code, err := calling.Run()
+	check(t, err)
+	if code != 0 || reader.bytes != size {
 		t.Errorf("got %d and %d bytes", code, reader.bytes)
 	}
 }

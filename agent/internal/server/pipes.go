@@ -3,7 +3,9 @@ package server
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"mpiop/agent/internal/process"
 )
@@ -56,6 +58,35 @@ func (p *pipes) closeOurs() {
 		}
 	}
 }
+
+func (p *pipes) closeOutputs() {
+	_ = p.output.Close()
+	_ = p.errors.Close()
+}
+
+// afterEnd is how long output may still come once all processes have ended: only what hangs in the kernel holds a pipe then.
+const afterEnd = 5 * time.Second
+
+// limited reads a pipe. Each Read lasts afterEnd at most once limit was called. The time between two of them does not count: the client's
+// reader may stand still.
+type limited struct {
+	pipe      *os.File
+	isLimited atomic.Bool
+}
+
+func (l *limited) Read(buffer []byte) (int, error) {
+	if l.isLimited.Load() {
+		l.extend()
+	}
+	return l.pipe.Read(buffer)
+}
+
+func (l *limited) limit() {
+	l.isLimited.Store(true)
+	l.extend()
+}
+
+func (l *limited) extend() { _ = l.pipe.SetReadDeadline(time.Now().Add(afterEnd)) }
 
 // killSession kills all processes of the session that the process with that id led.
 func killSession(leader int) {

@@ -108,6 +108,9 @@ func TestASessionRunsOneCommand(t *testing.T) {
 	if !request("exec", ssh.Marshal(wire.Exec{Command: "sleep 0.2"})) {
 		t.Error("a command was refused")
 	}
+	if request("signal", ssh.Marshal(wire.Signal{Name: "WINCH"})) {
+		t.Error("a signal was sent that has no number here")
+	}
 	if request("exec", ssh.Marshal(wire.Exec{Command: "true"})) {
 		t.Error("a second command ran")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -46,6 +47,7 @@ type Server struct {
 	sessions map[*session]struct{}
 	running  sync.WaitGroup
 	asked    map[string]struct{} // the processes that got the checkpoint signal
+	isEnding atomic.Bool
 }
 
 // New returns a server for the job with that key.
@@ -155,6 +157,11 @@ func (s *Server) serveChannels(connection *ssh.ServerConn, channels <-chan ssh.N
 	for offered := range channels {
 		if offered.ChannelType() != "session" || running != nil {
 			_ = offered.Reject(ssh.Prohibited, "one session for one command is all there is")
+			continue
+		}
+		if s.isEnding.Load() {
+			// The client tries again, at the address of the Pod that comes next.
+			_ = offered.Reject(ssh.ResourceShortage, "this Pod ends")
 			continue
 		}
 		channel, requests, err := offered.Accept()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -14,9 +15,6 @@ import (
 	subreaper "mpiop/agent/internal/session"
 	"mpiop/agent/internal/wire"
 )
-
-// afterEnd is how long output may still come once all processes have ended: only what hangs in the kernel holds a pipe then.
-const afterEnd = 5 * time.Second
 
 // session is one command of one connection.
 type session struct {
@@ -54,9 +52,15 @@ func (s *session) answer(request *ssh.Request) bool {
 		return ssh.Unmarshal(request.Payload, &command) == nil && s.start(command.Command)
 	case "signal":
 		var signal wire.Signal
-		return ssh.Unmarshal(request.Payload, &signal) == nil && s.order(byte(wire.SignalNumber(signal.Name)))
+		return ssh.Unmarshal(request.Payload, &signal) == nil && s.signal(signal.Name)
 	}
 	return false
+}
+
+// signal refuses a name that it does not know: the number 0 is another order.
+func (s *session) signal(name string) bool {
+	number := wire.SignalNumber(name)
+	return number != 0 && s.order(byte(number))
 }
 
 func (s *session) set(variable wire.Env) bool {
@@ -133,9 +137,10 @@ func (s *session) follow(pid int, ended <-chan syscall.WaitStatus, pipes *pipes)
 		_, _ = io.Copy(pipes.input, s.channel)
 		_ = pipes.input.Close()
 	}()
+	output, said := &limited{pipe: pipes.output}, &limited{pipe: pipes.errors}
 	var outputs sync.WaitGroup
-	outputs.Go(func() { copyOut(s.channel, pipes.output) })
-	outputs.Go(func() { copyOut(s.channel.Stderr(), pipes.errors) })
+	outputs.Go(func() { copyOut(s.channel, output) })
+	outputs.Go(func() { copyOut(s.channel.Stderr(), said) })
 	status, err := subreaper.ReadStatus(pipes.status)
 	<-ended
 	if err != nil {
@@ -143,13 +148,12 @@ func (s *session) follow(pid int, ended <-chan syscall.WaitStatus, pipes *pipes)
 		s.server.Say("a session ended before its command; its processes are killed")
 		killSession(pid)
 		status = syscall.WaitStatus(syscall.SIGKILL)
+		// What left its session is not found, and may write for ever.
+		defer time.AfterFunc(afterEnd, pipes.closeOutputs).Stop()
 	}
-	stop := time.AfterFunc(afterEnd, func() {
-		_ = pipes.output.Close()
-		_ = pipes.errors.Close()
-	})
+	output.limit()
+	said.limit()
 	outputs.Wait()
-	stop.Stop()
 	s.mutex.Lock()
 	s.closeControl()
 	s.mutex.Unlock()
@@ -159,8 +163,8 @@ func (s *session) follow(pid int, ended <-chan syscall.WaitStatus, pipes *pipes)
 }
 
 // copyOut empties the pipe even when nobody listens any more, for who writes to it is to be ended by signals, not by a full pipe.
-func copyOut(channel io.Writer, pipe *os.File) {
-	if _, err := io.Copy(channel, pipe); err != nil {
+func copyOut(channel io.Writer, pipe io.Reader) {
+	if _, err := io.Copy(channel, pipe); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		_, _ = io.Copy(io.Discard, pipe)
 	}
 }
