@@ -23,7 +23,7 @@ VERBS: Final[Mapping[str, str]] = {
     "scale": "mpiop.kubectl.change",
     "suspend": "mpiop.kubectl.change",
     "resume": "mpiop.kubectl.change",
-    "restart": "mpiop.kubectl.change",
+    "restart": "mpiop.kubectl.restart",
     "delete": "mpiop.kubectl.change",
     "cleanup": "mpiop.kubectl.change",
     "submit": "mpiop.kubectl.submit",
