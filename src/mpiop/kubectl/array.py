@@ -11,6 +11,7 @@ from mpiop.client.errors import ClientError, InvalidError, NotFoundError, Unreac
 from mpiop.client.job import POLL_SECONDS, Job
 from mpiop.client.mpi import MPI
 from mpiop.client.spec import generated_name
+from mpiop.kubectl.output import printable
 
 INDEX: Final = "MPIOP_ARRAY_INDEX"
 _RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?")
@@ -68,7 +69,7 @@ def _end(job: Job) -> str | None:
     try:
         if not job.refresh().is_finished:
             return None
-        return "succeeded" if job.status.has_succeeded else job.why()
+        return "succeeded" if job.status.has_succeeded else printable(job.why())
     except UnreachableError:
         return None
     except NotFoundError:

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from mpiop.client.errors import InvalidError
 from mpiop.client.spec import LIBRARIES, JobSpec, manifest
+from mpiop.kubectl.inputs import read_text
 from mpiop.kubectl.launch import LAUNCHERS, has_expansion, read_launch, read_words
 from mpiop.kubectl.output import to_yaml
 
@@ -57,11 +57,7 @@ class Script:
 )
 def convert_verb(script: Path, image: str, library: str) -> None:
     """Turn a Slurm script into an MPIJob on standard output, for kubectl mpi submit."""
-    try:
-        text = sys.stdin.read() if str(script) == "-" else script.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidError(f"{script}: {error.strerror}") from error
-    job, left = converted(text, image, library)
+    job, left = converted(read_text(str(script)), image, library)
     click.echo(to_yaml(job), nl=False)
     for line in left:
         click.echo(f"not carried over: {line}", err=True)

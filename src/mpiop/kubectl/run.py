@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from rich.text import Text
 
 from mpiop.client.errors import ClientError, InvalidError
 from mpiop.client.files import Files, read_files
 from mpiop.client.job import Job
 from mpiop.client.spec import LIBRARIES, JobSpec, manifest
 from mpiop.kubectl.array import indexes, run_array
-from mpiop.kubectl.output import to_yaml
+from mpiop.kubectl.output import printable, to_yaml
 from mpiop.kubectl.session import Session, cluster_options, console
 
 INTERRUPTED: Final = 130
@@ -126,10 +127,10 @@ def _progress(name: str) -> Generator[Callable[[str], None]]:
     """Yield what shows a line of progress: on a terminal one line that changes, else each new line."""
     screen = console(stderr=True)
     if screen.is_terminal:
-        with screen.status(name) as status:
-            yield status.update
+        with screen.status(Text(name)) as status:
+            yield lambda line: status.update(Text(printable(line)))
         return
-    yield screen.print
+    yield lambda line: screen.print(printable(line))
 
 
 def _end(job: Job) -> int:
@@ -137,7 +138,7 @@ def _end(job: Job) -> int:
     if status.has_succeeded:
         screen.print(f"job {job.name} succeeded", style="green")
         return 0
-    screen.print(job.why(with_log=False), style="red")  # its output was shown
+    screen.print(printable(job.why(with_log=False)), style="red")  # its output was shown
     return status.exit_code or 1
 
 

@@ -2,10 +2,8 @@
 
 import contextlib
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 import click
@@ -15,6 +13,7 @@ from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
 from mpiop.client.job import Job
 from mpiop.client.spec import API_VERSION, KIND
+from mpiop.kubectl.inputs import read_text
 from mpiop.kubectl.output import to_yaml
 from mpiop.kubectl.run import follow
 from mpiop.kubectl.session import Session, cluster_options
@@ -97,12 +96,10 @@ def read_documents(file: str) -> Iterator[Document]:
     Raises:
         InvalidError: It cannot be read, is no YAML, or has something else.
     """
+    text = read_text(file)
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         trees = [tree for tree in _trees(text) if tree is not None]
         values = [value for value in yaml.safe_load_all(text) if value is not None]
-    except OSError as error:
-        raise InvalidError(f"{file}: {error.strerror}") from error
     except yaml.YAMLError as error:
         raise InvalidError(f"{file}: no YAML: {' '.join(str(error).split())}") from error
     if not values:
