@@ -143,7 +143,7 @@ def _end(job: Job) -> int:
 
 
 def _interrupted(job: Job) -> int:
-    back = f"kubectl mpi logs -f {job.name}"
+    back = f"kubectl mpi logs -f {job.name} --namespace {job.namespace}"
     try:
         if sys.stdin.isatty() and click.confirm(f"\nDelete job {job.name}? Otherwise it goes on", default=False, err=True):
             job.delete()

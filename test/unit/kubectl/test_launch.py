@@ -1,15 +1,25 @@
 """`convert`: the line that starts the program is read as a shell and its launcher read it, and what is left out is said."""
 
+from typing import Any
+
 import pytest
 
 from mpiop.kubectl.convert import converted
 
 
+def as_kubernetes_does(value: str) -> str:
+    """Return a value as the container gets it."""
+    return value.replace("$$", "$")
+
+
+def launcher_of(job: Any) -> Any:
+    return job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+
+
 def read(script: str) -> tuple[list[str], int, list[str]]:
     """Return the words after `mpirun -n`, the slots, and what was left out, without the reasons."""
     job, left = converted(script, "i", "mpich")
-    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    words = [word for word in launcher["args"] if word != "-prepend-rank"]
+    words = [as_kubernetes_does(word) for word in launcher_of(job)["args"] if word != "-prepend-rank"]
     return words[1:], job["spec"]["slotsPerWorker"], [line.split("  ")[0] for line in left]
 
 
@@ -67,8 +77,7 @@ def test_what_the_launcher_or_a_shell_would_do_is_said(line: str, program: list[
 )
 def test_only_variables_that_need_no_shell_are_exported(line: str, env: dict[str, str], left: list[str]) -> None:
     job, found = converted(f"{line}\nsrun ./a\n", "i", "mpich")
-    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    assert {row["name"]: row["value"] for row in launcher["env"]} == env
+    assert {row["name"]: as_kubernetes_does(row["value"]) for row in launcher_of(job)["env"]} == env
     assert [each.split("  ")[0] for each in found] == left
 
 
