@@ -2,15 +2,16 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import click
 
-from mpiop.client.errors import InvalidError, NotFoundError, UnreachableError
+from mpiop.client.errors import ClientError, InvalidError, NotFoundError, UnreachableError
 from mpiop.client.job import POLL_SECONDS, Job
 from mpiop.client.mpi import MPI
 from mpiop.client.spec import generated_name
+from mpiop.kubectl.output import printable
 
 INDEX: Final = "MPIOP_ARRAY_INDEX"
 _RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?")
@@ -32,12 +33,11 @@ def indexes(text: str) -> Sequence[int]:
     return list(found)
 
 
-def run_array(
-    mpi: MPI, numbers: Sequence[int], parallel: int, fields: dict[str, Any], *, pause: Callable[[float], None] = time.sleep
-) -> int:
+def run_array(mpi: MPI, numbers: Sequence[int], parallel: int, fields: dict[str, Any], *, is_removed: bool = False) -> int:
     """Run a job for each number, `parallel` at a time; return 1 if one failed, else 0.
 
-    The ranks find the number in `MPIOP_ARRAY_INDEX`. Each job that ends is reported; a failed one with its cause. While the API server
+    The ranks find the number in `MPIOP_ARRAY_INDEX`. Each job that ends is reported, a failed one with its cause, and then deleted if
+    `is_removed`. While the API server
     is away the jobs go on, and it is asked again.
     """
     name = fields.pop("name") or generated_name(fields["command"])
@@ -53,8 +53,10 @@ def run_array(
                     running.remove(job)
                     failed += not job.status.has_succeeded
                     click.echo(f"{job.name}: {end}")
+                    if is_removed:
+                        _delete(job)
             if running:
-                pause(POLL_SECONDS)
+                time.sleep(POLL_SECONDS)
     finally:
         if running:
             click.echo(_left(running, waiting), err=True)
@@ -67,11 +69,18 @@ def _end(job: Job) -> str | None:
     try:
         if not job.refresh().is_finished:
             return None
-        return "succeeded" if job.status.has_succeeded else job.why()
+        return "succeeded" if job.status.has_succeeded else printable(job.why())
     except UnreachableError:
         return None
     except NotFoundError:
         return "somebody deleted it before it ended"
+
+
+def _delete(job: Job) -> None:
+    try:
+        job.delete()
+    except ClientError as error:
+        click.echo(f"{job.name} was not deleted: {error}", err=True)
 
 
 def _left(running: Sequence[Job], waiting: Sequence[int]) -> str:

@@ -1,22 +1,18 @@
-"""`scale`, `suspend`, `resume`, `restart`, `delete` and `cleanup`."""
+"""`scale`, `suspend`, `resume`, `delete` and `cleanup`."""
 
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
-from mpiop.client.errors import InvalidError, NotFoundError
-from mpiop.client.job import POLL_SECONDS, Job
+from mpiop.client.errors import InvalidError
+from mpiop.client.job import Job
 from mpiop.client.status import time_of
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.logs import seconds_of
 from mpiop.kubectl.output import age, counted, print_table
 from mpiop.kubectl.session import Session, cluster_options, confirm
 
-_KEPT = ("labels", "annotations")
-_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 _job = click.argument("name", metavar="JOB", shell_complete=complete_job)
 
@@ -43,7 +39,7 @@ def scale_verb(session: Session, name: str, *, workers: int, yes: bool) -> None:
 def suspend_verb(session: Session, name: str, *, yes: bool) -> None:
     """Free what a job holds, until it is resumed: its Pods are deleted, and it begins anew."""
     job = session.mpi().get(name)
-    if job.status.state == "Running":
+    if job.status.condition("Running") and not job.status.is_finished:
         confirm(f"Job {name} runs. Its Pods are deleted, and after a resume it begins anew.", is_sure=yes)
     job.suspend()
     click.echo(f"job {name} suspended; go on with: kubectl mpi resume {name}")
@@ -56,39 +52,6 @@ def resume_verb(session: Session, name: str) -> None:
     """Start a suspended job again."""
     session.mpi().get(name).resume()
     click.echo(f"job {name} resumed")
-
-
-@click.command("restart")
-@_job
-@_yes
-@cluster_options()
-def restart_verb(session: Session, name: str, *, yes: bool) -> None:
-    """Run a job once more, from its beginning: it is deleted and created again as it is."""
-    job = session.mpi().get(name)
-    if not job.status.is_finished:
-        confirm(f"Job {name} is {job.status.state}. What it has done so far is lost.", is_sure=yes)
-    job.delete()
-    _until_gone(job)
-    session.api().create_job(as_new(job.raw))
-    click.echo(f"job {name} created again")
-
-
-def as_new(job: Any) -> dict[str, Any]:
-    """Return an MPIJob as its user wrote it, to be created again."""
-    metadata = {"name": job["metadata"]["name"], "namespace": job["metadata"]["namespace"]}
-    for field in _KEPT:
-        if kept := {key: value for key, value in job["metadata"].get(field, {}).items() if key != _APPLIED}:
-            metadata[field] = kept
-    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": job["spec"]}
-
-
-def _until_gone(job: Job) -> None:
-    while True:
-        try:
-            job.refresh()
-        except NotFoundError:
-            return
-        time.sleep(POLL_SECONDS)
 
 
 @click.command("delete")

@@ -2,8 +2,7 @@
 
 import re
 import shlex
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,8 @@ import click
 
 from mpiop.client.errors import InvalidError
 from mpiop.client.spec import LIBRARIES, JobSpec, manifest
+from mpiop.kubectl.inputs import read_text
+from mpiop.kubectl.launch import LAUNCHERS, has_expansion, read_launch, read_words
 from mpiop.kubectl.output import to_yaml
 
 _SHORT: Final[Mapping[str, str]] = {
@@ -23,21 +24,11 @@ _SHORT: Final[Mapping[str, str]] = {
     "p": "partition",
     "G": "gpus",
 }
-_EXPORT: Final = re.compile(r"export\s+([A-Za-z_]\w*)=(.*)")
-_LAUNCHERS: Final = frozenset({"srun", "mpirun", "mpiexec"})
-_WITH_VALUE: Final = frozenset({
-    "-n",
-    "--ntasks",
-    "-N",
-    "--nodes",
-    "-np",
-    "-c",
-    "--cpus-per-task",
-    "--mpi",
-    "--ntasks-per-node",
-    "--map-by",
-    "--bind-to",
-})
+_EXPORT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_TIME: Final = re.compile(r"(\d+-)?\d+(:\d+){0,2}")
+_UNLIMITED: Final = frozenset({"UNLIMITED", "INFINITE", "0"})
+_NO_SHELL: Final = "no shell reads this line: write the value into the job, or let the ranks run a script"
+_ELSEWHERE: Final = "put it into the image, or into a script that the ranks run"
 _GIGA: Final = {"": "Mi", "K": "Ki", "M": "Mi", "G": "Gi", "T": "Ti"}
 
 
@@ -66,11 +57,7 @@ class Script:
 )
 def convert_verb(script: Path, image: str, library: str) -> None:
     """Turn a Slurm script into an MPIJob on standard output, for kubectl mpi submit."""
-    try:
-        text = sys.stdin.read() if str(script) == "-" else script.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidError(f"{script}: {error.strerror}") from error
-    job, left = converted(text, image, library)
+    job, left = converted(read_text(str(script)), image, library)
     click.echo(to_yaml(job), nl=False)
     for line in left:
         click.echo(f"not carried over: {line}", err=True)
@@ -90,11 +77,12 @@ def converted(text: str, image: str, library: str) -> tuple[dict[str, Any], list
     slots = _number(options.pop("ntasks-per-node", ""), 0)
     ranks = _number(options.pop("ntasks", ""), 0) or max(1, nodes) * max(1, slots)
     slots = slots or -(-ranks // max(1, nodes)) if nodes or slots else 1
+    cpus = slots * _number(options.get("cpus-per-task", ""), 1)
     name = options.pop("job-name", "")
     fields: dict[str, Any] = {"ranks": ranks, "slots": slots, "env": script.env}
     for option, value in list(options.items()):
         if (convert := _OPTIONS.get(option)) is not None:
-            fields |= convert(value, slots)
+            fields |= convert(value, cpus)
         else:
             left.append(f"#SBATCH --{option}={value}")
     return manifest(JobSpec(command=script.command, image=image, mpi=library, **fields), _dns(name)), left
@@ -103,23 +91,21 @@ def converted(text: str, image: str, library: str) -> tuple[dict[str, Any], list
 def read_script(text: str) -> Script:
     """Return what a script says, line by line."""
     script = Script()
-    for raw in text.splitlines():
+    for raw in text.replace("\\\n", " ").splitlines():
         line = raw.strip()
         if line.startswith("#SBATCH"):
-            _read_options(line.removeprefix("#SBATCH"), script)
-        elif not line or line.startswith("#"):
-            continue
-        elif found := _EXPORT.fullmatch(line):
-            script.env[found[1]] = " ".join(shlex.split(found[2]))
-        elif (words := _words(line)) and words[0] in _LAUNCHERS and not script.command:
-            script.command = _program(words[1:])
-        else:
-            script.left.append(f"{line}  (put it into the image, or into a script that the ranks run)")
+            _read_options(line, script)
+        elif line and not line.startswith("#"):
+            _read_line(line, script)
     return script
 
 
-def _read_options(text: str, script: Script) -> None:
-    words = shlex.split(text, comments=True)
+def _read_options(line: str, script: Script) -> None:
+    try:
+        words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
+    except ValueError:
+        script.left.append(f"{line}  (a quote is not closed)")
+        return
     while words:
         name, found, value = words.pop(0).lstrip("-").partition("=")
         if not found and words and not words[0].startswith("-"):
@@ -129,24 +115,43 @@ def _read_options(text: str, script: Script) -> None:
         script.options[_SHORT.get(name, name)] = value
 
 
-def _program(words: list[str]) -> list[str]:
-    """Return the program and its arguments: what follows the options of the launcher."""
-    while words and words[0].startswith("-"):
-        option = words.pop(0)
-        if option in _WITH_VALUE and words:
-            words.pop(0)
-    return words
-
-
-def _words(line: str) -> list[str]:
+def _read_line(line: str, script: Script) -> None:
     try:
-        return shlex.split(line)
+        words, rest = read_words(line)
     except ValueError:
-        return []
+        words, rest = [], ""
+    if words and words[0] == "export" and not rest and _read_exports(words[1:], script):
+        return
+    if not words or words[0] not in LAUNCHERS or script.command:
+        script.left.append(f"{line}  ({_ELSEWHERE})")
+        return
+    launch = read_launch(words, script.env)
+    script.options |= launch.options
+    script.command = list(map(_plain, launch.program))
+    script.left += launch.left
+    script.left += [f"{word}  ({_NO_SHELL})" for word in [*filter(has_expansion, launch.program), *filter(None, [rest])]]
 
 
-def _seconds(value: str, _slots: int) -> dict[str, Any]:
+def _read_exports(words: Sequence[str], script: Script) -> bool:
+    """Take variables whose values need no shell; return whether all are such."""
+    found = [_EXPORT.fullmatch(word) for word in words]
+    if not all(found) or any(map(has_expansion, words)):
+        return False
+    script.env.update({each[1]: _plain(each[2]) for each in found if each})
+    return True
+
+
+def _plain(word: str) -> str:
+    """Return a word without its quotes."""
+    return "".join(shlex.split(word))
+
+
+def _seconds(value: str, _cpus: int) -> dict[str, Any]:
     """Convert `[days-]hours:minutes:seconds`, `minutes:seconds` or minutes."""
+    if value.upper() in _UNLIMITED:
+        return {}
+    if _TIME.fullmatch(value) is None:
+        raise InvalidError(f"--time={value}: minutes, hours:minutes:seconds, days-hours:minutes:seconds or UNLIMITED is expected")
     days, dash, clock = value.rpartition("-")
     parts = [int(part) for part in clock.split(":")]
     if dash:
@@ -163,19 +168,20 @@ def _memory(value: str, times: int) -> dict[str, Any]:
     return {"memory": f"{int(found[1]) * times}{_GIGA[found[2]]}"}
 
 
-def _gpus(value: str, _slots: int) -> dict[str, Any]:
+def _gpus(value: str, _cpus: int) -> dict[str, Any]:
     return {"gpus": _number(value.rpartition(":")[2], 1)}
 
 
 _OPTIONS: Final[Mapping[str, Callable[[str, int], dict[str, Any]]]] = {
     "time": _seconds,
-    "mem": lambda value, _slots: _memory(value, 1),
+    "mem": lambda value, _cpus: _memory(value, 1),
     "mem-per-cpu": _memory,
-    "cpus-per-task": lambda value, slots: {"cpu": str(_number(value, 1) * slots)},
+    "cpus-per-task": lambda _value, cpus: {"cpu": str(cpus)},
     "gres": _gpus,
     "gpus-per-node": _gpus,
-    "partition": lambda value, _slots: {"queue": value},
+    "partition": lambda value, _cpus: {"queue": value},
 }
+"""Fields of `JobSpec` by option, from its value and the number of CPUs of a worker."""
 
 
 def _number(text: str, default: int) -> int:

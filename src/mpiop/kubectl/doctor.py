@@ -10,6 +10,7 @@ import click
 from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, NotFoundError
 from mpiop.client.status import time_of
+from mpiop.kubectl.output import printable
 from mpiop.kubectl.session import Session, cluster_options, console
 
 OK, PROBLEM, UNKNOWN = "ok", "problem", "unknown"
@@ -35,7 +36,7 @@ def doctor_verb(session: Session) -> int:
     found = [finding for check in CHECKS for finding in _checked(check, api)]
     for finding in found:
         screen.print(f"{finding.verdict:<8} ", style=_STYLES[finding.verdict], end="")
-        screen.print(finding.text + (f"\n         {finding.advice}" if finding.advice else ""))
+        screen.print(printable(finding.text) + (f"\n         {finding.advice}" if finding.advice else ""))
     return int(any(finding.verdict == PROBLEM for finding in found))
 
 

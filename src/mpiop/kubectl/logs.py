@@ -3,7 +3,7 @@
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from queue import Queue
 from typing import Any, Final
@@ -15,6 +15,7 @@ from mpiop.client.api import Api, LogOptions
 from mpiop.client.errors import ClientError, InvalidError, NotFoundError
 from mpiop.client.job import Job
 from mpiop.client.progress import is_worker
+from mpiop.client.tags import Tagged
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.session import Session, cluster_options, console
 
@@ -38,12 +39,15 @@ def logs_verb(session: Session, name: str, **options: Any) -> int:
     since = seconds_of(options["since"]) if options["since"] else None
     if options["everyone"] or options["worker"] is not None:
         return _pods(session.api(), job, LogOptions(follow=options["follow"], since_seconds=since), options["worker"])
-    if options["attempt"] is not None:
-        return _attempt(session.api(), job, options["attempt"])
     rank = options["rank"]
     if rank is not None and not job.is_tagged:
         raise InvalidError(f"the output of job {name} does not name ranks: run it with kubectl mpi run, or with mpirun --tag-output")
-    for line in job.tagged_logs(follow=options["follow"], since_seconds=since):
+    lines: Iterator[Tagged]
+    if options["attempt"] is not None:
+        lines = (job.split(text) for text in _attempt(session.api(), job, options["attempt"]))
+    else:
+        lines = job.tagged_logs(follow=options["follow"], since_seconds=since)
+    for line in lines:
         if rank is None or line.rank == rank:
             click.echo(line.text)
     return 0
@@ -61,7 +65,12 @@ def seconds_of(text: str) -> int:
     return int(found[1]) * _SECONDS[found[2]]
 
 
-def _attempt(api: Api, job: Job, number: int) -> int:
+def _attempt(api: Api, job: Job, number: int) -> Iterator[str]:
+    """Yield the lines of a failed try; of the last one what was kept, if its Pod is gone.
+
+    Raises:
+        NotFoundError: There is no such try, or its log is gone.
+    """
     tries = {attempt.number: attempt for attempt in job.status.attempts}
     wanted = tries.get(number)
     if wanted is None:
@@ -71,12 +80,15 @@ def _attempt(api: Api, job: Job, number: int) -> int:
     if pod is None:
         if number != max(tries) or not job.status.log:
             raise NotFoundError(f"pod {wanted.pod} of try {number} is gone, and its log with it")
-        click.echo(job.status.log)
-        return 0
-    restarts = pod["status"]["containerStatuses"][0].get("restartCount", 0)
-    for line in logs.read_lines(api, wanted.pod, _container(pod), LogOptions(previous=restarts > 0 and not _has_ended(pod))):
-        click.echo(job.split(line.text).text)
-    return 0
+        yield from job.status.log.splitlines()
+        return
+    rows = pod["status"].get("containerStatuses")
+    if not rows:
+        reason = pod["status"].get("reason") or wanted.reason or "its node did not start it"
+        raise NotFoundError(f"pod {wanted.pod} of try {number} has no log, since its container never ran: {reason}")
+    is_before = rows[0].get("restartCount", 0) > 0 and not _has_ended(pod)
+    for line in logs.read_lines(api, wanted.pod, _container(pod), LogOptions(previous=is_before)):
+        yield line.text
 
 
 def _has_ended(pod: Any) -> bool:

@@ -23,7 +23,7 @@ VERBS: Final[Mapping[str, str]] = {
     "scale": "mpiop.kubectl.change",
     "suspend": "mpiop.kubectl.change",
     "resume": "mpiop.kubectl.change",
-    "restart": "mpiop.kubectl.change",
+    "restart": "mpiop.kubectl.restart",
     "delete": "mpiop.kubectl.change",
     "cleanup": "mpiop.kubectl.change",
     "submit": "mpiop.kubectl.submit",
@@ -111,6 +111,8 @@ def run(arguments: list[str]) -> int:
 
         if not isinstance(error, ClientError):
             raise
-        click.echo(f"error: {error}", err=True)
+        from mpiop.kubectl.output import printable  # noqa: PLC0415 - the same
+
+        click.echo(f"error: {printable(str(error))}", err=True)
         return error.exit_code
     return int(code or 0)

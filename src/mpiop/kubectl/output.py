@@ -1,6 +1,7 @@
 """Tables and objects, for people and for programs."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from rich.text import Text
 from mpiop.kubectl.session import console
 
 _GAP = 3
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 COLOURS = {"Succeeded": "green", "Running": "cyan", "Failed": "red", "Starting": "yellow", "Pending": "yellow", "Queued": "yellow"}
 
 
@@ -36,11 +38,17 @@ def to_yaml(value: Any) -> str:
     return text
 
 
+def printable(text: str) -> str:
+    """Return what an object says without control characters, which could change the terminal; line breaks and tabs stay."""
+    return _CONTROLS.sub("\ufffd", text)
+
+
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, coloured: int | None = None) -> None:
     """Print columns as kubectl does; the cells of column `coloured` are states. A narrow terminal cuts the ends of lines."""
-    widths = [max(map(cell_len, column)) + _GAP for column in zip(heads, *rows, strict=True)]
+    lines = [[printable(re.sub(r"[\n\t]", " ", cell)) for cell in row] for row in [heads, *rows]]
+    widths = [max(map(cell_len, column)) + _GAP for column in zip(*lines, strict=True)]
     screen = console()
-    for number, row in enumerate([heads, *rows]):
+    for number, row in enumerate(lines):
         line = Text(style="bold" if number == 0 else "")
         for column, cell in enumerate(row):
             is_state = number and column == coloured

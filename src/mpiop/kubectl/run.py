@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from rich.text import Text
 
 from mpiop.client.errors import ClientError, InvalidError
 from mpiop.client.files import Files, read_files
 from mpiop.client.job import Job
 from mpiop.client.spec import LIBRARIES, JobSpec, manifest
 from mpiop.kubectl.array import indexes, run_array
-from mpiop.kubectl.output import to_yaml
+from mpiop.kubectl.output import printable, to_yaml
 from mpiop.kubectl.session import Session, cluster_options, console
 
 INTERRUPTED: Final = 130
 
 
-@click.command("run", context_settings={"ignore_unknown_options": False})
+@click.command("run", context_settings={"allow_interspersed_args": False})
 @click.option("-n", "--ranks", default=1, show_default=True, help="Number of MPI processes.")
 @click.option("--slots", default=1, show_default=True, help="Processes on each worker; there are ⌈ranks / slots⌉ workers.")
 @click.option("--image", default="", help="Image of launcher and workers.")
@@ -44,7 +45,7 @@ INTERRUPTED: Final = 130
 @click.option("--time-limit", type=int, metavar="SECONDS", help="How long the job may run.")
 @click.option("--tag/--no-tag", "is_tagged", default=True, help="Let mpirun name the rank of each line, for logs --rank.")
 @click.option("--array", default="", metavar="INDEXES", help="One job for each index, such as 1-20, which is in $MPIOP_ARRAY_INDEX.")
-@click.option("--parallel", default=5, show_default=True, help="How many jobs of an array run at a time.")
+@click.option("--parallel", type=click.IntRange(min=1), default=5, show_default=True, help="How many jobs of an array run at a time.")
 @click.option("--detach", is_flag=True, help="Print the name of the job, and return at once.")
 @click.option("--rm", "is_removed", is_flag=True, help="Delete the job at its end.")
 @click.option(
@@ -63,8 +64,10 @@ def run_verb(session: Session, **options: Any) -> int:
     fields = spec_fields(options)
     if dry_run:
         return _show(session, fields, name, files, is_checked=dry_run == "server")
+    if array and detach:
+        raise InvalidError("an array cannot be detached: this command starts its jobs one after the other (--parallel)")
     if array:
-        return run_array(session.mpi(), indexes(array), parallel, fields | {"name": name, "files": files})
+        return run_array(session.mpi(), indexes(array), parallel, fields | {"name": name, "files": files}, is_removed=is_removed)
     job = session.mpi().submit(fields.pop("command"), name=name, files=files, **fields)
     if detach:
         click.echo(job.name)
@@ -124,10 +127,10 @@ def _progress(name: str) -> Generator[Callable[[str], None]]:
     """Yield what shows a line of progress: on a terminal one line that changes, else each new line."""
     screen = console(stderr=True)
     if screen.is_terminal:
-        with screen.status(name) as status:
-            yield status.update
+        with screen.status(Text(name)) as status:
+            yield lambda line: status.update(Text(printable(line)))
         return
-    yield screen.print
+    yield lambda line: screen.print(printable(line))
 
 
 def _end(job: Job) -> int:
@@ -135,12 +138,12 @@ def _end(job: Job) -> int:
     if status.has_succeeded:
         screen.print(f"job {job.name} succeeded", style="green")
         return 0
-    screen.print(job.why(with_log=False), style="red")  # its output was shown
+    screen.print(printable(job.why(with_log=False)), style="red")  # its output was shown
     return status.exit_code or 1
 
 
 def _interrupted(job: Job) -> int:
-    back = f"kubectl mpi logs -f {job.name}"
+    back = f"kubectl mpi logs -f {job.name} --namespace {job.namespace}"
     try:
         if sys.stdin.isatty() and click.confirm(f"\nDelete job {job.name}? Otherwise it goes on", default=False, err=True):
             job.delete()

@@ -11,7 +11,7 @@ from mpiop.client.job import Job
 from mpiop.client.progress import is_ready, is_worker
 from mpiop.client.status import JobStatus, time_of
 from mpiop.kubectl.completion import complete_job
-from mpiop.kubectl.output import age, duration, output_option, print_objects, print_table
+from mpiop.kubectl.output import age, duration, output_option, print_objects, print_table, printable
 from mpiop.kubectl.session import Session, cluster_options, console
 
 WATCH_SECONDS = 1.0
@@ -52,7 +52,7 @@ def _row(job: Job, *, is_wide: bool, with_namespace: bool) -> list[str]:
     cells = [job.name, status.state, status.workers, str(status.restarts), _duration(status), age(_created(job))]
     if is_wide:
         launcher = job.raw["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-        cells += [launcher.get("image", ""), status.node, status.message.replace("\n", " ")]
+        cells += [launcher.get("image", ""), status.node, status.message]
     return [job.namespace, *cells] if with_namespace else cells
 
 
@@ -81,7 +81,7 @@ def describe_verb(session: Session, name: str) -> None:
         "Duration": _duration(status),
     }
     for head, text in facts.items():
-        screen.print(f"{head + ':':<12}{text}")
+        screen.print(f"{head + ':':<12}{printable(text)}")
     screen.print("\nConditions:")
     print_table(("  TYPE", "REASON", "SINCE", "MESSAGE"), [_condition_row(row) for row in status.conditions if row.is_true])
     if status.attempts:
@@ -91,7 +91,7 @@ def describe_verb(session: Session, name: str) -> None:
     if pods := job.pods():
         screen.print("\nPods:")
         print_table(("  POD", "ROLE", "READY", "PHASE", "RESTARTS", "NODE", "ADDRESS", "RANKS"), _pod_rows(job, pods))
-    screen.print(f"\n{job.why()}")
+    screen.print(f"\n{printable(job.why())}")
 
 
 def _condition_row(row: Any) -> list[str]:
@@ -119,4 +119,4 @@ def _pod_rows(job: Job, pods: Sequence[Any]) -> list[list[str]]:
 @cluster_options()
 def why_verb(session: Session, name: str) -> None:
     """Say why a job waits or failed, and what helps."""
-    console().print(session.mpi().get(name).why())
+    console().print(printable(session.mpi().get(name).why()))

@@ -2,18 +2,18 @@
 
 import contextlib
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast
 
 import click
 import yaml
 
 from mpiop.client.api import Api
-from mpiop.client.errors import ClientError, ForbiddenError, InvalidError, NotFoundError
+from mpiop.client.errors import ClientError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
 from mpiop.client.job import Job
 from mpiop.client.spec import API_VERSION, KIND
+from mpiop.kubectl.inputs import read_text
 from mpiop.kubectl.output import to_yaml
 from mpiop.kubectl.run import follow
 from mpiop.kubectl.session import Session, cluster_options
@@ -38,23 +38,38 @@ class Document(NamedTuple):
 def submit_verb(session: Session, files: Sequence[str], *, dry_run: str | None, follows: bool) -> int:
     """Create the MPIJobs of files (- is standard input), after all of them were checked."""
     documents = [document for file in files for document in read_documents(file)]
+    namespaces = [_namespace(session, document) for document in documents]
     if dry_run == "client":
         click.echo("---\n".join(to_yaml(document.value) for document in documents), nl=False)
         return 0
-    api = session.api()
-    for document in documents:
+    apis = [replace(session, namespace=namespace).api() for namespace in namespaces]
+    for api, document in zip(apis, documents, strict=True):
         check(api, document)
     if dry_run:
         click.echo(f"{len(documents)} jobs are valid")
         return 0
     created: list[Any] = []
-    for document in documents:
+    for api, document in zip(apis, documents, strict=True):
         try:
             created.append(api.create_job(document.value))
         except ClientError as error:
-            raise type(error)(f"{error}; created before that: {', '.join(_names(created)) or 'none'}") from error
+            raise type(error)(f"{error}; {_so_far(created, error)}") from error
     click.echo("\n".join(f"job {name} created" for name in _names(created)))
-    return follow(Job(api, created[-1])) if follows else 0
+    return follow(Job(apis[-1], created[-1])) if follows else 0
+
+
+def _namespace(session: Session, document: Document) -> str:
+    """Return the namespace that a document or else the option says; "" for that of the context.
+
+    Raises:
+        InvalidError: They say two.
+    """
+    named = document.value["metadata"].get("namespace") or session.namespace
+    if not isinstance(named, str):
+        raise InvalidError(located(document, "metadata.namespace must be a text"))
+    if session.namespace and named != session.namespace:
+        raise InvalidError(located(document, f"metadata.namespace is {named}, and --namespace is {session.namespace}: say one of them"))
+    return named
 
 
 def check(api: Api, document: Document) -> None:
@@ -81,12 +96,10 @@ def read_documents(file: str) -> Iterator[Document]:
     Raises:
         InvalidError: It cannot be read, is no YAML, or has something else.
     """
+    text = read_text(file)
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         trees = [tree for tree in _trees(text) if tree is not None]
         values = [value for value in yaml.safe_load_all(text) if value is not None]
-    except OSError as error:
-        raise InvalidError(f"{file}: {error.strerror}") from error
     except yaml.YAMLError as error:
         raise InvalidError(f"{file}: no YAML: {' '.join(str(error).split())}") from error
     if not values:
@@ -126,6 +139,13 @@ def _line(tree: yaml.Node, path: str) -> int:
             tree = tree.value[int(index)]
             line = tree.start_mark.line
     return line
+
+
+def _so_far(created: Sequence[Any], error: ClientError) -> str:
+    before = f"created before that: {', '.join(_names(created)) or 'none'}"
+    if not isinstance(error, UnreachableError):
+        return before
+    return "; ".join(["the job may exist all the same: kubectl mpi list", *([before] if created else [])])
 
 
 def _names(jobs: Sequence[Any]) -> list[str]:

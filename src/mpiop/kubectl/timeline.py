@@ -11,6 +11,7 @@ from mpiop.client.errors import ForbiddenError
 from mpiop.client.progress import is_worker
 from mpiop.client.status import time_of
 from mpiop.kubectl.completion import complete_job
+from mpiop.kubectl.output import printable
 from mpiop.kubectl.picture import Span, as_html, as_svg, as_text
 from mpiop.kubectl.session import Session, cluster_options
 
@@ -27,7 +28,7 @@ def timeline_verb(session: Session, name: str, *, output: str) -> None:
     job = session.mpi().get(name)
     made = spans(job.raw, job.pods(), datetime.now(UTC), pull_events(session.api()))
     draw = {"text": as_text, "svg": as_svg, "html": as_html}[output]
-    click.echo(draw(f"{job.namespace}/{job.name}", made), nl=output != "text")
+    click.echo(printable(draw(f"{job.namespace}/{job.name}", made)), nl=output != "text")
 
 
 def pull_events(api: Api) -> Sequence[Object]:

@@ -116,8 +116,8 @@ def test_a_slurm_script_becomes_a_job_and_the_rest_is_said() -> None:
     assert launcher["args"] == ["-n", "8", "-prepend-rank", "./solver", "a b"]
     assert job["spec"]["runPolicy"]["activeDeadlineSeconds"] == 86400 + 2 * 3600 + 3 * 60 + 4
     assert worker["template"]["spec"]["containers"][0]["resources"] == {
-        "requests": {"cpu": "8", "memory": "8Gi"},
-        "limits": {"memory": "8Gi", "nvidia.com/gpu": "2"},
+        "requests": {"cpu": "8", "memory": "16Gi"},
+        "limits": {"memory": "16Gi", "nvidia.com/gpu": "2"},
     }
     assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpus"}
     assert {"name": "OMP_NUM_THREADS", "value": "4"} in launcher["env"]
@@ -131,16 +131,26 @@ def test_a_slurm_script_becomes_a_job_and_the_rest_is_said() -> None:
         ("-N 2 -n 8 -t 10:30", "8", 4, 630),
         ("-n 3 -t 01:00:00", "3", 1, 3600),
         ("-N 4 -t 2-12", "4", 1, 216000),
+        ("-t UNLIMITED", "1", 1, None),
+        ("-t 0", "1", 1, None),
     ],
 )
-def test_nodes_tasks_and_times(options: str, ranks: str, slots: int, seconds: int) -> None:
+def test_nodes_tasks_and_times(options: str, ranks: str, slots: int, seconds: int | None) -> None:
     job, left = converted(f"#SBATCH {options}\nmpirun ./a\n", "i", "openmpi")
     launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
     assert (launcher["args"][1], job["spec"]["slotsPerWorker"], left) == (ranks, slots, [])
-    assert job["spec"]["runPolicy"]["activeDeadlineSeconds"] == seconds
+    assert job["spec"]["runPolicy"].get("activeDeadlineSeconds") == seconds
 
 
-@pytest.mark.parametrize(("script", "sentence"), [("echo\n", "nothing to run"), ("#SBATCH --mem=much\nsrun a\n", "--mem=much")])
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("echo\n", "nothing to run"),
+        ("srun\n", "nothing to run"),
+        ("#SBATCH --mem=much\nsrun a\n", "--mem=much"),
+        ("#SBATCH --time=soon\nsrun a\n", "--time=soon"),
+    ],
+)
 def test_a_script_that_makes_no_sense_is_refused(script: str, sentence: str) -> None:
     with pytest.raises(InvalidError, match=sentence):
         converted(script, "i", "openmpi")

@@ -124,7 +124,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(mpi: Any, api: 
     api.steps = [fails(KeyboardInterrupt())]
     code, _, err = mpi(*RUN, "--", "./a")
     assert (code, "pi" in api.stored) == (130, True)
-    assert "Come back with: kubectl mpi logs -f pi" in err
+    assert "Come back with: kubectl mpi logs -f pi --namespace team\n" in err
 
 
 @pytest.mark.parametrize(

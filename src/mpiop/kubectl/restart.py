@@ -1,0 +1,110 @@
+"""`restart`: delete a job and create it again. Nothing is deleted that could not be created again."""
+
+import contextlib
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from mpiop.client.api import Api, Object
+from mpiop.client.errors import ClientError, NotFoundError, UnreachableError
+from mpiop.client.job import POLL_SECONDS, Job
+from mpiop.kubectl.completion import complete_job
+from mpiop.kubectl.output import to_yaml
+from mpiop.kubectl.session import Session, cluster_options, confirm
+
+_KEPT = ("labels", "annotations")
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_FILES = "files"
+"""The volume of `run --upload`."""
+
+
+@click.command("restart")
+@click.argument("name", metavar="JOB", shell_complete=complete_job)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@cluster_options()
+def restart_verb(session: Session, name: str, *, yes: bool) -> None:
+    """Run a job once more, from its beginning: it is deleted and created again as it is."""
+    api, job = session.api(), session.mpi().get(name)
+    if not job.status.is_finished:
+        confirm(f"Job {name} is {job.status.state}. What it has done so far is lost.", is_sure=yes)
+    again = as_new(job.raw)
+    try:
+        files = _uploaded(api, job)
+        api.create_job({**again, "metadata": {**_without_name(again), "generateName": "check-"}}, is_dry_run=True)
+    except ClientError as error:
+        raise type(error)(f"job {name} was not deleted, since it could not be created again: {error}") from error
+    with _printed_on_failure(again):
+        if files is not None:
+            _set_owners(api, files, _other_owners(files, job))
+        job.delete()
+        _until_gone(job)
+        created = api.create_job(again)
+    if files is not None:
+        owner = {field: created[field] for field in ("apiVersion", "kind")} | {
+            field: created["metadata"][field] for field in ("name", "uid")
+        }
+        _set_owners(api, files, [*_other_owners(files, job), owner])
+    click.echo(f"job {name} created again")
+
+
+def as_new(job: Object) -> Object:
+    """Return an MPIJob as its user wrote it, to be created again."""
+    metadata = {"name": job["metadata"]["name"], "namespace": job["metadata"]["namespace"]}
+    for field in _KEPT:
+        if kept := {key: value for key, value in job["metadata"].get(field, {}).items() if key != _APPLIED}:
+            metadata[field] = kept
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": job["spec"]}
+
+
+def _without_name(job: Object) -> Object:
+    return {field: value for field, value in job["metadata"].items() if field != "name"}
+
+
+def _uploaded(api: Api, job: Job) -> Object | None:
+    """Return the ConfigMap of the job's files; None if it has none of its own."""
+    volumes = job.raw["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"].get("volumes") or ()
+    name = next((volume["configMap"]["name"] for volume in volumes if volume["name"] == _FILES and "configMap" in volume), None)
+    if name is None:
+        return None
+    config_map = api.get(f"/api/v1/namespaces/{job.namespace}/configmaps/{name}")
+    return config_map if len(_other_owners(config_map, job)) < len(_owners(config_map)) else None
+
+
+def _owners(config_map: Object) -> Sequence[Any]:
+    owners: Sequence[Any] = config_map["metadata"].get("ownerReferences") or ()
+    return owners
+
+
+def _other_owners(config_map: Object, job: Job) -> list[Any]:
+    return [owner for owner in _owners(config_map) if owner["uid"] != job.raw["metadata"]["uid"]]
+
+
+def _set_owners(api: Api, config_map: Object, owners: Sequence[Any]) -> None:
+    """Say whose end deletes a ConfigMap: without the old job among its owners, it outlives that."""
+    metadata = config_map["metadata"]
+    api.patch_config_map(metadata["name"], {"metadata": {"uid": metadata["uid"], "ownerReferences": list(owners)}})
+
+
+@contextmanager
+def _printed_on_failure(job: Object) -> Generator[None]:
+    """Print the job if it may be gone, so that it is not lost."""
+    try:
+        yield
+    except (ClientError, KeyboardInterrupt):
+        click.echo(to_yaml(job), nl=False)
+        name = job["metadata"]["name"]
+        click.echo(f"If job {name} is gone, create it again from the lines above: kubectl mpi submit FILE", err=True)
+        raise
+
+
+def _until_gone(job: Job) -> None:
+    while True:
+        with contextlib.suppress(UnreachableError):
+            try:
+                job.refresh()
+            except NotFoundError:
+                return
+        time.sleep(POLL_SECONDS)
