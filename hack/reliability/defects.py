@@ -39,7 +39,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("R5", "informers/transitions.py", "(Step.WATCH, Ending.DONE): Move(Step.WATCH)", "(Step.WATCH, Ending.DONE): Move(Step.START)", "each watch is followed by a list"),
     Defect("R6", "informers/reflector.py", "Ending.INTERRUPTED if has_failed else Ending.DONE", "Ending.DONE", "watches that end at once turn hot"),
     Defect("R7", "informers/transitions.py", "error.code == TOO_MANY_REQUESTS or error.code in UNAVAILABLE", "error.code in UNAVAILABLE", "429 is followed by a list"),
-    Defect("R7", "informers/reflector.py", "max(seconds, result.error.retry_after_seconds or 0.0)", "seconds", "Retry-After is not obeyed"),
+    Defect("R7", "informers/reflector.py", "max(seconds, min(result.error.retry_after_seconds or 0.0, MOST_RETRY_AFTER_SECONDS))", "seconds", "Retry-After is not obeyed"),
     Defect("R7", "informers/transitions.py", "frozenset({502, 503, 504})", "frozenset({503})", "what a load balancer answers is followed by a list"),
     Defect("R8", "informers/transitions.py", "(error.code == INTERNAL_ERROR and retry_internal)", "(error.code == INTERNAL_ERROR)", "internal errors are taken to pass for ever"),
     Defect("R8", "informers/reflector.py", "        if self._internal_errors_since is None:\n            self._internal", "        if True:\n            self._internal", "the window begins anew with each internal error"),

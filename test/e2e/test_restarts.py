@@ -15,7 +15,7 @@ from e2e.broken import container, with_volume
 from e2e.causes import check_shown_soon
 from e2e.clusters import ROOT, paused, project
 from e2e.conftest import NAME
-from e2e.jobs import LAUNCHER, condition, evict, held, launcher_container, phase, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, condition, evict, held, launcher_container, let_run, phase, pi_job, until_true, with_script
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.operator_pods import Operator
 from mpiop.clock import format_time
@@ -162,6 +162,17 @@ def test_a_program_that_fails_by_itself_costs_no_restart_and_disturbs_nobody(nam
     assert "restarts" not in failed["status"]
     namespace.apply(pi_job("next"))
     until_true(namespace, "next", "Succeeded")
+
+
+def test_an_annotation_that_is_made_wrong_is_told_and_the_job_goes_on(namespace: Kubectl) -> None:
+    namespace.apply(held(pi_job()))
+    until_true(namespace, "pi", "Running")
+    since = format_time(datetime.now(UTC))
+    namespace.run("annotate", "mpijob", "pi", "mpiop.kubeflow.org/max-restarts=often")
+    until_true(namespace, "pi", "Degraded")
+    check_shown_soon("pi", "AnnotationIgnored", namespace, since=since)
+    let_run(namespace, launcher_of(namespace))
+    until_true(namespace, "pi", "Succeeded")
 
 
 def test_a_worker_on_a_node_that_does_not_answer_is_reported_and_replaced(
