@@ -13,6 +13,7 @@ from faults.plans import ALWAYS, Faults, Several
 from faults.proxy import Exchange
 from faults.request_faults import GARBLINGS, CutAfter, CutBefore, Garble, Hang, Refuse
 from faults.run import Run
+from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, Resource
 
@@ -58,10 +59,15 @@ def f11(lives: Lives) -> Iterator[Case]:
 
 
 async def _edit(run: Run, exchange: Exchange) -> None:
-    """Change the object that the request is about to change, in the driver's name."""
+    """Change the object that the request is about to change, in the driver's name, unless it has just gone."""
     meaning = exchange.target.meaning
     body = {"metadata": {"annotations": {"example.org/edited": str(exchange.target.ordinal)}}}
-    await run.ground.client.patch(_RESOURCES[meaning.resource], Key(run.namespace, object_name(exchange.request.first_line)), body)
+    key = Key(run.namespace, object_name(exchange.request.first_line))
+    try:
+        await run.ground.client.patch(_RESOURCES[meaning.resource], key, body)
+    except StatusError as error:
+        if not error.is_not_found:
+            raise
 
 
 def f12(lives: Lives) -> Iterator[Case]:
