@@ -71,7 +71,7 @@ def test_an_error_on_a_rank_has_its_traceback(tool: Tool) -> None:
     with pytest.raises(JobFailed) as caught:
         MPI(kubeconfig=tool.environment["KUBECONFIG"], image=IMAGE).run(fail, ranks=2)
     if sys.version_info[:2] == DEBIANS_PYTHON:
-        assert "rank 1:\nTraceback" in str(caught.value)
+        assert "rank 1 raised:\nTraceback" in str(caught.value)
         assert "no input on this rank" in str(caught.value)
     else:
         assert "the function was made by Python" in str(caught.value)
