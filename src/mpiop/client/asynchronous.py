@@ -14,6 +14,8 @@ from mpiop.client.mpi import MPI, delete_or_warn
 from mpiop.client.status import JobStatus
 
 _Value = TypeVar("_Value")
+_MOST_WAITING = 1000
+"""Lines of a log that wait to be taken."""
 _Item: TypeAlias = str | Exception | None
 """A line of a log, or at its end None or what went wrong."""
 
@@ -76,6 +78,7 @@ class AsyncJob:
     async def logs(self, *, follow: bool = False) -> AsyncGenerator[str]:
         """Yield the lines of the launcher's log (see `Job.logs`); a thread of its own reads them."""
         loop, items, is_over = asyncio.get_running_loop(), asyncio.Queue[_Item](), threading.Event()
+        room = threading.Semaphore(_MOST_WAITING)
 
         def pause(seconds: float) -> None:
             if is_over.wait(seconds):
@@ -86,6 +89,8 @@ class AsyncJob:
         def read() -> None:
             with contextlib.suppress(RuntimeError):  # the loop was closed just now
                 for item in _items(job.logs(follow=follow)):
+                    while not room.acquire(timeout=POLL_SECONDS):
+                        pause(0)
                     if is_over.is_set():
                         return
                     loop.call_soon_threadsafe(items.put_nowait, item)
@@ -94,6 +99,7 @@ class AsyncJob:
         try:
             while isinstance(item := await items.get(), str):
                 yield item
+                room.release()
         finally:
             is_over.set()
         self.job.raw = job.raw

@@ -15,7 +15,15 @@ from kubernetes.client import ApiException
 from kubernetes.config import kube_config
 
 from mpiop.client.api import LogOptions, Object
-from mpiop.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
+from mpiop.client.errors import (
+    ClientError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    NotNowError,
+    UnreachableError,
+)
 
 _JOBS: Final = "/apis/kubeflow.org/v2beta1"
 _ERRORS: Final[Mapping[int, type[ClientError]]] = {
@@ -25,7 +33,7 @@ _ERRORS: Final[Mapping[int, type[ClientError]]] = {
     404: NotFoundError,
     409: ConflictError,
     422: InvalidError,
-    429: UnreachableError,
+    429: NotNowError,
 }
 _TIMEOUT: Final = (10, 60)
 """Seconds until a connection is made, and between two reads."""
@@ -266,4 +274,6 @@ def _error(what: str, code: int, body: bytes) -> ClientError:
     elif "page not found" in message or "could not find the requested resource" in message:
         message = "the cluster does not know this resource; for MPIJobs, install the operator"
     other = UnreachableError if code >= 500 else ClientError  # noqa: PLR2004 - the server's fault: it may answer the next time
+    if "failed calling webhook" in message:
+        other = NotNowError
     return _ERRORS.get(code, other)(f"{what}: {message}")

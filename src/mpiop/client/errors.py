@@ -33,6 +33,10 @@ class UnreachableError(ClientError):
     """The API server does not answer, or cannot answer now (status 429, 500 and above), or no cluster is configured."""
 
 
+class NotNowError(UnreachableError):
+    """The API server refused it for now, and did nothing: it is overloaded, or a webhook that it asks does not answer."""
+
+
 class ConflictError(ClientError):
     """The object exists already, or was changed meanwhile."""
 

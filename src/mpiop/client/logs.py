@@ -47,7 +47,8 @@ class Reader:
             if known[line] > 0:
                 known[line] -= 1
             elif not second or second <= line.stamp[:_TO_THE_SECOND] < "A":  # a kubelet whose log is gone sends a sentence without a stamp
-                self._remember(line)
+                if line.stamp[:1].isdigit():  # else it is a sentence of the kubelet
+                    self._remember(line)
                 yield line
 
     def _after_the_last(self, options: LogOptions) -> LogOptions:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from mpiop.client.api import Api, Object
-from mpiop.client.errors import ClientError, InvalidError, UnreachableError
+from mpiop.client.errors import ClientError, InvalidError, NotNowError, UnreachableError
 from mpiop.client.files import Files
 from mpiop.client.functions import function_files, results_of
 from mpiop.client.job import Job
@@ -69,7 +69,8 @@ class MPI:
         try:
             created = self._api.create_job(manifest(JobSpec(**settings), name))
         except ClientError as error:
-            if config_map is not None and not isinstance(error, UnreachableError):  # the job may exist then
+            may_exist = isinstance(error, UnreachableError) and not isinstance(error, NotNowError)
+            if config_map is not None and not may_exist:
                 with contextlib.suppress(ClientError):  # the first error is the one that helps
                     self._api.delete_config_map(config_map)
             raise

@@ -15,6 +15,7 @@ from fakes.client_api import pod, stored
 from mpiop.client import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
 from mpiop.client.api import LogOptions
 from mpiop.client.cluster import Cluster
+from mpiop.client.errors import NotNowError
 
 JOBS = "/apis/kubeflow.org/v2beta1/namespaces/team/mpijobs"
 
@@ -195,7 +196,8 @@ def test_a_pod_is_found_with_the_right_to_list(cluster: Cluster, server: Server)
         (401, {"message": "Unauthorized"}, ForbiddenError, "does not accept the credentials of the kubeconfig"),
         (409, {"message": "changed"}, ConflictError, "changed"),
         (422, {"message": "invalid"}, InvalidError, "invalid"),
-        (429, {"message": "too many requests"}, UnreachableError, "job team/pi: too many requests"),
+        (429, {"message": "too many requests"}, NotNowError, "job team/pi: too many requests"),
+        (500, {"message": 'failed calling webhook "a": no endpoints'}, NotNowError, "failed calling webhook"),
         (500, b"", UnreachableError, "status 500"),
         (503, {"message": "the API server shuts down"}, UnreachableError, "the API server shuts down"),
         (418, b"", ClientError, "status 418"),

@@ -11,6 +11,7 @@ import pytest
 
 from fakes.client_api import FakeApi, pod, stored
 from mpiop.client import MPI, ConflictError, Files, InvalidError, JobFailed, UnreachableError, read_files
+from mpiop.client.errors import ClientError, NotNowError
 from mpiop.client.files import MAX_BYTES
 from mpiop.client.functions import MARK, RAISED, function_files, results_of
 
@@ -38,6 +39,15 @@ def test_files_of_a_job_that_is_refused_do_not_stay() -> None:
     with pytest.raises(ConflictError, match="already exists"):
         MPI(api=api, image="i").submit(["./a"], name="pi", files=Files({"a": b"1"}))
     assert api.requests[-1] == ("delete configmap", "a-files-fghij")
+
+
+@pytest.mark.parametrize(("error", "stays"), [(NotNowError("a webhook"), False), (UnreachableError("no answer"), True)])
+def test_files_stay_only_if_the_job_may_exist(error: ClientError, *, stays: bool) -> None:
+    api = FakeApi()
+    api.answers["create"] = error
+    with pytest.raises(UnreachableError):
+        MPI(api=api, image="i").submit(["./a"], name="pi", files=Files({"a": b"1"}))
+    assert (api.requests[-1][0] == "delete configmap") is not stays
 
 
 def log_of(results: list[Any]) -> list[bytes]:
@@ -87,6 +97,12 @@ def test_a_rank_that_raises_is_named_with_its_traceback(line: str, sentence: str
 def test_a_later_try_brings_the_results() -> None:
     log = [f"1 {RAISED}1:{base64.b64encode(b'boom').decode()}\n".encode(), *log_of([pickle.dumps(7)])]
     assert MPI(api=ready(log), image="i").run(lambda: 1, max_restarts=1) == [7]
+
+
+@pytest.mark.parametrize("value", [7, "a", "ab", "abc"])
+def test_two_tries_may_both_print_the_results(value: object) -> None:
+    log = [*log_of([pickle.dumps(value)]), *log_of([pickle.dumps(value)])]
+    assert MPI(api=ready(log), image="i").run(lambda: 1, max_restarts=1) == [value]
 
 
 def test_results_are_not_lost_when_the_api_server_goes_away_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from fakes.client_api import FakeApi, pod, stored
 from mpiop.client import MPI, Files, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
 from mpiop.client.api import LogOptions
 from mpiop.client.job import Job
-from mpiop.client.logs import read_lines
+from mpiop.client.logs import Reader, read_lines
 from mpiop.client.tags import untagged
 
 TAGGED = {"mpiop.kubeflow.org/output": "tagged"}
@@ -278,3 +278,14 @@ def test_a_job_is_found_by_what_kubectl_calls_it(name: str) -> None:
 def test_what_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidError, match=f"^'{re.escape(name)}' is no name of a job"):
         MPI(api=FakeApi(stored())).get(name)
+
+
+def test_a_sentence_of_the_kubelet_is_no_line_to_go_on_from() -> None:
+    api = FakeApi()
+    api.logs = {
+        "p": [b"failed to try resolving symlinks\n", UnreachableError("lost"), b"2026-11-25T12:00:01.0Z one\n2026-11-25T12:00:02.0Z two\n"]
+    }
+    reader = Reader(api, "p", "c")
+    with pytest.raises(UnreachableError):
+        list(reader.read(LogOptions(follow=True), is_last=False))
+    assert [line.text for line in reader.read(LogOptions(follow=True), is_last=False)] == ["one", "two"]

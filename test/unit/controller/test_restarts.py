@@ -694,3 +694,17 @@ async def test_ssh_that_a_mount_of_a_running_job_would_cover_is_ignored() -> Non
     await story.leader.edit({"metadata": {"annotations": {"mpiop.kubeflow.org/ssh": "Injected"}}})
     await story.go_on(3)
     assert story.condition(c.CONDITION_DEGRADED) == ("True", "AnnotationIgnored")
+
+
+async def test_a_suspend_in_the_middle_of_a_restart_leaves_no_edit_pending() -> None:
+    story = Story(annotations=BUDGET)
+    await story.run()
+    delete(story)
+    await story.sync()
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await story.go_on(20)
+    worker = {"template": {"spec": {"nodeSelector": {"zone": "a"}}}}
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Worker": worker}, "runPolicy": {"suspend": False}}})
+    await story.go_on(30)
+    assert story.condition(c.CONDITION_RUNNING)[0] == "True"
+    assert story.condition(c.CONDITION_UPDATE_PENDING)[0] != "True"

@@ -117,3 +117,16 @@ def test_a_job_that_has_ended_is_suspended_without_a_question(mpi: Any, api: Fak
     job["status"]["conditions"].append({"type": "Running", "status": "True"})
     api.stored["pi"] = job
     assert mpi("suspend", "pi")[0] == 0
+
+
+def test_a_quota_that_the_job_itself_fills_is_no_reason_not_to_restart_it(mpi: Any, api: FakeApi) -> None:
+    api.stored["pi"] = stored(state="Failed")
+    create: Callable[..., Any] = api.create_job
+
+    def counted(job: Object, *, is_dry_run: bool = False) -> Any:
+        if is_dry_run:
+            raise ForbiddenError("exceeded quota: jobs")
+        return create(job)
+
+    api.create_job = counted  # type: ignore[method-assign]
+    assert mpi("restart", "pi") == (0, "job pi created again\n", "")
