@@ -62,6 +62,17 @@ class FakeApi:
         self.requests: list[tuple[Any, ...]] = []
         self.steps: list[Callable[[], None]] = []
 
+    def ends(self, state: str) -> None:
+        """Let each job that is created have ended."""
+        create = self.create_job
+
+        def created(job: Object, *, is_dry_run: bool = False) -> Object:
+            made = create(job, is_dry_run=is_dry_run)
+            self.stored[made["metadata"]["name"]] = stored(made["metadata"]["name"], state=state)
+            return made
+
+        self.create_job = created  # type: ignore[method-assign]
+
     def within(self, namespace: str) -> "FakeApi":
         other = copy.copy(self)
         other.namespace = namespace

@@ -89,8 +89,8 @@ class AsyncJob:
         def read() -> None:
             with contextlib.suppress(RuntimeError):  # the loop was closed just now
                 for item in _items(job.logs(follow=follow)):
-                    while not room.acquire(timeout=POLL_SECONDS):
-                        pause(0)
+                    while not room.acquire(timeout=POLL_SECONDS) and not is_over.is_set():
+                        pass
                     if is_over.is_set():
                         return
                     loop.call_soon_threadsafe(items.put_nowait, item)

@@ -91,6 +91,23 @@ async def test_a_log_has_a_thread_of_its_own_that_ends_with_the_iteration() -> N
 
 
 @pytest.mark.real_time
+async def test_a_long_log_waits_for_its_reader_and_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    uncaught = list[object]()
+    monkeypatch.setattr(threading, "excepthook", uncaught.append)
+    api = FakeApi(stored(state="Succeeded"))
+    api.all_pods, api.logs = [pod("launcher", role="launcher")], {"launcher": [b"1 line\n"] * 5000}
+    lines = (await AsyncMPI(api=api).get("pi")).logs()
+    assert await anext(lines) == "line"
+    [reader] = [thread for thread in threading.enumerate() if thread.name == "log of pi"]
+    while len(api.logs["launcher"]) > 4000:  # it reads as far as it may  # noqa: ASYNC110 - of a thread
+        await asyncio.sleep(0.01)
+    await lines.aclose()
+    await asyncio.to_thread(reader.join, 10)
+    assert (reader.is_alive(), uncaught) == (False, [])
+    assert len(api.logs["launcher"]) > 3000
+
+
+@pytest.mark.real_time
 async def test_what_goes_wrong_with_a_log_reaches_its_reader() -> None:
     api = FakeApi(stored(state="Running"))
     job = await AsyncMPI(api=api).get("pi")

@@ -60,14 +60,7 @@ def ready(log: list[bytes], state: str = "Succeeded") -> FakeApi:
     api = FakeApi()
     api.all_pods = [pod("launcher", role="launcher")]
     api.logs = {"launcher": [*log]}
-    create = api.create_job
-
-    def create_done(job: Any, *, is_dry_run: bool = False) -> Any:
-        made = create(job, is_dry_run=is_dry_run)
-        api.stored[made["metadata"]["name"]] = stored(made["metadata"]["name"], state=state)
-        return made
-
-    api.create_job = create_done  # type: ignore[method-assign]
+    api.ends(state)
     return api
 
 

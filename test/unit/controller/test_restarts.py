@@ -460,13 +460,18 @@ async def test_a_failure_costs_the_budget_by_its_exit_code(policy: str, code: in
     assert story.condition(c.CONDITION_FAILED) == (("", "") if restarts else ("True", "BackoffLimitExceeded/Error"))
 
 
-async def test_a_user_may_suspend_a_job_in_the_middle_of_a_restart() -> None:
+async def suspended_in_a_restart() -> Story:
     story = Story(annotations=BUDGET)
     await story.run()
     delete(story)
     await story.sync()
     await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
     await story.go_on(20)
+    return story
+
+
+async def test_a_user_may_suspend_a_job_in_the_middle_of_a_restart() -> None:
+    story = await suspended_in_a_restart()
     assert story.condition(c.CONDITION_RESTARTING) == ("False", "Suspended")
     assert story.condition(c.CONDITION_SUSPENDED)[0] == "True"
     await story.leader.edit({"spec": {"runPolicy": {"suspend": False}}})
@@ -697,12 +702,7 @@ async def test_ssh_that_a_mount_of_a_running_job_would_cover_is_ignored() -> Non
 
 
 async def test_a_suspend_in_the_middle_of_a_restart_leaves_no_edit_pending() -> None:
-    story = Story(annotations=BUDGET)
-    await story.run()
-    delete(story)
-    await story.sync()
-    await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await story.go_on(20)
+    story = await suspended_in_a_restart()
     worker = {"template": {"spec": {"nodeSelector": {"zone": "a"}}}}
     await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Worker": worker}, "runPolicy": {"suspend": False}}})
     await story.go_on(30)

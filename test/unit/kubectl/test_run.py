@@ -23,21 +23,9 @@ def test_options_after_the_program_are_the_program_s(mpi: Any) -> None:
     [(("--parallel", "0"), "0 is not in the range x>=1"), (("--detach",), "an array cannot be detached")],
 )
 def test_an_array_refuses_what_it_cannot_do(mpi: Any, api: FakeApi, options: tuple[str, ...], sentence: str) -> None:
-    ends(api, "Succeeded")
+    api.ends("Succeeded")
     code, _, err = mpi(*RUN, "--array", "1-2", *options, "--", "./a")
     assert (code, sentence in err, api.stored) == (2, True, {}), err
-
-
-def ends(api: FakeApi, state: str) -> None:
-    """Let each job that is created have ended."""
-    create = api.create_job
-
-    def created(job: Object, *, is_dry_run: bool = False) -> Object:
-        made = create(job, is_dry_run=is_dry_run)
-        api.stored[made["metadata"]["name"]] = stored(made["metadata"]["name"], state=state)
-        return made
-
-    api.create_job = created  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize(("options", "left"), [(("--rm",), []), ((), ["pi-1", "pi-2"])])
@@ -45,14 +33,14 @@ def ends(api: FakeApi, state: str) -> None:
 def test_the_jobs_of_an_array_are_deleted_at_their_ends(
     mpi: Any, api: FakeApi, state: str, options: tuple[str, ...], left: list[str]
 ) -> None:
-    ends(api, state)
+    api.ends(state)
     code, out, _ = mpi(*RUN, "--array", "1-2", *options, "--", "./a")
     assert (code, list(api.stored)) == (int(state == "Failed"), left)
     assert [line.split(":")[0] for line in out.splitlines() if line.startswith("pi-")] == ["pi-1", "pi-2"]
 
 
 def test_a_job_of_an_array_that_cannot_be_deleted_is_named(mpi: Any, api: FakeApi) -> None:
-    ends(api, "Succeeded")
+    api.ends("Succeeded")
 
     def refused(job: Object) -> None:
         raise ForbiddenError(f"no right to delete {job['metadata']['name']}")
