@@ -187,7 +187,7 @@ push: ## Build images, push them to REGISTRY=registry.example.com/team, print th
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/images push --registry "$(REGISTRY)"
 
 .PHONY: release
-release: $(STAMP) ## Write chart, YAML, image, wheel, SBOM, checksums and notes into dist/; VERSION= REGISTRY= KEY=
+release: $(STAMP) ## Write chart, YAML, image, wheel, SBOM, checksums and notes into dist/, sign pushed images; VERSION= REGISTRY= KEY=
 	@exec .venv/bin/python hack/release "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(KEY),--key "$(KEY)")
 
 .PHONY: cluster-up
