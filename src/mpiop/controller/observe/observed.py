@@ -145,7 +145,7 @@ class Observed:
     def has_pending_edit(self, job: MPIJob) -> bool:
         """Return whether the launcher was started from another spec than the current one.
 
-        Another hash is not enough: under another CRD the API server reads the same stored spec with fewer fields. Then the generation stays.
+        Another hash is not enough: under another CRD the API server reads fewer fields of the same stored spec. Then the generation stays.
         Launchers of earlier versions do not note it; where the API server warned of their templates, the last verdict stays.
         """
         if self.launcher is None or pods.is_suspended(self.launcher):
