@@ -153,6 +153,10 @@ format: $(STAMP) ## Let ruff format and repair what it can
 generate: $(STAMP) ## Write what is generated: CRD, deploy/, parts of charts/, CLI reference
 	@$(BIN)/python hack/generate
 
+.PHONY: pod-types
+pod-types: $(STAMP) ## Renew the types of Pod templates from the Kubernetes release that hack/generators/openapi.py names, and what is made of them
+	@$(BIN)/python hack/generate --pod-types
+
 .PHONY: verify
 verify: $(STAMP) ## Fail if a generated file is not what `make generate` would write
 	@$(BIN)/python hack/generate --check

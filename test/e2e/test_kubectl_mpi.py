@@ -214,7 +214,7 @@ def test_a_mistake_in_a_file_has_its_line(tool: Tool, tmp_path: Path) -> None:
     done = tool.attempt("submit", str(tmp_path / "bad.yaml"))
     assert done.returncode == 2
     assert f"bad.yaml:{line}: " in done.stderr
-    assert 'unknown field "spec.containers[0].imagePullPolcy"' in done.stderr
+    assert 'template.spec.containers[0].imagePullPolcy"' in done.stderr
     assert tool.run("submit", "-", stdin=good) == "job submitted created\n"
     until_true(tool.here, "submitted", "Succeeded")
 

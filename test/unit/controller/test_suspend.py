@@ -1,14 +1,16 @@
 """Suspending and resuming, edits in between included, as the API server sees it (KEP-2926)."""
 
+import copy
 from typing import Any
 
 import pytest
 
-from example_jobs import MPIRUN
+from example_jobs import MPIRUN, SSHD
 from fakes.world import World
 from mpiop.api import constants as c
+from mpiop.controller import names
 from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Key, Object, uid_of
+from mpiop.kube.objects import Key, Object, annotations_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 
 LAUNCHER = Key("default", "pi-launcher")
@@ -17,9 +19,9 @@ STATUS = "patch MPIJob/status default/pi"
 UNSUSPEND = "patch Job default/pi-launcher"
 
 
-async def started(**spec: Any) -> World:
+async def started(world: World | None = None, **spec: Any) -> World:
     """Return a world in which the job runs, its launcher Job too."""
-    world = World()
+    world = world or World()
     await world.submit(**spec)
     await world.sync_until_idle()
     world.start_workers()
@@ -196,6 +198,52 @@ async def test_an_edit_of_a_running_job_is_said_to_be_pending_until_the_next_sta
     await world.sync_until_idle()
     assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
     assert world.recorder.reasons == ["EditedAfterStart", "MPIJobSuspended", "MPIJobResumed"]
+
+
+def drop_unknown_field(world: World) -> None:
+    """Do what an API server does that reads a stored job by a CRD which does not know a field of its template."""
+    [job] = world.client.server.objects(MPIJOBS)
+    read: Any = copy.deepcopy(job)
+    del read["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["fromTheFuture"]
+    world.client.server.storage.put(MPIJOBS, Key("default", "pi"), read)  # no write of anybody: the generation stays
+
+
+def forget_generation(world: World) -> None:
+    """Make the launcher Job one of an earlier version."""
+    made = copy.deepcopy(launcher(world))
+    del annotations_of(made)[names.ANNOTATION_START_GENERATION]  # type: ignore[attr-defined]
+    world.client.server.put(JOBS, made)
+
+
+SCALED, EDITED = {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}, {"slotsPerWorker": 2}
+DROPS = [
+    ("the field is dropped", {}, {}, False),
+    ("it is dropped, then the job is edited", {}, EDITED, True),
+    ("of an earlier version", {"is_earlier": True}, {}, False),
+    ("of an earlier version, edited", {"is_earlier": True}, EDITED, True),
+    ("of an earlier version, edited without effect on what runs", {"is_earlier": True, "warns": True}, SCALED, False),
+    ("of an earlier version, edited before", {"is_earlier": True, "warns": True, "before": EDITED}, {}, True),
+]
+
+
+@pytest.mark.parametrize(("how", "after", "is_pending"), [row[1:] for row in DROPS], ids=[row[0] for row in DROPS])
+async def test_a_field_that_the_api_server_drops_is_no_edit(how: dict[str, Any], after: dict[str, Any], *, is_pending: bool) -> None:
+    world = World()
+    world.client.server.warnings[PODS] = ['unknown field "spec.fromTheFuture"'] if how.get("warns") else []
+    roles = launcher_template(fromTheFuture={"a": 1})["mpiReplicaSpecs"] | {"Worker": {"replicas": 2, "template": SSHD}}
+    await started(world, mpiReplicaSpecs=roles)
+    if before := how.get("before"):
+        await world.edit({"spec": before})
+        await world.sync_until_idle()
+    if how.get("is_earlier"):
+        forget_generation(world)
+    drop_unknown_field(world)
+    await world.sync_until_idle()
+    assert world.status.is_true(c.CONDITION_UPDATE_PENDING) is bool(before)
+    if after:
+        await world.edit({"spec": after})
+        await world.sync_until_idle()
+    assert world.status.is_true(c.CONDITION_UPDATE_PENDING) is is_pending
 
 
 async def test_taking_an_edit_back_ends_its_being_pending() -> None:

@@ -276,6 +276,7 @@ def test_submit_checks_all_before_it_creates_one(mpi: Any, api: FakeApi, tmp_pat
         ("create", "spec.slotsPerWorker: Invalid value: -1", 6),
         ("create", "spec.mpiReplicaSpecs.Worker.replicas: Required", 7),
         ("create", "something is wrong", 1),
+        ("create", 'unknown field "spec.mpiReplicaSpecs.Launcher.template.spec.containers[1].imagePullPolcy"', 14),
         ("check", 'unknown field "spec.containers[1].imagePullPolcy"', 14),
     ],
 )

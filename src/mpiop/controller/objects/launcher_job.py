@@ -94,7 +94,11 @@ def _deadline_seconds(job: MPIJob) -> int | None:
 
 def revisions(job: MPIJob) -> Mapping[str, str]:
     """Return the annotations of the launcher Job with the revisions of its MPIJob."""
-    return {names.ANNOTATION_LAUNCHER_REVISION: launcher_revision(job), names.ANNOTATION_START_REVISION: start_revision(job)}
+    return {
+        names.ANNOTATION_LAUNCHER_REVISION: launcher_revision(job),
+        names.ANNOTATION_START_REVISION: start_revision(job),
+        names.ANNOTATION_START_GENERATION: str(job.generation),
+    }
 
 
 def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:

@@ -143,11 +143,19 @@ class Observed:
         return is_terminating(launcher) or (noted is not None and noted != launcher_revision(job))
 
     def has_pending_edit(self, job: MPIJob) -> bool:
-        """Return whether the launcher was started from another spec than the current one."""
+        """Return whether the launcher was started from another spec than the current one.
+
+        Another hash is not enough: under another CRD the API server reads fewer fields of the same stored spec. Then the generation stays.
+        Launchers of earlier versions do not note it; where the API server warned of their templates, the last verdict stays.
+        """
         if self.launcher is None or pods.is_suspended(self.launcher):
             return False
-        noted = annotations_of(self.launcher).get(names.ANNOTATION_START_REVISION)
-        return noted is not None and noted != start_revision(job)
+        noted = annotations_of(self.launcher)
+        if noted.get(names.ANNOTATION_START_REVISION) in {None, start_revision(job)}:
+            return False
+        if names.ANNOTATION_START_GENERATION not in noted and job.status.is_true(c.CONDITION_WARNINGS):
+            return job.status.is_true(c.CONDITION_UPDATE_PENDING)
+        return noted.get(names.ANNOTATION_START_GENERATION, "1") != str(job.generation)
 
     def is_restarting(self, job: MPIJob) -> bool:
         """Return whether a restart is decided, and the launcher Job has not been resumed since: its pod template knows an earlier count."""

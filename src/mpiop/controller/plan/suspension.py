@@ -77,7 +77,7 @@ def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tup
     metadata: dict[str, Any] = {"labels": names.child_labels(job)}
     noted, desired = annotations_of(launcher), dict(revisions(job))
     if _keeps_workers(job, launcher):
-        desired.pop(names.ANNOTATION_START_REVISION)
+        del desired[names.ANNOTATION_START_REVISION], desired[names.ANNOTATION_START_GENERATION]
     if noted.get(names.ANNOTATION_LAUNCHER_REVISION) == desired[names.ANNOTATION_LAUNCHER_REVISION]:
         metadata["annotations"] = desired
     return {"metadata": metadata, "spec": {**spec, "suspend": False}}, ""
