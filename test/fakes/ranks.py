@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from fakes.client_api import FakeApi, pod, stored
@@ -48,6 +49,16 @@ class Ranks(FakeApi):
         lines = [line for log in self._logs for line in log(key)]
         self.logs = {"launcher": [f"{number:05} {line.rstrip(chr(10))}\n".encode() for number, line in enumerate(lines)]}
         return made
+
+
+class Trap:
+    """Makes a file where it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self._file,)
 
 
 def _keys_by_path(job: Any) -> dict[str, str]:

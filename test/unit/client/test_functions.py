@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 
 from fakes.client_api import FakeApi, stored
-from fakes.ranks import Log, Ranks, printed, raised
+from fakes.ranks import Log, Ranks, Trap, printed, raised
 from mpiop.client import MPI, JobFailed, UnreachableError
 from mpiop.client.functions import FunctionCall
 
@@ -43,16 +43,6 @@ def test_a_function_returns_its_results_by_rank_and_leaves_no_job() -> None:
 
 def test_each_call_has_a_key_of_its_own() -> None:
     assert FunctionCall(print, ()).files.content["key"] != FunctionCall(print, ()).files.content["key"]
-
-
-class Trap:
-    """Makes a file when it is unpickled."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self._file,)
 
 
 @pytest.fixture
