@@ -7,25 +7,25 @@ from typing import Any, TypeAlias
 
 from fakes.client_api import FakeApi, pod, stored
 from mpiop.client.api import Object
-from mpiop.client.results import RAISED, RESULT, Writer
+from mpiop.client.lines import RAISED, RESULT, lines
 
 Log: TypeAlias = Callable[[bytes], Sequence[str]]
 """Returns the lines that are printed where the key of the call is known."""
 
 
-def printed(results: Sequence[bytes], *, kind: str = RESULT, run: str = "0" * 16) -> Log:
+def printed(results: Sequence[bytes], *, run: str = "0" * 16) -> Log:
     """Return a log with each of the results, by rank."""
 
     def log(key: bytes) -> list[str]:
         ranks = len(results)
-        return [line for rank, result in enumerate(results) for line in Writer(key, run, rank, ranks).lines(kind, result)]
+        return [line for rank, result in enumerate(results) for line in lines(key, RESULT, f"{run}:{rank}/{ranks}", result)]
 
     return log
 
 
 def raised(rank: int, trace: str, *, run: str = "0" * 16) -> Log:
     """Return a log with what a rank of two raised."""
-    return lambda key: list(Writer(key, run, rank, 2).lines(RAISED, trace.encode()))
+    return lambda key: list(lines(key, RAISED, f"{run}:{rank}/2", trace.encode()))
 
 
 class Ranks(FakeApi):
@@ -46,8 +46,8 @@ class Ranks(FakeApi):
         self.stored[name] = stored(name, state=self._state)
         self.all_pods = [pod("launcher", role="launcher")]
         key = base64.b64decode(self._files[_keys_by_path(job)["key"]])
-        lines = [line for log in self._logs for line in log(key)]
-        self.logs = {"launcher": [f"{number:05} {line.rstrip(chr(10))}\n".encode() for number, line in enumerate(lines)]}
+        found = [line for log in self._logs for line in log(key)]
+        self.logs = {"launcher": [f"{number:05} {line.rstrip(chr(10))}\n".encode() for number, line in enumerate(found)]}
         return made
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from mpiop.client import results
+from mpiop.client import lines
 from mpiop.client.errors import JobFailed
 from mpiop.client.files import Files
 from mpiop.client.job import Job
@@ -26,11 +26,12 @@ import os, pickle, sys, time, traceback
 sys.stdout.flush()
 out = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
-sys.stdout.reconfigure(line_buffering=True)
+if hasattr(sys.stdout, "reconfigure"):
+    sys.stdout.reconfigure(line_buffering=True)
 folder = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, folder)
-import mpiop_results
 from mpi4py import MPI
+from mpiop_lines import lines
 
 world = MPI.COMM_WORLD
 run = world.bcast(os.urandom(8).hex())
@@ -42,7 +43,7 @@ def read(name):
 
 
 def write(kind, rank, content):
-    for line in mpiop_results.Writer(read("key"), run, rank, world.size).lines(kind, content):
+    for line in lines(read("key"), kind, "%s:%d/%d" % (run, rank, world.size), content):
         out.write(line)
         out.flush()
 
@@ -83,7 +84,7 @@ class FunctionCall:
         key = secrets.token_bytes(_KEY_BYTES)
         package = Path(cloudpickle.__file__).parent
         sources = {f"cloudpickle/{each.name}": each.read_bytes() for each in package.glob("*.py")}
-        sources["mpiop_results.py"] = Path(results.__file__).read_bytes()
+        sources["mpiop_lines.py"] = Path(lines.__file__).read_bytes()
         sources["runner.py"] = _RUNNER.replace("VERSION", repr(sys.version_info[:2])).encode()
         pickled: bytes = cloudpickle.dumps((function, tuple(args)))  # pyright: ignore[reportUnknownMemberType]
         self.files = Files({"function.pkl": pickled, "key": key, **sources})

@@ -253,3 +253,11 @@ def test_too_large_results_are_an_error_of_their_writer(tmp_path: Path) -> None:
 
     with pytest.raises(JobFailed, match="the results have 11184834 bytes, and 8388608 may come back: write large ones to a volume"):
         Rank(tmp_path, work).results()
+
+
+def test_an_image_with_another_python_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = "{}.{}".format(*sys.version_info[:2])
+    monkeypatch.setattr(sys, "version_info", (3, 6, 0))
+    rank = Rank(tmp_path, print)
+    with pytest.raises(JobFailed, match=f"(?s)rank 0 raised:\n.*the function was made by Python 3.6, and the image has {version}"):
+        rank.results()
