@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asAgent) != "" {
 		os.Exit(run(os.Args[1:]))
 	}
+	if os.Getenv(asStrangers) != "" {
+		strangers(os.Args[1:])
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 

@@ -231,7 +231,9 @@ func TestAThousandConnectionsAtOnce(t *testing.T) {
 			calling := place.client("echo ready; cat")
 			calling.Times.Connect = time.Minute
 			calling.Input = gate{release}
-			calling.Output = &once{do: started.Done}
+			output := &once{do: started.Done}
+			defer output.Do(started.Done) // a client that fails must not hold up the others
+			calling.Output = output
 			if code, err := calling.Run(); code != 0 || err != nil {
 				t.Errorf("got %d, %v", code, err)
 			}
