@@ -27,6 +27,7 @@ const (
 	// A key exchange and a signature cost 0.6 ms of one core, so strangers take about 1 % of it.
 	turnsPerSecond = 20
 	remembered     = 1 << 14
+	placesOfSilent = 2
 )
 
 // LimitsFor returns what fits into a container with so many bytes of memory, which it shares with ranks; 0 stands for no limit.
@@ -47,12 +48,15 @@ type admission struct {
 	strangers *pending
 	turns     chan struct{}
 	seen      seen
+	// places bounds all connections that have not logged in, with members and with those that are being closed.
+	places chan struct{}
 }
 
 func newAdmission(secret []byte, limits Limits) *admission {
 	made := &admission{
 		secret: secret, silent: newPending(limits.Silent), strangers: newPending(limits.Strangers),
 		turns: make(chan struct{}, turnsPerSecond), seen: seen{known: map[greeting.Nonce]struct{}{}},
+		places: make(chan struct{}, placesOfSilent*limits.Silent),
 	}
 	for range turnsPerSecond {
 		made.turns <- struct{}{}
@@ -77,8 +81,9 @@ func (a *admission) giveTurns(done <-chan struct{}) {
 	}
 }
 
-// enter takes a connection that has just been made. It has to log in until the end.
+// enter takes a connection that has just been made, which has to log in until the end.
 func (a *admission) enter(arrived *guard, end time.Time) {
+	a.places <- struct{}{}
 	waiting := a.silent.add(arrived)
 	arrived.leave = func() { a.silent.remove(waiting) }
 	arrived.admit = func(line string) error {
@@ -91,6 +96,12 @@ func (a *admission) enter(arrived *guard, end time.Time) {
 		arrived.leave = func() { a.strangers.remove(waiting) }
 		return a.waitForTurn(arrived, end)
 	}
+}
+
+// exit takes one that has logged in, or was closed.
+func (a *admission) exit(arrived *guard) {
+	arrived.leave()
+	<-a.places
 }
 
 func (a *admission) waitForTurn(stranger *guard, end time.Time) error {

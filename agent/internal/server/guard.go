@@ -118,7 +118,7 @@ func (g *guard) addToLine(letter byte) error {
 		return nil
 	}
 	g.isLine = true
-	g.left -= g.line.Len()
+	g.left -= g.line.Len() + 1
 	if !strings.HasPrefix(g.line.String(), "SSH-2.0-") {
 		return errNotSSH
 	}
@@ -130,23 +130,25 @@ func (g *guard) readHead() error {
 	if len(g.head) < lengthSize {
 		return nil
 	}
-	length := int64(binary.BigEndian.Uint32(g.head))
-	if length > int64(g.left) {
+	length, tag := int64(binary.BigEndian.Uint32(g.head)), 0
+	if g.isKeyed {
+		tag = tagSize
+	}
+	if length+lengthSize+int64(tag) > int64(g.left) {
 		return errTooMuch
 	}
 	if length <= typeAt-lengthSize {
 		return errNotSSH
 	}
-	switch {
-	case g.isKeyed:
-		g.rest = int(length) + tagSize
-	case len(g.head) <= typeAt:
-		return nil
-	default:
+	if !g.isKeyed {
+		if len(g.head) <= typeAt {
+			return nil
+		}
 		g.isKeyed = g.head[typeAt] == newKeys
-		g.rest = int(length) + lengthSize - len(g.head)
 	}
-	g.left -= int(length)
+	whole := lengthSize + int(length) + tag
+	g.rest = whole - len(g.head)
+	g.left -= whole
 	g.head = g.head[:0]
 	return nil
 }

@@ -105,9 +105,12 @@ func (h hostKey) Sign(random io.Reader, data []byte) (*ssh.Signature, error) {
 
 // Serve serves until the listener is closed.
 func (s *Server) Serve(listener net.Listener) error {
+	defer s.sayFailures()
 	done := make(chan struct{})
+	var working sync.WaitGroup
+	defer working.Wait()
 	defer close(done)
-	go s.report(done)
+	working.Go(func() { s.report(done) })
 	go s.admission.giveTurns(done)
 	for {
 		connection, err := listener.Accept()
@@ -148,25 +151,29 @@ func (s *Server) hasEnded() bool {
 	return s.isEnding
 }
 
-// report tells of failed logins, at most once a minute and at the end.
+// report tells of failed logins, at most once a minute.
 func (s *Server) report(done <-chan struct{}) {
 	ticker := time.NewTicker(s.BetweenReports)
 	defer ticker.Stop()
-	for isDone := false; !isDone; {
+	for {
 		select {
 		case <-done:
-			isDone = true
+			return
 		case <-ticker.C:
+			s.sayFailures()
 		}
-		if line := s.failures.take(); line != "" {
-			s.Say("%s", line)
-		}
+	}
+}
+
+func (s *Server) sayFailures() {
+	if line := s.failures.take(); line != "" {
+		s.Say("%s", line)
 	}
 }
 
 func (s *Server) serve(arrived *guard, end time.Time) {
 	connection, channels, requests, heard, err := s.login(arrived, end)
-	arrived.leave()
+	s.admission.exit(arrived)
 	if err != nil {
 		_ = arrived.Close()
 		if arrived.hasSent.Load() || !hasLeft(err) { // else it may be a probe
