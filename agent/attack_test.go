@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"mpiop/agent/internal/testkit"
 )
 
 const asStrangers = "MPIOP_AGENT_STRANGERS"
@@ -98,7 +100,8 @@ func costs(t *testing.T, pid int) (now, peak int, ran time.Duration) {
 }
 
 // Strangers do not have the job's key. They come from the address of the job's own connections, as with a service mesh.
-func TestStrangersCostLittle(t *testing.T) {
+func TestMeasureWhatStrangersCost(t *testing.T) {
+	testkit.Measured(t)
 	const processes, each, most = 2, 5000, 32 << 20
 	file, port := keyFile(t), freePort(t)
 	server := agent(t, "sshd", "--key", file, "--port", port)

@@ -219,7 +219,8 @@ func runWithin(t *testing.T, calling *client.Client, limit time.Duration) (code 
 	}
 }
 
-func TestAThousandConnectionsAtOnce(t *testing.T) {
+func TestMeasureAThousandConnectionsAtOnce(t *testing.T) {
+	testkit.Measured(t)
 	place := serve(t, wire.Interval)
 	const count = 1000
 	release, hold := io.Pipe()
@@ -260,7 +261,8 @@ func (o *once) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func TestOutputDoesNotStall(t *testing.T) {
+func TestMeasureThatOutputDoesNotStall(t *testing.T) {
+	testkit.Measured(t)
 	place := serve(t, wire.Interval)
 	const megabytes = 1000
 	counted := &count{}
