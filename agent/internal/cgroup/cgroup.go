@@ -2,6 +2,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"io/fs"
 	"math"
 	"path"
@@ -34,6 +35,13 @@ func MemoryLimit(root fs.FS) int64 {
 		return limit
 	}
 	return 0
+}
+
+// Of returns the group of a process, of which /proc/PID/cgroup is the text: that of its memory, which each container has for itself.
+// Other hierarchies, such as an unused one of version 2, need not tell containers apart.
+func Of(text string) string {
+	version2, version1 := paths(text)
+	return cmp.Or(version1, version2)
 }
 
 // paths reads cgroups(7): lines of `0::/path` for version 2, and of `4:memory:/path` for version 1.

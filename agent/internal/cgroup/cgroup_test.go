@@ -34,6 +34,17 @@ func TestTheMemoryOfAContainer(t *testing.T) {
 	}
 }
 
+func TestTheGroupOfAProcess(t *testing.T) {
+	for text, want := range map[string]string{
+		"0::/\n": "/", "0::/../c2\n": "/../c2", "9:pids:/a\n4:cpu,memory:/pod/c1\n0::/system\n": "/pod/c1", "9:pids:/a\n0::/b\n": "/b",
+		"": "", "memory": "", "0:x": "", "4:memory:/a:b\n": "/a:b",
+	} {
+		if got := Of(text); got != want {
+			t.Errorf("%q: got %q", text, got)
+		}
+	}
+}
+
 func FuzzMemoryLimit(f *testing.F) {
 	f.Add("0::/\n4:cpu,memory:/a:b\n", "268435456\n")
 	f.Add("0::/../..\n", "max")

@@ -2,13 +2,14 @@
 package process
 
 import (
-	"bytes"
 	"cmp"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"mpiop/agent/internal/cgroup"
 )
 
 // Process is one, as proc_pid_stat(5) shows it. Its start time tells it from a later one of the same id.
@@ -66,7 +67,7 @@ func isOurs(pid int) bool {
 		return true // a kernel without control groups has no containers
 	}
 	theirs, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
-	return err == nil && bytes.Equal(ours, theirs)
+	return err == nil && cgroup.Of(string(ours)) == cgroup.Of(string(theirs))
 }
 
 // parse reads `pid (name) state ppid pgrp session …`; the name may hold anything.
