@@ -166,6 +166,8 @@ class Metrics:
             "mpiop_informer_staleness_seconds", "Time since the API server last sent anything on the watch of an informer", name
         )
 
+        self._unreadable = self._gauge("mpiop_informer_unreadable", "Objects that exist and cannot be decoded", name)
+
     def queue(self, name: str) -> "QueueSeries":
         """Return what the work queue `name` reports to."""
         return QueueSeries(
@@ -192,10 +194,13 @@ class Metrics:
         count.inc()
         duration_seconds.observe(seconds)
 
-    def watch_informer(self, name: str, staleness_seconds: Callable[[], float], backlog: Callable[[], float]) -> None:
-        """Show on each scrape how stale the informer `name` is then, and how far behind its handlers."""
+    def watch_informer(
+        self, name: str, staleness_seconds: Callable[[], float], backlog: Callable[[], float], unreadable: Callable[[], float]
+    ) -> None:
+        """Show on each scrape how stale the informer `name` is then, how far behind its handlers, and how many objects it cannot decode."""
         self._staleness_seconds.labels(name).set_function(staleness_seconds)
         self._backlog.labels(name).set_function(backlog)
+        self._unreadable.labels(name).set_function(unreadable)
         for counter in (self.informer_lists, self.informer_watches, self.informer_failures):
             counter.labels(name)  # so that it shows 0 before anything happens
 

@@ -8,7 +8,7 @@ import asyncio
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import structlog
 
@@ -189,7 +189,7 @@ class Operator:
             gang=self._gang,
         )
         self._metrics.watch_jobs(self._job_states)
-        controller = Controller(syncer.sync, self._queue, stores[MPIJOBS].keys, self._metrics, syncer.batches)
+        controller = Controller(syncer.sync, self._queue, self._job_keys, self._metrics, syncer.batches)
         informers[JOBS].add_handler(launchers.job_changed)
         informers[PODS].add_handler(gone.pod_changed)
         informers[MPIJOBS].add_handler(launchers.mpijob_changed)
@@ -201,6 +201,10 @@ class Operator:
     def _build_options(self) -> BuildOptions:
         options = self._options
         return BuildOptions(options.cluster_domain, options.gang_scheduling, options.ssh, options.agent_image, options.agent_delivery)
+
+    def _job_keys(self) -> Collection[Key]:
+        store = self._stores[MPIJOBS]
+        return {*store.keys(), *store.unreadable}
 
     def _job_states(self) -> Mapping[str, int]:
         """Return how many jobs are in each state, as the summary of their status says; the leader's alone count."""
@@ -222,7 +226,12 @@ class Operator:
         namespace = self._options.namespace if resource.namespaced else ""
         selection = Selection(resource, namespace, label_selector, projection=PROJECTIONS.get(resource))
         informer = self._factory.informer(selection, indexers={BY_CONTROLLER: index_by_controller})
-        self._metrics.watch_informer(resource.plural, lambda: _age_seconds(informer.last_activity), lambda: float(informer.backlog))
+        self._metrics.watch_informer(
+            resource.plural,
+            lambda: _age_seconds(informer.last_activity),
+            lambda: float(informer.backlog),
+            lambda: float(len(informer.store.unreadable)),
+        )
         return informer
 
     def _servers(self) -> list[Server]:

@@ -48,7 +48,7 @@ async def test_of_an_object_metadata_alone_can_be_asked_for(subject: Subject) ->
 
 async def test_an_empty_list_is_a_list(subject: Subject) -> None:
     page = await subject.client.list_page(subject.selection(MPIJOBS), resource_version="")
-    assert page["items"] == []
+    assert list(page["items"]) == []
     assert page["metadata"]["resourceVersion"]
 
 

@@ -12,6 +12,7 @@ from mpiop.informers.compaction import preparation
 from mpiop.informers.pager import Pager
 from mpiop.informers.reflector import Output, Reflector, ReflectorSettings
 from mpiop.informers.watching import Apply, Bookmark
+from mpiop.kube.objects import Item, Unreadable, known_part
 from mpiop.kube.resources import Selection
 
 CHANCE_SEED = 7
@@ -57,8 +58,14 @@ def _line(output: Output) -> str:
     if isinstance(output, Bookmark):
         return f"bookmark {output.resource_version}"
     if isinstance(output, Apply):
-        return f"{'delete' if output.is_deleted else 'put'} {output.object['metadata'].get('name')} {output.resource_version}".rstrip()
-    return f"replace {','.join(item['metadata'].get('name', '') for item in output.items)} {output.resource_version}"
+        return f"{'delete' if output.is_deleted else 'put'} {_name(output.object)} {output.resource_version}".rstrip()
+    return f"replace {','.join(map(_name, output.items))} {output.resource_version}"
+
+
+def _name(item: Item) -> str:
+    """Return the name of an object, with a question mark if it cannot be decoded."""
+    name = known_part(item)["metadata"].get("name", "")
+    return f"{name}?" if isinstance(item, Unreadable) else name
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Never, cast
 
 from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Object, ObjectList, WatchEvent
+from mpiop.kube.objects import Item, Object, ObjectList, ObjectMeta, Unreadable, WatchEvent
 from mpiop.kube.resources import PODS, Selection
 
 SELECTION = Selection(PODS, label_selector="app=pi")
@@ -27,7 +27,13 @@ def pod(name: str, version: int | str, *, uid: str = "", phase: str = "Running",
     }
 
 
-def page(*items: Object, version: int | str, token: str = "") -> ObjectList:
+def unreadable(name: str, version: int | str, *, uid: str = "") -> Unreadable:
+    """Return a pod that cannot be decoded."""
+    metadata: ObjectMeta = {"namespace": "ns", "name": name, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
+    return Unreadable({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}, "too deep")
+
+
+def page(*items: Item, version: int | str, token: str = "") -> ObjectList:
     """Return a page of a list; `token` says that there is another."""
     metadata: dict[str, Any] = {"resourceVersion": str(version)}
     return {"metadata": metadata | ({"continue": token} if token else {}), "items": list(items)}

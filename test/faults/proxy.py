@@ -18,7 +18,7 @@ from faults.meaning import Numbering, Target, asked_of, meaning_of
 from faults.stream import EventFault, Stream
 from faults.trace import Entry, Trace
 from faults.wire import Message, chunks, close, read_body, read_head, read_message
-from mpiop.kube.answers import NOT_JSON
+from mpiop.kube.items import NOT_JSON
 
 _GONE = (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, TimeoutError)
 

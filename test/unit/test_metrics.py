@@ -117,13 +117,14 @@ def test_Q49_a_work_queue_has_the_series_of_every_go_controller(metrics: Metrics
 def test_requests_and_informers_are_measured(metrics: Metrics) -> None:
     metrics.observe_request("create", "pods", 201, 0.004)
     metrics.observe_request("create", "pods", 0, 10)
-    metrics.watch_informer("pods", lambda: 12.0, lambda: 3.0)
+    metrics.watch_informer("pods", lambda: 12.0, lambda: 3.0, lambda: 2.0)
     page = rendered(metrics)
     assert 'mpiop_api_requests_total{code="201",resource="pods",verb="create"} 1.0' in page
     assert 'mpiop_api_requests_total{code="0",resource="pods",verb="create"} 1.0' in page
     assert 'mpiop_api_request_duration_seconds_sum{code="201",resource="pods",verb="create"} 0.004' in page
     assert 'mpiop_informer_staleness_seconds{informer="pods"} 12.0' in page
     assert 'mpiop_informer_backlog{informer="pods"} 3.0' in page
+    assert 'mpiop_informer_unreadable{informer="pods"} 2.0' in page
     assert 'mpiop_informer_failures_total{informer="pods"} 0.0' in page, "a series that is absent cannot rise"
     assert 'mpiop_build_info{version="1.2.3"} 1.0' in page
 

@@ -5,7 +5,6 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
@@ -16,7 +15,7 @@ from mpiop import operator
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
 from mpiop.kube.errors import TransportError
-from mpiop.kube.objects import Key, Object, key_of
+from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import EVENTS, JOBS, LEASES, MPIJOBS, PODS, SECRETS
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
@@ -108,21 +107,6 @@ async def test_how_a_job_ended_is_recorded_by_the_next_leader_although_its_launc
         assert parse_status(client.server.storage.get(MPIJOBS, KEY).get("status")).is_finished is False
         await asyncio.sleep(10)
         assert parse_status(client.server.storage.get(MPIJOBS, KEY).get("status")).is_true(c.CONDITION_SUCCEEDED)
-
-
-async def test_a_job_that_is_very_deep_stops_nobody() -> None:
-    client = FakeClient()
-    deep: Any = 1
-    for _ in range(400):
-        deep = {"a": deep}
-    strange = mpijob("strange")
-    strange["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["x"] = deep
-    async with running(client):
-        await asyncio.sleep(5)
-        await client.create(MPIJOBS, strange)
-        await client.create(MPIJOBS, mpijob("after"))
-        await asyncio.sleep(5)
-        assert {key_of(launcher).name for launcher in client.server.objects(JOBS)} == {"strange-launcher", "after-launcher"}
 
 
 async def test_a_lost_lease_ends_the_process_and_nothing_is_written_any_more() -> None:

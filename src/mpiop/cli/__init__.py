@@ -16,8 +16,6 @@ from mpiop.cli.goflags import FlagError
 __all__ = ["main"]
 
 _USAGE_ERROR = 2
-_NESTING = 60_000
-"""Calls on the stack: the API server stores objects with 10,000 levels, and one that could not be read would stop the informer for all."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +50,6 @@ def _run(command: Command) -> int:
     from mpiop import log, operator  # noqa: PLC0415 - late, see above
     from mpiop.cli import process  # noqa: PLC0415 - late, see above
 
-    sys.setrecursionlimit(_NESTING)
     options = command.options
     log.configure(options.log_format, options.log_level, fd=process.stdout_descriptor())
     if command.ignored:

@@ -10,10 +10,11 @@ import structlog
 from mpiop.api import constants as c
 from mpiop.controller import names
 from mpiop.controller.batches import BATCH_SECONDS, Batches, worker_change
+from mpiop.controller.observe.owners import job_of, may_belong_to
 from mpiop.controller.status.refusals import GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError, StatusError
-from mpiop.kube.objects import Key, Object, annotations_of, controller_id, controller_of, key_of, labels_of, uid_of
+from mpiop.kube.objects import Key, Object, Unreadable, annotations_of, key_of, labels_of, uid_of
 from mpiop.kube.resources import PODS
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
@@ -47,11 +48,17 @@ class Controller:
         if not self._is_running:
             return
         keys = {key for obj in (notification.old, notification.new) if obj is not None and (key := job_of(obj)) is not None}
+        if notification.unreadable is not None:
+            keys.update(self._jobs_of(notification.unreadable))
         for key in keys:
-            if self._batches.is_postponed(key):
+            if notification.unreadable is not None or self._batches.is_postponed(key):
                 self._queue.add(key)
             elif not _is_nothing_new(notification):
                 self._queue.add_after(key, self._delay_seconds(key, notification))
+
+    def _jobs_of(self, unreadable: Unreadable) -> Collection[Key]:
+        """Return the jobs that an object belongs to which cannot be decoded, or could not before."""
+        return [key for key in self._jobs() if may_belong_to(key, unreadable)]
 
     def _delay_seconds(self, key: Key, notification: Notification) -> float:
         """Return the delay of the sync: changes of workers, and echoes of our own writes, come in bursts and are batched."""
@@ -130,16 +137,6 @@ def _without_status(mpijob: Object) -> tuple[object, ...]:
 
 def _is_worker(obj: Object) -> bool:
     return obj.get("kind") == PODS.kind and labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_WORKER
-
-
-def job_of(obj: Object) -> Key | None:
-    """Return the key of the job that `obj` is or belongs to: by its controller or, for a launcher pod, by its label."""
-    if obj.get("kind") == c.KIND:
-        return key_of(obj)
-    reference, controller = controller_of(obj), controller_id(obj)
-    is_child = controller is not None and (controller.group, controller.kind) == (c.GROUP, c.KIND)
-    name = reference["name"] if reference is not None and is_child else labels_of(obj).get(c.LABEL_JOB_NAME)
-    return None if name is None else Key(obj["metadata"].get("namespace", ""), name)
 
 
 def is_expected(error: Exception) -> bool:

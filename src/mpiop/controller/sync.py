@@ -25,8 +25,8 @@ from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, Pr
 from mpiop.controller.status.restart_causes import seconds_to_timeout, seconds_to_verdict
 from mpiop.controller.status.restarts import decide
 from mpiop.controller.status.root_cause import new_failure
-from mpiop.controller.status.stalled import ended_worker_problem, find_problem, ignored_problem
-from mpiop.controller.status.status import Findings, current_problem, next_status
+from mpiop.controller.status.stalled import ended_worker_problem, find_problem, ignored_problem, unreadable_problem
+from mpiop.controller.status.status import Findings, current_problem, next_status, unobserved_status
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.go_operator_children import with_unlabelled
 from mpiop.controller.write.job_log import log_clean_up
@@ -82,6 +82,9 @@ class Syncer:
             KubeError: The status could not be stored, or the namespace is being deleted.
         """
         FLOW.set(key)
+        if key in self.mpijobs.unreadable:
+            self.reporter.warn(self.mpijobs.unreadable[key])
+            return None
         raw = self.mpijobs.get(key)
         if raw is None or is_terminating(raw) or not is_managed_by_us(raw):
             self._forget(key)
@@ -93,6 +96,9 @@ class Syncer:
             job = self.reader.read(key, raw)
         except InvalidJobError as error:
             await self.reporter.refuse(raw, str(error))
+            return None
+        if unreadable := self.listers.unreadable(key):
+            await self.reporter.report(job, unobserved_status(job.status, unreadable_problem(unreadable), self.reporter.now()))
             return None
         return await self._sync(job)
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 import structlog
 
 from mpiop.informers.backoff import Backoff
-from mpiop.informers.pager import Pager, Prepare
+from mpiop.informers.pager import PAGE_LIMIT, Pager, Prepare
 from mpiop.informers.source import InformerMetrics, ListerWatcher, NoInformerMetrics
 from mpiop.informers.transitions import (
     FRUITLESS_WATCHES,
@@ -58,7 +58,7 @@ class ReflectorSettings:
         chance: Source of the jitter.
     """
 
-    page_limit: int = 500
+    page_limit: int = PAGE_LIMIT
     min_watch_seconds: float = 300.0
     watch_grace_seconds: float = 30.0
     short_watch_seconds: float = 1.0

@@ -40,7 +40,7 @@ class SharedInformer:
 
     Attributes:
         selection: What is followed.
-        store: The objects, for anybody to read.
+        store: The objects, for anybody to read; which of them cannot be decoded, it knows too.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class SharedInformer:
         self._has_started = False
         self._has_stopped = False
         self._last_activity: float | None = None
+        self._log = log.bind(selection=str(selection))
 
     @property
     def has_synced(self) -> bool:
@@ -173,6 +174,10 @@ class SharedInformer:
                 self.store.advance(version)
 
     def _notify(self, changes: Sequence[Notification]) -> None:
+        for change in changes:
+            if change.unreadable is not None and self.store.unreadable.get(change.key) is change.unreadable:
+                version = change.unreadable.object["metadata"].get("resourceVersion", "")
+                self._log.warning("object unreadable", object=str(change.key), version=version, problem=change.unreadable.problem)
         if self._detector is not None:
             for change in changes:
                 self._detector.observe(change)

@@ -1,15 +1,17 @@
 """The local cache of a selection: objects by key, indexes over them, and their resourceVersion.
 
+Of an object that cannot be decoded the store has the last state that could be, if any, and notes beside it that it is `Unreadable` now.
+
 A store is written by its informer alone, in one synchronous step for each change: who reads it, at any moment, sees a state that the server
 once had. What comes out of it is shared and must not be changed.
 """
 
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
-from mpiop.kube.objects import Key, Object, is_at_least, key_of, resource_version_of, uid_of
+from mpiop.kube.objects import Item, Key, Object, Unreadable, is_at_least, key_of, known_part, resource_version_of, uid_of
 
 log = structlog.get_logger(__name__)
 
@@ -25,11 +27,14 @@ class Notification:
         old: What the store held before; None for an add. For a delete it is the last state seen, which may not be the last there was.
         new: What it holds now; None for a delete.
         is_initial: An add that stems from the first list, or from what was there when the handler came.
+        unreadable: What is known of the object if it cannot be decoded now, or could not before. When it becomes unreadable, `old` and
+            `new` are its last readable state; both are None without one.
     """
 
     old: Object | None
     new: Object | None
     is_initial: bool = False
+    unreadable: Unreadable | None = None
 
     @property
     def key(self) -> Key:
@@ -44,6 +49,8 @@ class Notification:
     @property
     def _present(self) -> Object:
         present = self.new if self.new is not None else self.old
+        if present is None and self.unreadable is not None:
+            return self.unreadable.object
         if present is None:
             raise ValueError("a notification without old and new object says nothing")
         return present
@@ -55,6 +62,7 @@ class Store:
     def __init__(self, indexers: Mapping[str, Indexer] | None = None) -> None:
         """Create an empty store with an index for each of `indexers`."""
         self._objects: dict[Key, Object] = {}
+        self._unreadable: dict[Key, Unreadable] = {}
         self._indexers: dict[str, Indexer] = {}
         self._indexes: dict[str, dict[str, dict[Key, None]]] = {}
         self._resource_version = ""
@@ -64,6 +72,11 @@ class Store:
     def resource_version(self) -> str:
         """Return the resourceVersion that the store is current to; "" before the first list."""
         return self._resource_version
+
+    @property
+    def unreadable(self) -> Mapping[Key, Unreadable]:
+        """Return the objects that exist and cannot be decoded."""
+        return self._unreadable
 
     @property
     def indexers(self) -> Mapping[str, Indexer]:
@@ -112,73 +125,84 @@ class Store:
                 for key, obj in self._objects.items():
                     self._link(name, key, self._values(name, obj))
 
-    def replace(self, items: Iterable[Object], resource_version: str, *, is_initial: bool = False) -> list[Notification]:
+    def replace(self, items: Iterable[Item], resource_version: str, *, is_initial: bool = False) -> list[Notification]:
         """Replace the whole content by `items`, and return the changes: deletes first, then adds and updates.
 
         An object that is the same (uid and resourceVersion) as before is no change. A key given twice counts once, in its last state.
         """
-        fresh = {key_of(item): item for item in items}
-        changes = [self._remove(key) for key in [key for key in self._objects if key not in fresh]]
+        fresh = {key_of(known_part(item)): item for item in items}
+        changes = [self._remove(key) for key in dict.fromkeys((*self._objects, *self._unreadable)) if key not in fresh]
         changes += [self._put(key, item, is_initial=is_initial) for key, item in fresh.items() if not self._is_known(key, item)]
         self._resource_version = resource_version
         return changes
 
-    def put(self, obj: Object, resource_version: str = "") -> Notification | None:
+    def put(self, obj: Item, resource_version: str = "") -> Notification | None:
         """Add or update `obj`, note `resource_version` unless it is "", and return the change.
 
         Returns:
             None when the object is already there in this or a newer state: events may be delivered twice.
         """
         self.advance(resource_version)
-        key = key_of(obj)
+        key = key_of(known_part(obj))
         return None if self._is_known(key, obj) or self._is_outdated(key, obj) else self._put(key, obj)
 
-    def remove(self, obj: Object, resource_version: str = "") -> Notification | None:
+    def remove(self, obj: Item, resource_version: str = "") -> Notification | None:
         """Remove the object with the key of `obj`, note `resource_version` unless it is "", and return the change.
 
         Returns:
-            None when there is no such object. Otherwise a notification whose `old` is `obj`, the state in which it was deleted.
+            None when there is no such object. Otherwise a notification whose `old` is `obj`, the state in which it was deleted, if that is
+            readable.
         """
         self.advance(resource_version)
-        key = key_of(obj)
-        if key not in self._objects:
+        key = key_of(known_part(obj))
+        if self._current(key) is None:
             return None
-        self._remove(key)
-        return Notification(obj, None)
+        change = self._remove(key)
+        return change if isinstance(obj, Unreadable) else replace(change, old=obj)
 
     def advance(self, resource_version: str) -> None:
         """Note that the store is current to `resource_version`, unless that is ""."""
         self._resource_version = resource_version or self._resource_version
 
-    def _is_known(self, key: Key, obj: Object) -> bool:
-        known = self._objects.get(key)
+    def _current(self, key: Key) -> Item | None:
+        """Return the newest state of the object."""
+        return self._unreadable.get(key) or self._objects.get(key)
+
+    def _is_known(self, key: Key, item: Item) -> bool:
+        current = self._current(key)
+        if current is None or isinstance(current, Unreadable) != isinstance(item, Unreadable):
+            return False
+        known, obj = known_part(current), known_part(item)
         version = resource_version_of(obj)
-        return known is not None and version != "" and (uid_of(known), resource_version_of(known)) == (uid_of(obj), version)
+        return version != "" and (uid_of(known), resource_version_of(known)) == (uid_of(obj), version)
 
-    def _is_outdated(self, key: Key, obj: Object) -> bool:
-        known = self._objects.get(key)
-        return (
-            known is not None
-            and uid_of(known) == uid_of(obj)
-            and is_at_least(resource_version_of(obj), resource_version_of(known)) is False
-        )
+    def _is_outdated(self, key: Key, item: Item) -> bool:
+        current = self._current(key)
+        if current is None:
+            return False
+        known, obj = known_part(current), known_part(item)
+        return uid_of(known) == uid_of(obj) and is_at_least(resource_version_of(obj), resource_version_of(known)) is False
 
-    def _put(self, key: Key, obj: Object, *, is_initial: bool = False) -> Notification:
+    def _put(self, key: Key, item: Item, *, is_initial: bool = False) -> Notification:
         old = self._objects.get(key)
-        self._objects[key] = obj
+        if isinstance(item, Unreadable):
+            self._unreadable[key] = item
+            return Notification(old, old, is_initial, item)
+        self._objects[key] = item
         for name in self._indexers:
             if old is None:
-                self._link(name, key, self._values(name, obj))
-            elif (before := self._values(name, old)) != (after := self._values(name, obj)):
+                self._link(name, key, self._values(name, item))
+            elif (before := self._values(name, old)) != (after := self._values(name, item)):
                 self._unlink(name, key, before)
                 self._link(name, key, after)
-        return Notification(old, obj, is_initial)
+        return Notification(old, item, is_initial, self._unreadable.pop(key, None))
 
     def _remove(self, key: Key) -> Notification:
-        old = self._objects.pop(key)
-        for name in self._indexers:
-            self._unlink(name, key, self._values(name, old))
-        return Notification(old, None)
+        old = self._objects.pop(key, None)
+        if old is not None:
+            for name in self._indexers:
+                self._unlink(name, key, self._values(name, old))
+        return Notification(old, None, unreadable=self._unreadable.pop(key, None))
 
     def _link(self, name: str, key: Key, values: Iterable[str]) -> None:
         for value in values:

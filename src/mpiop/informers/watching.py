@@ -8,7 +8,7 @@ import structlog
 
 from mpiop.informers.pager import Prepare
 from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Key, Object, WatchEvent, key_of
+from mpiop.kube.objects import Item, Key, Object, Unreadable, WatchEvent, key_of, known_part
 from mpiop.kube.resources import Selection
 
 log = structlog.get_logger(__name__)
@@ -23,7 +23,7 @@ CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 class Replace:
     """The whole content, as of `resource_version`."""
 
-    items: list[Object]
+    items: list[Item]
     resource_version: str
 
 
@@ -32,12 +32,12 @@ class Apply:
     """One object changed.
 
     Attributes:
-        object: Its state after the change, or before a deletion.
+        object: Its state after the change, or before a deletion; what is known of it if it cannot be decoded.
         is_deleted: Whether it is gone.
         resource_version: Version to resume from; "" if this event does not determine it.
     """
 
-    object: Object
+    object: Item
     is_deleted: bool
     resource_version: str
 
@@ -70,7 +70,7 @@ class Watching:
     is_open: bool = False
     events_seen: int = 0
     gained: int = 0
-    _initial: dict[Key, Object] = field(default_factory=dict[Key, Object])
+    _initial: dict[Key, Item] = field(default_factory=dict[Key, Item])
     _is_ordered: bool = False
 
     def __post_init__(self) -> None:
@@ -89,12 +89,12 @@ class Watching:
         kind, obj = wire.get("type"), wire.get("object")
         if kind == "ERROR":
             raise StatusError(f"watch {self.selection}", cast("Mapping[str, Any]", obj) if isinstance(obj, dict) else {})
-        problem = self._problem(kind, obj)
+        problem = self._problem(kind, known_part(cast("Item", obj)))
         if problem:
             log.warning("watch event skipped", selection=str(self.selection), type=str(kind), problem=problem)
             return None
         self.gained += 1
-        return self._understand(str(kind), cast("Object", obj))
+        return self._understand(str(kind), cast("Item", obj))
 
     def _problem(self, kind: object, obj: object) -> str:
         """Return why the event cannot be used, or ""."""
@@ -110,18 +110,20 @@ class Watching:
         desired = "resourceVersion" if kind == "BOOKMARK" else "name"
         return "" if cast("dict[str, Any]", metadata).get(desired) else f"no metadata.{desired}"
 
-    def _understand(self, kind: str, obj: Object) -> Replace | Apply | Bookmark | None:
+    def _understand(self, kind: str, item: Item) -> Replace | Apply | Bookmark | None:
+        obj = known_part(item)
         version = str(obj["metadata"].get("resourceVersion") or "")
         if kind == "BOOKMARK":
             return self._bookmark(obj, version)
         is_deleted = kind == "DELETED"
-        prepared = obj if is_deleted else self.prepare(obj)  # a deleted object is not stored
+        # A deleted object is not stored.
+        prepared = item if is_deleted or isinstance(item, Unreadable) else self.prepare(item)
         if prepared is None:
             return None
         if self.is_stream:
-            self._initial.pop(key_of(prepared), None)
+            self._initial.pop(key_of(obj), None)
             if not is_deleted:
-                self._initial[key_of(prepared)] = prepared
+                self._initial[key_of(obj)] = prepared
             return None
         self._is_ordered = self._is_ordered or kind != "ADDED"
         return Apply(prepared, is_deleted, resource_version=version if self._is_ordered else "")

@@ -2,22 +2,15 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, cast
-
-import msgspec
+from typing import Any, NamedTuple, cast
 
 from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.items import NOT_JSON, read_event, read_object, read_page, read_whole
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
 
 EXCERPT_CHARACTERS = 200
 _WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
-
-NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises: for what is no JSON or of another shape, no UTF-8, nested too deeply."""
-
-_Projection = TypeVar("_Projection")
 
 
 class Head(NamedTuple):
@@ -27,33 +20,10 @@ class Head(NamedTuple):
     headers: Mapping[str, str]
 
 
-class _Event(TypedDict, Generic[_Projection]):
-    type: str
-    object: _Projection
-
-
-class _Page(msgspec.Struct):
-    metadata: dict[str, Any]
-    items: list[msgspec.Raw] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Decoder:
-    """What decodes objects of one projection, and events of them."""
-
-    objects: msgspec.json.Decoder[Any]
-    events: msgspec.json.Decoder[_Event[Any]]
-
-
-_DECODERS: dict[type[Any], _Decoder] = {}
-_PAGES = msgspec.json.Decoder(_Page)
-_WHOLE = msgspec.json.Decoder()
-
-
 def decode(request: Request, head: Head, body: bytes) -> dict[str, Any]:
     """Return the JSON object of a success; of it, or of the items of a list, what the projection of `request` has.
 
-    A log is `{"log": text}`.
+    A log is `{"log": text}`; the items of a list are `Items`.
 
     Raises:
         StatusError: The status is no success; the body may be a `metav1.Status`, plain text or a proxy's HTML.
@@ -63,11 +33,9 @@ def decode(request: Request, head: Head, body: bytes) -> dict[str, Any]:
     is_success = 200 <= status < 300  # noqa: PLR2004 - HTTP
     if is_success and request.verb == "log":
         return {"log": body.decode(errors="replace")}
-    if is_success and request.projection is not None:
-        projected = _page(request.projection, body) if request.verb == "list" else _object(request.projection, body)
-        if projected is not None:
-            return projected
-    answer = _json_object(body)
+    if is_success and request.verb == "list" and (page := read_page(request, body)) is not None:
+        return page
+    answer = _json_object(body, request if is_success and request.verb != "list" else None)
     content_type = headers.get("content-type", "no content type")
     if not is_success:
         wait = retry_after_seconds(headers)
@@ -90,19 +58,11 @@ def decode_event(request: Request, line: bytes) -> WatchEvent:
     Raises:
         TransportError: It is none: the stream cannot be trusted from here on.
     """
-    if request.projection is not None:
-        try:
-            projected = _decoder(request.projection).events.decode(line)
-        except NOT_JSON:
-            pass  # to be decoded whole: one malformed object of one user must not stop the watch of everybody's
-        else:
-            if projected["type"] != "ERROR":  # whose object is a Status
-                return projected
-    event = _json_object(line)
-    if event is None or not isinstance(event.get("type"), str) or "object" not in event:
+    event = read_event(request, line)
+    if event is None:
         excerpt = line[:EXCERPT_CHARACTERS].decode(errors="replace")
         raise TransportError(f"{request}: a line of the stream is no watch event: {excerpt}")
-    return cast("WatchEvent", event)
+    return event
 
 
 def warning_texts(header: str) -> list[str]:
@@ -116,39 +76,9 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     return float(text) if text.isascii() and text.isdigit() else None
 
 
-def _decoder(projection: type[Any]) -> _Decoder:
-    if projection not in _DECODERS:
-        _DECODERS[projection] = _Decoder(msgspec.json.Decoder(projection), msgspec.json.Decoder(cast("Any", _Event)[projection]))
-    return _DECODERS[projection]
-
-
-def _object(projection: type[Any], body: bytes) -> dict[str, Any] | None:
-    """Return the object in `body`, or None when it does not fit `projection`."""
+def _json_object(body: bytes, request: Request | None) -> dict[str, Any] | None:
     try:
-        return cast("dict[str, Any]", _decoder(projection).objects.decode(body))
-    except NOT_JSON:
-        return None
-
-
-def _page(projection: type[Any], body: bytes) -> dict[str, Any] | None:
-    """Return the list in `body`, or None when it is something else."""
-    try:
-        page = _PAGES.decode(body)
-        return {"metadata": page.metadata, "items": [_item(projection, item) for item in page.items or ()]}
-    except NOT_JSON:
-        return None
-
-
-def _item(projection: type[Any], item: msgspec.Raw) -> Any:
-    try:
-        return _decoder(projection).objects.decode(item)
-    except msgspec.ValidationError:
-        return _WHOLE.decode(item)  # alone: the others of the page keep their shape
-
-
-def _json_object(body: bytes) -> dict[str, Any] | None:
-    try:
-        answer: Any = _WHOLE.decode(body)
+        answer: Any = read_whole(body) if request is None else read_object(request, body)
     except NOT_JSON:
         return None
     return cast("dict[str, Any]", answer) if isinstance(answer, dict) else None

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.items import Items
 from mpiop.kube.objects import Key, Object, ObjectList, PartialObjectMetadata, WatchEvent, key_of
 from mpiop.kube.request import Request, Transport, allow, ignore
 from mpiop.kube.resources import PODS, Resource, Selection
@@ -52,7 +53,7 @@ class Client:
             continue_token: `metadata.continue` of the page before; the server wants no `resource_version` beside it.
 
         Returns:
-            The page; `items` is a list even where the server sent null, and each item has its apiVersion and kind.
+            The page; its items are decoded when they are asked for. Each has its apiVersion and kind.
         """
         params = _selectors(selection) | _present(
             resourceVersion=resource_version,
@@ -226,14 +227,7 @@ def _object(answer: dict[str, Any]) -> Object:
 
 
 def _list(request: Request, answer: dict[str, Any]) -> ObjectList:
-    items: Any = answer.get("items") or []  # null is how Go writes an empty list; absent is no list
-    if "items" not in answer or not isinstance(items, list) or not isinstance(answer.get("metadata"), dict):
+    if not isinstance(answer.get("items"), Items):
         kind = answer.get("kind", "thing without kind")
         raise TransportError(f"{request}: the answer is a {kind}, not a list; is there a proxy in between?")
-    if not request.metadata_only:
-        for item in cast("list[dict[str, Any]]", items):
-            # Lists of built-in kinds leave these out of their items, watches do not; a store should hold one shape.
-            item.setdefault("apiVersion", request.resource.api_version)
-            item.setdefault("kind", request.resource.kind)
-    answer["items"] = items
     return cast("ObjectList", answer)

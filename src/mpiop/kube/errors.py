@@ -21,6 +21,10 @@ class ResetError(TransportError):
     """The connection ended before an answer began: a read may simply be sent again."""
 
 
+class TooLargeError(TransportError):
+    """The answer has more bytes than are read: a list must be asked for in smaller pages."""
+
+
 class CalledOffError(Exception):
     """A request was not sent, for its fencing did not allow it any more (`Client.fenced`)."""
 

@@ -4,6 +4,7 @@ Objects of other people stay dicts: a field that we do not know is never lost (s
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
@@ -74,6 +75,23 @@ class Object(TypedDict):
     immutable: NotRequired[bool]
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that exists and cannot be decoded.
+
+    Attributes:
+        object: What is known of it: apiVersion, kind, and of its metadata what could be read, mostly all.
+        problem: Why it cannot be decoded.
+    """
+
+    object: Object
+    problem: str
+
+
+Item = Object | Unreadable
+"""What a list has many of, and a watch sends the changes of."""
+
+
 class PartialObjectMetadata(TypedDict, total=False):
     """The projection of an answer of which metadata alone was asked for: `PartialObjectMetadata`, or a Status; of both, what is read."""
 
@@ -82,10 +100,10 @@ class PartialObjectMetadata(TypedDict, total=False):
 
 
 class ObjectList(TypedDict):
-    """A page of a list; `metadata["continue"]` is present when there are more pages."""
+    """A page of a list; `metadata["continue"]` is present when there are more pages. Items may be `Unreadable`, like objects of events."""
 
     metadata: Mapping[str, Any]
-    items: Sequence[Object]
+    items: Sequence[Any]
 
 
 class WatchEvent(TypedDict):
@@ -99,6 +117,11 @@ def key_of(obj: Object) -> Key:
     """Return the key of `obj`."""
     metadata = obj["metadata"]
     return Key(metadata.get("namespace", ""), metadata.get("name", ""))
+
+
+def known_part(item: Item) -> Object:
+    """Return the object, or of one that cannot be decoded what is known."""
+    return item.object if isinstance(item, Unreadable) else item
 
 
 def uid_of(obj: Object) -> str:

@@ -19,7 +19,7 @@ from mpiop.kube.answers import Head, decode, decode_event, warning_texts
 from mpiop.kube.client import Client
 from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.credentials import Authenticator
-from mpiop.kube.errors import KubeError, StatusError, TransportError
+from mpiop.kube.errors import KubeError, StatusError, TooLargeError, TransportError
 from mpiop.kube.lines import LineSplitter
 from mpiop.kube.objects import WatchEvent
 from mpiop.kube.request import Request
@@ -64,6 +64,8 @@ class TransportOptions:
 
 
 DEFAULTS = TransportOptions()
+BODY_LIMIT_BYTES = 32 * 1024 * 1024
+"""What is read of an answer. One object has 3 MiB at most, and some 7,000 Pods fit into one list; a list of more is read in pages."""
 
 
 async def connect(config: ClientConfig, options: TransportOptions = DEFAULTS, clock: Clock | None = None) -> Client:
@@ -217,12 +219,23 @@ async def _deadline(request: Request, seconds: float) -> AsyncGenerator[None]:
 
 async def _decoded(request: Request, response: aiohttp.ClientResponse) -> dict[str, Any]:
     """Return the object in `response`, or raise what the server says instead (see `decode`)."""
-    try:
-        body = await response.read()
-    except FAILURES as error:
-        raise transport_error(request, error) from error
-    answer = decode(request, Head(response.status, response.headers), body)
+    answer = decode(request, Head(response.status, response.headers), await _body(request, response))
     for header in response.headers.getall("Warning", ()):
         for text in warning_texts(header):
             request.warn(text)
     return answer
+
+
+async def _body(request: Request, response: aiohttp.ClientResponse) -> bytes:
+    chunks: list[bytes] = []
+    length = 0
+    try:
+        async for chunk in response.content.iter_any():
+            chunks.append(chunk)
+            length += len(chunk)
+            if length > BODY_LIMIT_BYTES:
+                abort(response)
+                raise TooLargeError(f"the answer has more than {BODY_LIMIT_BYTES} bytes")
+    except FAILURES as error:
+        raise transport_error(request, error) from error
+    return b"".join(chunks)

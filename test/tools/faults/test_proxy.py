@@ -124,7 +124,7 @@ async def test_without_a_fault_all_passes_and_is_traced(setting: Setting) -> Non
     events, error = await setting.watch()
     assert names(events) == list(NAMES)
     assert error is None
-    assert (await setting.client.list_page(Selection(PODS), resource_version=""))["items"] == []
+    assert list((await setting.client.list_page(Selection(PODS), resource_version=""))["items"]) == []
     assert [str(entry.target) for entry in setting.proxy.trace.entries] == [
         "create pods/pi-worker-0 #1",
         "watch pods #1",

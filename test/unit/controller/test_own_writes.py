@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from mpiop.controller.plan.diff import Create, Delete
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.objects import Key, Object, resource_version_of, uid_of
+from mpiop.kube.objects import Key, Object, Unreadable, resource_version_of, uid_of
 from mpiop.kube.resources import MPIJOBS, PODS
 from mpiop.workqueue import NotReady, WorkQueue, work
 from virtual_time import VirtualClock
@@ -145,6 +145,11 @@ class Spy:
     def by_index(self, index_name: str, value: str) -> Sequence[Object]:
         self.reads += 1
         return self.store.by_index(index_name, value)
+
+    @property
+    def unreadable(self) -> Mapping[Key, Unreadable]:
+        self.reads += 1
+        return self.store.unreadable
 
 
 async def test_E54_no_child_is_read_from_a_cache_before_it_is_known_to_be_new_enough() -> None:

@@ -5,6 +5,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -31,7 +32,7 @@ from mpiop.informers.pager import Pager
 from mpiop.informers.reflector import Reflector, ReflectorSettings
 from mpiop.kube.errors import TransportError
 from mpiop.kube.objects import Object
-from virtual_time import turns_until
+from virtual_time import VirtualTimeLoop, turns_until
 
 CUT: StreamReply = [TransportError("reset")]
 
@@ -75,17 +76,19 @@ async def test_R20_others_run_after_each_fifty_events() -> None:
         assert await portions(followed.outputs) == [50, 50, 20]
 
 
-async def test_R20_others_run_after_each_fifty_objects_of_a_list() -> None:
-    server = ScriptedServer(list_replies=[page(*(pod(f"p{number}", 1) for number in range(120)), version=1)])
+async def test_R20_others_run_after_some_milliseconds_of_a_list() -> None:
+    server = ScriptedServer(list_replies=[page(*(pod(f"p{number}", 1) for number in range(8)), version=1)])
+    loop = cast("VirtualTimeLoop", asyncio.get_running_loop())
     seen: list[object] = []
 
     def prepare(obj: Object) -> Object:
         seen.append(obj)
+        loop.advance(0.002)
         return obj
 
     async with background(asyncio.create_task(Pager(server, SELECTION, prepare).read("0", 500))) as reading:
-        assert await portions(seen) == [50, 50, 20]
-        assert len((await reading).items) == 120
+        assert await portions(seen) == [3, 3, 2]
+        assert len((await reading).items) == 8
 
 
 async def test_R17_watch_lists_are_tried_unless_they_are_switched_off() -> None:

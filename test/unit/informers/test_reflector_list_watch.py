@@ -27,14 +27,15 @@ from fakes.scripted_server import (
     page,
     pod,
     refusal,
+    unreadable,
 )
 from mpiop.informers.backoff import Backoff
 from mpiop.informers.compaction import preparation
 from mpiop.informers.pager import Pager
 from mpiop.informers.reflector import Output, Reflector
 from mpiop.informers.watching import Apply
-from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.objects import ObjectList
+from mpiop.kube.errors import KubeError, StatusError, TooLargeError, TransportError
+from mpiop.kube.objects import ObjectList, Unreadable
 from virtual_time import run_ready_tasks, turns_until
 
 TOO_LARGE = [
@@ -354,6 +355,22 @@ async def test_R13_an_item_without_a_name_is_left_out_of_a_list() -> None:
     assert followed.said() == ["replace a,b 3"]
 
 
+async def test_R13_an_object_that_cannot_be_decoded_is_passed_on_with_its_version() -> None:
+    server = server_of([page(pod("a", 1), unreadable("b", 2), version=10)], [[modified(unreadable("a", 11)), deleted(unreadable("b", 12))]])
+    async with following(server) as followed:
+        await asyncio.sleep(3)
+    assert followed.said() == ["replace a,b? 10", "put a? 11", "delete b? 12"]
+    assert server.log[:3] == ["LIST 0", "WATCH 10", "WATCH 12"]
+
+
+async def test_R13_what_has_not_even_a_name_is_skipped() -> None:
+    nameless = Unreadable({"metadata": {"resourceVersion": "11"}}, "no UTF-8")
+    server = server_of([page(nameless, pod("a", 1), version=10)], [[modified(nameless), modified(pod("a", 12))]])
+    async with following(server) as followed:
+        await asyncio.sleep(3)
+    assert followed.said() == ["replace a 10", "put a 12"]
+
+
 @pytest.mark.parametrize("error", [TransportError("body cut"), StatusError("list", {"code": 500})], ids=["cut", "refused"])
 async def test_R14_a_relist_is_all_or_nothing(error: KubeError) -> None:
     server = server_of(
@@ -407,6 +424,43 @@ async def test_R15_other_errors_of_a_later_page_are_errors_upward() -> None:
     server = server_of([page(pod("a", 1), version=10, token="t1"), refusal(500)])
     with pytest.raises(StatusError, match="500"):
         await Pager(server, SELECTION, preparation()).read("0", 500)
+
+
+TOO_MANY_BYTES = TooLargeError("list pods: the answer has too many bytes")
+
+
+async def test_R15_a_list_of_too_many_bytes_is_read_in_smaller_pages_of_the_newest_version() -> None:
+    pages: list[ListReply] = [page(pod(f"p{number}", 1), version=10, token=f"t{number}") for number in range(6)]
+    server = server_of([TOO_MANY_BYTES, *pages, page(version=10)])
+    async with following(server) as followed:
+        await asyncio.sleep(1)
+    assert server.log == ["LIST 0", "LIST ", *(f"PAGE t{number}" for number in range(6)), "WATCH 10"]
+    assert [asked.limit for asked in server.lists] == [500, 50, 100, 200, 400, 500, 500, 500]
+    assert followed.said() == ["replace p0,p1,p2,p3,p4,p5 10"]
+
+
+async def test_R15_a_page_of_too_many_bytes_is_read_again_with_a_smaller_limit_down_to_one() -> None:
+    first = page(pod("a", 1), version=10, token="t")
+    server = server_of([first, *[TOO_MANY_BYTES] * 3, page(pod("b", 1), version=10, token="u"), page(version=10)])
+    async with following(server) as followed:
+        await asyncio.sleep(1)
+    assert server.log == ["LIST 0", *["PAGE t"] * 4, "PAGE u", "WATCH 10"]
+    assert [asked.limit for asked in server.lists] == [500, 500, 50, 5, 1, 2]
+    assert followed.said() == ["replace a,b 10"]
+
+
+async def test_R15_one_object_of_too_many_bytes_is_an_error_upward() -> None:
+    server = server_of([TOO_MANY_BYTES] * 5)
+    with pytest.raises(TooLargeError):
+        await Pager(server, SELECTION, preparation()).read("7", 0)
+    assert [(asked.resource_version, asked.limit) for asked in server.lists] == [("7", 0), ("", 50), ("", 5), ("", 1)]
+
+
+async def test_R15_a_list_that_is_too_large_in_one_piece_and_expires_in_pages_is_an_error_upward() -> None:
+    server = server_of([page(version=10, token="t"), refusal(**EXPIRED), TOO_MANY_BYTES, page(version=11, token="u"), refusal(**EXPIRED)])
+    with pytest.raises(StatusError, match="410"):
+        await Pager(server, SELECTION, preparation()).read("0", 500)
+    assert server.log == ["LIST 0", "PAGE t", "LIST 0", "LIST ", "PAGE u"]
 
 
 async def test_R16_no_limit_at_a_known_version() -> None:

@@ -21,6 +21,7 @@ from fakes.scripted_server import (
     page,
     pod,
     refusal,
+    unreadable,
 )
 from mpiop.kube.errors import TransportError
 
@@ -36,6 +37,9 @@ async def test_R17_nothing_is_delivered_before_the_bookmark_then_one_replace_and
         Sleep(5),
         modified(pod("a", 11)),
         deleted(pod("b", 12)),
+        added(unreadable("d", 7)),
+        added(unreadable("e", 8)),
+        deleted(unreadable("e", 12)),
         initial_end(12),
         Sleep(5),
         added(pod("c", 13)),
@@ -48,9 +52,9 @@ async def test_R17_nothing_is_delivered_before_the_bookmark_then_one_replace_and
         assert followed.said() == []
         assert followed.reflector.resource_version == ""
         await asyncio.sleep(2)
-        assert followed.said() == ["replace a 12"]
+        assert followed.said() == ["replace a,d? 12"]
         await asyncio.sleep(10)
-    assert followed.said() == ["replace a 12", "put c 13", "bookmark 20"]
+    assert followed.said() == ["replace a,d? 12", "put c 13", "bookmark 20"]
     assert server.log == ["STREAM "]
     assert server.watches[0].send_initial_events
 

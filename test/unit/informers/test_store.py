@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from fakes.scripted_server import pod
+from fakes.scripted_server import pod, unreadable
 from mpiop.informers.store import Notification, Store
 from mpiop.kube.objects import Key, Object, is_at_least, labels_of
 
@@ -206,3 +206,40 @@ def test_a_notification_without_objects_is_refused() -> None:
 )
 def test_versions_are_compared_as_integers_where_they_are(have: str, want: str, expected: object) -> None:
     assert is_at_least(have, want) is expected
+
+
+def test_an_object_that_becomes_unreadable_keeps_its_last_state_and_is_not_deleted() -> None:
+    store = Store({"app": by_app})
+    store.replace([labelled("a", 1, "x"), pod("b", 1)], "10")
+    a, b, c = unreadable("a", 11), unreadable("b", 12), unreadable("c", 13)
+    assert store.put(a, "11") == Notification(labelled("a", 1, "x"), labelled("a", 1, "x"), unreadable=a)
+    assert store.replace([a, b, c], "20") == [Notification(pod("b", 1), pod("b", 1), unreadable=b), Notification(None, None, unreadable=c)]
+    assert dict(store.unreadable) == {A: a, B: b, C: c}
+    assert (store.get(A), store.get(C), store.resource_version) == (labelled("a", 1, "x"), None, "20")
+    assert store.by_index("app", "x") == [labelled("a", 1, "x")]
+    assert store.put(a) is None
+    assert store.put(unreadable("a", 5)) is None
+    assert store.put(pod("a", 10)) is None
+    assert store.replace([a, b, c], "30") == []
+
+
+def test_an_unreadable_object_is_notified_when_it_is_readable_again_or_gone() -> None:
+    store = Store()
+    store.replace([pod("a", 1), unreadable("b", 2), unreadable("c", 3)], "10")
+    mark, other = unreadable("a", 1), unreadable("c", 3)
+    store.put(mark)
+    assert store.put(pod("a", 1)) == Notification(pod("a", 1), pod("a", 1), unreadable=mark)
+    assert store.put(pod("b", 11)) == Notification(None, pod("b", 11), unreadable=unreadable("b", 2))
+    assert store.remove(unreadable("c", 12), "12") == Notification(None, None, unreadable=other)
+    assert store.remove(unreadable("a", 13), "13") == Notification(pod("a", 1), None)
+    assert store.remove(unreadable("a", 13), "13") is None
+    assert store.put(unreadable("b", 14)) is not None
+    (gone,) = store.replace([], "20")
+    assert gone == Notification(pod("b", 11), None, unreadable=unreadable("b", 14))
+    assert not store.unreadable
+    assert gone.key == B
+
+
+def test_the_first_list_may_have_unreadable_objects() -> None:
+    (change,) = Store().replace([unreadable("a", 1)], "10", is_initial=True)
+    assert (change.key, change.is_initial, change.old, change.new) == (A, True, None, None)

@@ -1,12 +1,13 @@
 """What HTTP answers mean (F15): never a crash, never a half-read object."""
 
+from dataclasses import replace
 from typing import Any, NotRequired, TypedDict
 
 import pytest
 
 from mpiop.kube.answers import Head, decode, decode_event, warning_texts
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.objects import Key, ObjectMeta
+from mpiop.kube.objects import Key, Object, ObjectMeta, Unreadable
 from mpiop.kube.request import Request
 from mpiop.kube.resources import PODS
 
@@ -75,8 +76,13 @@ WATCH = Request("watch", PODS, projection=Projection)
 LIST = Request("list", PODS, projection=Projection)
 FITS = b'{"kind":"Pod","metadata":{"name":"a","managedFields":[{}]},"spec":{"x":1},"status":{"phase":null,"podIP":"x"}}'
 PROJECTED = {"kind": "Pod", "metadata": {"name": "a"}, "status": {"phase": None}}
-UNFIT = b'{"metadata":{"name":5},"spec":{}}'
-WHOLE = {"metadata": {"name": 5}, "spec": {}}
+UNFIT = b'{"kind":"Pod","metadata":{"name":"b","namespace":"n","resourceVersion":"7","labels":{"x":"y"}},"status":[]}'
+KNOWN: Object = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "b", "namespace": "n", "resourceVersion": "7", "labels": {"x": "y"}},
+}
+UNREADABLE = Unreadable(KNOWN, "Expected `object`, got `array` - at `$.status`")
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"])
@@ -84,10 +90,57 @@ def test_of_an_event_what_the_shape_has_is_decoded(kind: str) -> None:
     assert decode_event(WATCH, b'{"type":"%s","object":%s}' % (kind.encode(), FITS)) == {"type": kind, "object": PROJECTED}
 
 
-@pytest.mark.parametrize("obj", [UNFIT, b'{"metadata":null}', b'{"status":[]}', b"5", b"null"])
-def test_an_object_that_does_not_fit_the_shape_is_decoded_whole(obj: bytes) -> None:
-    line = b'{"type":"ADDED","object":%s}' % obj
-    assert decode_event(WATCH, line) == decode_event(GET, line)
+def nested(levels: int) -> bytes:
+    """Return a pod of which one field has that many levels."""
+    return b'{"metadata":{"name":"b","uid":"u"},"spec":%s1%s}' % (b'{"a":[' * (levels // 2), b"]}" * (levels // 2))
+
+
+STRANGE = [
+    pytest.param(UNFIT, KNOWN["metadata"], id="another shape"),
+    pytest.param(nested(300), {"name": "b", "uid": "u"}, id="300 levels"),
+    pytest.param(nested(2_000), {"name": "b", "uid": "u"}, id="2,000 levels"),
+    pytest.param(nested(200_000), {"name": "b", "uid": "u"}, id="200,000 levels"),
+    pytest.param(b'{"metadata":{"name":"b","uid":"u"},"status":{"phase":"\xff"}}', {"name": "b", "uid": "u"}, id="not UTF-8"),
+    pytest.param(b'{"metadata":{"name":"b","uid":"u","labels":{"x":"\xff"}}}', {"name": "b", "uid": "u"}, id="labels that are not UTF-8"),
+    pytest.param(b'{"metadata":{"name":"b","uid":"u","labels":[[]]}}', {"name": "b", "uid": "u"}, id="labels of another shape"),
+    pytest.param(b'{"metadata":{"name":"b","labels":{"x":"%s"}},"status":1}' % (b"y" * 70_000), {"name": "b"}, id="long metadata"),
+    pytest.param(b'{"status":[],"metadata":{"name":"b","x":%s}}' % nested(5_000), {"name": "b"}, id="deep metadata that comes last"),
+    pytest.param(b'{"metadata":null}', {}, id="no metadata"),
+    pytest.param(b"[]", {}, id="an array"),
+    pytest.param(b"5", {}, id="a number"),
+    pytest.param(b"null", {}, id="null"),
+]
+
+
+@pytest.mark.parametrize(("obj", "metadata"), STRANGE)
+def test_of_an_object_that_cannot_be_decoded_the_name_is_known(obj: bytes, metadata: ObjectMeta) -> None:
+    for kind in ("ADDED", "MODIFIED", "DELETED"):
+        event = decode_event(WATCH, b'{"type":"%s","object":%s}' % (kind.encode(), obj))
+        assert event["type"] == kind
+        assert isinstance(event["object"], Unreadable)
+        assert event["object"].object == {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    body = b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[%s,%s,%s]}' % (FITS, obj, FITS)
+    page = decode(LIST, Head(200, JSON), body)
+    before, item, after = page["items"]
+    assert before == after == PROJECTED | {"apiVersion": "v1"}
+    assert item == event["object"]
+    assert page["metadata"] == {"resourceVersion": "5"}
+
+
+@pytest.mark.parametrize("levels", [200, 256])
+@pytest.mark.parametrize("projection", [None, Projection])
+def test_an_object_with_some_hundred_levels_is_decoded(levels: int, projection: type[Any] | None) -> None:
+    body = b'{"metadata":{"name":"b"},"spec":%s}' % (b"[" * (levels - 1) + b'"\\"[{"' + b"]" * (levels - 1))
+    assert decode(replace(GET, projection=projection), Head(200, JSON), body)["metadata"] == {"name": "b"}
+    assert decode_event(replace(WATCH, projection=projection), b'{"type":"ADDED","object":%s}' % body)["object"]["metadata"] == {
+        "name": "b"
+    }
+
+
+def test_a_list_that_ends_in_the_middle_is_no_list_though_it_is_deep() -> None:
+    body = b'{"metadata":{"resourceVersion":"5"},"items":[%s,%s' % (FITS, nested(5_000)[:-1])
+    with pytest.raises(TransportError, match="the answer is no JSON object"):
+        list(decode(LIST, Head(200, JSON), body)["items"])
 
 
 def test_the_status_of_an_error_event_is_decoded_whole() -> None:
@@ -101,10 +154,12 @@ def test_F20_what_is_no_event_breaks_a_stream_with_a_shape_too(line: Any) -> Non
         decode_event(WATCH, line)
 
 
-def test_one_item_that_does_not_fit_does_not_make_the_others_whole() -> None:
+def test_the_items_of_a_list_are_decoded_one_by_one() -> None:
     body = b'{"kind":"PodList","metadata":{"resourceVersion":"5","continue":"x"},"items":[%s,%s]}' % (UNFIT, FITS)
-    assert decode(LIST, Head(200, JSON), body) == {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [WHOLE, PROJECTED]}
-    assert decode(LIST, Head(200, JSON), b'{"metadata":{},"items":null}')["items"] == []
+    page = decode(LIST, Head(200, JSON), body)
+    assert page["metadata"] == {"resourceVersion": "5", "continue": "x"}
+    assert list(page["items"]) == [UNREADABLE, PROJECTED | {"apiVersion": "v1"}]
+    assert len(decode(LIST, Head(200, JSON), b'{"metadata":{},"items":null}')["items"]) == 0
 
 
 @pytest.mark.parametrize("body", [b'{"kind":"Table","metadata":{},"rows":[]}', b'{"items":[]}', b'{"metadata":{},"items":{}}'])
@@ -120,10 +175,11 @@ def test_a_refusal_of_a_list_is_one() -> None:
 def test_of_one_object_what_the_shape_has_is_decoded() -> None:
     request = Request("delete", PODS, Key("a", "b"), projection=Projection)
     assert decode(request, Head(200, JSON), FITS) == PROJECTED
-    assert decode(request, Head(200, JSON), UNFIT) == WHOLE
+    with pytest.raises(TransportError, match="no JSON object"):
+        decode(request, Head(200, JSON), UNFIT)
 
 
-@pytest.mark.parametrize("body", [b'{"a":"\xff"}', b"[" * 5000])
+@pytest.mark.parametrize("body", [b'{"a":"\xff"}', b"[" * 5000, nested(300), nested(5_000)])
 def test_F15_what_cannot_be_decoded_is_no_answer(body: bytes) -> None:
     for request in (GET, LIST):
         with pytest.raises(TransportError, match="no JSON object"):

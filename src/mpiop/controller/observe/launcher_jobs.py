@@ -4,14 +4,14 @@ A finished Job may be deleted before a sync records how it ended. The deletion e
 is recorded. Informers feed every replica, so this survives a change of the leader.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mpiop.api.status import parse_status
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Lister
 from mpiop.informers.store import Notification
-from mpiop.kube.objects import Key, Object, controller_id, controller_of, key_of, uid_of
+from mpiop.kube.objects import Key, Object, Unreadable, controller_id, controller_of, key_of, uid_of
 
 
 class LauncherJobs:
@@ -32,6 +32,11 @@ class LauncherJobs:
         """Return the existing Jobs that the index files under `value`."""
         return self._jobs.by_index(index_name, value)
 
+    @property
+    def unreadable(self) -> Mapping[Key, Unreadable]:
+        """Return the existing Jobs that cannot be decoded."""
+        return self._jobs.unreadable
+
     def job_changed(self, notification: Notification) -> None:
         """Keep the last state of a launcher Job that has ended (a handler of the informer of Jobs)."""
         old, is_gone = notification.old, notification.new is None or notification.is_replacement
@@ -49,6 +54,8 @@ class LauncherJobs:
         """Return whether the MPIJob of the launcher Job exists and does not say yet how the launcher ended."""
         reference, key = controller_of(launcher), key_of(launcher)
         owner = Key(key.namespace, reference["name"]) if reference is not None else key
+        if owner in self._mpijobs.unreadable:
+            return True
         mpijob = self._mpijobs.get(owner)
         if mpijob is None or key != names.launcher_key(owner):
             return False

@@ -10,7 +10,8 @@ from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects.revision import launcher_revision, start_revision
 from mpiop.controller.observe import pods
-from mpiop.kube.objects import ControllerId, Key, Object, annotations_of, controller_id, is_terminating, uid_of
+from mpiop.controller.observe.owners import may_belong_to
+from mpiop.kube.objects import ControllerId, Key, Object, Unreadable, annotations_of, controller_id, is_terminating, uid_of
 from mpiop.kube.resources import JOBS, Resource
 
 BY_CONTROLLER = "controller"
@@ -25,6 +26,11 @@ class Lister(Protocol):
 
     def by_index(self, index_name: str, value: str) -> Sequence[Object]:
         """Return the objects that the index files under `value`."""
+        ...
+
+    @property
+    def unreadable(self) -> Mapping[Key, Unreadable]:
+        """Return the objects that exist and cannot be decoded; the other methods know their last readable states only."""
         ...
 
 
@@ -46,6 +52,11 @@ class Listers:
     pods: Lister
     gone_workers: LastStates | None = None
     gang: Mapping[Resource, Lister] = field(default_factory=dict[Resource, Lister])
+
+    def unreadable(self, job: Key) -> Sequence[Unreadable]:
+        """Return the children of the job that cannot be decoded."""
+        listers = (self.services, self.config_maps, self.jobs, self.pods, *self.gang.values())
+        return [child for lister in listers for child in lister.unreadable.values() if may_belong_to(job, child)]
 
 
 @dataclass(frozen=True)

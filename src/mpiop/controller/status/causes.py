@@ -12,6 +12,7 @@ from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
 VALIDATION_ERROR: Final = "ValidationError"
 ANNOTATION_IGNORED: Final = "AnnotationIgnored"
+UNREADABLE: Final = "Unreadable"
 RESOURCE_EXISTS: Final = "ResourceExists"
 PREDECESSOR_EXISTS: Final = "PredecessorExists"
 QUOTA_EXCEEDED: Final = "QuotaExceeded"
@@ -36,7 +37,17 @@ SANDBOX: Final = "FailedCreatePodSandBox"
 UNHEALTHY: Final = "Unhealthy"
 FAILED_CREATE: Final = "FailedCreate"
 
-DEGRADING: Final = frozenset({WORKER_ENDED, CRASH_LOOP, OOM_KILLED, NODE_LOST, DISRUPTED, WORKER_DELETED, INIT_FAILED, ANNOTATION_IGNORED})
+DEGRADING: Final = frozenset({
+    WORKER_ENDED,
+    CRASH_LOOP,
+    OOM_KILLED,
+    NODE_LOST,
+    DISRUPTED,
+    WORKER_DELETED,
+    INIT_FAILED,
+    ANNOTATION_IGNORED,
+    UNREADABLE,
+})
 """Reasons that make a job which runs Degraded instead of Stalled: some of its ranks may go on."""
 
 
@@ -52,6 +63,10 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     VALIDATION_ERROR: Cause("the spec is invalid, or the API server refused an object that was made from it", "Correct the field."),
     ANNOTATION_IGNORED: Cause(
         "an annotation of a job that has begun is wrong: the job goes on as if it were absent", "Correct or remove the annotation."
+    ),
+    UNREADABLE: Cause(
+        "the operator cannot decode an object of the job, for example because its fields are nested hundreds of levels deep",
+        "Correct or delete that object; until then the operator leaves the job as it is.",
     ),
     RESOURCE_EXISTS: Cause(
         "an object with a name that the job needs exists, and does not belong to the job",

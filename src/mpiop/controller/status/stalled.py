@@ -1,6 +1,6 @@
 """Why a job makes no progress: the most important of its problems."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
@@ -12,7 +12,7 @@ from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.losses import loss_problem
 from mpiop.controller.status.pod_problems import pod_problems
 from mpiop.controller.status.refusals import FailedWrite, refusal
-from mpiop.kube.objects import is_terminating
+from mpiop.kube.objects import Unreadable, is_terminating, key_of
 
 
 def find_problem(job: MPIJob, observed: Observed, failed: Sequence[FailedWrite]) -> Problem | None:
@@ -24,6 +24,12 @@ def find_problem(job: MPIJob, observed: Observed, failed: Sequence[FailedWrite])
 def ignored_problem(job: MPIJob) -> Problem | None:
     """Return the problem of a job that has begun, and whose annotations are wrong since."""
     return problem(causes.ANNOTATION_IGNORED, "; ".join(job.ignored)) if job.ignored else None
+
+
+def unreadable_problem(unreadable: Collection[Unreadable]) -> Problem:
+    """Return the problem that objects cannot be decoded; the first by kind and name is named."""
+    first = min(unreadable, key=lambda each: (each.object.get("kind", ""), key_of(each.object)))
+    return problem(causes.UNREADABLE, f"{first.object.get('kind', '')} {key_of(first.object).name} cannot be decoded: {first.problem}")
 
 
 def ended_worker_problem(job: MPIJob, observed: Observed) -> Problem | None:

@@ -67,6 +67,14 @@ def invalid_status(stored: MPIJobStatus, message: str, now: datetime) -> MPIJobS
     return replace(stored, conditions=conditions, summary=replace(stored.summary, state=VALIDATION_ERROR, message=message))
 
 
+def unobserved_status(stored: MPIJobStatus, problem: Problem, now: datetime) -> MPIJobStatus:
+    """Return the status of a job whose children are not known, because of `problem`: the stored one, with that unless it has finished."""
+    if stored.is_finished:
+        return stored
+    summary = replace(stored.summary, state=problem.reason, message=problem.message)
+    return replace(with_problem(stored, problem, now), summary=summary)
+
+
 def current_problem(status: MPIJobStatus) -> Problem | None:
     """Return the problem that the stored status names; it is kept while failed writes hide whether it is solved."""
     stalled = status.true_condition(c.CONDITION_STALLED)

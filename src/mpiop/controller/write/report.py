@@ -13,11 +13,12 @@ from mpiop.clock import Clock
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.diff import Patch
 from mpiop.controller.plan.merge_patch import merge_patch
+from mpiop.controller.status.stalled import unreadable_problem
 from mpiop.controller.status.status import Transition, failure_between, invalid_status, transitions
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.job_log import log_changes
 from mpiop.kube.errors import KubeError, StatusError
-from mpiop.kube.objects import Key, Object, key_of, uid_of
+from mpiop.kube.objects import Key, Object, Unreadable, key_of, uid_of
 from mpiop.kube.resources import MPIJOBS
 from mpiop.metrics import Metrics
 
@@ -74,6 +75,11 @@ class Reporter:
         new = invalid_status(stored, message, self.now())
         if new != stored:
             await self._store(raw, stored, new)
+
+    def warn(self, unreadable: Unreadable) -> None:
+        """Record that an MPIJob cannot be decoded: nothing can be written into its status."""
+        found = unreadable_problem([unreadable])
+        self.recorder.record(unreadable.object, "Warning", found.reason, found.message)
 
     def show(self, job: MPIJob, observed: Observed) -> None:
         """Show the job's launcher in the metrics, to join them with those of its pods."""

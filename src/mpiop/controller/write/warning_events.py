@@ -23,7 +23,7 @@ from mpiop.controller.status.refusals import refusal_reason
 from mpiop.controller.status.status import current_problem
 from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError
-from mpiop.kube.objects import Key, Object, ObjectList, creation_time, is_terminating, key_of, resource_version_of, uid_of
+from mpiop.kube.objects import Key, Object, ObjectList, Unreadable, creation_time, is_terminating, key_of, resource_version_of, uid_of
 from mpiop.kube.resources import EVENTS, JOBS, Selection
 from mpiop.token_bucket import TokenBucket
 
@@ -129,9 +129,9 @@ def longest_waiting(job: MPIJob, observed: Observed) -> Object | None:
     return min(waiting, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), default=None)  # as text: there may be thousands
 
 
-def newest_warning(waiting: Object, events: Sequence[Mapping[str, Any]]) -> Problem | None:
+def newest_warning(waiting: Object, events: Sequence[Mapping[str, Any] | Unreadable]) -> Problem | None:
     """Return the problem that the newest of the events of `waiting` names; None if the newest is no warning."""
-    newest = max(events, key=_time, default=None)
+    newest = max((event for event in events if not isinstance(event, Unreadable)), key=_time, default=None)
     if newest is None or newest.get("type") != "Warning":
         return None
     reason, message = str(newest.get("reason") or ""), str(newest.get("message") or "")
