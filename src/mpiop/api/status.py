@@ -9,7 +9,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 
-from mpiop.api.fields import as_integer, as_mapping
+from mpiop.api.fields import INT32_MAX, as_integer, as_mapping
 from mpiop.api.types import Attempt, Condition, Failure, LostWorker, MPIJobStatus, ReplicaStatus, Restart, Summary
 from mpiop.clock import format_time, parse_time
 
@@ -221,4 +221,4 @@ def _text(raw: object) -> str:
 
 
 def _count(raw: object) -> int:
-    return max(as_integer(raw) or 0, 0)
+    return min(max(as_integer(raw) or 0, 0), INT32_MAX)

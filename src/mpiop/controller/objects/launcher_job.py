@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mpiop.api import constants as c
+from mpiop.api.fields import INT32_MAX
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions, binding, injected_ssh, ssh_script
@@ -80,7 +81,7 @@ def _backoff_limit(job: MPIJob) -> int | None:
     status = job.status
     forgotten = status.restarts - len(status.last_restarts)
     explained = sum(max(1, len(restart.launcher_pods)) for restart in status.last_restarts)
-    return user_backoff_limit(job) + forgotten + explained + _SPARE_TRIES
+    return min(user_backoff_limit(job) + forgotten + explained + _SPARE_TRIES, INT32_MAX)
 
 
 def _deadline_seconds(job: MPIJob) -> int | None:

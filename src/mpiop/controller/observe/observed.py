@@ -12,6 +12,7 @@ from mpiop.controller.objects.revision import launcher_revision, start_revision
 from mpiop.controller.observe import pods
 from mpiop.kube.objects import ControllerId, Key, Object, annotations_of, controller_id, is_terminating, uid_of
 from mpiop.kube.resources import JOBS, Resource
+from mpiop.kube.text import whole_number
 
 BY_CONTROLLER = "controller"
 
@@ -209,8 +210,7 @@ def restart_count_of_pod(pod: Object) -> int:
 
 
 def _restart_count(annotations: Mapping[str, str]) -> int:
-    text = annotations.get(names.ANNOTATION_RESTART_COUNT, "")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(annotations.get(names.ANNOTATION_RESTART_COUNT, "")) or 0
 
 
 def index_by_controller(obj: Object) -> Sequence[str]:

@@ -22,6 +22,7 @@ from mpiop.controller.status.causes import Problem, facts_of
 from mpiop.controller.status.losses import disruption_problem, lost_worker, worker_problem
 from mpiop.controller.status.root_cause import failed_exit_code, pod_failure
 from mpiop.kube.objects import Object, annotations_of, is_terminating
+from mpiop.kube.text import whole_number
 
 INFRASTRUCTURE: Final = frozenset({causes.NODE_LOST, causes.DISRUPTED, causes.WORKER_DELETED})
 """Reasons of losses for which the program is not to blame."""
@@ -158,8 +159,8 @@ def _has_failed_by_itself(job: MPIJob, launcher_pod: Object) -> bool:
         return False
     if _name(launcher_pod) in _stopped(job):
         return False
-    known, count = job.status.last_restarts, annotations_of(launcher_pod).get(names.ANNOTATION_RESTART_COUNT, "")
-    return not known or not count.isdecimal() or int(count) >= known[0].number - 1
+    known, count = job.status.last_restarts, whole_number(annotations_of(launcher_pod).get(names.ANNOTATION_RESTART_COUNT, ""))
+    return not known or count is None or count >= known[0].number - 1
 
 
 def _stopped(job: MPIJob) -> frozenset[str]:

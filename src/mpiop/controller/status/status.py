@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from mpiop.api import constants as c
+from mpiop.api.status import timestamp
 from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus, ReplicaStatus
-from mpiop.clock import parse_time
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
@@ -113,10 +113,10 @@ def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: 
 
 def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Mapping[str, Any], *, now: datetime) -> MPIJobStatus:
     if outcome["type"] == "Complete":
-        completed = observed.launcher.get("status", {}).get("completionTime") if observed.launcher else None
+        completed = timestamp(observed.launcher.get("status", {}).get("completionTime")) if observed.launcher else None
         success = cond.make(c.CONDITION_SUCCEEDED, "True", "MPIJobSucceeded", f"MPIJob {job.key} successfully completed.", now)
         status = replace(status, conditions=cond.turn_false(status.conditions, c.CONDITION_FAILED))
-        return ended(job, status, success, parse_time(completed) if completed else now)
+        return ended(job, status, success, completed or now)
     reason, message = failure(outcome, status.last_failure, f"MPIJob {job.key} has failed")
     return ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
 

@@ -13,8 +13,9 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
-from mpiop.clock import Clock, parse_time
+from mpiop.clock import Clock
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
@@ -154,5 +155,5 @@ def _time(event: Mapping[str, Any]) -> tuple[str, bool]:
 
 def _since(waiting: Object) -> datetime:
     """Return when the Pod was created, or when the Job was started last."""
-    started = waiting.get("status", {}).get("startTime") if waiting.get("kind") == JOBS.kind else None
-    return parse_time(started) if started else creation_time(waiting) or _UNKNOWN
+    started = timestamp(waiting.get("status", {}).get("startTime")) if waiting.get("kind") == JOBS.kind else None
+    return started or creation_time(waiting) or _UNKNOWN
