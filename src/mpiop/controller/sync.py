@@ -27,6 +27,7 @@ from mpiop.controller.status.restarts import decide
 from mpiop.controller.status.root_cause import new_failure
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem, ignored_problem
 from mpiop.controller.status.status import Findings, current_problem, next_status
+from mpiop.controller.status.terminating import seconds_to_late
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.go_operator_children import with_unlabelled
 from mpiop.controller.write.job_log import log_clean_up
@@ -136,6 +137,7 @@ class Syncer:
             seconds_to_replacement(job, observed, now),
             seconds_to_timeout(new, now, self.lost_worker_timeout_seconds),
             seconds_to_verdict(job, observed, now),
+            seconds_to_late(job, observed, now),
         )
         # 0 is now: what was due, this sync has done.
         return min((seconds for seconds in again if seconds), default=None)
@@ -147,7 +149,7 @@ class Syncer:
         if job.status.is_finished:
             return None, None
         persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
-        found = find_problem(job, observed, failed) or persistent
+        found = find_problem(job, observed, failed, now) or persistent
         if found is None:
             found = current_problem(job.status) if failed else ended_worker_problem(job, observed)
         if found is not None:

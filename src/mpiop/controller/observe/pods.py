@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from mpiop.kube.objects import Object, is_terminating
 
+JOB_TRACKING: Final = "batch.kubernetes.io/job-tracking"
+"""The finalizer with which the Job controller keeps a pod until it has counted its end."""
 _CRASH_LOOP: Final = "CrashLoopBackOff"
 _CREATION_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
 

@@ -24,7 +24,6 @@ from mpiop.controller.plan.suspension import is_suspension_complete, unsuspend_p
 from mpiop.kube.objects import Key, Object, is_terminating, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 
-_JOB_TRACKING: Final = "batch.kubernetes.io/job-tracking"
 # An extra key would select other pods (selector) or request more (minResources), so these are replaced, not merged.
 _WHOLE: Final = frozenset({"selector", "minResources"})
 
@@ -213,7 +212,7 @@ def _is_stuck(desired: Desired, pod: Object) -> bool:
         desired.forces
         and is_terminating(pod)
         and pods.is_unreachable(pod)
-        and _JOB_TRACKING not in (pod["metadata"].get("finalizers") or ())
+        and pods.JOB_TRACKING not in (pod["metadata"].get("finalizers") or ())
     )
 
 

@@ -31,12 +31,23 @@ OOM_KILLED: Final = "OOMKilled"
 NODE_LOST: Final = "NodeLost"
 DISRUPTED: Final = "Disrupted"
 WORKER_DELETED: Final = "WorkerDeleted"
+STUCK_TERMINATING: Final = "StuckTerminating"
 FAILED_MOUNT: Final = "FailedMount"
 SANDBOX: Final = "FailedCreatePodSandBox"
 UNHEALTHY: Final = "Unhealthy"
 FAILED_CREATE: Final = "FailedCreate"
 
-DEGRADING: Final = frozenset({WORKER_ENDED, CRASH_LOOP, OOM_KILLED, NODE_LOST, DISRUPTED, WORKER_DELETED, INIT_FAILED, ANNOTATION_IGNORED})
+DEGRADING: Final = frozenset({
+    WORKER_ENDED,
+    CRASH_LOOP,
+    OOM_KILLED,
+    NODE_LOST,
+    DISRUPTED,
+    WORKER_DELETED,
+    STUCK_TERMINATING,
+    INIT_FAILED,
+    ANNOTATION_IGNORED,
+})
 """Reasons that make a job which runs Degraded instead of Stalled: some of its ranks may go on."""
 
 
@@ -116,6 +127,12 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     WORKER_DELETED: Cause(
         "a worker's Pod was deleted while the launcher ran",
         "It is replaced, but a program that is not elastic has lost its ranks and must be started again.",
+    ),
+    STUCK_TERMINATING: Cause(
+        "a Pod (or another object of the job) that must be gone first is still Terminating 60 s after its grace period: "
+        "it has a finalizer, or its node does not confirm its end",
+        "If it has finalizers, find out who set them, then remove them (kubectl edit). If its node is gone for good, delete the Node, "
+        "or the Pod by force (kubectl delete pod NAME --force).",
     ),
     FAILED_MOUNT: Cause(
         "a volume cannot be mounted: its Secret, ConfigMap or PersistentVolumeClaim does not exist, or the storage fails",
