@@ -11,6 +11,7 @@ from mpiop.controller import names
 from mpiop.controller.batches import Batches
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.launcher_job import seconds_to_deadline
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS
 from mpiop.controller.observe.job_reader import InvalidJobError, Reader
 from mpiop.controller.observe.observed import Lister, Listers, Observed, observe
@@ -20,6 +21,7 @@ from mpiop.controller.plan.desired import Desired, desired_state
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
 from mpiop.controller.plan.replacement import seconds_to_replacement
 from mpiop.controller.status.causes import Problem
+from mpiop.controller.status.failed_nodes import seconds_to_expiry
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.status.restart_causes import seconds_to_timeout, seconds_to_verdict
@@ -138,6 +140,8 @@ class Syncer:
             seconds_to_timeout(new, now, self.lost_worker_timeout_seconds),
             seconds_to_verdict(job, observed, now),
             seconds_to_late(job, observed, now),
+            seconds_to_expiry(job, new, now),
+            max(0, seconds_to_deadline(job, now) or 0),
         )
         # 0 is now: what was due, this sync has done.
         return min((seconds for seconds in again if seconds), default=None)

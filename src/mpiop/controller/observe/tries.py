@@ -92,8 +92,13 @@ def can_be_ended(job: MPIJob, observed: Observed) -> bool:
         return False
     if job.is_suspended or job.status.is_finished or not job.status.is_true(c.CONDITION_RUNNING):
         return False
+    return not has_outcome(launcher)
+
+
+def has_outcome(launcher: Object) -> bool:
+    """Return whether it is decided how the launcher Job ends, though its pods may not have ended yet."""
     is_ending = any(pods.condition_status(launcher, type_) == "True" for type_ in ("FailureTarget", "SuccessCriteriaMet"))
-    return not is_ending and pods.job_outcome(launcher) is None
+    return is_ending or pods.job_outcome(launcher) is not None
 
 
 def lost_workers(job: MPIJob, observed: Observed) -> Iterator[tuple[str, Object | None]]:

@@ -51,7 +51,7 @@ class Cause:
 def cause_of_restart(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> Cause | None:
     """Return why the current try should be ended now; None if it should not."""
     newest = observed.launcher_pods[-1] if observed.launcher_pods else None
-    if newest is None or _name(newest) in _stopped(job) or _has_succeeded(job, newest):
+    if newest is None or _name(newest) in _stopped(job) or has_succeeded(job, newest):
         return None
     if restart_count_of_pod(newest) != job.status.restarts:
         return None  # the Job controller has not made the pod of this try yet
@@ -173,7 +173,7 @@ def _has_ended_lately(pod: Object, now: datetime) -> bool:
     return any(end is not None and (now - end).total_seconds() < _LATE_SECONDS for end in ends)
 
 
-def _has_succeeded(job: MPIJob, launcher_pod: Object) -> bool:
+def has_succeeded(job: MPIJob, launcher_pod: Object) -> bool:
     """Return whether `mpirun` has; a sidecar may keep its pod running."""
     return pods.phase(launcher_pod) == "Succeeded" or pods.terminated(mpirun_status(job, launcher_pod)).get("exitCode") == 0
 

@@ -13,6 +13,7 @@ from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
+from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.outcomes import ended, with_condition, with_problem
 from mpiop.controller.status.restarts import RESTARTED, carried_out, with_lost_worker
 from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, attempts, failure, new_failure
@@ -87,7 +88,7 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
         return ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
     if is_running(job, observed):
         status = with_condition(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
-    status = carried_out(job, observed, with_lost_worker(job, observed, status, now), now)
+    status = with_failed_nodes(job, carried_out(job, observed, with_lost_worker(job, observed, status, now), now), now)
     return with_problem(_update_pending(job, observed, status, now), problem, now)
 
 
