@@ -75,6 +75,17 @@ def is_suspended(launcher: Object) -> bool:
     return bool(launcher.get("spec", {}).get("suspend"))
 
 
+def is_suspension_complete(launcher: Object | None) -> bool:
+    """Return whether the Job controller has carried out the suspension, or there was nothing to suspend.
+
+    Resumed earlier, the old launcher pod would run on while its workers are replaced.
+    """
+    if launcher is None:
+        return True
+    status = launcher.get("status", {})
+    return not status.get("active") and (not status.get("startTime") or condition_status(launcher, "Suspended") == "True")
+
+
 def has_begun(pod: Object) -> bool:
     """Return whether a container of the pod has started, which means that its volumes are mounted."""
     return phase(pod) != "Pending" or any(waiting(status).get("reason") not in _CREATION_REASONS for status in container_statuses(pod))

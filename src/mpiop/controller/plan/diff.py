@@ -20,7 +20,7 @@ from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.addresses import annotations_to_publish
 from mpiop.controller.plan.desired import Desired
 from mpiop.controller.plan.merge_patch import merge_patch
-from mpiop.controller.plan.suspension import is_suspension_complete, unsuspend_patch
+from mpiop.controller.plan.suspension import unsuspend_patch
 from mpiop.kube.objects import Key, Object, is_terminating, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 
@@ -169,7 +169,7 @@ def _launcher(job: MPIJob, desired: Desired, observed: Observed, options: BuildO
         return
     elif not desired.launcher:
         yield Stage(Step.LAUNCHER, (Delete(JOBS, current),))
-    elif pods.is_suspended(current) and not desired.launcher_suspended and is_suspension_complete(current):
+    elif pods.is_suspended(current) and not desired.launcher_suspended and pods.is_suspension_complete(current):
         unsuspended, subresource = unsuspend_patch(job, current, options)
         yield Stage(Step.UNSUSPEND, (Patch(JOBS, current, unsuspended, subresource=subresource),))
     else:

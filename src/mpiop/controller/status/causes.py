@@ -36,6 +36,7 @@ FAILED_MOUNT: Final = "FailedMount"
 SANDBOX: Final = "FailedCreatePodSandBox"
 UNHEALTHY: Final = "Unhealthy"
 FAILED_CREATE: Final = "FailedCreate"
+UNHANDLED: Final = "Unhandled"
 
 DEGRADING: Final = frozenset({
     WORKER_ENDED,
@@ -140,6 +141,11 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     ),
     SANDBOX: Cause("the node cannot set up the network of a Pod", "Ask who runs the cluster: it is a fault of the node."),
     UNHEALTHY: Cause("a worker runs, but is not Ready: its readiness or startup probe fails", "Correct the probe, or what it asks."),
+    UNHANDLED: Cause(
+        "for a minute, nobody has acted on a Pod or on the launcher Job, and no event says why: "
+        "the scheduler that the Pod names, or the Job controller, does not run",
+        "Correct schedulerName in the Pod template, or ask who runs the cluster to look at the scheduler and kube-controller-manager.",
+    ),
     FAILED_CREATE: Cause("the launcher Job cannot create its Pod", "Change the Pod template of the launcher as the message says."),
 })
 
