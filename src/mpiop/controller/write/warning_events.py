@@ -68,7 +68,7 @@ class WarningEvents:
         self._clock = clock
         self._bucket = TokenBucket(1.0, BURST)
         self._answers: dict[Key, _Answer] = {}
-        self._since: dict[Key, tuple[str, float]] = {}
+        self._waited: dict[Key, tuple[str, float, float]] = {}
         self._right = OptionalPermission(clock)
         self._log = structlog.get_logger(__name__)
 
@@ -85,14 +85,16 @@ class WarningEvents:
         if found is not None or (unhandled := unhandled_problem(waiting)) is None:
             return found, again_in_seconds
         left = UNHANDLED_SECONDS - self._waited_seconds(job.key, uid_of(waiting))
-        return (None, min(left, again_in_seconds)) if left > 0 else (unhandled, again_in_seconds)
+        return (None, min(left, again_in_seconds)) if left > 0 else (unhandled, min(AGAIN_SECONDS, again_in_seconds))
 
     def _waited_seconds(self, job: Key, uid: str) -> float:
-        """Return for how long the job has waited for the object with that UID, as far as this replica has seen it."""
-        now, (known, since) = self._clock.monotonic(), self._since.get(job, ("", 0.0))
-        if known != uid:
-            self._since[job] = uid, now
-        return now - since if known == uid else 0.0
+        """Return for how long the job has waited for the object with that UID, as far as this replica has seen it without a break."""
+        now = self._clock.monotonic()
+        known, since, last = self._waited.get(job, ("", now, now))
+        if known != uid or now - last > 2 * AGAIN_SECONDS:
+            since = now
+        self._waited[job] = uid, since, now
+        return now - since
 
     async def _newest(self, job: MPIJob, waiting: Object) -> tuple[Problem | None, float]:
         seconds, answer, version = self._clock.monotonic(), self._answers.get(job.key), resource_version_of(waiting)
@@ -124,7 +126,7 @@ class WarningEvents:
     def forget(self, job: Key) -> None:
         """Forget a job."""
         self._answers.pop(job, None)
-        self._since.pop(job, None)
+        self._waited.pop(job, None)
 
 
 def longest_waiting(job: MPIJob, observed: Observed) -> Object | None:

@@ -180,6 +180,18 @@ async def test_what_nobody_acts_on_and_no_event_explains_is_reported_after_a_min
     assert found is None or silent.words in found.message
 
 
+async def test_a_wait_with_a_break_begins_anew() -> None:
+    asked = Asked()
+    asked.client.server.remove(EVENTS, key_of(MOUNT))
+    for _ in range(2):
+        await asyncio.sleep(120)  # meanwhile there was another problem
+        assert await asked.reason() is None
+    for _ in range(2):
+        await asyncio.sleep(30)
+        reason = await asked.reason()
+    assert reason == "Unhandled"
+
+
 async def test_what_waits_no_more_has_no_problem_and_the_next_pod_is_asked_about_at_once() -> None:
     asked = Asked()
     await asyncio.sleep(3)
