@@ -124,9 +124,9 @@ def _is_nothing_new(notification: Notification) -> bool:
 def _is_by_user(notification: Notification) -> bool:
     """Return whether an MPIJob was created, deleted, or changed in more than its status."""
     old, new = notification.old, notification.new
-    if old is None or new is None:
-        return (new or old or {}).get("kind") == c.KIND
-    return new.get("kind") == c.KIND and _without_status(old) != _without_status(new)
+    obj = new or old
+    is_mpijob = obj is not None and obj.get("kind") == c.KIND
+    return is_mpijob and (old is None or new is None or _without_status(old) != _without_status(new))
 
 
 def _without_version(obj: Object) -> dict[str, Any]:
