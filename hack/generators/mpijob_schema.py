@@ -219,6 +219,7 @@ def _status() -> Schema:
                 reason=_string("Why, in one word, for example NodeLost."),
                 message=_string("Which Pod on which node, and why."),
                 launcherPods=_list("Pods of the launcher that were stopped by it, or had failed for its cause.", _string("Name of a Pod.")),
+                failedNodes=_list("Nodes that were lost, or evicted Pods for want of memory or disk.", _string("Name of a node.")),
             ),
         ),
         failedNodes=_list("Nodes on which the job is not run again, the newest last.", _string("Name of a node.")),

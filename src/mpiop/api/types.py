@@ -166,6 +166,7 @@ class Restart:
         reason: Why, in one word, for example NodeLost.
         message: Why, for people.
         launcher_pods: Names of the launcher pods that failed, or were stopped, because of it.
+        failed_nodes: Nodes that were lost, or evict their pods.
     """
 
     number: int
@@ -173,6 +174,7 @@ class Restart:
     reason: str
     message: str
     launcher_pods: tuple[str, ...] = ()
+    failed_nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from mpiop.controller import names
 from mpiop.controller.batches import Batches
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.launcher_job import seconds_to_deadline
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS
 from mpiop.controller.observe.job_reader import InvalidJobError, Reader
 from mpiop.controller.observe.observed import Lister, Listers, Observed, observe
@@ -20,6 +21,7 @@ from mpiop.controller.plan.desired import Desired, desired_state
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
 from mpiop.controller.plan.replacement import seconds_to_replacement
 from mpiop.controller.status.causes import Problem
+from mpiop.controller.status.failed_nodes import seconds_to_expiry
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.status.restart_causes import seconds_to_timeout, seconds_to_verdict
@@ -27,6 +29,7 @@ from mpiop.controller.status.restarts import decide
 from mpiop.controller.status.root_cause import new_failure
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem, ignored_problem, unreadable_problem
 from mpiop.controller.status.status import Findings, current_problem, next_status, unobserved_status
+from mpiop.controller.status.terminating import seconds_to_late
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.go_operator_children import with_unlabelled
 from mpiop.controller.write.job_log import log_clean_up
@@ -142,6 +145,9 @@ class Syncer:
             seconds_to_replacement(job, observed, now),
             seconds_to_timeout(new, now, self.lost_worker_timeout_seconds),
             seconds_to_verdict(job, observed, now),
+            seconds_to_late(job, observed, now),
+            seconds_to_expiry(job, new, now),
+            max(0, seconds_to_deadline(job, now) or 0),
         )
         # 0 is now: what was due, this sync has done.
         return min((seconds for seconds in again if seconds), default=None)
@@ -153,7 +159,7 @@ class Syncer:
         if job.status.is_finished:
             return None, None
         persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
-        found = find_problem(job, observed, failed) or persistent
+        found = find_problem(job, observed, failed, now) or persistent
         if found is None:
             found = current_problem(job.status) if failed else ended_worker_problem(job, observed)
         if found is not None:

@@ -1,5 +1,6 @@
 """Suspending and resuming, edits in between included, as the API server sees it (KEP-2926)."""
 
+import asyncio
 import copy
 from typing import Any
 
@@ -397,3 +398,42 @@ async def test_a_job_that_is_edited_and_resumed_before_its_first_status_is_store
     assert launcher(world)["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/new"
     assert world.status.condition(c.CONDITION_UPDATE_PENDING) is None
     assert not world.status.is_finished
+
+
+HELD = {"metadata": {"finalizers": ["example.com/held"]}}
+
+
+async def wait_on_timers(world: World, seconds: float) -> None:
+    """Let time pass in which nothing happens: the job is synced only when its last sync has asked for that."""
+    while (wait := await world.sync()) is not None and wait <= seconds:
+        await asyncio.sleep(wait)
+        seconds -= wait
+    await asyncio.sleep(seconds)
+
+
+@pytest.mark.parametrize("pod", ["pi-worker-1", "pi-launcher-x"])
+@pytest.mark.parametrize("resumes", [False, True], ids=["suspend", "resume"])
+async def test_a_pod_that_does_not_go_is_reported_by_itself_after_a_minute(pod: str, *, resumes: bool) -> None:
+    world = await started()
+    await world.client.patch(PODS, Key("default", pod), HELD)
+    await suspend(world)
+    await wait_on_timers(world, 1)
+    if pod == "pi-launcher-x":  # the Job controller waits for it
+        world.client.server.writes.remove_or_mark(PODS, Key("default", pod))
+    else:
+        carry_out(world)
+    if resumes:
+        await resume(world)
+    await wait_on_timers(world, 50)
+    assert world.status.condition(c.CONDITION_STALLED) is None
+    await wait_on_timers(world, 15)
+    stalled = world.status.true_condition(c.CONDITION_STALLED)
+    assert stalled is not None
+    assert (stalled.reason, world.status.summary.state) == ("StuckTerminating", "StuckTerminating")
+    assert f"Pod {pod}" in stalled.message
+    assert "example.com/held" in stalled.message
+    await world.client.patch(PODS, Key("default", pod), {"metadata": {"finalizers": []}})
+    carry_out(world)
+    await wait_on_timers(world, 5)
+    assert not world.status.is_true(c.CONDITION_STALLED)
+    assert world.status.is_true(c.CONDITION_SUSPENDED) != resumes

@@ -13,6 +13,7 @@ from mpiop.controller.observe import pods
 from mpiop.controller.observe.owners import may_belong_to
 from mpiop.kube.objects import ControllerId, Key, Object, Unreadable, annotations_of, controller_id, is_terminating, uid_of
 from mpiop.kube.resources import JOBS, Resource
+from mpiop.kube.text import whole_number
 
 BY_CONTROLLER = "controller"
 
@@ -228,8 +229,7 @@ def restart_count_of_pod(pod: Object) -> int:
 
 
 def _restart_count(annotations: Mapping[str, str]) -> int:
-    text = annotations.get(names.ANNOTATION_RESTART_COUNT, "")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(annotations.get(names.ANNOTATION_RESTART_COUNT, "")) or 0
 
 
 def index_by_controller(obj: Object) -> Sequence[str]:

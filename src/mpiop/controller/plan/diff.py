@@ -20,11 +20,10 @@ from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.addresses import annotations_to_publish
 from mpiop.controller.plan.desired import Desired
 from mpiop.controller.plan.merge_patch import merge_patch
-from mpiop.controller.plan.suspension import is_suspension_complete, unsuspend_patch
+from mpiop.controller.plan.suspension import unsuspend_patch
 from mpiop.kube.objects import Key, Object, is_terminating, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 
-_JOB_TRACKING: Final = "batch.kubernetes.io/job-tracking"
 # An extra key would select other pods (selector) or request more (minResources), so these are replaced, not merged.
 _WHOLE: Final = frozenset({"selector", "minResources"})
 
@@ -170,7 +169,7 @@ def _launcher(job: MPIJob, desired: Desired, observed: Observed, options: BuildO
         return
     elif not desired.launcher:
         yield Stage(Step.LAUNCHER, (Delete(JOBS, current),))
-    elif pods.is_suspended(current) and not desired.launcher_suspended and is_suspension_complete(current):
+    elif pods.is_suspended(current) and not desired.launcher_suspended and pods.is_suspension_complete(current):
         unsuspended, subresource = unsuspend_patch(job, current, options)
         yield Stage(Step.UNSUSPEND, (Patch(JOBS, current, unsuspended, subresource=subresource),))
     else:
@@ -213,7 +212,7 @@ def _is_stuck(desired: Desired, pod: Object) -> bool:
         desired.forces
         and is_terminating(pod)
         and pods.is_unreachable(pod)
-        and _JOB_TRACKING not in (pod["metadata"].get("finalizers") or ())
+        and pods.JOB_TRACKING not in (pod["metadata"].get("finalizers") or ())
     )
 
 

@@ -51,17 +51,6 @@ def _may_resume(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
     return ready or (bool(observed.gang) and job.launcher_creation_policy == c.AT_STARTUP)
 
 
-def is_suspension_complete(launcher: Object | None) -> bool:
-    """Return whether the Job controller has carried out the suspension, or there was nothing to suspend.
-
-    Resumed earlier, the old launcher pod would run on while its workers are replaced.
-    """
-    if launcher is None:
-        return True
-    status = launcher.get("status", {})
-    return not status.get("active") and (not status.get("startTime") or pods.condition_status(launcher, "Suspended") == "True")
-
-
 def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tuple[dict[str, Any], str]:
     """Return the next patch on the way to resuming a suspended launcher Job, and the subresource that it is for.
 

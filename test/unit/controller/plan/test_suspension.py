@@ -12,7 +12,8 @@ from fakes.semantics import projected
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller import names
 from mpiop.controller.observe import projections
-from mpiop.controller.plan.suspension import is_suspension_complete, unsuspend_patch
+from mpiop.controller.observe.pods import is_suspension_complete
+from mpiop.controller.plan.suspension import unsuspend_patch
 
 STARTED = "2026-01-01T00:00:00Z"
 SUSPENDED = [{"type": "Suspended", "status": "True"}]
