@@ -119,7 +119,9 @@ class HttpServer:
             return None
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         method, target, _ = head[0].split(" ")
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+        headers: dict[str, str] = {}
+        for name, _, value in (line.partition(": ") for line in head[1:] if line):
+            headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
         url = urlsplit(target)
         content = await self._body(reader, headers)
         certificate = (writer.get_extra_info("ssl_object") or _NoTLS).getpeercert() or {}
