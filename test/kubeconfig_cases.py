@@ -13,6 +13,7 @@ from typing import Any, Final
 import yaml
 
 from fakes.certificates import Authority
+from fakes.http_server import Exchange
 
 V1: Final = "client.authentication.k8s.io/v1"
 V1BETA1: Final = "client.authentication.k8s.io/v1beta1"
@@ -441,6 +442,7 @@ def write(folder: Path, case: Case, url: str, authority: Authority) -> Path:
         "clusters": [{"name": "k", "cluster": {key: value for key, value in filled(cluster).items() if value is not None}}],
         "users": [{"name": "u", "user": filled(case.user)}],
     } | case.top
+    folder.mkdir(exist_ok=True)
     path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(content))
     for name, text in case.files.items():
@@ -449,3 +451,18 @@ def write(folder: Path, case: Case, url: str, authority: Authority) -> Path:
         file.write_text(words.get(text, text))
         file.chmod(0o755 if name.endswith(".sh") else 0o600)
     return path
+
+
+async def echo(exchange: Exchange) -> None:
+    """Refuse stale tokens, answer anybody else with a Pod."""
+    if exchange.headers.get("authorization") == "Bearer stale":
+        await exchange.refuse(401, "Unauthorized")
+    else:
+        await exchange.answer({"kind": "Pod", "metadata": {"name": "a"}})
+
+
+def seen(exchange: Exchange) -> tuple[str, str, dict[str, str]]:
+    """Return path, client certificate and credentials of a request."""
+    subject = dict(pair[0] for pair in exchange.client_certificate.get("subject", ()))
+    headers = {name: value for name, value in exchange.headers.items() if name == "authorization" or name.startswith("impersonate-")}
+    return exchange.path, subject.get("commonName", ""), headers

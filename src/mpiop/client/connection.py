@@ -9,12 +9,12 @@ from urllib.parse import quote, unquote, urlencode
 import urllib3
 from kubernetes.client import Configuration
 from kubernetes.client.rest import should_bypass_proxies
-from urllib3.exceptions import HTTPError, InsecureRequestWarning, MaxRetryError, SSLError
+from urllib3.exceptions import HTTPError, InsecureRequestWarning, MaxRetryError, ProxyError, SSLError
 from urllib3.util import parse_url
 
 from mpiop import __version__
 from mpiop.client.api import Object
-from mpiop.client.errors import NoClusterError
+from mpiop.client.errors import NoClusterError, UnauthenticatedError
 from mpiop.clock import SystemClock
 from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.credentials import Authenticator
@@ -59,7 +59,8 @@ class Connection:
         """Send a request and return the answer, of which the head was read.
 
         Raises:
-            NoClusterError: There is none, or no credential to send.
+            NoClusterError: There is none.
+            UnauthenticatedError: There is no credential to send.
         """
         try:
             credential = self._authenticator.current()
@@ -68,7 +69,7 @@ class Connection:
                 answer.drain_conn()
                 answer = self._attempt(call, self._authenticator.current())
         except ConfigError as error:
-            raise NoClusterError(str(error)) from error
+            raise UnauthenticatedError(str(error)) from error
         except (HTTPError, OSError) as error:
             raise NoClusterError(f"{call.what}: {self._failure(error)}") from error
         return answer
@@ -109,6 +110,8 @@ class Connection:
             why = getattr(reason.args[0], "verify_message", "") or str(reason)
             at = f" of {self.origin}" if self.origin else ""
             return f"the certificate of {self._config.server} cannot be verified: {why}; check server and certificate-authority{at}"
+        if isinstance(reason, ProxyError):
+            return f"the proxy does not connect to {self._config.server}: {reason.original_error}"
         return f"the API server does not answer ({type(reason).__name__}). Is the cluster up?"
 
 

@@ -30,7 +30,7 @@ class ForbiddenError(ClientError):
 
 
 class UnauthenticatedError(ForbiddenError):
-    """The API server does not accept the credentials."""
+    """The API server does not accept the credentials, or there are none to send: the user must log in again."""
 
 
 class UnreachableError(ClientError):

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fakes.certificates import Authority
-from fakes.http_server import Exchange, HttpServer, http_server
-from kubeconfig_cases import CASES, SERVER_NAME, Case, write
-from mpiop.client import UnreachableError
+from fakes.http_server import HttpServer, http_server
+from kubeconfig_cases import CASES, SERVER_NAME, Case, echo, seen, write
+from mpiop.client import ClientError
 from mpiop.client.cluster import Cluster
 from mpiop.kube.config import load_config
 from mpiop.kube.errors import ConfigError, TransportError
@@ -21,25 +21,10 @@ from mpiop.kube.transport import connect
 pytestmark = pytest.mark.real_time
 
 
-async def echo(exchange: Exchange) -> None:
-    """Refuse stale tokens, answer anybody else with a Pod."""
-    if exchange.headers.get("authorization") == "Bearer stale":
-        await exchange.refuse(401, "Unauthorized")
-    else:
-        await exchange.answer({"kind": "Pod", "metadata": {"name": "a"}})
-
-
 @pytest.fixture
 async def server(authority: Authority) -> AsyncIterator[HttpServer]:
     async with http_server(echo, authority.issue(SERVER_NAME), authority.certificate) as found:
         yield found
-
-
-def seen(exchange: Exchange) -> tuple[str, str, dict[str, str]]:
-    """Return path, client certificate and credentials of a request."""
-    subject = dict(pair[0] for pair in exchange.client_certificate.get("subject", ()))
-    headers = {name: value for name, value in exchange.headers.items() if name == "authorization" or name.startswith("impersonate-")}
-    return exchange.path, subject.get("commonName", ""), headers
 
 
 async def by_operator(path: Path) -> None:
@@ -71,7 +56,7 @@ async def test_a_kubeconfig_is_used_as_kubectl_does(
 @pytest.mark.parametrize("case", [case for case in CASES if case.refused], ids=lambda case: case.id)
 async def test_or_refused_in_one_sentence(entry: Any, case: Case, server: HttpServer, authority: Authority, tmp_path: Path) -> None:
     path = write(tmp_path, case, server.url, authority)
-    with pytest.raises((ConfigError, TransportError, UnreachableError)) as caught:
+    with pytest.raises((ConfigError, TransportError, ClientError)) as caught:
         await entry(path)
     sentence = str(caught.value)
     assert case.refused.replace("$DIR", str(tmp_path)) in sentence
