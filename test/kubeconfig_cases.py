@@ -122,7 +122,7 @@ CASES: Final = (
     Case(
         id="a client certificate without a key",
         user={"client-certificate-data": "$CERTIFICATE64"},
-        refused="the user has a client-certificate without a client-key",
+        refused="the user has only one of client-certificate and client-key",
         by_kubectl="client-key-data or client-key must be specified",
     ),
     Case(
@@ -149,6 +149,18 @@ CASES: Final = (
         user={**CERTIFICATE, "client-key-data": "$OTHER_KEY64"},
         refused="the client certificate of the configuration and its key cannot be used",
         by_kubectl="private key does not match public key",
+    ),
+    Case(
+        id="a key without a client certificate",
+        user={"client-key-data": "$KEY64"},
+        refused="the user has only one of client-certificate and client-key",
+        by_kubectl="Please enter Username",
+    ),
+    Case(
+        id="a password without a username",
+        user={"password": "b"},
+        refused="the user has a password without a username",
+        by_kubectl="Please enter Username",
     ),
     Case(id="basic authentication", user={"username": "a", "password": "b"}, sends={"authorization": "Basic YTpi"}),
     Case(
@@ -295,7 +307,7 @@ CASES: Final = (
     Case(
         id="an OIDC provider that does not answer",
         user=oidc(**{"id-token": EXPIRED, "refresh-token": "r"}),
-        refused="the OIDC token cannot be refreshed: MaxRetryError",
+        refused="Connection refused; check idp-issuer-url, or log in again",
         by_kubectl="refused",
     ),
     Case(id="an OIDC token that is not one", user=oidc(**{"id-token": "x"}), refused="is not a JWT", by_kubectl="not a valid JWT"),

@@ -69,8 +69,8 @@ class Cluster:
     def jobs(self, *, everywhere: bool = False) -> Sequence[Object]:
         """Return the MPIJobs of the namespace, or of all."""
         if everywhere:
-            return _items(self._send("GET", f"{_JOBS}/mpijobs", "jobs of all namespaces"))
-        return _items(self._send("GET", self._path_of(), f"jobs of namespace {self.namespace}"))
+            return self._list(f"{_JOBS}/mpijobs", "jobs of all namespaces")
+        return self._list(self._path_of(), f"jobs of namespace {self.namespace}")
 
     def create_job(self, job: Object, *, is_dry_run: bool = False) -> Object:
         """Create an MPIJob and return it as stored; an unknown field is an error."""
@@ -104,12 +104,12 @@ class Cluster:
         """Return the Pods of a job."""
         labels = f"training.kubeflow.org/job-name={job},training.kubeflow.org/operator-name=mpi-operator"
         path = f"/api/v1/namespaces/{_quoted(self.namespace)}/pods"
-        return _items(self._send("GET", path, f"pods of job {self.namespace}/{job}", {"labelSelector": labels}))
+        return self._list(path, f"pods of job {self.namespace}/{job}", {"labelSelector": labels})
 
     def pod(self, name: str) -> Object:
         """Return a Pod; the right to list Pods is enough."""
         what, path = f"pod {self.namespace}/{name}", f"/api/v1/namespaces/{_quoted(self.namespace)}/pods"
-        found = _items(self._send("GET", path, what, {"fieldSelector": f"metadata.name={name}"}))
+        found = self._list(path, what, {"fieldSelector": f"metadata.name={name}"})
         if not found:
             raise NotFoundError(f"{what}: there is none")
         return found[0]
@@ -117,7 +117,7 @@ class Cluster:
     def events(self, uid: str) -> Sequence[Object]:
         """Return the Events about an object."""
         path = f"/api/v1/namespaces/{_quoted(self.namespace)}/events"
-        return _items(self._send("GET", path, f"events of namespace {self.namespace}", {"fieldSelector": f"involvedObject.uid={uid}"}))
+        return self._list(path, f"events of namespace {self.namespace}", {"fieldSelector": f"involvedObject.uid={uid}"})
 
     def create_config_map(self, config_map: Object) -> Object:
         """Create a ConfigMap."""
@@ -178,11 +178,18 @@ class Cluster:
     def _path_of(self, name: str = "") -> str:
         return f"{_JOBS}/namespaces/{_quoted(self.namespace)}/mpijobs" + (f"/{_quoted(name)}" if name else "")
 
+    def _list(self, path: str, what: str, query: Mapping[str, str] | None = None) -> Sequence[Object]:
+        answer = self._send("GET", path, what, query)
+        if not isinstance(answer.get("items"), list):
+            raise UnreachableError(f"{what}: the server does not answer as an API server does; check server of {self._connection.origin}")
+        items: Sequence[Object] = answer["items"]
+        return items
+
     def _send(self, method: str, path: str, what: str, query: Mapping[str, str] | None = None, body: Object | None = None) -> Object:
         answer = self._open(Call(method, path, what, query or {}, body))
         try:
-            found: Object = json.loads(answer.data)
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            found: Object = dict(json.loads(answer.data))
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, TypeError) as error:
             raise UnreachableError(f"{what}: the answer broke off ({type(error).__name__})") from error
         return found
 
@@ -215,8 +222,3 @@ class Cluster:
 
 def _quoted(name: str) -> str:
     return quote(name, safe="")
-
-
-def _items(answer: Object) -> Sequence[Object]:
-    items: Sequence[Object] = answer["items"]
-    return items

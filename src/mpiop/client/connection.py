@@ -24,6 +24,8 @@ from mpiop.kube.tokens import Credential
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
 """Seconds until a connection is made, and between two reads."""
 
+_MOST_CONNECTIONS: Final = 16
+"""That are kept for the next request: jobs under asyncio are asked from many threads."""
 _LOOPBACK: Final = "localhost,127.0.0.0/8,::1"
 """Go sends nothing for these to a proxy that the environment names."""
 
@@ -95,7 +97,7 @@ class Connection:
         return self._pool[1]
 
     def _open_pool(self, context: ssl.SSLContext | None) -> urllib3.PoolManager:
-        options: dict[str, Any] = {"ssl_context": context} if context else {}
+        options: dict[str, Any] = {"maxsize": _MOST_CONNECTIONS} | ({"ssl_context": context} if context else {})
         if self._config.tls.server_name:
             options["server_hostname"] = self._config.tls.server_name
         if not self._proxy:

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
 from mpiop.kube.errors import ConfigError
@@ -19,7 +19,7 @@ from mpiop.kube.errors import ConfigError
 PLUGIN_SECONDS = 60.0
 """A plug-in that nobody watches is ended after this time, with all that it started."""
 
-_MOST_CHARACTERS: Final = 1000
+_MOST_BYTES: Final = 1000
 """Of what the plug-in printed, from its end."""
 
 
@@ -38,8 +38,8 @@ class Plugin:
     """
 
     command: str
-    arguments: Sequence[str]
-    environment: Mapping[str, str]
+    arguments: Sequence[str] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
     api_version: str
     interactive_mode: str
     install_hint: str
@@ -61,8 +61,8 @@ class Plugin:
         with tempfile.TemporaryFile() as errors:  # a file never fills up, and a daemon that the plug-in leaves behind may keep it open
             code, output = self._run(environment, errors, is_interactive=is_interactive)
             if code != 0:
-                errors.seek(0)
-                printed = " ".join(errors.read().decode(errors="replace").split())[-_MOST_CHARACTERS:]
+                errors.seek(max(0, errors.seek(0, os.SEEK_END) - _MOST_BYTES))
+                printed = " ".join(errors.read().decode(errors="replace").split())
                 how = f"did not end within {PLUGIN_SECONDS:g} s" if code is None else f"failed with exit code {code}"
                 raise self._error(f"{how}: {printed or 'see what it printed, if anything'}")
         return self._status(output)

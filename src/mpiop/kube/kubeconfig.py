@@ -148,13 +148,15 @@ def _config(cluster: _Entry, user: _Entry, server: str, oidc: ExecPlugin) -> Cli
     if not (server or cluster.text("server")):
         raise ConfigError("the cluster has no server")
     url = checked_server(server or cluster.text("server"))
-    proxy = cluster.text("proxy-url")
+    token, proxy = user.text("token").strip(), cluster.text("proxy-url")
+    if user.text("token") and not token:
+        raise ConfigError("the user's token has only white space")
     if proxy and not proxy.startswith(("http://", "https://")):
         raise ConfigError(f"proxy-url {proxy!r} is not supported; use an http:// or https:// proxy")
     config = ClientConfig(
         url,
         tls=_tls(cluster, user, is_moved=bool(server)),
-        token=user.text("token").strip(),
+        token=token,
         token_file=user.path("tokenFile"),
         headers=(*_basic(user), *_impersonation(user)),
         proxy_url=checked_url(proxy, "proxy-url") if proxy else "",
@@ -178,23 +180,25 @@ def _tls(cluster: _Entry, user: _Entry, *, is_moved: bool) -> TLSConfig:
     key_file, key_data = user.file_or_data("client-key")
     if cluster.flag("insecure-skip-tls-verify") and (ca_file or ca_data):
         raise ConfigError("the cluster has both insecure-skip-tls-verify and a certificate-authority; remove one")
-    has_certificate = bool(certificate_file or certificate_data)
-    if has_certificate and not (key_file or key_data):
-        raise ConfigError("the user has a client-certificate without a client-key")
-    tls = TLSConfig(
+    if bool(certificate_file or certificate_data) != bool(key_file or key_data):
+        raise ConfigError("the user has only one of client-certificate and client-key")
+    return TLSConfig(
         ca_file=ca_file,
         ca_data=ca_data,
+        certificate_file=certificate_file,
+        certificate_data=certificate_data,
+        key_file=key_file,
+        key_data=key_data,
         server_name="" if is_moved else cluster.text("tls-server-name"),
         is_insecure=cluster.flag("insecure-skip-tls-verify"),
     )
-    if not has_certificate:
-        return tls
-    return replace(tls, certificate_file=certificate_file, certificate_data=certificate_data, key_file=key_file, key_data=key_data)
 
 
 def _basic(user: _Entry) -> tuple[tuple[str, str], ...]:
     """Return the header of basic authentication: API servers know it no more, a proxy before one may."""
     if not user.text("username"):
+        if user.text("password"):
+            raise ConfigError("the user has a password without a username")
         return ()
     pair = f"{user.text('username')}:{user.text('password')}"
     return (("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),)

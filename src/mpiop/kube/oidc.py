@@ -41,8 +41,8 @@ def oidc_credential(provider: dict[str, Any], tls: TLSConfig, save: Callable[[],
             provider |= _refreshed(provider, tls)
             save()
         except (urllib3.exceptions.HTTPError, OSError, ValueError, LookupError, TypeError) as error:
-            why = " ".join(f"{type(error).__name__}: {error}".split())
-            raise ConfigError(f"the OIDC token cannot be refreshed: {why}; {_DO}") from error
+            why = " ".join(str(getattr(error, "reason", None) or error).split())
+            raise ConfigError(f"the OIDC token cannot be refreshed: {why}; check idp-issuer-url, or {_DO}") from error
         token = str(provider["id-token"])
         expires = _expiry(token)
     return {"token": token, "expirationTimestamp": expires.isoformat()}

@@ -58,6 +58,8 @@ def _checked(check: Callable[[Api], Iterator[Finding]], api: Api) -> Iterator[Fi
         yield Finding(UNKNOWN, f"you may not look: {error}")
     except ClientError as error:
         yield Finding(PROBLEM, str(error))
+    except (LookupError, TypeError):
+        yield Finding(PROBLEM, f"{check.__name__}: the server does not answer as an API server does", "Check server in the kubeconfig.")
 
 
 def definition(api: Api) -> Iterator[Finding]:

@@ -208,6 +208,7 @@ def test_a_pod_is_found_with_the_right_to_list(cluster: Cluster, server: Server)
         (503, {"message": "the API server shuts down"}, UnreachableError, "the API server shuts down"),
         (418, b"", ClientError, "status 418"),
         (200, b"{broken", UnreachableError, "the answer broke off"),
+        (200, b"5", UnreachableError, "the answer broke off"),
     ],
 )
 def test_errors_are_sentences(cluster: Cluster, server: Server, status: int, body: Any, kind: type[ClientError], sentence: str) -> None:
@@ -215,6 +216,14 @@ def test_errors_are_sentences(cluster: Cluster, server: Server, status: int, bod
     with pytest.raises(kind, match=sentence) as caught:
         cluster.job("pi")
     assert type(caught.value) is kind
+
+
+def test_a_server_that_is_none_of_kubernetes_is_named(cluster: Cluster, server: Server) -> None:
+    server.answers = [(200, {"message": "It works!"})]
+    with pytest.raises(
+        UnreachableError, match=r"jobs of namespace team: the server does not answer as an API server does; check server of kube"
+    ):
+        cluster.jobs()
 
 
 def test_a_job_that_is_gone_is_deleted(cluster: Cluster, server: Server) -> None:

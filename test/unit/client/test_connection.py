@@ -146,10 +146,3 @@ def test_a_proxy_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     clear(monkeypatch, HTTPS_PROXY="socks5://127.0.0.1:9")
     with pytest.raises(ConfigError, match="the proxy that the environment names is not supported"):
         Connection(ClientConfig("https://192.0.2.1"))
-
-
-async def test_ipv6(authority: Authority) -> None:
-    pair = authority.issue("server", address="::1")
-    async with http_server(who, pair, address="::1") as server:
-        assert server.url.startswith("https://[::1]:")
-        assert await answer(Connection(ClientConfig(server.url, TLSConfig(ca_data=authority.certificate)))) == {"name": ""}

@@ -129,6 +129,7 @@ def user(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ({"token": " "}, "the user's token has only white space"),
         (user(args=["a", 5]), "args of the user's exec must be a list of texts"),
         (user(env=["a"]), "env of the user's exec must be a list of mappings"),
         (user(env={"a": "b"}), "env of the user's exec must be a list"),
@@ -136,7 +137,7 @@ def user(**fields: Any) -> dict[str, Any]:
         ({"as": "jane", "as-user-extra": {"a": "b"}}, "a of the user's as-user-extra must be a list of texts"),
     ],
 )
-def test_a_field_of_another_type_is_named(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+def test_a_field_that_cannot_be_used_is_named(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_kubeconfig([write(tmp_path / "config", user=fields)])
 

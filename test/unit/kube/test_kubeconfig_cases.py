@@ -64,3 +64,11 @@ async def test_or_refused_in_one_sentence(entry: Any, case: Case, server: HttpSe
     assert server.exchanges == [], "and nothing is sent"
     if not isinstance(caught.value, TransportError) and "cannot be verified" not in sentence:
         assert str(path) in sentence
+
+
+@ENTRIES
+async def test_a_server_may_have_an_ipv6_address(entry: Any, authority: Authority, tmp_path: Path) -> None:
+    async with http_server(echo, authority.issue("server", address="::1"), address="::1") as server:
+        assert server.url.startswith("https://[::1]:")
+        await entry(write(tmp_path, Case(id="", user={"token": "t"}), server.url, authority))
+        assert len(server.exchanges) == 1

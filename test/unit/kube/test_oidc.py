@@ -92,8 +92,12 @@ async def test_a_token_that_kubectl_refreshed_meanwhile_is_taken(server: HttpSer
 
 
 REFUSALS = [
-    (400, {"error": "invalid_grant", "error_description": "session\nended"}, r"/token answered 400 session ended; log in again"),
-    (200, {"access_token": "a"}, "/token answered 200 without an id_token; log in again"),
+    (
+        400,
+        {"error": "invalid_grant", "error_description": "session\nended"},
+        r"/token answered 400 session ended; check idp-issuer-url, or log in again",
+    ),
+    (200, {"access_token": "a"}, "/token answered 200 without an id_token; check idp-issuer-url, or log in again"),
     (200, {"id_token": "x"}, "the id-token of the OIDC provider is not a JWT with an expiry; log in again"),
 ]
 
@@ -122,5 +126,5 @@ async def test_a_kubeconfig_that_cannot_be_written_is_named(
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("kubernetes.config.kube_config.KubeConfigMerger.save_config", refuse)
-    with pytest.raises(ConfigError, match=r"cannot be refreshed: PermissionError: .*Permission denied"):
+    with pytest.raises(ConfigError, match=r"cannot be refreshed: .*Permission denied"):
         await token_of(path)

@@ -501,6 +501,12 @@ def test_doctor_reports_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == f"problem  kubeconfig {path}, context 'c' (cluster 'k', user 'u'): {sentence}\n"
 
 
+def test_doctor_is_not_confused_by_another_server(mpi: Any, api: FakeApi) -> None:
+    healthy(api)
+    api.answers["/apis/coordination.k8s.io/v1/leases"] = {"message": "It works!"}
+    assert "problem  leader: the server does not answer as an API server does\n         Check server in the kubeconfig." in mpi("doctor")[1]
+
+
 def test_doctor_stops_where_nobody_knows_the_user(mpi: Any, api: FakeApi) -> None:
     healthy(api)
     api.answers["/apis/coordination.k8s.io/v1/leases"] = UnauthenticatedError("who are you?")
