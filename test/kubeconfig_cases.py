@@ -280,6 +280,13 @@ CASES: Final = (
         by_kubectl="didn't return a token or cert/key pair",
     ),
     Case(
+        id="a plug-in with half a certificate",
+        user=plugin(),
+        files=script(credential(clientKeyData="k")),
+        refused="gave only one of clientCertificateData and clientKeyData",
+        by_kubectl="returned only certificate or key, not both",
+    ),
+    Case(
         id="a plug-in with an expiry that is not a time",
         user=plugin(),
         files=script(credential(token="secret", expirationTimestamp="soon")),
@@ -311,6 +318,12 @@ CASES: Final = (
         by_kubectl="refused",
     ),
     Case(id="an OIDC token that is not one", user=oidc(**{"id-token": "x"}), refused="is not a JWT", by_kubectl="not a valid JWT"),
+    Case(
+        id="an OIDC provider without settings",
+        user={"auth-provider": {"name": "oidc"}},
+        refused="the user's auth-provider has no config",
+        by_kubectl="Must provide idp-issuer-url",
+    ),
     Case(
         id="a provider that kubectl had long ago",
         user={"auth-provider": {"name": "gcp"}},

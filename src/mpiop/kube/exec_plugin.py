@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -75,7 +76,7 @@ class Plugin:
         program = shutil.which(self.command)
         if program is None:
             raise self._error(f"is not installed, or not executable; install it{': ' if self.install_hint else ''}{self.install_hint}")
-        is_watched = is_interactive or os.isatty(2)
+        is_watched = is_interactive or sys.stderr.isatty()  # a notebook is none, whatever it was started from
         try:
             process = subprocess.Popen(  # noqa: S603 - the kubeconfig names it
                 [program, *self.arguments],

@@ -48,8 +48,8 @@ def load_kubeconfig(paths: Sequence[Path], *, context: str = "", server: str = "
     merger = _merged(paths)
     origin = f"kubeconfig {', '.join(merger.config_files)}"
     # The package takes the last current-context, client-go the first.
-    current = next((content["current-context"] for content in merger.config_files.values() if content.get("current-context")), "")
-    if not (name := context or current):
+    current = (_Entry(f"kubeconfig {file}", content, Path()).text("current-context") for file, content in merger.config_files.items())
+    if not (name := context or next(filter(None, current), "")):
         raise NoContextError(f"{origin} has no current-context; choose one with `kubectl config use-context NAME`")
     origin += f", context {name!r}"
     try:

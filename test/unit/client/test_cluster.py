@@ -160,6 +160,12 @@ def test_writes_are_what_was_asked_for(cluster: Cluster, server: Server) -> None
     assert (review["resource"], review["subresource"], review["namespace"]) == ("pods", "log", "team")
 
 
+def test_dates_of_yaml_are_sent_as_texts(cluster: Cluster, server: Server) -> None:
+    server.answers = [(201, stored())]
+    cluster.create_job(stored() | {"metadata": {"name": "pi", "annotations": yaml.safe_load("{since: 2026-01-02, number: 3}")}})
+    assert server.requests[0][3]["metadata"]["annotations"] == {"since": "2026-01-02", "number": 3}
+
+
 def test_a_log_is_read_in_pieces(cluster: Cluster, server: Server) -> None:
     server.answers = [(200, b"1 one\n2 two\n"), (200, b""), (200, b"")]
     assert b"".join(cluster.read_log("a", "c", LogOptions())) == b"1 one\n2 two\n"

@@ -103,6 +103,7 @@ BROKEN: list[tuple[str | None, str]] = [
     ("\x00", "{path} cannot be used as a kubeconfig: ReaderError: "),
     ("", "{path}: no such kubeconfig, or an empty one; name one with --kubeconfig or $KUBECONFIG"),
     ("a: b", "kubeconfig {path} has no current-context; choose one with `kubectl config use-context NAME`"),
+    ("{current-context: [c]}", "current-context of the kubeconfig {path} must be a text: put it in quotes"),
     ("{current-context: c, contexts: 5}", "{path} cannot be used as a kubeconfig: TypeError: "),
     ("{current-context: c, contexts: [5]}", f"kubeconfig {{path}}, {NO_CONTEXT[0]}"),
     ("{current-context: d, contexts: {name: d}}", f"kubeconfig {{path}}, {NO_CONTEXT[1]}"),
