@@ -32,8 +32,16 @@ class ForbiddenError(ClientError):
     exit_code = 4
 
 
+class UnauthenticatedError(ForbiddenError):
+    """The API server does not accept the credentials, or there are none to send: the user must log in again."""
+
+
 class UnreachableError(ClientError):
     """The API server does not answer, or cannot answer now (status 429, 500 and above), or no cluster is configured."""
+
+
+class NoClusterError(UnreachableError):
+    """No cluster is configured, or no request reaches it: any other would fail too."""
 
 
 class NotNowError(UnreachableError):
