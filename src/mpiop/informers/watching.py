@@ -115,7 +115,7 @@ class Watching:
         if kind == "BOOKMARK":
             return self._bookmark(obj, version)
         is_deleted = kind == "DELETED"
-        prepared = obj if is_deleted else self.prepare(obj)  # a deleted object is not stored
+        prepared = self.prepare(obj)  # a deleted one too: handlers may keep it
         if prepared is None:
             return None
         if self.is_stream:

@@ -26,9 +26,9 @@ class Client:
         self._transport = transport
         self._fencing = fencing
 
-    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
-        """Return the object `key`, or its kind and metadata alone, read from a quorum of the server's store."""
-        projection = PartialObjectMetadata if metadata_only else None
+    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False, projection: type[Any] | None = None) -> Object:
+        """Return the object `key`, its kind and metadata alone, or what `projection` has; read from a quorum of the server's store."""
+        projection = PartialObjectMetadata if metadata_only else projection
         return _object(
             await self._transport.call(Request("get", resource, _named(key), metadata_only=metadata_only, projection=projection))
         )

@@ -23,8 +23,8 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
 class Writer(Protocol):
     """The part of the client that writes, and reads live where a cache is not enough."""
 
-    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
-        """Return the live object, or only its kind and metadata."""
+    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False, projection: type[Any] | None = None) -> Object:
+        """Return the live object, only its kind and metadata, or what `projection` has."""
         ...
 
     async def create(

@@ -9,6 +9,7 @@ import pytest
 from example_children import OPTIONS, config_map, launcher, launcher_pod, observed, service, worker
 from example_jobs import PI
 from mpiop.api.types import MPIJob, RunPolicy
+from mpiop.controller.objects.config_map import with_digests
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.desired import desired_state
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch, addresses_stages, diff
@@ -86,7 +87,7 @@ CASES = [
     Case(
         "the list of hosts follows",
         PI,
-        without(RUNNING, config_map=config_map("pi-worker-0")),
+        without(RUNNING, config_map=with_digests(config_map("pi-worker-0"))),
         [ALL_HOSTS],
     ),
     Case(
@@ -128,7 +129,7 @@ def test_writes(case: Case) -> None:
 
 def test_a_launcher_that_is_unsuspended_now_finds_all_hosts() -> None:
     hosts, bar, unsuspend = writes(
-        PI, without(RUNNING, config_map=config_map("pi-worker-0"), launcher=launcher(suspend=True), launcher_pods=())
+        PI, without(RUNNING, config_map=with_digests(config_map("pi-worker-0")), launcher=launcher(suspend=True), launcher_pods=())
     )
     assert (hosts, bar) == (ALL_HOSTS, "|")
     assert "'suspend': False" in unsuspend
