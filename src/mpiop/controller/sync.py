@@ -121,12 +121,13 @@ class Syncer:
             live = await self.applier.client.get(MPIJOBS, key, projection=PROJECTIONS[MPIJOBS])
             self._check_same(key, raw, live)
             spec = bytes(json_of(live))
-        return await _compute(is_large=stored_spec(raw).is_large)(self.reader.read, key, raw, spec)
+        job: MPIJob = await _compute(is_large=stored_spec(raw).is_large)(self.reader.read, key, raw, spec)
+        return job
 
     async def _sync(self, job: MPIJob) -> float | None:
         observed, compute = observe(job, self.listers), _compute(is_large=job.is_large)
         self._begin_batch(job, observed)
-        if observed.has_lost_launcher(job):
+        if observed.has_lost_launcher(job) or observed.needs_template:
             observed = replace(observed, launcher=await self._live_launcher(job))
         is_stopping = observed.is_active if job.is_suspended else observed.has_surplus_workers(job)
         if is_stopping:

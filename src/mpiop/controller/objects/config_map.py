@@ -40,7 +40,7 @@ def with_digests(config_map: Object) -> Object:
     A ConfigMap may have a mebibyte, and a job of 10,000 workers needs that.
     """
     data = config_map.get("data") or {}
-    digests = {name: _digest(data[name]) for name in (HOSTFILE, DISCOVER_HOSTS) if name in data}
+    digests: dict[str, str] = {name: _digest(data[name]) for name in (HOSTFILE, DISCOVER_HOSTS) if name in data}
     return {**config_map, "data": digests}
 
 

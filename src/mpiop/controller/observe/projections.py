@@ -64,15 +64,15 @@ class Pod(TypedDict):
 
 
 class _TemplateMeta(TypedDict, total=False):
-    labels: dict[str, str] | None
-    annotations: dict[str, str] | None
+    labels: msgspec.Raw
+    annotations: msgspec.Raw
 
 
 class _TemplateSpec(TypedDict, total=False):
-    nodeSelector: dict[str, str] | None
-    tolerations: list[Any] | None
-    schedulingGates: list[Any] | None
-    affinity: dict[str, Any] | None
+    nodeSelector: msgspec.Raw
+    tolerations: msgspec.Raw
+    schedulingGates: msgspec.Raw
+    affinity: msgspec.Raw
 
 
 class _Template(TypedDict, total=False):
@@ -122,13 +122,16 @@ class Service(TypedDict):
     spec: NotRequired[_ServiceSpec]
 
 
+_Data = TypedDict("_Data", {"hostfile": str, "discover_hosts.sh": str}, total=False)
+
+
 class ConfigMap(TypedDict):
-    """A ConfigMap without its binary data."""
+    """A ConfigMap with the files that we write."""
 
     apiVersion: NotRequired[str]
     kind: NotRequired[str]
     metadata: ObjectMeta
-    data: NotRequired[dict[str, str] | None]
+    data: NotRequired[_Data | None]
 
 
 class MPIJob(TypedDict):
@@ -161,6 +164,8 @@ def _values(prefix: str) -> frozenset[str]:
 
 
 _KEPT: Final = (("labels", _values("LABEL_")), ("annotations", _values("ANNOTATION_")))
+MOST_TEMPLATE_BYTES: Final = 64 * 2**10
+"""Of what may change in the pod template of a suspended Job. A larger one is read live when it is needed."""
 _MOST_FINALIZERS: Final = 16
 _MOST_SELECTORS: Final = 16
 """Ours has two; a selector that has more than these differs from it all the same."""
@@ -186,10 +191,33 @@ def _service(obj: Object) -> Object:
     return trimmed({**obj, "spec": {**spec, "selector": dict(islice(cast("dict[str, Any]", selector).items(), _MOST_SELECTORS))}})
 
 
+_Count = TypedDict("_Count", {"mpiop.kubeflow.org/restart-count": str}, total=False)
+
+
+class _CountMeta(TypedDict, total=False):
+    annotations: _Count | None
+
+
+class _Counted(TypedDict, total=False):
+    metadata: _CountMeta | None
+
+
+_COUNTED: Final = msgspec.json.Decoder(_Counted)
+
+
+def _job(obj: Object) -> Object:
+    """Return a Job whose pod template is the annotation that counts restarts, and under `json` what may change while it is suspended."""
+    spec = obj.get("spec") or {}
+    text = msgspec.json.encode(spec.get("template") or {})
+    kept = {**_COUNTED.decode(text), "json": text if len(text) <= MOST_TEMPLATE_BYTES else None}
+    return trimmed({**obj, "spec": {**spec, "template": kept}})
+
+
 def trims(specs: Specs) -> Mapping[Resource, Trim]:
     """Return the trim of each resource with another one than `trimmed`; `specs` keeps those of the MPIJobs."""
     return {
         MPIJOBS: lambda mpijob: specs.trimmed(trimmed(mpijob)),
         SERVICES: _service,
+        JOBS: _job,
         CONFIG_MAPS: lambda config_map: with_digests(trimmed(config_map)),
     }
