@@ -48,6 +48,8 @@ class RestServer:
             await exchange.begin_stream()
             with contextlib.suppress(TransportError, asyncio.CancelledError):
                 async for event in events:
+                    if exchange.writer.is_closing():
+                        return
                     await exchange.chunk(msgspec.json.encode(self._sent(event)) + b"\n")
             await exchange.chunk(b"")
 
