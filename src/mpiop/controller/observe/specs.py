@@ -17,8 +17,8 @@ from mpiop.kube.objects import Object
 BUDGET_BYTES: Final = 64 * 2**20
 """Of all specs: those of 20,000 usual jobs."""
 
-LARGE_BYTES: Final = 64 * 2**10
-"""A larger spec takes longer than 0.1 s in the worst case: such jobs are computed in a thread, one at a time."""
+LARGE_BYTES: Final = 32 * 2**10
+"""The worst spec of this size takes 0.05 s to parse and to build from. Jobs with a larger one are computed in a thread, one at a time."""
 
 _ROOM: Final = 8
 """Of the budget one part of so many is made free at a time, so that it is not searched for each new spec."""
