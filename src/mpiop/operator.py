@@ -25,7 +25,8 @@ from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.gone_workers import GoneWorkers
 from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
-from mpiop.controller.observe.projections import PROJECTIONS
+from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
+from mpiop.controller.observe.specs import Specs
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.launcher_logs import LauncherLogs
@@ -148,6 +149,7 @@ class Operator:
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
         self._gang = Gang(options.gang_scheduling)
         self._stores: dict[Resource, Store] = {}
+        self._trims = trims(Specs())
         self._controller = self._build_controller(client, clock)
         self._discovery = GangDiscovery(client, self._gang, self._follow_gang, self._counters.failure)
 
@@ -224,7 +226,8 @@ class Operator:
 
     def _informer(self, resource: Resource, label_selector: str) -> SharedInformer:
         namespace = self._options.namespace if resource.namespaced else ""
-        selection = Selection(resource, namespace, label_selector, projection=PROJECTIONS.get(resource))
+        trim = self._trims.get(resource, trimmed)
+        selection = Selection(resource, namespace, label_selector, projection=PROJECTIONS.get(resource), trim=trim)
         informer = self._factory.informer(selection, indexers={BY_CONTROLLER: index_by_controller})
         self._metrics.watch_informer(
             resource.plural,

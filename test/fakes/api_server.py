@@ -159,7 +159,7 @@ class FakeApiServer:
         answer = self._verbs[request.verb](request)
         if late is not None:
             raise late
-        is_one = request.verb in {"get", "create", "delete"} and answer.get("kind") != "Status"
+        is_one = request.verb in {"get", "create", "patch", "delete"} and answer.get("kind") != "Status"
         return partial(answer) if request.metadata_only and is_one else answer
 
     def _check(self, request: Request) -> KubeError | None:

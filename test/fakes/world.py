@@ -20,7 +20,8 @@ from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.gone_workers import GoneWorkers
 from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
-from mpiop.controller.observe.projections import PROJECTIONS
+from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
+from mpiop.controller.observe.specs import Specs
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.launcher_logs import LauncherLogs
@@ -79,6 +80,7 @@ class World:
         self.keys_made = 0
         self.leads = True
         self.stores = {resource: Store({BY_CONTROLLER: index_by_controller}) for resource in WATCHED}
+        self.trims = trims(Specs())
         consistency = Consistency(self.stores, self.clock)
         applier = Applier(self.client.fenced(self._fence), consistency)
         self.launchers = LauncherJobs(self.stores[JOBS], self.stores[MPIJOBS])
@@ -131,7 +133,8 @@ class World:
         """Let the stores of `resources` (all by default) show the server as it is now."""
         for resource in resources or WATCHED:
             objects = [obj for obj in self.client.server.objects(resource) if resource is MPIJOBS or _has_our_label(obj)]
-            kept = [projected(obj, PROJECTIONS.get(resource)) for obj in objects]  # as the operator asks for them
+            trim = self.trims.get(resource, trimmed)
+            kept = [trim(projected(obj, PROJECTIONS.get(resource))) for obj in objects]  # as the operator asks for them
             for change in self.stores[resource].replace(kept, str(self.client.server.storage.version)):
                 self.heard(resource, change)
 

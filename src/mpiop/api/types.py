@@ -237,7 +237,7 @@ class MPIJob:
     `ssh` is the annotation that says whose ssh is used, "" without one: then the operator's flag says it. `shm` is the annotation with the
     size of `/dev/shm`, a quantity, "" without one. `restart` and `checkpoint` are what annotations say of restarts, and of checkpoints
     before the end of a Pod; None if they ask for none. `ignored` says what is wrong with annotations of a job that has begun: they count as
-    absent.
+    absent. `is_large` says that computing with the spec would block the event loop.
     """
 
     namespace: str
@@ -259,6 +259,7 @@ class MPIJob:
     restart: RestartPolicy | None = None
     checkpoint: Checkpoint | None = None
     ignored: tuple[str, ...] = ()
+    is_large: bool = False
 
     @property
     def key(self) -> Key:

@@ -27,9 +27,9 @@ class Client:
         self._transport = transport
         self._fencing = fencing
 
-    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
-        """Return the object `key`, or its kind and metadata alone, read from a quorum of the server's store."""
-        projection = PartialObjectMetadata if metadata_only else None
+    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False, projection: type[Any] | None = None) -> Object:
+        """Return the object `key`, its kind and metadata alone, or what `projection` has; read from a quorum of the server's store."""
+        projection = PartialObjectMetadata if metadata_only else projection
         return _object(
             await self._transport.call(Request("get", resource, _named(key), metadata_only=metadata_only, projection=projection))
         )
@@ -123,16 +123,29 @@ class Client:
         )
         return _object(await self._transport.call(request))
 
-    async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "") -> Object:
-        """Merge `body` (RFC 7386) into the object `key` and return the result.
+    async def patch(
+        self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "", metadata_only: bool = False
+    ) -> Object:
+        """Merge `body` (RFC 7386) into the object `key` and return the result, or its kind and metadata alone.
 
         `body["metadata"]` should carry the `resourceVersion` that the change was computed from, and the `uid` where it is known.
         """
-        return _object(await self._write("patch", resource, _named(key), body, subresource))
+        request = Request(
+            "patch",
+            resource,
+            _named(key),
+            subresource,
+            body=body,
+            metadata_only=metadata_only,
+            projection=PartialObjectMetadata if metadata_only else None,
+            fencing=self._fencing,
+        )
+        return _object(await self._transport.call(request))
 
     async def update(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         """Replace the object (PUT), which must carry its resourceVersion, and return the result."""
-        return _object(await self._write("update", resource, _named(key_of(body)), body, subresource))
+        request = Request("update", resource, _named(key_of(body)), subresource, body=body, fencing=self._fencing)
+        return _object(await self._transport.call(request))
 
     async def delete(
         self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background", is_forced: bool = False
@@ -198,9 +211,6 @@ class Client:
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.close()
-
-    async def _write(self, verb: str, resource: Resource, key: Key, body: Mapping[str, Any], subresource: str = "") -> dict[str, Any]:
-        return await self._transport.call(Request(verb, resource, key, subresource, body=body, fencing=self._fencing))
 
 
 def _named(key: Key) -> Key:

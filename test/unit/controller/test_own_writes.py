@@ -266,7 +266,7 @@ async def test_E54_workers_are_not_deleted_for_a_scale_up_that_the_cache_does_no
     await world.sync_until_idle()
     successor = World(client=world.client)
     successor.refresh()
-    successor.stores[MPIJOBS].replace([old], resource_version_of(old))
+    successor.stores[MPIJOBS].replace([successor.trims[MPIJOBS](old)], resource_version_of(old))
     with pytest.raises(NotReady):
         await successor.syncer.sync(KEY)
     assert world.names(PODS) == ["pi-launcher-x", *(f"pi-worker-{index}" for index in range(4))]

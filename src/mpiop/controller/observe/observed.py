@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+import msgspec
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
@@ -141,6 +143,11 @@ class Observed:
         """Return whether the launcher Job is suspended, or does not exist."""
         return self.launcher is None or pods.is_suspended(self.launcher)
 
+    @property
+    def needs_template(self) -> bool:
+        """Return whether the launcher Job may be resumed next, and its pod template was too large to be kept."""
+        return self.launcher is not None and pods.is_suspended(self.launcher) and _template(self.launcher).get("json", "") is None
+
     def has_outdated_launcher(self, job: MPIJob) -> bool:
         """Return whether the job is resuming and its launcher Job cannot be updated to the current spec, so that it must be replaced.
 
@@ -216,10 +223,16 @@ def observe(job: MPIJob, listers: Listers) -> Observed:
     )
 
 
+def launcher_template(launcher: Object) -> Mapping[str, Any]:
+    """Return the pod template of a launcher Job, or what may change in it; empty if that was too large (see `needs_template`)."""
+    template = _template(launcher)
+    text = template.get("json")
+    return template if text is None else cast("Mapping[str, Any]", msgspec.json.decode(text))
+
+
 def restart_count(launcher: Object) -> int:
     """Return for which restart of the job the launcher Job makes its pods; 0 for the start."""
-    template: Mapping[str, Any] = launcher.get("spec", {}).get("template") or {}
-    metadata: Mapping[str, Any] = template.get("metadata") or {}
+    metadata: Mapping[str, Any] = _template(launcher).get("metadata") or {}
     return _restart_count(metadata.get("annotations") or {})
 
 
@@ -230,6 +243,10 @@ def restart_count_of_pod(pod: Object) -> int:
 
 def _restart_count(annotations: Mapping[str, str]) -> int:
     return whole_number(annotations.get(names.ANNOTATION_RESTART_COUNT, "")) or 0
+
+
+def _template(launcher: Object) -> Mapping[str, Any]:
+    return launcher.get("spec", {}).get("template") or {}
 
 
 def index_by_controller(obj: Object) -> Sequence[str]:

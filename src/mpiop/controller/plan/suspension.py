@@ -20,7 +20,7 @@ from mpiop.controller.objects.launcher_job import build_launcher_template, limit
 from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.revision import DIRECTIVES
 from mpiop.controller.observe import pods
-from mpiop.controller.observe.observed import Observed, restart_count
+from mpiop.controller.observe.observed import Observed, launcher_template, restart_count
 from mpiop.controller.plan.merge_patch import merge_patch
 from mpiop.controller.plan.replacement import replacement_rule
 from mpiop.kube.objects import Object, annotations_of
@@ -57,7 +57,7 @@ def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tup
     If the template has to change and a startTime locks it, the first patch clears the startTime in the status.
     """
     current: Mapping[str, Any] = launcher.get("spec", {})
-    template = template_patch(build_launcher_template(job, options), section(current, "template"))
+    template = template_patch(build_launcher_template(job, options), launcher_template(launcher))
     if template and launcher.get("status", {}).get("startTime"):
         return {"status": {"startTime": None}}, "status"
     spec: dict[str, Any] = {name: value for name, value in limits(job).items() if value != current.get(name)}

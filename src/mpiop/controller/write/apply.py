@@ -23,8 +23,8 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
 class Writer(Protocol):
     """The part of the client that writes, and reads live where a cache is not enough."""
 
-    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
-        """Return the live object, or only its kind and metadata."""
+    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False, projection: type[Any] | None = None) -> Object:
+        """Return the live object, only its kind and metadata, or what `projection` has."""
         ...
 
     async def create(
@@ -39,7 +39,7 @@ class Writer(Protocol):
         """Create the object, or only check whether that is possible."""
         ...
 
-    async def patch(self, resource: Resource, key: Key, body: Any, *, subresource: str = "") -> Object:
+    async def patch(self, resource: Resource, key: Key, body: Any, *, subresource: str = "", metadata_only: bool = False) -> Object:
         """Merge `body`, which carries the preconditions, into the object."""
         ...
 
@@ -155,7 +155,8 @@ class Applier:
             case Create():
                 return await self._create(owner, action)
             case Patch():
-                return await self.client.patch(action.resource, action.key, _with_preconditions(action), subresource=action.subresource)
+                body = _with_preconditions(action)
+                return await self.client.patch(action.resource, action.key, body, subresource=action.subresource, metadata_only=True)
             case Delete():
                 return await self._delete(action)
 
