@@ -136,6 +136,9 @@ class Metrics:
         self._failed_writes = self._counter(
             "mpiop_failed_writes_total", "Writes of jobs that the API server refused or did not answer", ("resource", "reason")
         )
+        self._damped_writes = self._counter(
+            "mpiop_damped_writes_total", "Writes of jobs that were delayed because somebody undoes them each time", ("resource",)
+        )
         self._requests = self._counter(
             "mpiop_api_requests_total", "Requests to the API server; code 0 is no answer", ("verb", "resource", "code")
         )
@@ -213,6 +216,10 @@ class Metrics:
     def count_failed_write(self, resource: str, reason: str) -> None:
         """Count a failed write; `reason` is the API server's, for example Forbidden, or NoAnswer."""
         self._failed_writes.labels(resource, reason).inc()
+
+    def count_damped_write(self, resource: str) -> None:
+        """Count a write that was delayed."""
+        self._damped_writes.labels(resource).inc()
 
     def watch_jobs(self, states: Callable[[], Mapping[str, int]]) -> None:
         """Show on each scrape how many jobs are in each state then."""
