@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from mpiop.api import constants as c
 from mpiop.controller import names
@@ -71,9 +70,6 @@ class Owner:
     def id(self) -> ControllerId:
         """Return the controller ID that its children carry."""
         return names.controller_id(self.key.namespace, self.uid)
-
-
-_WORD: Final = re.compile("[A-Z][A-Za-z]{1,40}")
 
 
 def _count_nothing(_resource: str, _reason: str) -> None:
@@ -263,7 +259,7 @@ def _reason(error: KubeError) -> str:
     """Return the API server's reason, or the code of an answer without one: some webhooks put a whole sentence there."""
     if not isinstance(error, StatusError):
         return "NoAnswer"
-    return error.reason if _WORD.fullmatch(error.reason) else str(error.code)
+    return error.reason if error.reason and " " not in error.reason else str(error.code)
 
 
 def _is_predecessors(obj: Object, owner: Owner) -> bool:
