@@ -224,8 +224,10 @@ def _leaves(body: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, int]]:
     for name, value in body.items():
         if isinstance(value, dict) and value:
             yield from _leaves(cast("dict[str, Any]", value), (*path, name))
+        elif isinstance(value, str):
+            yield (*path, name), hash(value)
         else:
-            yield (*path, name), hash(json.dumps(_without_times(value), sort_keys=True))
+            yield (*path, name), hash(json.dumps(_without_times(cast("object", value)), sort_keys=True))
 
 
 def _without_times(value: object) -> object:
