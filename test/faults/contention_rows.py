@@ -7,8 +7,8 @@ from faults.case import Case
 from faults.lives import job
 from faults.neighbours import make, remove, stay_calm
 from faults.object_rows import alone
-from faults.run import Action, Run
-from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, SERVICES, Resource
+from faults.run import Run
+from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, Resource
 
 MUTATING = Resource("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False)
 MUTATING_BINDINGS = Resource(
@@ -21,48 +21,36 @@ _STAMP = {
         "size(oldObject.metadata.resourceVersion) + int(oldObject.metadata.resourceVersion))}]"
     },
 }
-_ADDRESS = {
-    "patchType": "JSONPatch",
-    "jsonPatch": {
-        "expression": "object.spec.clusterIP == 'None' ? [JSONPatch{op: 'remove', path: '/spec/clusterIP'}, "
-        "JSONPatch{op: 'add', path: '/spec/ports', value: [Object.spec.ports{port: 80}]}] : []"
-    },
-}
 MOST_RESTORES = 20
 """Of one object in the first minute, by two operators."""
 
 
 def contentions() -> Iterator[Case]:
     """Policies that change what the operator has set, and another operator."""
-    yield alone("F63", "a policy that stamps a label of ours", _undone("configmaps", _STAMP, "metadata.labels.app of ConfigMap pi-config"))
-    yield alone("F63", "a policy that gives the Service an address", _undone("services", _ADDRESS, "spec.clusterIP of Service pi"))
+    yield alone("F63", "a policy that stamps a label of ours", _stamped)
     yield alone("F63", "a second operator with another cluster domain", _second_operator)
 
 
-def _undone(resource: str, mutation: dict[str, Any], words: str) -> Action:
-    """Return a life in which a policy changes each object of `resource` that the operator writes."""
-
-    async def live(run: Run) -> None:
-        rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE", "UPDATE"]}
-        mine = {"matchLabels": {"kubernetes.io/metadata.name": run.namespace}}
-        match = {"resourceRules": [rule], "namespaceSelector": mine}
-        spec = {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": match, "mutations": [mutation]}
-        await make(run, MUTATING, run.namespace, spec=spec)
-        await make(run, MUTATING_BINDINGS, run.namespace, spec={"policyName": run.namespace})
-        await run.until("a policy that changes something", lambda: _is_changed(run, resource))
-        await run.ground.client.create(MPIJOBS, job(run))
-        await _check_damping(run, resource, "ChangedBack", f"a webhook or an admission policy changes {words}")
-        await remove(run, MUTATING_BINDINGS, run.namespace)
-        await remove(run, MUTATING, run.namespace)
-
-    return live
+async def _stamped(run: Run) -> None:
+    """A policy changes a label of each ConfigMap whenever the operator writes it."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}
+    mine = {"matchLabels": {"kubernetes.io/metadata.name": run.namespace}}
+    match = {"resourceRules": [rule], "namespaceSelector": mine}
+    spec = {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": match, "mutations": [_STAMP]}
+    await make(run, MUTATING, run.namespace, spec=spec)
+    await make(run, MUTATING_BINDINGS, run.namespace, spec={"policyName": run.namespace})
+    await run.until("a policy that changes something", lambda: _is_changed(run))
+    await run.ground.client.create(MPIJOBS, job(run))
+    words = "a webhook or an admission policy changes metadata.labels.app of ConfigMap pi-config"
+    await _check_damping(run, "configmaps", "ChangedBack", words)
+    await remove(run, MUTATING_BINDINGS, run.namespace)
+    await remove(run, MUTATING, run.namespace)
 
 
-async def _is_changed(run: Run, resource: str) -> bool:
-    kind, spec = ("Service", {"clusterIP": "None", "ports": [{"port": 80}]}) if resource == "services" else ("ConfigMap", None)
-    body: Any = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "try", "namespace": run.namespace, "labels": {"app": "try"}}}
-    made: Any = await run.ground.client.create(SERVICES if spec else CONFIG_MAPS, body | ({"spec": spec} if spec else {}), is_dry_run=True)
-    return made["metadata"]["labels"]["app"] != "try" or (made.get("spec", spec) != spec and made["spec"]["clusterIP"] != "None")
+async def _is_changed(run: Run) -> bool:
+    body: Any = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "try", "namespace": run.namespace, "labels": {"app": "try"}}}
+    made: Any = await run.ground.client.create(CONFIG_MAPS, body, is_dry_run=True)
+    return made["metadata"]["labels"]["app"] != "try"
 
 
 async def _check_damping(run: Run, resource: str, reason: str, words: str) -> None:
