@@ -146,7 +146,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("E55", "controller/observe/consistency.py", "        is_behind = any(\n", "        is_behind = all(\n", "one cache that is new enough is enough"),
     Defect("E55", "controller/observe/consistency.py", 'if is_at_least(writes.latest.get(resource, ""), version) is not True:', "if True:", "the answer that comes last counts, not the newest"),
     Defect("E56", "controller/write/apply.py", "            size *= 2\n", "            size *= 100\n", "after one creation all go out at once"),
-    Defect("E56", "controller/write/apply.py", "                return refused\n", "                pass\n", "a refusal does not stop the creations"),
+    Defect("E56", "controller/write/apply.py", "                break\n", "                pass\n", "a refusal does not stop the creations"),
     Defect("E57", "kube/client.py", '            "preconditions": {"uid": uid},\n', "", "a deletion has no precondition"),
     Defect("E57", "kube/objects.py", '        return "/".join(self)\n', '        return ""\n', "any controller counts as ours"),
     Defect("E57", "kube/objects.py", '        return "/".join(self)\n', "        return self.uid\n", "what names our UID in another namespace is ours"),

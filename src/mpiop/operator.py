@@ -29,6 +29,8 @@ from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
 from mpiop.controller.observe.specs import Specs
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
+from mpiop.controller.write.contention import Contention
+from mpiop.controller.write.field_managers import field_manager
 from mpiop.controller.write.launcher_logs import LauncherLogs
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_keys import SLOW_KEY_TYPES, generate_key_pair
@@ -175,7 +177,10 @@ class Operator:
         informers[MPIJOBS] = self._informer(MPIJOBS, "")
         stores = self._stores
         stores.update({resource: informer.store for resource, informer in informers.items()})
-        applier = Applier(client.fenced(self._elector.assert_leading), Consistency(stores, clock), self._metrics.count_failed_write)
+        us = field_manager(self._options.lock_namespace, self._options.lease_name)
+        contention = Contention(clock, us, self._metrics.count_damped_write)
+        writer = client.fenced(self._elector.assert_leading, us)
+        applier = Applier(writer, Consistency(stores, clock), contention, self._metrics.count_failed_write)
         launchers, gone = LauncherJobs(stores[JOBS], stores[MPIJOBS]), GoneWorkers()
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],

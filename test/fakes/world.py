@@ -24,6 +24,8 @@ from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
 from mpiop.controller.observe.specs import Specs
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
+from mpiop.controller.write.contention import Contention
+from mpiop.controller.write.field_managers import field_manager
 from mpiop.controller.write.launcher_logs import LauncherLogs
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_secrets import SshSecrets
@@ -72,7 +74,7 @@ class Recorder:
 class World:
     """The API server is `client.server`; a sync sees it as of the last `refresh`."""
 
-    def __init__(self, *, options: BuildOptions | None = None, client: FakeClient | None = None) -> None:
+    def __init__(self, *, options: BuildOptions | None = None, client: FakeClient | None = None, lease: str = "mpi-operator") -> None:
         self.clock = VirtualClock()
         self.client = client or FakeClient(self.clock)
         self.recorder = Recorder()
@@ -82,7 +84,8 @@ class World:
         self.stores = {resource: Store({BY_CONTROLLER: index_by_controller}) for resource in WATCHED}
         self.trims = trims(Specs())
         consistency = Consistency(self.stores, self.clock)
-        applier = Applier(self.client.fenced(self._fence), consistency)
+        us = field_manager("mpi-operator", lease)
+        applier = Applier(self.client.fenced(self._fence, us), consistency, Contention(self.clock, us, self.metrics.count_damped_write))
         self.launchers = LauncherJobs(self.stores[JOBS], self.stores[MPIJOBS])
         self.gone = GoneWorkers()
         self.syncer = Syncer(

@@ -27,7 +27,14 @@ from mpiop.controller.plan.replacement import seconds_to_replacement
 from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.failed_nodes import seconds_to_expiry
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
-from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError, SecretLostError
+from mpiop.controller.status.refusals import (
+    DampedWriteError,
+    FailedWrite,
+    PersistentFailures,
+    PredecessorError,
+    ResourceExistsError,
+    SecretLostError,
+)
 from mpiop.controller.status.restart_causes import seconds_to_timeout, seconds_to_verdict
 from mpiop.controller.status.restarts import decide
 from mpiop.controller.status.root_cause import new_failure
@@ -92,6 +99,7 @@ class Syncer:
             NotReady: The caches do not show our last writes yet.
             ExceptionGroup: Writes failed.
             KubeError: The status could not be stored, or the namespace is being deleted.
+            DampedWriteError: The status is not stored yet, because somebody undoes it each time.
         """
         FLOW.set(key)
         if key in self.mpijobs.unreadable:
@@ -175,6 +183,7 @@ class Syncer:
             seconds_to_late(job, observed, now),
             seconds_to_expiry(job, new, now),
             max(0, seconds_to_deadline(job, now) or 0),
+            self.applier.contention.wait_seconds(job.key),
         )
         # 0 is now: what was due, this sync has done.
         return min((seconds for seconds in again if seconds), default=None)
@@ -186,7 +195,7 @@ class Syncer:
         if job.status.is_finished:
             return None, None
         persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
-        found = find_problem(job, observed, failed, now) or persistent
+        found = find_problem(job, observed, failed, now) or persistent or self.applier.contention.problem(job.key, job.status)
         if found is None:
             found = current_problem(job.status) if failed else ended_worker_problem(job, observed)
         if found is not None:
@@ -209,7 +218,7 @@ class Syncer:
             if desired.dependencies is not None:
                 ask = self.secrets.uid(job, observed, now) if desired.dependencies else self.secrets.uid_to_delete(job, observed)
                 secret_uid = await ask
-        except (KubeError, ResourceExistsError, PredecessorError, SecretLostError) as error:
+        except (KubeError, ResourceExistsError, PredecessorError, SecretLostError, DampedWriteError) as error:
             failed[Step.DEPENDENCIES] = [FailedWrite(SECRETS.kind, error)]
         if desired.gang and (missing := self.gang.missing):
             failed[Step.GANG] = [FailedWrite(missing.kind, missing)]
@@ -267,6 +276,7 @@ class Syncer:
 
     def _forget(self, key: Key) -> None:
         self.applier.consistency.forget(key)
+        self.applier.contention.forget(key)
         self.reporter.forget(key)
         self.batches.forget(key)
         self.secrets.forget(key)

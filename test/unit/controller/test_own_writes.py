@@ -16,6 +16,7 @@ from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
 from mpiop.controller.observe.observed import Listers
 from mpiop.controller.plan.diff import Create, Delete
 from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, Unreadable, resource_version_of, uid_of
@@ -34,7 +35,7 @@ class Scene:
         self.client = FakeClient(VirtualClock())
         self.pods = Store()
         self.consistency = Consistency({PODS: self.pods}, VirtualClock())
-        self.applier = Applier(self.client, self.consistency)
+        self.applier = Applier(self.client, self.consistency, Contention(VirtualClock(), "us"))
         self.refresh()
 
     def refresh(self) -> None:

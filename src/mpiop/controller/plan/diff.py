@@ -63,11 +63,13 @@ class Delete:
 
     Attributes:
         is_forced: Without a grace period: the pod's node is not asked whether the pod has ended.
+        replaces: The field for which the object is deleted and created again, because it cannot be changed.
     """
 
     resource: Resource
     observed: Object
     is_forced: bool = False
+    replaces: tuple[str, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -140,7 +142,7 @@ def _service(job: MPIJob, current: Object | None) -> Action | None:
         and not is_terminating(current)
         and section(current, "spec").get("clusterIP") != section(desired, "spec").get("clusterIP")
     ):
-        return Delete(SERVICES, current)
+        return Delete(SERVICES, current, replaces=("spec", "clusterIP"))
     return ensure(SERVICES, desired, current)
 
 

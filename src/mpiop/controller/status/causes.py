@@ -18,6 +18,8 @@ PREDECESSOR_EXISTS: Final = "PredecessorExists"
 QUOTA_EXCEEDED: Final = "QuotaExceeded"
 FORBIDDEN: Final = "Forbidden"
 WRITE_FAILED: Final = "WriteFailed"
+CHANGED_BACK: Final = "ChangedBack"
+SECOND_OPERATOR: Final = "SecondOperator"
 SECRET_LOST: Final = "SecretLost"  # noqa: S105 - the reason of a condition
 GANG_API_MISSING: Final = "GangApiMissing"
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -50,6 +52,8 @@ DEGRADING: Final = frozenset({
     INIT_FAILED,
     ANNOTATION_IGNORED,
     UNREADABLE,
+    CHANGED_BACK,
+    SECOND_OPERATOR,
 })
 """Reasons that make a job which runs Degraded instead of Stalled: some of its ranks may go on."""
 
@@ -87,6 +91,14 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     WRITE_FAILED: Cause(
         "a write has failed for at least 5 s: a webhook does not answer, or the API server is overloaded",
         "The operator keeps retrying; somebody must repair what does not answer.",
+    ),
+    CHANGED_BACK: Cause(
+        "somebody changes or deletes an object of the job over and over: another controller, a webhook or an admission policy",
+        "Exclude the objects of MPIJobs there. The operator restores the object once a minute.",
+    ),
+    SECOND_OPERATOR: Cause(
+        "two MPI operators serve the same job, and each changes back what the other has written",
+        "Stop one of them, or give each its own namespaces (--namespace).",
     ),
     SECRET_LOST: Cause(
         "the Secret with the SSH key of the job was deleted while Pods use it", "Suspend and resume the job to give it a new key."
