@@ -215,7 +215,8 @@ async def test_what_is_undone_each_time_is_written_ever_more_slowly_and_the_job_
         assert max(later) <= LATER
         client.server.writes.admissions.clear()
         await asyncio.sleep(QUIET_SECONDS)
-        assert problem(client) is None
+        left = problem(client)
+        assert left is None or left.reason != case.reason  # there is no Job controller, so a cause may be left
 
 
 async def test_other_jobs_are_not_affected() -> None:

@@ -10,7 +10,6 @@ import pytest
 from fakes.world import KEY, World
 from mpiop.api import constants as c
 from mpiop.controller import names
-from mpiop.controller.gang.pod_group import ANNOTATION_QUEUE
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES
@@ -19,7 +18,7 @@ from mpiop.workqueue import NotReady
 ANNOTATIONS = sorted(
     {value for module in (c, names) for name, value in vars(module).items() if name.startswith("ANNOTATION_") and isinstance(value, str)}
     - {names.ANNOTATION_PREFIX}
-    | {ANNOTATION_QUEUE}
+    | {c.ANNOTATION_VOLCANO_QUEUE}
 )
 TEXTS = {
     "5,000 digits": "9" * 5_000,

@@ -12,7 +12,7 @@ from mpiop.api.parse import ParseError, parse_mpijob, parse_next
 from mpiop.api.types import MPIJob
 from mpiop.api.validation import validate
 from mpiop.controller.observe.specs import stored_spec
-from mpiop.kube.answers import NOT_JSON
+from mpiop.kube.items import NOT_JSON
 from mpiop.kube.objects import Key, Object, annotations_of
 
 _ANNOTATION: Final = re.compile(r"metadata\.annotations\[([^]]+)\]: ")

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from mpiop.api.parse import is_managed_by_us
-from mpiop.kube.answers import NOT_JSON
+from mpiop.kube.items import NOT_JSON
 from mpiop.kube.objects import Object
 
 BUDGET_BYTES: Final = 64 * 2**20

@@ -193,7 +193,8 @@ class Applier:
         """
         current = await self.read_ours(owner, resource, key)
         if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, current)):
-            return await self.perform(owner, Patch(resource, current, body)) or current
+            patched = await self.perform(owner, Patch(resource, current, body))
+            return current if patched is None else {**current, "metadata": patched["metadata"]}
         return current
 
     async def read_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
