@@ -24,7 +24,7 @@ class MutationDetector:
         self._check(notification.key)
         self._seen.pop(notification.key, None)
         if notification.new is not None:
-            self._seen[notification.key] = (notification.new, fingerprint(notification.new))
+            self._seen[notification.key] = (notification.new, _fingerprint(notification.new))
 
     def verify(self) -> None:
         """Check every object.
@@ -39,9 +39,9 @@ class MutationDetector:
 
     def _check(self, key: Key) -> None:
         obj, fingerprint = self._seen.get(key, (None, b""))
-        if obj is not None and fingerprint(obj) != fingerprint:
+        if obj is not None and _fingerprint(obj) != fingerprint:
             self._findings.append(f"stored object {key} was changed in place; copy what comes out of a store. It is now {json.dumps(obj)}")
 
 
-def fingerprint(obj: Object) -> bytes:
+def _fingerprint(obj: Object) -> bytes:
     return blake2b(json.dumps(obj, sort_keys=True, default=repr).encode(), digest_size=16).digest()

@@ -179,7 +179,9 @@ def trimmed(obj: Object) -> Object:
         if isinstance(values := metadata.get(field), dict):
             metadata[field] = {name: value for name, value in cast("dict[str, Any]", values).items() if name in kept}
     if isinstance(owners := metadata.get("ownerReferences"), list):
-        metadata["ownerReferences"] = [owner for owner in map(as_mapping, owners) if owner and owner.get("controller")][:1]
+        metadata["ownerReferences"] = [
+            owner for owner in map(as_mapping, cast("list[object]", owners)) if owner and owner.get("controller")
+        ][:1]
     if isinstance(finalizers := metadata.get("finalizers"), list):
         metadata["finalizers"] = finalizers[:_MOST_FINALIZERS]
     return {**obj, "metadata": cast("ObjectMeta", metadata)}
