@@ -1,6 +1,6 @@
 """Turns: expensive syncs run one at a time, however many workers a queue has."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -17,7 +17,7 @@ class Turns:
         self._is_taken = False
 
     @contextmanager
-    def take(self) -> Iterator[None]:
+    def take(self) -> Generator[None]:
         """Hold the turn for as long as the block runs.
 
         Raises:
