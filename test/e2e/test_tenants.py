@@ -1,5 +1,6 @@
 """What somebody can do who may create MPIJobs in one namespace and nothing else, and what a stolen Pod or node can."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +10,7 @@ import yaml
 
 from e2e.conftest import new_namespace
 from e2e.jobs import LAUNCHER, WORKER, held, is_true, launcher_pod, pi_job, until_true
-from e2e.kubectl import CommandError, Kubectl, Obj
+from e2e.kubectl import CommandError, Kubectl, NotSeenError, Obj
 from e2e.shell import blocks_below
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, Resource
 
@@ -153,8 +154,13 @@ def test_a_quota_limits_how_many_jobs_a_tenant_may_have(tenant: Kubectl) -> None
     counted = "count/mpijobs.kubeflow.org"
     quota["metadata"]["namespace"] = tenant.namespace
     quota["spec"]["hard"][counted] = "1"
-    tenant.apply(quota)
-    tenant.until_one(RESOURCE_QUOTAS, "mpijobs", lambda obj: counted in obj.get("status", {}).get("used", {}))
+    # The quota controller looks for new CRDs every 30 s, and counts a quota when it changes: soon after the CRD was made it needs a nudge.
+    for pods in range(1000, 1010):
+        quota["spec"]["hard"]["pods"] = str(pods)
+        tenant.apply(quota)
+        with contextlib.suppress(NotSeenError):
+            tenant.until_one(RESOURCE_QUOTAS, "mpijobs", lambda obj: counted in obj.get("status", {}).get("used", {}), timeout_seconds=10)
+            break
     create(tenant, held(pi_job("one", workers=1)))
     with pytest.raises(CommandError, match="exceeded quota"):
         create(tenant, held(pi_job("two", workers=1)))

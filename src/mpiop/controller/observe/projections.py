@@ -178,7 +178,7 @@ def trimmed(obj: Object) -> Object:
         if isinstance(values := metadata.get(field), dict):
             metadata[field] = {name: value for name, value in cast("dict[str, Any]", values).items() if name in kept}
     if isinstance(owners := metadata.get("ownerReferences"), list):
-        known = (cast("dict[str, Any]", owner) for owner in cast("list[Any]", owners) if isinstance(owner, dict))
+        known = (cast("dict[str, Any]", owner) for owner in cast("list[object]", owners) if isinstance(owner, dict))
         metadata["ownerReferences"] = [owner for owner in known if owner.get("controller")][:1]
     if isinstance(finalizers := metadata.get("finalizers"), list):
         metadata["finalizers"] = finalizers[:_MOST_FINALIZERS]
