@@ -1,17 +1,21 @@
 """What somebody can do who may create MPIJobs in one namespace and nothing else, and what a stolen Pod or node can."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from e2e.conftest import new_namespace
 from e2e.jobs import LAUNCHER, WORKER, held, is_true, launcher_pod, pi_job, until_true
-from e2e.kubectl import CommandError, Kubectl, Obj
+from e2e.kubectl import CommandError, Kubectl, NotSeenError, Obj
+from e2e.shell import blocks_below
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, Resource
 
 TENANT = "tenant"
+RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 RBAC = "rbac.authorization.k8s.io"
 FORBIDDEN = [
     ("get", "mpijobs"),
@@ -142,6 +146,24 @@ def test_the_key_of_a_stolen_pod_opens_no_pod_of_another_job(tenant: Kubectl) ->
     refused = tenant.attempt(*ssh, others, "hostname")
     assert refused.returncode
     assert "Permission denied" in refused.stderr
+
+
+def test_a_quota_limits_how_many_jobs_a_tenant_may_have(tenant: Kubectl) -> None:
+    recipe = blocks_below("docs/install.md", "yaml")["Limit what a tenant can create"]
+    quota = yaml.safe_load(recipe)
+    counted = "count/mpijobs.kubeflow.org"
+    quota["metadata"]["namespace"] = tenant.namespace
+    quota["spec"]["hard"][counted] = "1"
+    # The quota controller looks for new CRDs every 30 s, and counts a quota when it changes: soon after the CRD was made it needs a nudge.
+    for pods in range(1000, 1010):
+        quota["spec"]["hard"]["pods"] = str(pods)
+        tenant.apply(quota)
+        with contextlib.suppress(NotSeenError):
+            tenant.until_one(RESOURCE_QUOTAS, "mpijobs", lambda obj: counted in obj.get("status", {}).get("used", {}), timeout_seconds=10)
+            break
+    create(tenant, held(pi_job("one", workers=1)))
+    with pytest.raises(CommandError, match="exceeded quota"):
+        create(tenant, held(pi_job("two", workers=1)))
 
 
 def test_a_stolen_pod_has_no_more_rights_than_its_service_account(tenant: Kubectl) -> None:

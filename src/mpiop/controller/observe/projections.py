@@ -12,7 +12,6 @@ from typing import Any, Final, NotRequired, TypedDict, cast
 import msgspec
 
 from mpiop.api import constants as c
-from mpiop.api.fields import as_mapping
 from mpiop.controller import names
 from mpiop.controller.objects.config_map import with_digests
 from mpiop.controller.observe.specs import Specs
@@ -179,9 +178,8 @@ def trimmed(obj: Object) -> Object:
         if isinstance(values := metadata.get(field), dict):
             metadata[field] = {name: value for name, value in cast("dict[str, Any]", values).items() if name in kept}
     if isinstance(owners := metadata.get("ownerReferences"), list):
-        metadata["ownerReferences"] = [
-            owner for owner in map(as_mapping, cast("list[object]", owners)) if owner and owner.get("controller")
-        ][:1]
+        known = (cast("dict[str, Any]", owner) for owner in cast("list[object]", owners) if isinstance(owner, dict))
+        metadata["ownerReferences"] = [owner for owner in known if owner.get("controller")][:1]
     if isinstance(finalizers := metadata.get("finalizers"), list):
         metadata["finalizers"] = finalizers[:_MOST_FINALIZERS]
     return {**obj, "metadata": cast("ObjectMeta", metadata)}
