@@ -25,7 +25,7 @@ from mpiop.controller.status.status import current_problem
 from mpiop.controller.status.unhandled import is_suspension_ignored, unhandled_problem
 from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError
-from mpiop.kube.objects import Key, Object, ObjectList, Unreadable, creation_time, is_terminating, key_of, resource_version_of, uid_of
+from mpiop.kube.objects import Key, Object, ObjectList, creation_time, is_terminating, key_of, resource_version_of, uid_of
 from mpiop.kube.resources import EVENTS, JOBS, Selection
 from mpiop.token_bucket import TokenBucket
 
@@ -84,7 +84,7 @@ class WarningEvents:
         found, again_in_seconds = await self._newest(job, waiting)
         if found is not None or (unhandled := unhandled_problem(waiting)) is None:
             return found, again_in_seconds
-        left = round(UNHANDLED_SECONDS - self._waited_seconds(job.key, uid_of(waiting)), 3)
+        left = round(UNHANDLED_SECONDS - self._waited_seconds(job.key, uid_of(waiting)), 3)  # a clock may not show 1e-15 s
         return (None, min(left, again_in_seconds)) if left > 0 else (unhandled, min(AGAIN_SECONDS, again_in_seconds))
 
     def _waited_seconds(self, job: Key, uid: str) -> float:
@@ -152,9 +152,9 @@ def longest_waiting(job: MPIJob, observed: Observed) -> Object | None:
     return min(waiting, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), default=ignored)  # as text: there may be thousands
 
 
-def newest_warning(waiting: Object, events: Sequence[Mapping[str, Any] | Unreadable]) -> Problem | None:
+def newest_warning(waiting: Object, events: Sequence[Mapping[str, Any]]) -> Problem | None:
     """Return the problem that the newest of the events of `waiting` names; None if the newest is no warning."""
-    newest = max((event for event in events if not isinstance(event, Unreadable)), key=_time, default=None)
+    newest = max(events, key=_time, default=None)
     if newest is None or newest.get("type") != "Warning":
         return None
     reason, message = str(newest.get("reason") or ""), str(newest.get("message") or "")
