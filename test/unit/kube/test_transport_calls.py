@@ -1,9 +1,9 @@
 """Calls over real connections: what is sent, what is sent again, and when it is given up (T3, F8-F15, F52)."""
 
 import asyncio
-from contextlib import suppress
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
