@@ -3,8 +3,9 @@
 # Builds on any Debian with Python 3.11 or newer, or with none (then Debian's own is installed):
 #   docker build -t mpioperator/mpi-operator:dev .
 #   docker build --build-arg BASE_IMAGE=docker.io/library/python:3.13-slim-bookworm -t mpioperator/mpi-operator:dev .
+# For a release, name such a base by its digest, as below.
 # hack/images builds it with docker, podman or buildah, with or without a registry (docs/images.md).
-ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
+ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim@sha256:96e378d7e6531ac9a15ad505478fcc2e69f371b10f5cdf87857c4b8188404716
 # Of the stage `without-shell` alone.
 ARG RUNTIME_IMAGE=scratch
 

@@ -158,6 +158,10 @@ format: $(STAMP) ## Let ruff format and repair what it can
 generate: $(STAMP) ## Write what is generated: CRD, deploy/, parts of charts/, CLI reference
 	@$(BIN)/python hack/generate
 
+.PHONY: pod-types
+pod-types: $(STAMP) ## Renew the types of Pod templates from the Kubernetes release that hack/generators/openapi.py names, and what is made of them
+	@$(BIN)/python hack/generate --pod-types
+
 .PHONY: verify
 verify: $(STAMP) ## Fail if a generated file is not what `make generate` would write
 	@$(BIN)/python hack/generate --check
@@ -192,7 +196,7 @@ push: ## Build images, push them to REGISTRY=registry.example.com/team, print th
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/images push --registry "$(REGISTRY)"
 
 .PHONY: release
-release: $(STAMP) ## Write chart, YAML, image, wheel, SBOM, checksums and notes into dist/; VERSION= REGISTRY= KEY=
+release: $(STAMP) ## Write chart, YAML, image, wheel, SBOM, checksums and notes into dist/, sign pushed images; VERSION= REGISTRY= KEY=
 	@exec .venv/bin/python hack/release "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(KEY),--key "$(KEY)")
 
 .PHONY: cluster-up

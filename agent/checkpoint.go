@@ -74,7 +74,7 @@ func askAll(asking client.Client, listed []string, number syscall.Signal) int64 
 
 func ask(ctx context.Context, asking client.Client, host string, number syscall.Signal) bool {
 	if kind, _ := asking.Job.Classify(host); kind == hosts.Launcher {
-		ranks := process.ThatCatch(number, process.All())
+		ranks := process.ThatCatch(number, process.OfContainer())
 		process.SignalAll(ranks, number)
 		return len(ranks) > 0
 	}
@@ -87,7 +87,7 @@ func ask(ctx context.Context, asking client.Client, host string, number syscall.
 }
 
 func waitForStarters(end time.Time) {
-	for time.Now().Before(end) && slices.ContainsFunc(process.All(), process.Process.IsStarter) {
+	for time.Now().Before(end) && slices.ContainsFunc(process.OfContainer(), process.Process.IsStarter) {
 		time.Sleep(betweenPoll)
 	}
 }

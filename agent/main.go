@@ -7,9 +7,12 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strconv"
 	"syscall"
+	"time"
 
+	"mpiop/agent/internal/cgroup"
 	"mpiop/agent/internal/children"
 	"mpiop/agent/internal/install"
 	"mpiop/agent/internal/key"
@@ -24,6 +27,13 @@ const (
 	misused      = 2
 	bySignal     = 128
 	nodeVariable = "MPIOP_NODE"
+
+	silenceVariable = "MPIOP_SILENCE"
+	leastSilence    = 3 * time.Second
+
+	// ofMemory is the share of the container's memory at which garbage is collected without delay. Most is the ranks'.
+	ofMemory    = 4
+	leastMemory = 32 << 20
 
 	usage = `mpiop-agent takes the place of ssh and sshd in the Pods of an MPIJob.
 
@@ -88,6 +98,26 @@ func runSession(words []string) int {
 	return done(session.Main(words[0]))
 }
 
+// addSilence adds the flag that says how long nothing may arrive from the other side before it is lost. Its default may be in the
+// environment, because mpirun calls ssh with the operator's flags.
+func addSilence(flags *flag.FlagSet, interval *time.Duration) error {
+	set := func(text string) error {
+		silence, err := time.ParseDuration(text)
+		if err != nil || silence < leastSilence {
+			return fmt.Errorf("%q is not a duration of at least %v, such as 15s", text, leastSilence)
+		}
+		*interval = silence / wire.Silent
+		return nil
+	}
+	flags.Func("silence", "after how `long` without a byte from the other side it is lost; default $"+silenceVariable+", else 15s", set)
+	if text := os.Getenv(silenceVariable); text != "" {
+		if err := set(text); err != nil {
+			return fmt.Errorf("$%s: %w", silenceVariable, err)
+		}
+	}
+	return nil
+}
+
 func runServer(words []string) int {
 	flags := flag.NewFlagSet("sshd", flag.ContinueOnError)
 	port := flags.Int("port", wire.Port, "the `port` to listen on")
@@ -95,12 +125,20 @@ func runServer(words []string) int {
 	node := flags.String("node", os.Getenv(nodeVariable), "the `name` of the node, to be told to clients; default $"+nodeVariable)
 	checkpoint := flags.String("checkpoint-signal", "", "the `signal` by which ranks are asked to save their work when the Pod ends")
 	grace := flags.Duration("checkpoint-grace", 0, "how `long` they may run on then")
+	interval := wire.Interval
+	if err := addSilence(flags, &interval); err != nil {
+		return done(err)
+	}
 	if flags.Parse(words) != nil {
 		return misused
 	}
 	job, err := key.Read(*path)
 	if err != nil {
 		return done(err)
+	}
+	memory := cgroup.MemoryLimit(os.DirFS("/"))
+	if memory > 0 {
+		debug.SetMemoryLimit(max(leastMemory, memory/ofMemory))
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -112,7 +150,8 @@ func runServer(words []string) int {
 		say("%v; with hostNetwork, each worker of a node needs a port of its own", err)
 		return failed
 	}
-	serving := server.New(job, children.New())
+	serving := server.New(job, children.New(), server.LimitsFor(memory))
+	serving.Interval = interval
 	serving.Program, serving.Words = self, []string{"mpiop-agent", session.Word}
 	serving.Node, serving.Say, serving.CheckpointSignal = *node, say, wire.SignalOf(*checkpoint)
 	stop := make(chan os.Signal, 1)

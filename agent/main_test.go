@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asAgent) != "" {
 		os.Exit(run(os.Args[1:]))
 	}
+	if os.Getenv(asStrangers) != "" {
+		strangers(os.Args[1:])
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -284,6 +288,40 @@ func TestAHostThatCannotBeAskedMaySaveItsWork(t *testing.T) {
 			Addresses: hosts.Addresses{Path: addresses}}
 		if asked := askAll(asking, []string{row.host}, syscall.SIGUSR1); asked != row.asked {
 			t.Errorf("%s: got %d", name, asked)
+		}
+	}
+}
+
+// The server's host, or the network, stands still.
+func TestTheSilenceAfterWhichAHostIsLost(t *testing.T) {
+	file, port := keyFile(t), freePort(t)
+	server := agent(t, "sshd", "--key", file, "--port", port, "--silence", "1h")
+	check(t, server.Start())
+	client := agent(t, "ssh", "--key", file, "--port", port, "--", "127.0.0.1", "echo here; sleep 4725.25")
+	client.Env = append(client.Env, "MPIOP_SILENCE=3s")
+	var said bytes.Buffer
+	client.Stderr = &said
+	output, err := client.StdoutPipe()
+	check(t, err)
+	check(t, client.Start())
+	waitForLine(t, output, "here")
+	check(t, server.Process.Signal(syscall.SIGSTOP))
+	if err := client.Wait(); exitCode(err) != 255 || !strings.Contains(said.String(), "nothing was heard of 127.0.0.1 for 3s") {
+		t.Errorf("got %v, %s", err, said.String())
+	}
+	check(t, server.Process.Signal(syscall.SIGCONT))
+	check(t, server.Process.Signal(syscall.SIGTERM))
+	_ = server.Wait()
+	for _, silence := range []string{"15", "1s", "-15s", "long"} {
+		for _, words := range [][]string{{"sshd", "--key", file}, {"ssh", "--key", file, "--", "127.0.0.1", "true"}} {
+			wrong := agent(t, append([]string{words[0], "--silence", silence}, words[1:]...)...)
+			inherited := agent(t, words...)
+			inherited.Env = append(inherited.Env, "MPIOP_SILENCE="+silence)
+			for _, command := range []*exec.Cmd{wrong, inherited} {
+				if said, err := command.CombinedOutput(); exitCode(err) < 1 || !strings.Contains(string(said), "at least 3s") {
+					t.Errorf("%q: got %v, %s", command.Args, err, said)
+				}
+			}
 		}
 	}
 }

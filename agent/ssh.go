@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"mpiop/agent/internal/arguments"
@@ -32,6 +33,10 @@ func runClient(words []string) int {
 	path := addJobFlags(flags, &called)
 	message := flags.String("message", "", "the termination message, a `file` that is marked if it is empty")
 	mark := flags.String("mark", "", "the `line` for it")
+	if err := addSilence(flags, &called.Times.Interval); err != nil {
+		say("%v", err)
+		return wire.Lost
+	}
 	if flags.Parse(words) != nil {
 		return misused
 	}
@@ -115,13 +120,13 @@ func runEnd(words []string) int {
 	return 0
 }
 
-// podLog is the standard error of a container's first process.
-const podLog = "/proc/1/fd/2"
+// podLog returns the standard error of our container's first process.
+func podLog() string { return "/proc/" + strconv.Itoa(process.First()) + "/fd/2" }
 
 // sayInLog writes into the Pod's log: some programs, that of Intel MPI for one, show nothing of what their ssh says.
 func sayInLog(format string, values ...any) {
 	var out io.Writer = os.Stderr
-	if log, err := os.OpenFile(podLog, os.O_WRONLY|os.O_APPEND, 0); err == nil {
+	if log, err := os.OpenFile(podLog(), os.O_WRONLY|os.O_APPEND, 0); err == nil {
 		defer log.Close()
 		out = log
 	}
@@ -134,7 +139,7 @@ func logIsOurs() bool {
 	if err != nil {
 		return false
 	}
-	log, err := os.Stat(podLog)
+	log, err := os.Stat(podLog())
 	return err == nil && os.SameFile(ours, log)
 }
 

@@ -6,7 +6,7 @@ from example_jobs import PI
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions
-from mpiop.controller.objects.config_map import build_config_map
+from mpiop.controller.objects.config_map import build_config_map, with_digests
 from mpiop.controller.objects.launcher_job import build_launcher_job
 from mpiop.controller.objects.service import build_service
 from mpiop.controller.objects.worker_pod import build_worker_pod
@@ -72,7 +72,7 @@ def observed(*workers: Object, job: MPIJob = PI, launcher: Object | None = None,
     ]
     return Observed(
         service=service(job),
-        config_map=config_map(*running, job=job),
+        config_map=with_digests(config_map(*running, job=job)),
         launcher=launcher,
         launcher_pods=launcher_pods,
         workers={pod["metadata"]["name"]: pod for pod in workers},

@@ -53,7 +53,7 @@ def main() -> int:
 
 def measure(pages: list[Path], limit_mib: float) -> int:
     """Fill a store from `pages` and tell what it takes; return 1 when that is more than `limit_mib`."""
-    store, prepare = Store({BY_CONTROLLER: index_by_controller}), preparation()
+    store, prepare = Store({BY_CONTROLLER: index_by_controller}), preparation(trim=projections.trimmed)
     gc.collect()
     before, begun = resident_mib(), time.perf_counter()
     kept: list[Any] = []

@@ -97,6 +97,7 @@ PARTS = {
         ),
         Part("kube-state-metrics", (Program("k8s.io/kube-state-metrics/v2", ("kube-state-metrics",)),), 120),
         Part("metrics-server", (Program("sigs.k8s.io/metrics-server/cmd/metrics-server", ("metrics-server",)),), 100),
+        Part("cosign", (Program("github.com/sigstore/cosign/v3/cmd/cosign", ("cosign",)),), 240),
         Part("crane", (Program("github.com/google/go-containerregistry/cmd/crane", ("crane",)),), 30),
         Part("syft", (Program("github.com/anchore/syft/cmd/syft", ("syft",)),), 160),
         Part(

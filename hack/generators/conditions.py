@@ -56,7 +56,7 @@ ROWS = (
     Row(c.CONDITION_STALLED, "False", "Resolved", "nothing is in the way any more"),
     Row(c.CONDITION_DEGRADED, "True", OOM_KILLED, "the job runs, and something is wrong with a Pod of it", "…"),
     Row(c.CONDITION_DEGRADED, "False", "Resolved", "nothing is wrong any more"),
-    Row(c.CONDITION_WARNINGS, "True", "TemplateWarnings", "the API server ignored a part of a Pod template, such as a misspelt field"),
+    Row(c.CONDITION_WARNINGS, "True", "TemplateWarnings", "the API server warned of a part of a Pod template: unknown or deprecated"),
     Row(c.CONDITION_WARNINGS, "False", "Resumed", "the Pods are created anew"),
     Row(c.CONDITION_UPDATE_PENDING, "True", "EditedAfterStart", "an edit takes effect only after a suspend and resume"),
     Row(c.CONDITION_UPDATE_PENDING, "False", "UpToDate", "it has taken effect"),

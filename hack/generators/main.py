@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from generators.api import api_page
 from generators.causes import causes_page
@@ -19,7 +18,7 @@ from generators.dashboard import dashboard
 from generators.flags import flags_page
 from generators.labels import labels_page
 from generators.manifests import ROOT, GenerateError, build_overlay, deployment_file, is_current, to_yaml
-from generators.openapi import renew_snapshot
+from generators.openapi import KUBERNETES, renew_snapshot
 from reliability.page import invariants_page
 
 _EXAMPLE = "examples/v2beta1/tensorflow-benchmarks"
@@ -74,17 +73,15 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command; return its exit status: 0, 1 for files out of date, 2 for what went wrong."""
     parser = argparse.ArgumentParser(prog="hack/generate", description="Write every generated file of the repository.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not as it would be written")
-    parser.add_argument(
-        "--openapi", type=Path, metavar="FILE", help="first renew the schema of pod templates from this OpenAPI v3 document"
-    )
+    parser.add_argument("--pod-types", action="store_true", help=f"first renew the types of pod templates from Kubernetes {KUBERNETES}")
     parser.add_argument("--render", metavar="OVERLAY", help="only print an overlay, with the image that MPIOP_IMAGE names if it is set")
     options = parser.parse_args(arguments)
     try:
         if options.render:
             sys.stdout.write(to_yaml(*build_overlay(options.render, image=os.environ.get("MPIOP_IMAGE", ""))))
             return 0
-        if options.openapi:
-            renew_snapshot(options.openapi)
+        if options.pod_types:
+            renew_snapshot()
         return _check() if options.check else _write()
     except GenerateError as error:
         sys.stderr.write(f"hack/generate: {error}\n")

@@ -24,16 +24,11 @@ from mpiop.controller import names
 
 Schema = dict[str, Any]
 
-_RESOURCE: Schema = {
-    # A quantity in all but the word for it. `x-kubernetes-int-or-string` refuses an object before any rule of ours is asked, with a message
-    # that says nothing of `minResources: {requests: …}`, which documents show. A field that is required of objects says it.
-    "x-kubernetes-preserve-unknown-fields": True,
-    "pattern": QUANTITY["pattern"],
-    "multipleOf": 1,
+_RESOURCE: Schema = QUANTITY | {
+    # Documents show `minResources: {requests: {cpu: "3"}}`. The type refuses that; a field that is required of objects adds what to write.
+    # Strict clients get as far as that only if the fields of such an object are known.
+    "properties": {"cpu": QUANTITY | {"description": "Processors."}, "memory": QUANTITY | {"description": "Bytes of memory."}},
     "required": ['write minResources: {cpu: "3", memory: 8Gi} instead'],
-    "minItems": 1,
-    "maxItems": 0,
-    "not": {"enum": [False, True]},
 }
 
 
@@ -224,6 +219,7 @@ def _status() -> Schema:
                 reason=_string("Why, in one word, for example NodeLost."),
                 message=_string("Which Pod on which node, and why."),
                 launcherPods=_list("Pods of the launcher that were stopped by it, or had failed for its cause.", _string("Name of a Pod.")),
+                failedNodes=_list("Nodes that were lost, or evicted Pods for want of memory or disk.", _string("Name of a node.")),
             ),
         ),
         failedNodes=_list("Nodes on which the job is not run again, the newest last.", _string("Name of a node.")),

@@ -1,4 +1,4 @@
-"""The structural schema of a pod template for a CRD: every known field with its type, and unknown ones kept.
+"""The structural schema of a pod template for a CRD: every known field with its type. The API server drops all others.
 
 Without types `containerPort: "80"` would be stored, and every typed client would fail to decode the whole list of MPIJobs. Descriptions are
 left out for size (`kubectl explain pod.spec` has them); enums, so that a value that Kubernetes adds needs no new CRD; defaults, so that
@@ -7,7 +7,7 @@ stored objects do not change. The one exception are keys of lists of type map, w
 
 from typing import Any
 
-from generators.openapi import ROOT, load_schemas, reference_name
+from generators.openapi import MINOR, ROOT, load_schemas, reference_name
 
 QUANTITY: dict[str, Any] = {
     "pattern": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$",
@@ -25,7 +25,7 @@ def pod_template_schema(container_name: str) -> dict[str, Any]:
     """Return the schema of a PodTemplateSpec with at least one container, whose name is `container_name` if it has none."""
     schema = _structural({"$ref": ROOT}, load_schemas())
     metadata, spec = schema["properties"]["metadata"], schema["properties"]["spec"]
-    schema["description"] = "The pod to make, a core/v1 PodTemplateSpec. Fields that a newer Kubernetes adds are kept and passed on."
+    schema["description"] = f"The pod to make, a core/v1 PodTemplateSpec with the fields of Kubernetes {MINOR}."
     schema["required"] = ["spec"]
     metadata["description"] = (
         "Labels and annotations of the pod; those that the operator sets itself win over these. See `kubectl explain pod.metadata`."
@@ -51,8 +51,6 @@ def _structural(node: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]
     schema = {key: node[key] for key in _KEPT if key in node}
     if "additionalProperties" in node:
         schema["additionalProperties"] = _structural(node["additionalProperties"], schemas)
-    elif node["type"] == "object":
-        schema["x-kubernetes-preserve-unknown-fields"] = True
     if "properties" in node:
         schema["properties"] = {field: _structural(inner, schemas) for field, inner in node["properties"].items()}
     if "items" in node:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from embedded import packages
 from embedded.errors import ClusterError
 from embedded.layout import AGENT_SOURCES
 from embedded.progress import Progress
@@ -17,6 +18,8 @@ from imaging.programs import build_programs
 
 LEAST_COVERAGE = 85.0
 MOST_BYTES = 6_000_000
+RACE_DETECTOR = {"gcc": "gcc", "/usr/include/stdlib.h": "libc6-dev"}
+"""Program or file that Go needs for it → Debian package."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -60,9 +63,13 @@ def check(fuzz: str) -> None:
     _run([go, "vet", "./..."], go)
     _run([go, "mod", "verify"], go)
     _check_modules(_run([go, "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "."], go))
+    packages.install(packages.missing_packages(RACE_DETECTOR), Progress())
     with tempfile.NamedTemporaryFile(suffix=".out") as profile:
-        print(_run([go, "test", "-timeout=10m", "-coverpkg=./...", f"-coverprofile={profile.name}", "./..."], go), end="")
+        flags = ["-race", "-timeout=10m", "-coverpkg=./...", f"-coverprofile={profile.name}"]
+        print(_run([go, "test", *flags, "./..."], go, CGO_ENABLED="1"), end="")
         coverage = parse_total(_run([go, "tool", "cover", f"-func={profile.name}"], go))
+    # One after the other, because they measure.
+    print(_run([go, "test", "-timeout=10m", "-p=1", "-run=^TestMeasure", "./..."], go), end="")
     print(f"agent: {coverage} % of the statements are covered")
     if coverage < LEAST_COVERAGE:
         raise ClusterError(f"the tests cover {coverage} % of the statements; {LEAST_COVERAGE} % are wanted")
@@ -97,9 +104,10 @@ def _fuzz(go: str, seconds: str) -> None:
             print(f"{target}: {said.strip().splitlines()[-3]}")
 
 
-def _run(command: Sequence[str], go: str) -> str:
+def _run(command: Sequence[str], go: str, **variables: str) -> str:
+    environment = build_environment(go) | variables
     result = subprocess.run(
-        command, cwd=AGENT_SOURCES, env=build_environment(go), check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=AGENT_SOURCES, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     if result.returncode != 0:
         print(result.stdout, end="")

@@ -14,8 +14,8 @@ from imaging.errors import ImagesError
 from imaging.finding import Debian
 from imaging.process import Programs
 
-REGISTRY_BASE = "docker.io/library/debian:bookworm-slim"
-"""The default of BASE_IMAGE in the Dockerfiles."""
+REGISTRY_BASE = "docker.io/library/debian:bookworm-slim@sha256:96e378d7e6531ac9a15ad505478fcc2e69f371b10f5cdf87857c4b8188404716"
+"""The default of BASE_IMAGE in the Dockerfiles. The digest is that of the index, which has an image for each platform."""
 
 SUITE = "bookworm"
 

@@ -131,6 +131,8 @@ def _build(options: argparse.Namespace, folder: Path, programs: Programs) -> Non
         base = Bases(engine, programs, folder, platforms, fresh=options.fresh).choose(options.base_image)
         building = Building(engine, base, _version(options), secrets, platforms, uses_cache=not options.fresh)
         pushed = dict[str, str]()
+        if options.command == "push":
+            print("base", base, flush=True)
         for number, image in enumerate(images, start=1):
             console.say(f"[{number}/{len(images)}] {building.reference(image)}: {building.build(image)}")
             if options.save:

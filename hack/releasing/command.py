@@ -1,17 +1,19 @@
 """The command line of `hack/release`."""
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
 
 from imaging.catalogue import ROOT
 from imaging.engines import EPOCH
-from releasing import files
+from releasing import files, signing
 from releasing.errors import ReleaseError
 
 NAMESPACE: Final = "mpiop"
@@ -20,9 +22,12 @@ It writes into the folder: mpi-operator.yaml (install with kubectl), mpiop-VERSI
 operator.tar and agent.tar (the images), operator.cdx.json and agent.cdx.json (what is in them, CycloneDX), notes.md and SHA256SUMS;
 with --key also SHA256SUMS.sig.
 
-With --registry the images are pushed, and YAML and chart name them by their digests.
+With --registry the images are pushed, and YAML and chart name them by their digests. With --key as well, the images are signed there,
+with a statement of how they were built (SLSA provenance); cosign.pub is the public key, and provenance.json the statement.
 
-Check a signature:  ssh-keygen -Y verify -f ALLOWED_SIGNERS -I SIGNER -n mpiop -s SHA256SUMS.sig <SHA256SUMS"""
+Check the files:    ssh-keygen -Y verify -f ALLOWED_SIGNERS -I SIGNER -n mpiop -s SHA256SUMS.sig <SHA256SUMS
+Check an image:     cosign verify --key cosign.pub --insecure-ignore-tlog IMAGE@DIGEST
+and its provenance: cosign verify-attestation --key cosign.pub --insecure-ignore-tlog --type slsaprovenance1 IMAGE@DIGEST"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder, which is made anew (dist)")
     parser.add_argument("--registry", default="", help="push the images there, like registry.example.com/team")
     parser.add_argument("--plain-http", action="store_true", help="the registry speaks HTTP")
-    parser.add_argument("--key", type=Path, help="private SSH key that signs SHA256SUMS; needs no network")
+    parser.add_argument("--key", type=Path, help="private SSH key that signs SHA256SUMS and the pushed images; no service is asked")
     parser.add_argument("--fresh", action="store_true", help="build the images of nothing built before")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     return parser
@@ -61,11 +66,13 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
         CalledProcessError: A program failed, and has said why.
     """
     files.check_version(root, version)
+    key = signing.read_key(options.key) if options.key is not None and options.registry else None
     epoch = _commit_seconds(root)
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     dated = {**os.environ, EPOCH: str(epoch)}
-    images = _images(root, version, output, options, dated)
+    pushed = _images(root, version, output, options, dated)
+    images = pushed and pushed.images
     manifest = (root / "deploy/v2beta1/mpi-operator.yaml").read_text("utf-8")
     (output / "mpi-operator.yaml").write_text(files.manifest(manifest, version, images) if images else manifest, "utf-8")
     (output / f"mpiop-{version}.tgz").write_bytes(files.chart(root / "charts/mpiop", images, epoch))
@@ -73,10 +80,16 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
     _run(
         "building the wheel", [root / ".venv/bin/pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", output, root]
     )
-    syft = _answer([root / "hack/cluster", "build", "syft"]).partition("\t")[2].strip()
+    syft = _program(root, "syft")
     for name in files.Images._fields:
         archive, bill = output / f"{name}.tar", output / f"{name}.cdx.json"
         _run(f"writing {bill.name}", [syft, "scan", "--quiet", f"docker-archive:{archive}", f"--output=cyclonedx-json={bill}"])
+    if pushed is not None and key is not None:
+        _say("signing the images")
+        with TemporaryDirectory() as folder:
+            signer = signing.Signer(_program(root, "cosign"), Path(folder), options.plain_http)
+            (output / signing.PUBLIC_KEY).write_bytes(signer.import_key(key))
+            _sign(root, version, output, pushed, signer)
     (output / files.SUMS).write_text(files.checksums(output.iterdir()), "utf-8")
     if options.key is not None:
         _run("signing", ["ssh-keygen", "-q", "-Y", "sign", "-f", options.key, "-n", NAMESPACE, output / files.SUMS])
@@ -85,8 +98,13 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
     _say(f"or: helm install mpi-operator {output}/mpiop-{version}.tgz --namespace mpi-operator --create-namespace")
 
 
-def _images(root: Path, version: str, output: Path, options: argparse.Namespace, environment: Mapping[str, str]) -> files.Images | None:
-    """Build the images and save them; return their names with digests if they were pushed."""
+class _Pushed(NamedTuple):
+    images: files.Images
+    base: str
+
+
+def _images(root: Path, version: str, output: Path, options: argparse.Namespace, environment: Mapping[str, str]) -> _Pushed | None:
+    """Build the images and save them; return their names with digests, and that of their base, if they were pushed."""
     command = [root / "hack/images", "push" if options.registry else "build", f"--release-version=v{version}", f"--save={output}"]
     command += [*(f"--only={name}" for name in files.Images._fields), *(("--fresh",) if options.fresh else ())]
     if not options.registry:
@@ -95,10 +113,25 @@ def _images(root: Path, version: str, output: Path, options: argparse.Namespace,
     _say(f"building the images, and pushing them to {options.registry}")
     command += [f"--registry={options.registry}", *(("--plain-http",) if options.plain_http else ())]
     lines = (line.split() for line in _answer(command, environment).splitlines())
-    pushed = {words[0]: words[1] for words in lines if words[0] in files.Images._fields}
-    for image in pushed.values():
+    names = {words[0]: words[1] for words in lines if len(words) == 2}  # noqa: PLR2004 - the others are paths of saved images
+    images = files.Images(**{name: names[name] for name in files.Images._fields})
+    for image in images:
         _say(f"pushed {image}")
-    return files.Images(**pushed)
+    return _Pushed(images, names["base"])
+
+
+def _sign(root: Path, version: str, output: Path, pushed: _Pushed, signer: signing.Signer) -> None:
+    """Sign the pushed images in their registry, with the provenance that is written into `output`."""
+    statement = output / "provenance.json"
+    commit = _answer(["git", "-C", root, "rev-parse", "HEAD"]).strip()
+    statement.write_text(json.dumps(signing.provenance(version, commit, pushed.base), indent=2) + "\n", "utf-8")
+    for image in pushed.images:
+        signer.sign(image, statement)
+
+
+def _program(root: Path, name: str) -> Path:
+    """Return the path of a Go program, which is built when it is first asked for."""
+    return Path(_answer([root / "hack/cluster", "build", name]).partition("\t")[2].strip())
 
 
 def _commit_seconds(root: Path) -> int:

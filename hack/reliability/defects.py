@@ -146,7 +146,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("E55", "controller/observe/consistency.py", "        is_behind = any(\n", "        is_behind = all(\n", "one cache that is new enough is enough"),
     Defect("E55", "controller/observe/consistency.py", 'if is_at_least(writes.latest.get(resource, ""), version) is not True:', "if True:", "the answer that comes last counts, not the newest"),
     Defect("E56", "controller/write/apply.py", "            size *= 2\n", "            size *= 100\n", "after one creation all go out at once"),
-    Defect("E56", "controller/write/apply.py", "                return refused\n", "                pass\n", "a refusal does not stop the creations"),
+    Defect("E56", "controller/write/apply.py", "                break\n", "                pass\n", "a refusal does not stop the creations"),
     Defect("E57", "kube/client.py", '            "preconditions": {"uid": uid},\n', "", "a deletion has no precondition"),
     Defect("E57", "kube/objects.py", '        return "/".join(self)\n', '        return ""\n', "any controller counts as ours"),
     Defect("E57", "kube/objects.py", '        return "/".join(self)\n', "        return self.uid\n", "what names our UID in another namespace is ours"),
@@ -184,7 +184,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("T1", "kube/tokens.py", ">= REREAD_SECONDS:", ">= 10 * REREAD_SECONDS:", "a token is read again every ten minutes"),
     Defect("T1", "kube/transport.py", "            if not error.is_unauthorized or not await", "            if True or not await", "a 401 is final"),
     Defect("T2", "kube/tls.py", "        return self._seen != self._used\n", "        return False\n", "changed certificates are not noticed"),
-    Defect("T2", "kube/tls.py", '            self._log.warning("changed certificates cannot be used; the ones before stay in use", error=str(error))\n            return\n', "            raise\n", "a half-written certificate ends requests"),
+    Defect("T2", "kube/tls.py", '            _log.warning("changed certificates cannot be used; the ones before stay in use: %s", error)\n            return\n', "            raise\n", "a half-written certificate ends requests"),
     Defect("T2", "kube/session.py", "keepalive_timeout=IDLE_SECONDS", "keepalive_timeout=None", "connections of old certificates stay open"),
     Defect("T3", "kube/retry.py", 'if request.method == "GET" else None', "", "a write is sent again though it may have taken effect"),
     Defect("T3", "kube/retry.py", "MOST_RETRIES = 10", "MOST_RETRIES = 11", "eleven retries"),
@@ -199,7 +199,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("T5", "events/correlator.py", "        if not subject.bucket.take(self._clock.monotonic()):\n            return None\n", "", "chatter is not limited"),
     Defect("T5", "events/recorder.py", "if attempt >= tries or not _is_temporary(error):", "if not _is_temporary(error):", "an event that nobody takes holds up the others"),
     Defect("T5", "events/correlator.py", "if len(similar.messages) >= MAX_SIMILAR:", "if False:", "similar events are not combined"),
-    Defect("T6", "kube/exec_credential.py", "            if self._credential == failed:\n                await self._run()\n", "            await self._run()\n", "each request that met a 401 runs the plug-in"),
-    Defect("T6", "kube/exec_credential.py", "            if self._credential == failed:\n                await self._run()\n", "            pass\n", "a 401 does not run the plug-in"),
+    Defect("T6", "kube/exec_credential.py", "            if self._credential == failed:\n                self._run()\n", "            self._run()\n", "each request that met a 401 runs the plug-in"),
+    Defect("T6", "kube/exec_credential.py", "            if self._credential == failed:\n                self._run()\n", "            pass\n", "a 401 does not run the plug-in"),
 )
 # fmt: on

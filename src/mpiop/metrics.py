@@ -3,6 +3,7 @@
 The five `mpi_operator_*` names that existing dashboards use are fixed; `workqueue_*` are those of every Go controller.
 """
 
+from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
@@ -12,12 +13,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metr
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 
+from mpiop.metric_labels import reason_label, refusal_label
+
 _QUEUE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 600.0)
 _REQUEST_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _JOB_BUCKETS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 _DURATION_BUCKETS: Final = (10.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 12 * 3600.0, 86400.0, 3 * 86400.0, 7 * 86400.0)
-_MAX_REASONS: Final = 100
-_OTHER_REASONS: Final = "Other"
 
 
 class QueueSeries:
@@ -62,7 +63,10 @@ class JobStates:
     def collect(self) -> Iterable[Metric]:
         """Yield the gauge."""
         family = GaugeMetricFamily("mpiop_jobs", "MPI jobs, by what kubectl shows as their state", labels=["state"])
+        counts = Counts[str]()
         for state, jobs in self._states().items():
+            counts[reason_label(state)] += jobs
+        for state, jobs in counts.items():
             family.add_metric([state], jobs)
         yield family
 
@@ -87,7 +91,6 @@ class Metrics:
         self._define_queue()
         self._define_traffic()
         self._shown: dict[JobKey, tuple[str, frozenset[str]]] = {}
-        self._reasons: set[str] = set()
 
     def _define_jobs(self) -> None:
         self.jobs_created = self._counter("mpi_operator_jobs_created_total", "Counts number of MPI jobs created")
@@ -135,6 +138,9 @@ class Metrics:
         self.sync_errors = self._counter("mpiop_sync_errors_total", "Syncs that failed and will be tried again")
         self._failed_writes = self._counter(
             "mpiop_failed_writes_total", "Writes of jobs that the API server refused or did not answer", ("resource", "reason")
+        )
+        self._damped_writes = self._counter(
+            "mpiop_damped_writes_total", "Writes of jobs that were delayed because somebody undoes them each time", ("resource",)
         )
         self._requests = self._counter(
             "mpiop_api_requests_total", "Requests to the API server; code 0 is no answer", ("verb", "resource", "code")
@@ -205,19 +211,20 @@ class Metrics:
             counter.labels(name)  # so that it shows 0 before anything happens
 
     def count_failure(self, reason: str) -> None:
-        """Count a failed MPI job; `reason` comes from others, so after the hundredth they are counted together."""
-        if reason not in self._reasons and len(self._reasons) >= _MAX_REASONS:
-            reason = _OTHER_REASONS
-        self._reasons.add(reason)
-        self._failures.labels(reason).inc()
+        """Count a failed MPI job; `reason` is that of the condition, whose words may be a Pod's."""
+        self._failures.labels(reason_label(reason)).inc()
 
     def count_restart(self, reason: str) -> None:
-        """Count a restart of an MPI job; `reason` is one of the causes."""
-        self._restarts.labels(reason).inc()
+        """Count a restart of an MPI job; `reason` is one of the causes, or a Pod's own."""
+        self._restarts.labels(reason_label(reason)).inc()
 
     def count_failed_write(self, resource: str, reason: str) -> None:
         """Count a failed write; `reason` is the API server's, for example Forbidden, or NoAnswer."""
-        self._failed_writes.labels(resource, reason).inc()
+        self._failed_writes.labels(resource, refusal_label(reason)).inc()
+
+    def count_damped_write(self, resource: str) -> None:
+        """Count a write that was delayed."""
+        self._damped_writes.labels(resource).inc()
 
     def watch_jobs(self, states: Callable[[], Mapping[str, int]]) -> None:
         """Show on each scrape how many jobs are in each state then."""

@@ -25,9 +25,12 @@ from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.gone_workers import GoneWorkers
 from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
-from mpiop.controller.observe.projections import PROJECTIONS
+from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
+from mpiop.controller.observe.specs import Specs
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
+from mpiop.controller.write.contention import Contention
+from mpiop.controller.write.field_managers import field_manager
 from mpiop.controller.write.launcher_logs import LauncherLogs
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_keys import SLOW_KEY_TYPES, generate_key_pair
@@ -148,6 +151,7 @@ class Operator:
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
         self._gang = Gang(options.gang_scheduling)
         self._stores: dict[Resource, Store] = {}
+        self._trims = trims(Specs())
         self._controller = self._build_controller(client, clock)
         self._discovery = GangDiscovery(client, self._gang, self._follow_gang, self._counters.failure)
 
@@ -173,7 +177,10 @@ class Operator:
         informers[MPIJOBS] = self._informer(MPIJOBS, "")
         stores = self._stores
         stores.update({resource: informer.store for resource, informer in informers.items()})
-        applier = Applier(client.fenced(self._elector.assert_leading), Consistency(stores, clock), self._metrics.count_failed_write)
+        us = field_manager(self._options.lock_namespace, self._options.lease_name)
+        contention = Contention(clock, us, self._metrics.count_damped_write)
+        writer = client.fenced(self._elector.assert_leading, us)
+        applier = Applier(writer, Consistency(stores, clock), contention, self._metrics.count_failed_write)
         launchers, gone = LauncherJobs(stores[JOBS], stores[MPIJOBS]), GoneWorkers()
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],
@@ -224,7 +231,8 @@ class Operator:
 
     def _informer(self, resource: Resource, label_selector: str) -> SharedInformer:
         namespace = self._options.namespace if resource.namespaced else ""
-        selection = Selection(resource, namespace, label_selector, projection=PROJECTIONS.get(resource))
+        trim = self._trims.get(resource, trimmed)
+        selection = Selection(resource, namespace, label_selector, projection=PROJECTIONS.get(resource), trim=trim)
         informer = self._factory.informer(selection, indexers={BY_CONTROLLER: index_by_controller})
         self._metrics.watch_informer(
             resource.plural,

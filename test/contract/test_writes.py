@@ -56,6 +56,16 @@ async def test_of_what_was_created_metadata_alone_can_be_asked_for(subject: Subj
     assert {**stored["metadata"], **created["metadata"]} == stored["metadata"]
 
 
+async def test_of_what_was_patched_metadata_alone_can_be_asked_for(subject: Subject) -> None:
+    await subject.mpijob("a")
+    body = {"status": {"startTime": "2026-01-01T00:00:00Z"}}
+    patched = await subject.client.patch(MPIJOBS, subject.key("a"), body, subresource="status", metadata_only=True)
+    stored = await subject.client.get(MPIJOBS, subject.key("a"))
+    assert set(patched) == {"kind", "metadata"}
+    assert patched["metadata"].get("resourceVersion") == stored["metadata"].get("resourceVersion")
+    assert stored.get("status") == body["status"]
+
+
 async def test_of_what_is_deleted_metadata_alone_comes_back(subject: Subject) -> None:
     job = await subject.mpijob("a", finalizers=["example.com/wait"])
     remains = await subject.client.delete(MPIJOBS, subject.key("a"), uid=job["metadata"]["uid"])

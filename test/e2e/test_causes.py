@@ -72,12 +72,12 @@ def test_a_quota_that_refuses_the_launcher_is_quoted(namespace: Kubectl) -> None
     until_true(namespace, "pi", "Succeeded")
 
 
-def test_a_typing_error_in_a_template_is_shown(namespace: Kubectl) -> None:
+def test_what_the_api_server_warns_of_in_a_template_is_shown(namespace: Kubectl) -> None:
     job = one_worker("pi")
-    container(job["spec"]["mpiReplicaSpecs"]["Worker"])["imagePullPolcy"] = "Never"
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["nodeSelector"] = {"beta.kubernetes.io/os": "linux"}
     namespace.apply(job)
     ended = until_true(namespace, "pi", "Finished")
-    assert 'Pod: unknown field "spec.containers[0].imagePullPolcy"' in condition(ended, "Warnings")["message"]
+    assert "Pod: spec.nodeSelector[beta.kubernetes.io/os]: deprecated since" in condition(ended, "Warnings")["message"]
     assert [row["type"] for row in ended["status"]["conditions"]][-2:] == ["Finished", "Succeeded"]
     namespace.until(EVENTS, lambda events: "TemplateWarnings" in {event["reason"] for event in events})
 

@@ -1,18 +1,22 @@
-"""The CRD comes after the operator, goes, and comes back: the operator waits for it, and deletes nothing."""
+"""The CRD comes after the operator, goes, and comes back: the operator waits for it, and deletes nothing. An upgrade of it is no edit."""
 
 import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
 from bench.operator_process import OperatorProcess, ours, start_operator
 from conformance.place import Place, place
 from demonstration.cluster import environment_of
+from e2e.admission import UNKNOWN, definition, preserving
 from e2e.audit import requests_of_operators
 from e2e.waiting import until
 from faults.ground import command
-from faults.state import objects
+from faults.state import conditions, objects
 from fuzz.jobs import good_job
+from mpiop.controller import names
 from mpiop.kube.errors import KubeError
-from mpiop.kube.objects import Object
+from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES
 
 CLUSTER = "e2e-definition"
@@ -21,9 +25,9 @@ CHILDREN = (PODS, JOBS, SERVICES, CONFIG_MAPS)
 SURVIVED_SECONDS = 3
 
 
-async def kubectl(*arguments: str) -> None:
+async def kubectl(*arguments: str, stdin: str = "") -> None:
     """Run kubectl as the cluster's administrator."""
-    await command("kubectl", *arguments, environment=environment_of(CLUSTER))
+    await command("kubectl", *arguments, stdin=stdin, environment=environment_of(CLUSTER))
 
 
 async def define() -> None:
@@ -99,3 +103,100 @@ async def test_F55_the_operator_waits_for_a_CRD_that_is_absent_or_goes_and_delet
         assert "Traceback" not in (tmp_path / "operator.log").read_text(encoding="utf-8")
         await here.stop_api_server()
         assert [each for each in requests_of_operators(CLUSTER, "default") if each.verb == "delete"] == []
+
+
+class Upgrade:
+    """A control plane whose CRD is upgraded under jobs that have a field which only the CRD before kept."""
+
+    def __init__(self, here: Place) -> None:
+        self.here = here
+
+    async def define(self, crd: dict[str, Any], *, is_kept: bool) -> None:
+        """Put a CRD in place, and return when the API server goes by it."""
+        await kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(crd))
+        probe: Any = {**job_with_unknown_fields("probe"), "metadata": {"name": "probe", "namespace": "default"}}
+
+        async def is_taken_up() -> bool:
+            made: Any = await self.here.client.create(MPIJOBS, probe, is_dry_run=True)
+            return (UNKNOWN in made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]) is is_kept
+
+        await until("the API server to go by the CRD", is_taken_up)
+
+    async def create(self, name: str, **policy: Any) -> None:
+        """Create a job."""
+        body: Any = job_with_unknown_fields(name)
+        body["metadata"]["namespace"] = "default"
+        body["spec"]["runPolicy"] = policy
+        await self.here.client.create(MPIJOBS, body)
+
+    async def edit(self, name: str, **spec: Any) -> None:
+        """Change the spec of a job."""
+        await self.here.client.patch(MPIJOBS, Key("default", name), {"spec": spec})
+
+    async def until_condition(self, name: str, type_: str, *, is_true: bool = True) -> None:
+        """Wait for a condition of a job."""
+
+        async def has_it() -> bool:
+            found = {each["metadata"]["name"]: conditions(each) for each in await objects(self.here.client, MPIJOBS, "default")}
+            return (found[name].get(type_) == "True") is is_true
+
+        await until(f"{type_} of {name} to be {is_true}", has_it)
+
+    async def pods(self) -> dict[str, str]:
+        """Return the UIDs of the Pods by name."""
+        return {each["metadata"]["name"]: uid_of(each) for each in await objects(self.here.client, PODS, "default")}
+
+    async def until_pod(self, name: str, *, other_than: str = "") -> None:
+        """Wait for a Pod of that name."""
+
+        async def is_there() -> bool:
+            return (await self.pods()).get(name, other_than) != other_than
+
+        await until(f"a new Pod {name}", is_there)
+
+    async def is_pending(self) -> dict[str, bool]:
+        """Return, by job, whether an edit is said to be pending."""
+        return {
+            each["metadata"]["name"]: conditions(each).get("UpdatePending") == "True"
+            for each in await objects(self.here.client, MPIJOBS, "default")
+        }
+
+
+def job_with_unknown_fields(name: str) -> dict[str, Any]:
+    """Return a job whose templates have a field that no Kubernetes knows."""
+    made = good_job(name)
+    for role in made["spec"]["mpiReplicaSpecs"].values():
+        role["template"]["spec"][UNKNOWN] = {"a": [1]}
+    return made
+
+
+async def test_an_upgrade_of_the_CRD_that_drops_fields_of_jobs_is_no_edit(tmp_path: Path) -> None:
+    async with place(tmp_path, CLUSTER) as here:
+        upgrade = Upgrade(here)
+        await upgrade.define(preserving(), is_kept=True)
+        async with here.operator("before"):
+            for name in ("running", "earlier"):
+                await upgrade.create(name)
+                await upgrade.until_condition(name, "Warnings")
+            await upgrade.create("suspended", suspend=True)
+            await upgrade.until_condition("suspended", "Suspended")
+        forgotten = {"metadata": {"annotations": {names.ANNOTATION_START_GENERATION: None}}}
+        await here.client.patch(JOBS, Key("default", "earlier-launcher"), forgotten)
+        await upgrade.define(definition(), is_kept=False)
+        assert [UNKNOWN in json.dumps(each["spec"]) for each in await objects(here.client, MPIJOBS, "default")] == [False] * 3
+
+        async with here.operator("after"):
+            # What follows each needs a sync of its job.
+            worker = (await upgrade.pods())["running-worker-0"]
+            await here.client.delete(PODS, Key("default", "running-worker-0"), uid=worker)
+            await upgrade.until_pod("running-worker-0", other_than=worker)
+            await upgrade.edit("earlier", mpiReplicaSpecs={"Worker": {"replicas": 3}})
+            await upgrade.until_pod("earlier-worker-2")
+            await upgrade.edit("suspended", runPolicy={"suspend": False})
+            await upgrade.until_pod("suspended-worker-0")
+            await upgrade.until_condition("suspended", "Suspended", is_true=False)
+            assert await upgrade.is_pending() == {"running": False, "earlier": False, "suspended": False}
+
+            for name in ("running", "suspended"):
+                await upgrade.edit(name, slotsPerWorker=2)
+                await upgrade.until_condition(name, "UpdatePending")

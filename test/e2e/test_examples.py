@@ -1,6 +1,8 @@
 """The examples that people start from, as their first lines say."""
 
+import base64
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from e2e.conftest import NAME
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
 from e2e.shell import Shell
+from fakes.ranks import Trap
 from mpiop.client import MPI, JobFailed
 from mpiop.kube.resources import MPIJOBS
 
@@ -46,7 +49,7 @@ def test_a_full_dev_shm_is_explained(tool: Tool) -> None:
 
 
 @pytest.mark.skipif(sys.version_info[:2] != DEBIANS_PYTHON, reason="a function only runs in an image with the same minor version of Python")
-def test_a_function_runs_on_every_rank(tool: Tool) -> None:
+def test_a_function_runs_on_every_rank_whatever_it_prints(tool: Tool, tmp_path: Path) -> None:
     environment = {**os.environ, **tool.environment, "PYTHONPATH": "src"}
     done = subprocess.run(
         [sys.executable, "examples/mpi4py/functions.py"],
@@ -59,6 +62,16 @@ def test_a_function_runs_on_every_rank(tool: Tool) -> None:
     )
     assert (done.returncode, done.stdout) == (0, "pi is approximately 3.141592653590, of 4 parts\n"), done.stderr
     tool.here.until(MPIJOBS, lambda jobs: not jobs)
+
+    def work(trap: str) -> bytes:
+        print(trap)  # noqa: T201 - a line as results had them once
+        subprocess.Popen("for i in $(seq 9999); do echo mpiop-result: $i; done", shell=True)  # noqa: S602 - while results are written
+        return os.urandom(100_000)
+
+    trap = base64.b64encode(pickle.dumps(Trap(tmp_path / "trap"))).decode()
+    results = MPI(kubeconfig=tool.environment["KUBECONFIG"], image=IMAGE).run(work, f"mpiop-result:{trap}", ranks=3, is_tagged=True)
+    assert list(map(len, results)) == [100_000] * 3
+    assert not (tmp_path / "trap").exists()
 
 
 def test_an_error_on_a_rank_has_its_traceback(tool: Tool) -> None:

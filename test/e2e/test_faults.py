@@ -37,6 +37,7 @@ SAMPLE = frozenset({
     "F52/fail/proxies in the environment",
     "F57/alone/more workers than a ConfigMap holds hosts",
     "F60/succeed/Secret of nobody",
+    "F63/alone/a second operator with another cluster domain",
     "F63/succeed/a webhook that need not answer",
     "F64/succeed/a worker that does not go",
     "F65/succeed/labels of the Job",

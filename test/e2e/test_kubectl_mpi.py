@@ -214,7 +214,7 @@ def test_a_mistake_in_a_file_has_its_line(tool: Tool, tmp_path: Path) -> None:
     done = tool.attempt("submit", str(tmp_path / "bad.yaml"))
     assert done.returncode == 2
     assert f"bad.yaml:{line}: " in done.stderr
-    assert 'unknown field "spec.containers[0].imagePullPolcy"' in done.stderr
+    assert 'template.spec.containers[0].imagePullPolcy"' in done.stderr
     assert tool.run("submit", "-", stdin=good) == "job submitted created\n"
     until_true(tool.here, "submitted", "Succeeded")
 
@@ -236,7 +236,7 @@ def test_doctor_finds_all_well_and_strangers_are_told_what_they_lack(namespace: 
 
 def test_no_cluster_and_no_job_are_sentences(tool: Tool, tmp_path: Path) -> None:
     nowhere = replace(tool, environment={**tool.environment, "KUBECONFIG": str(tmp_path / "nothing")})
-    assert "Name a kubeconfig" in nowhere.attempt("list").stderr
+    assert "name one with --kubeconfig or $KUBECONFIG" in nowhere.attempt("list").stderr
     done = tool.attempt("logs", "nothing")
     assert (done.returncode, "not found" in done.stderr) == (3, True)
 

@@ -27,6 +27,9 @@ LOST_SECONDS: Final = 60
 CHECKPOINTS: Final = {"checkpoint-signal": "SIGUSR1", "checkpoint-grace": "12s", "max-restarts": "1"}
 SAVING: Final = "trap 'echo saves; sleep 3; echo saved' USR1; echo computes; while :; do sleep 0.1; done"
 """Who ends first would take the other along, in the middle of its work: both run on until they are ended."""
+SHARED: Final = ("openmpi", "mpich")
+"""Libraries whose launcher shares its namespace of processes with a sidecar, which must get no signal."""
+SIDECAR: Final = "trap 'echo disturbed' USR1; echo beside; while :; do sleep 0.1; done"
 SPEAK_AND_FAIL: Final = """
 /etc/mpi-hosts/ssh pi-worker-0 'head -c 100000000 /dev/zero; echo apart >&2; exit 7' >/tmp/out 2>/tmp/err
 code=$?
@@ -186,6 +189,8 @@ def test_ranks_save_their_work_before_their_pods_are_deleted(library: str, restr
     """By a suspend, and by the eviction of one worker, which all ranks are told of."""
     job = one_try(library, SAVING)
     job["metadata"]["annotations"] |= {f"mpiop.kubeflow.org/{name}": text for name, text in CHECKPOINTS.items()}
+    if library in SHARED:
+        add_sidecar(job)
     restricted.apply(job)
     check_saved(restricted, library, lambda: evict(restricted, f"{library}-worker-1"))
     restricted.until_one(MPIJOBS, library, lambda job: job["status"].get("restarts") == 1 and state(job) == "Running")
@@ -196,11 +201,22 @@ def test_ranks_save_their_work_before_their_pods_are_deleted(library: str, restr
 
 def check_saved(here: Kubectl, name: str, end: Callable[[], object]) -> None:
     """Let both ranks of a job compute, call `end`, and fail unless each has saved its work once when the launcher has ended."""
-    with here.following(launcher_pod(here, name)) as lines:
+    launcher = launcher_pod(here, name)
+    with here.following(launcher) as lines, here.following(launcher, "--all-containers") as all_lines:
         assert len(list(itertools.islice((line for line in lines if "computes" in line), 2))) == 2
         end()
         rest = list(lines)
+        everything = list(all_lines)
     assert sum("saved" in line for line in rest) == 2, rest
+    assert ("beside\n" in everything) == (name in SHARED), everything
+    assert "disturbed\n" not in everything, everything
+
+
+def add_sidecar(job: Obj) -> None:
+    """Let the launcher share its namespace of processes with another container."""
+    pod = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    sidecar = {**launcher_container(job), "name": "beside", "command": ["/bin/sh", "-c", SIDECAR], "args": [], "restartPolicy": "Always"}
+    pod |= {"shareProcessNamespace": True, "initContainers": [sidecar]}
 
 
 def cut_network(worker: str) -> None:

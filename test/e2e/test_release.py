@@ -1,5 +1,6 @@
 """A release as it is made and as it is checked: pushed to a registry on loopback, and signed."""
 
+import base64
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import yaml
 import mpiop
 from e2e.clusters import ROOT
 from e2e.neighbours import build_program
+from releasing.signing import Signer, read_key
 
 COPIED = ("agent", "charts", "deploy", "hack", "requirements", "src")
 VERSION = mpiop.__version__
@@ -61,7 +63,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def key_pair(folder: Path) -> Path:
     """Return a private SSH key; beside it are its public half and a list of the signers that are trusted."""
     key = folder / "key"
-    answer(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key])
+    answer(["ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", key])
     (folder / "signers").write_text(f"release@example.com {key.with_suffix('.pub').read_text()}")
     return key
 
@@ -116,6 +118,24 @@ def test_the_sums_fit_and_their_signature_can_be_checked(released: Path) -> None
     answer(verify, input=(released / "SHA256SUMS").read_text())
     forged = subprocess.run(verify, input="0  operator.tar\n", capture_output=True, text=True, check=False)
     assert forged.returncode != 0
+
+
+def test_the_images_are_signed_and_their_provenance_names_the_commit(released: Path, registry: str, checkout: Path, tmp_path: Path) -> None:
+    crane, cosign = build_program("crane"), build_program("cosign")
+    commit = answer(["git", "-C", checkout, "rev-parse", "HEAD"]).strip()
+    other = tmp_path / "other.pub"
+    other.write_bytes(Signer(cosign, tmp_path).import_key(read_key(key_pair(tmp_path))))
+    for suffix in ("", "-agent"):
+        name = f"{registry}/team/mpioperator/mpi-operator{suffix}"
+        image = f"{name}@{answer([crane, 'digest', '--insecure', f'{name}:v{VERSION}']).strip()}"
+        options = ["--insecure-ignore-tlog", "--allow-http-registry", image]
+        answer([cosign, "verify", f"--key={released / 'cosign.pub'}", *options])
+        attested = answer([cosign, "verify-attestation", f"--key={released / 'cosign.pub'}", "--type=slsaprovenance1", *options])
+        statement = json.loads(base64.b64decode(json.loads(attested.splitlines()[0])["payload"]))
+        assert statement["subject"][0]["digest"]["sha256"] == image.partition("@sha256:")[2]
+        assert statement["predicate"]["buildDefinition"]["resolvedDependencies"][0] == {"name": "source", "digest": {"gitCommit": commit}}
+        forged = subprocess.run([cosign, "verify", f"--key={other}", *options], capture_output=True, text=True, check=False)
+        assert forged.returncode != 0
 
 
 def test_the_notes_are_the_changelog_s(released: Path) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -18,7 +18,7 @@ from e2e.conftest import NAME
 from e2e.jobs import LAUNCHER, condition, evict, held, launcher_container, let_run, phase, pi_job, until_true, with_script
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.operator_pods import Operator
-from mpiop.clock import format_time
+from mpiop.clock import format_time, parse_time
 from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, PODS
 
 TIMEOUT_SECONDS = 15
@@ -80,6 +80,41 @@ def end_of(here: Kubectl) -> Obj:
     return job
 
 
+HELD = "example.com/held"
+RESTARTED = ("pi-worker-1", "late-worker-1")
+
+
+def hold(here: Kubectl, *pods: str, finalizers: tuple[str, ...] = (HELD,)) -> None:
+    """Let the Pods stay when they are deleted; without `finalizers` let them go."""
+    for pod in pods:
+        here.run("patch", "pod", pod, "--type=merge", f"--patch={json.dumps({'metadata': {'finalizers': list(finalizers)}})}")
+
+
+def a_minute_after(here: Kubectl, pod: str, field: str) -> str:
+    """Return the time a minute after one in the metadata of a Pod."""
+    return format_time(parse_time(here.read(PODS, pod)["metadata"][field]) + timedelta(seconds=60))
+
+
+@pytest.fixture(scope="module")
+def waiting(module_namespace: Kubectl) -> Kubectl:
+    """A namespace with jobs that wait for Pods which do not go, or nobody acts on; that is reported while the first tests run."""
+    late, resumed, alone = resilient(), held(pi_job("resumed", workers=1)), pi_job("alone", workers=1)
+    late["metadata"]["name"] = "late"
+    late["spec"]["runPolicy"]["activeDeadlineSeconds"] = 120
+    alone["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "no-such-scheduler"
+    module_namespace.apply(resilient(), late, resumed, alone)
+    until_true(module_namespace, "resumed", "Running")
+    for worker in RESTARTED:
+        until_computing(module_namespace, worker)
+    hold(module_namespace, *RESTARTED, "resumed-worker-0")
+    module_namespace.run("delete", "pod", *RESTARTED, "--wait=false")
+    for suspend, shown in ((True, "Suspended"), (False, "Restarting")):
+        patch = json.dumps({"spec": {"runPolicy": {"suspend": suspend}}})
+        module_namespace.run("patch", "mpijob", "resumed", "--type=merge", f"--patch={patch}")
+        until_true(module_namespace, "resumed" if suspend else "pi", shown)
+    return module_namespace
+
+
 LOSSES: dict[str, tuple[Callable[[Kubectl], object], str]] = {
     "forced": (lambda here: here.run("delete", "pod", "pi-worker-1", "--force", "--grace-period=0"), "WorkerDeleted"),
     "deleted": (lambda here: here.run("delete", "pod", "pi-worker-1", "--wait=false"), "WorkerDeleted"),
@@ -88,6 +123,7 @@ LOSSES: dict[str, tuple[Callable[[Kubectl], object], str]] = {
 }
 
 
+@pytest.mark.usefixtures("waiting")
 @pytest.mark.parametrize(("lose", "reason"), LOSSES.values(), ids=LOSSES)
 def test_a_loss_costs_a_restart_and_no_retry(lose: Callable[[Kubectl], object], reason: str, namespace: Kubectl) -> None:
     namespace.apply(resilient())
@@ -190,6 +226,23 @@ def test_a_worker_on_a_node_that_does_not_answer_is_reported_and_replaced(
         assert "pod pi-worker-1 cannot be reached, because its node" in job["status"]["lastRestarts"][0]["message"]
         namespace.until(PODS, lambda pods: first not in {pod["metadata"]["uid"] for pod in pods})  # by force: nobody else can end it
     end_of(namespace)
+
+
+def test_what_does_not_go_and_what_nobody_acts_on_is_reported_after_a_minute_and_a_deadline_ends_the_wait(waiting: Kubectl) -> None:
+    def is_shown(job: Obj) -> bool:
+        return HELD in job["status"]["summary"].get("message", "")
+
+    shown = [waiting.until_one(MPIJOBS, name, is_shown, timeout_seconds=120) for name in ("pi", "resumed")]
+    assert [condition(job, "Running")["status"] for job in shown] == ["True", "False"]
+    check_shown_soon("pi", "StuckTerminating", waiting, since=a_minute_after(waiting, "pi-worker-1", "deletionTimestamp"))
+    check_shown_soon("resumed", "StuckTerminating", waiting, since=a_minute_after(waiting, "resumed-worker-0", "deletionTimestamp"))
+    check_shown_soon("alone", "Unhandled", waiting, since=a_minute_after(waiting, "alone-worker-0", "creationTimestamp"))
+    failed = until_true(waiting, "late", "Failed", timeout_seconds=120)
+    assert condition(failed, "Failed")["reason"] == "DeadlineExceeded"
+    assert reasons(failed) == ["WorkerDeleted"]
+    hold(waiting, *RESTARTED, "resumed-worker-0", finalizers=())
+    until_true(waiting, "resumed", "Running")
+    end_of(waiting)
 
 
 @pytest.fixture

@@ -117,6 +117,10 @@ class FakeApiServer:
         """Create or replace an object with status and all, as if others did it; not in `actions`."""
         return cast("Object", copied(self.writes.put(resource, copied(obj))))
 
+    def admit(self, resource: Resource, mutate: Callable[[Json], Json]) -> None:
+        """Let a webhook or policy change each object of `resource` that is written with a request."""
+        self.writes.admissions[resource] = mutate
+
     def terminate_namespace(self, namespace: str) -> None:
         """Refuse creations in `namespace`, as while it is being deleted."""
         self.writes.terminating_namespaces.add(namespace)
@@ -159,7 +163,7 @@ class FakeApiServer:
         answer = self._verbs[request.verb](request)
         if late is not None:
             raise late
-        is_one = request.verb in {"get", "create", "delete"} and answer.get("kind") != "Status"
+        is_one = request.verb in {"get", "create", "patch", "delete"} and answer.get("kind") != "Status"
         return partial(answer) if request.metadata_only and is_one else answer
 
     def _check(self, request: Request) -> KubeError | None:

@@ -215,7 +215,7 @@ class Cluster:
 
     def end_terminating_pods(self) -> None:
         for pod in self.pods():
-            if is_terminating(pod):
+            if is_terminating(pod) and set(pod["metadata"].get("finalizers") or ()) <= {KUBELET}:
                 self.server.remove(PODS, key_of(pod))
 
     # Controllers

@@ -119,11 +119,14 @@ class HttpServer:
             return None
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         method, target, _ = head[0].split(" ")
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+        headers: dict[str, str] = {}
+        for name, _, value in (line.partition(": ") for line in head[1:] if line):
+            headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
         url = urlsplit(target)
         content = await self._body(reader, headers)
         certificate = (writer.get_extra_info("ssl_object") or _NoTLS).getpeercert() or {}
-        body = msgspec.json.decode(content) if content else None
+        is_form = headers.get("content-type") == "application/x-www-form-urlencoded"
+        body = (content.decode() if is_form else msgspec.json.decode(content)) if content else None
         return Exchange(method, url.path, dict(parse_qsl(url.query)), headers, body, number, writer, certificate)
 
     @staticmethod
@@ -145,13 +148,15 @@ class _NoTLS:
 
 
 @contextlib.asynccontextmanager
-async def http_server(handler: Handler, pair: Pair | None = None, client_authority: str = "") -> AsyncIterator[HttpServer]:
+async def http_server(
+    handler: Handler, pair: Pair | None = None, client_authority: str = "", *, address: str = "127.0.0.1"
+) -> AsyncIterator[HttpServer]:
     """Serve on a free port of loopback: with TLS when given a certificate, asking for the client's when given an authority."""
     context = None if pair is None else server_context(pair, client_authority)
     server = HttpServer(handler)
-    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=context)
+    listener = await asyncio.start_server(server.serve, address, 0, ssl=context)
     host, port = listener.sockets[0].getsockname()[:2]
-    server.url = f"{'http' if context is None else 'https'}://{host}:{port}"
+    server.url = f"{'http' if context is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
     try:
         yield server
     finally:

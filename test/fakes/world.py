@@ -20,9 +20,12 @@ from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.gone_workers import GoneWorkers
 from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
-from mpiop.controller.observe.projections import PROJECTIONS
+from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
+from mpiop.controller.observe.specs import Specs
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
+from mpiop.controller.write.contention import Contention
+from mpiop.controller.write.field_managers import field_manager
 from mpiop.controller.write.launcher_logs import LauncherLogs
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_secrets import SshSecrets
@@ -71,7 +74,7 @@ class Recorder:
 class World:
     """The API server is `client.server`; a sync sees it as of the last `refresh`."""
 
-    def __init__(self, *, options: BuildOptions | None = None, client: FakeClient | None = None) -> None:
+    def __init__(self, *, options: BuildOptions | None = None, client: FakeClient | None = None, lease: str = "mpi-operator") -> None:
         self.clock = VirtualClock()
         self.client = client or FakeClient(self.clock)
         self.recorder = Recorder()
@@ -79,8 +82,10 @@ class World:
         self.keys_made = 0
         self.leads = True
         self.stores = {resource: Store({BY_CONTROLLER: index_by_controller}) for resource in WATCHED}
+        self.trims = trims(Specs())
         consistency = Consistency(self.stores, self.clock)
-        applier = Applier(self.client.fenced(self._fence), consistency)
+        us = field_manager("mpi-operator", lease)
+        applier = Applier(self.client.fenced(self._fence, us), consistency, Contention(self.clock, us, self.metrics.count_damped_write))
         self.launchers = LauncherJobs(self.stores[JOBS], self.stores[MPIJOBS])
         self.gone = GoneWorkers()
         self.syncer = Syncer(
@@ -131,7 +136,8 @@ class World:
         """Let the stores of `resources` (all by default) show the server as it is now."""
         for resource in resources or WATCHED:
             objects = [obj for obj in self.client.server.objects(resource) if resource is MPIJOBS or _has_our_label(obj)]
-            kept = [projected(obj, PROJECTIONS.get(resource)) for obj in objects]  # as the operator asks for them
+            trim = self.trims.get(resource, trimmed)
+            kept = [trim(projected(obj, PROJECTIONS.get(resource))) for obj in objects]  # as the operator asks for them
             for change in self.stores[resource].replace(kept, str(self.client.server.storage.version)):
                 self.heard(resource, change)
 

@@ -1,9 +1,10 @@
 """Writes of the fake API server: create, patch, update, delete and the garbage collector's part."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from fakes.managed_fields import managed
 from fakes.refusals import status_error
 from fakes.semantics import SERVER_METADATA, WITH_GENERATION, WITH_STATUS, Json, copied, desired, merged, same_but_version
 from fakes.storage import Storage
@@ -25,6 +26,7 @@ class Writes:
         self.storage = storage
         self._clock = clock
         self.terminating_namespaces: set[str] = set()
+        self.admissions: dict[Resource, Callable[[Json], Json]] = {}
         self._names = 0
 
     def _now(self) -> datetime:
@@ -73,7 +75,7 @@ class Writes:
             body.pop("status", None)
         for name in ("uid", "creationTimestamp", "deletionTimestamp", "generation"):
             metadata.pop(name, None)
-        created = merged(body, self._fresh(request))
+        created = self._managed(request, {}, merged(body, self._fresh(request)))
         return created if is_dry_run(request) else self.storage.put(request.resource, key, created)
 
     def _fresh(self, request: Request) -> Json:
@@ -116,10 +118,16 @@ class Writes:
                 new["metadata"]["generation"] = old["metadata"]["generation"] + 1
         if same_but_version(copied(old), copied(new)):
             return old
-        changed = self.storage.put(request.resource, request.key, new)
+        changed = self.storage.put(request.resource, request.key, self._managed(request, old, new))
         if "deletionTimestamp" in changed["metadata"] and not changed["metadata"].get("finalizers"):
             self.storage.remove(request.resource, request.key)
         return changed
+
+    def _managed(self, request: Request, old: Json, new: Json) -> Json:
+        """Return `new` with its managedFields, if the writer has a name, and then with what admission makes of it."""
+        if manager := request.params.get("fieldManager"):
+            new = {**new, "metadata": {**new["metadata"], "managedFields": managed(old, new, manager, format_time(self._now()))}}
+        return self.admissions.get(request.resource, copied)(new)
 
     def _check_identity(self, request: Request, old: Json, new: Json) -> None:
         subject = f'Operation cannot be fulfilled on {qualified(request.resource)} "{request.key.name}"'

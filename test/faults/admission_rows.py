@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from faults.case import Case
+from faults.contention_rows import MUTATING, MUTATING_BINDINGS, contentions
 from faults.enumeration import Lives
 from faults.lives import job, until_condition, until_workers
 from faults.neighbours import (
@@ -30,12 +31,8 @@ from faults.run import Action, Run
 from faults.state import BYSTANDER
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key
-from mpiop.kube.resources import MPIJOBS, PODS, Resource
+from mpiop.kube.resources import MPIJOBS, PODS
 
-MUTATING = Resource("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False)
-MUTATING_BINDINGS = Resource(
-    "admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", namespaced=False
-)
 Script = Callable[[Run], Coroutine[Any, Any, None]]
 NOBODY = "https://127.0.0.1:1/"
 """Nothing listens there."""
@@ -101,6 +98,7 @@ def f63(lives: Lives) -> Iterator[Case]:
     yield _hindered("F63", "a webhook that need not answer", _webhook("Ignore"), None)
     yield alone("F63", "a quota's defaults that change the Pods", _defaults)
     yield alone("F63", "policies that add a label and a sidecar", _additions)
+    yield from contentions()
 
 
 def _policy(operation: str) -> Action:

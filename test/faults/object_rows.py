@@ -72,7 +72,7 @@ async def start(run: Run) -> None:
 
 
 def f56(lives: Lives) -> Iterator[Case]:
-    """Fields that we do not know: those of newer versions in a job, and others' annotations on everything that is made of it."""
+    """Fields that we do not know: those of a newer Kubernetes in a job, and others' annotations on everything that is made of it."""
     del lives
     yield alone("F56", "a field of the future in a template", _future)
     stages = (("running", _annotate), ("ended", _check_annotations))
@@ -81,13 +81,13 @@ def f56(lives: Lives) -> Iterator[Case]:
 
 
 async def _future(run: Run) -> None:
-    field = {"fromTheFuture": {"levels": [1, 2]}}
+    field = {"evictionResponders": [{"name": "example.com/drain", "priority": 1}]}  # of Kubernetes 1.37
     made = job_with(run, lambda spec: spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"].update(field))
     await live_on(run, made)
     stored: Any = await run.job()
-    if stored["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"].get("fromTheFuture") != field["fromTheFuture"]:
+    if stored["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"].get("evictionResponders") != field["evictionResponders"]:
         run.findings.append("a field that the operator does not know is gone from the job")
-    await until_reason(run, "Warnings", "TemplateWarnings", "fromTheFuture")
+    await until_reason(run, "Warnings", "TemplateWarnings", "evictionResponders")
 
 
 async def _annotate(run: Run) -> None:

@@ -1,9 +1,10 @@
-"""Annotations of our own, at random: half of the time such as the operator understands together, else each right or wrong by chance."""
+"""Annotations of our own, at random: such as the operator understands together, or each right or wrong by chance, or hostile."""
 
 from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
+from fuzz.sizes import long_text
 from fuzz.values import TEXTS
 from mpiop.api import constants as c
 from mpiop.controller import names
@@ -38,6 +39,13 @@ NEEDED: Mapping[str, Sequence[str]] = {
 }
 """What an annotation is refused without."""
 MOST = 4
+CONTROL = "".join(map(chr, range(1, 32)))
+REPEATED = (CONTROL, "9", "-", "9.", "1h", "1d", "1Gi", "1,", "9,", "é", "🥧", "\u202e", "\u2028", " ", "\n", "\x7f", "{")
+"""Control characters, digits, units, lists and blanks, of which a hostile value has thousands."""
+LENGTHS = (*[5_000] * 5, 200_000)
+"""Bytes: more digits than Python reads as a number, or nearly as many as an object may have."""
+MOST_BYTES = 256 * 1024
+"""Of all annotations of an object."""
 
 
 @st.composite
@@ -61,4 +69,20 @@ def any_annotations(draw: st.DrawFn) -> dict[str, str]:
     return drawn
 
 
-OWN_ANNOTATIONS = st.booleans().flatmap(lambda are_right: right_annotations() if are_right else any_annotations())
+@st.composite
+def hostile_values(draw: st.DrawFn, name: str, length: int) -> str:
+    """Draw a value of about `length` bytes for an annotation: sometimes it begins or ends as a right one does."""
+    around = st.sampled_from(("", "", *WORDS.get(name, ())))
+    return draw(around) + draw(long_text(REPEATED, (length,))) + draw(around)
+
+
+@st.composite
+def hostile_annotations(draw: st.DrawFn) -> dict[str, str]:
+    """Draw right ones, and put long values in the place of some and beside them."""
+    length = draw(st.sampled_from(LENGTHS))
+    most = MOST_BYTES // length
+    names = draw(st.lists(st.sampled_from(sorted({*NAMES, *WORDS})), min_size=1, max_size=most, unique=True))
+    return draw(right_annotations()) | {name: draw(hostile_values(name, length)) for name in names}
+
+
+OWN_ANNOTATIONS = st.one_of(right_annotations(), any_annotations(), hostile_annotations())

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -11,15 +12,17 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from conformance.place import Place, place
 from e2e.waiting import until
 from embedded.progress import Step
 from faults.state import objects
 from fuzz.jobs import Strange, good_job, random_jobs
 from fuzz.verdicts import Verdict, verdict
-from mpiop.kube.errors import StatusError
+from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, uid_of
-from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Resource
+from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Resource, Selection
 
 BATCH = 100
 PARALLEL = 5
@@ -31,6 +34,8 @@ HEALTHY_SECONDS = 30.0
 LOOK_SECONDS = 0.5
 MOST_MIB = 300
 """Of memory: the operator has some 60 at rest."""
+NESTING = 60_000
+"""Calls on the stack, as the operator allows them, to read deep jobs."""
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 JOB_NAME = "training.kubeflow.org/job-name"
@@ -65,6 +70,7 @@ class Report:
 
 async def run_campaign(count: int, number: int, folder: Path, step: Step, cluster: str = "fuzz") -> Report:
     """Try `count` jobs, the same ones for the same number; logs and the jobs that made problems go to `folder`."""
+    sys.setrecursionlimit(NESTING)
     report, left = Report(), count
     async with place(folder, cluster) as here:
         async with here.operator("operator") as process:
@@ -109,7 +115,14 @@ class _Batch:
                 await self._create(strange)
 
         await asyncio.gather(*(create(each) for each in (*jobs[:middle], good[0], *jobs[middle:], good[1])))
-        await self._judge()
+        try:
+            await self._read()
+            await self._judge()
+            left = await self._read() - set(self._made)
+        except KubeError as error:  # of all, because of one
+            self.report.problems.append(f"the MPIJobs in {self.namespace} cannot be read: {error}")
+        else:
+            self.report.problems += [f"{name} in {self.namespace} is still there after its deletion" for name in left]
         with contextlib.suppress(StatusError):
             made = await self.here.client.get(NAMESPACES, Key("", self.namespace))
             await self.here.client.delete(NAMESPACES, Key("", self.namespace), uid=made["metadata"].get("uid", ""))
@@ -133,8 +146,23 @@ class _Batch:
                 self._complain(strange, f"the API server said {error}")
             self.report.verdicts[strange.how, Verdict.REFUSED] += 1
             return
+        except TransportError as error:
+            self._complain(strange, str(error))
+            return
         self._born[name] = time.monotonic()
         self._made[name] = strange
+
+    async def _read(self) -> set[str]:
+        """Return the names of all jobs, from etcd, after a watch has brought them too."""
+        selection, client = Selection(MPIJOBS, self.namespace), self.here.client
+        async with client.watch(selection, resource_version="", timeout_seconds=60, send_initial_events=True) as events:
+            async for event in events:
+                if event["type"] == "ERROR":
+                    raise StatusError("watch", cast("Any", event["object"]))
+                if event["type"] == "BOOKMARK":  # all are there
+                    break
+        page = await client.list_page(selection, resource_version="")
+        return {each["metadata"]["name"] for each in page["items"]}
 
     async def _judge(self) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -186,7 +214,7 @@ class _Batch:
 
     def _complain(self, strange: Strange, what: str) -> None:
         file = self.folder / f"{self.namespace}-{len(self.report.problems)}.json"
-        file.write_text(json.dumps(strange.job, indent=1), encoding="utf-8")
+        file.write_bytes(msgspec.json.encode(strange.job))
         self.report.problems.append(f"{what}; the job ({strange.how}): {file}")
 
 

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from demonstration.cluster import ROOT
-from fuzz.annotations import OWN_ANNOTATIONS
+from fuzz.annotations import OWN_ANNOTATIONS, hostile_annotations
+from fuzz.sizes import deep, long_text, wide_list, wide_map
 from fuzz.values import JSON, TEXTS, Schema, values
 
 CRD = ROOT / "manifests" / "base" / "kubeflow.org_mpijobs.yaml"
@@ -26,6 +27,22 @@ STARTS: tuple[tuple[str | int, ...], ...] = (
     *((*role, "template", "spec", "containers", 0) for role in ROLES),
 )
 """Where ways begin: most fields are in the Pod templates, but those elsewhere matter as much."""
+UNKNOWN = "novel"
+FREE: tuple[tuple[str | int, ...], ...] = (
+    (UNKNOWN,),
+    ("metadata", UNKNOWN),
+    ("metadata", "annotations", UNKNOWN),
+    ("status", UNKNOWN),
+    *(("spec", *start, UNKNOWN) for start in STARTS),
+    *(("spec", *role, "template", "metadata", UNKNOWN) for role in ROLES),
+    *(("spec", *role, "template", "metadata", "annotations", UNKNOWN) for role in ROLES),
+    *(("spec", *role, "template", "spec", "containers", 0, "args", 0) for role in ROLES),
+    ("spec", "runPolicy", "schedulingPolicy", "minResources", UNKNOWN),
+)
+"""Where a schema may let anything pass, or any text."""
+LONG = ("x", "é", "🥧", "$(A)")
+HUGE = (*["deep"] * 5, *["wide"] * 3, *["long"] * 2)
+"""Long ones are few, because etcd keeps each several times."""
 DEEPER = 5
 """Of so many steps into a schema one ends the way."""
 
@@ -74,8 +91,11 @@ def strange_jobs(draw: st.DrawFn) -> Strange:
     if draw(st.booleans()):
         # Its server is then the image's sshd, or ours where ssh is injected.
         del job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["command"]
-    how = draw(st.sampled_from(("by the schema", "changed", "changed", "changed", "wrong", "named")))
+    how = draw(st.sampled_from(("by the schema", "changed", "changed", "changed", "wrong", "named", "huge")))
     match how:
+        case "huge":
+            how = draw(st.sampled_from(HUGE))
+            _put(job, *draw(huge_places(schema, how)))
         case "by the schema":
             job["spec"] = draw(values(schema))
         case "changed":
@@ -88,6 +108,8 @@ def strange_jobs(draw: st.DrawFn) -> Strange:
             job["metadata"] = draw(metadata())
     if draw(st.booleans()):
         job["metadata"].setdefault("annotations", {}).update(draw(OWN_ANNOTATIONS))
+    if not draw(st.integers(0, 9)):  # the operator reads those of Pods, too
+        _put(job["spec"], [*draw(st.sampled_from(ROLES)), "template", "metadata", "annotations"], draw(hostile_annotations()))
     return Strange(how, job)
 
 
@@ -103,8 +125,36 @@ def metadata(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
+def huge_places(draw: st.DrawFn, schema: Schema, how: str) -> tuple[list[str | int], Any]:
+    """Draw a way into a job, and a value for its end that is deep, wide or long."""
+    path: list[str | int] = [*draw(st.sampled_from(FREE))]
+    end: Schema = {}
+    if draw(st.booleans()):
+        path, end = draw(ways(schema))
+        path = ["spec", *path]
+    match how:
+        case "deep":
+            value = deep()
+        case "long":
+            value = long_text(LONG)
+        case _ if path[-1] == 0:
+            path.pop()
+            value = wide_list(values(end))
+        case _:
+            value = wide_map(TEXTS) if draw(st.booleans()) else wide_list(TEXTS)
+    return path, draw(value)
+
+
+@st.composite
 def places(draw: st.DrawFn, schema: Schema, *, wrong: bool) -> tuple[list[str | int], Any]:
     """Draw a way into an object of the schema, and a value for its end: one by the schema, unless anything will do."""
+    path, end = draw(ways(schema))
+    return path, draw(JSON if wrong else values(end))
+
+
+@st.composite
+def ways(draw: st.DrawFn, schema: Schema) -> tuple[list[str | int], Schema]:
+    """Draw a way into an object of the schema, and return the schema of its end too."""
     path: list[str | int] = []
     for step in draw(st.sampled_from(STARTS)):
         path.append(step)
@@ -121,7 +171,7 @@ def places(draw: st.DrawFn, schema: Schema, *, wrong: bool) -> tuple[list[str | 
             break
         if not draw(st.integers(0, DEEPER)):
             break
-    return path, draw(JSON if wrong else values(schema))
+    return path, schema
 
 
 def _put(into: Any, path: list[str | int], value: Any) -> None:

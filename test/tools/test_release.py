@@ -1,15 +1,19 @@
 """What a release is made of, without its image."""
 
 import io
+import re
 import tarfile
 from pathlib import Path
 
 import pytest
 import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 import mpiop
+from imaging.base import REGISTRY_BASE
 from imaging.catalogue import ROOT
-from releasing import files
+from releasing import files, signing
 from releasing.command import main
 from releasing.errors import ReleaseError
 
@@ -78,3 +82,32 @@ def test_checksums_have_the_form_of_sha256sum(tmp_path: Path) -> None:
     lines = files.checksums(tmp_path.iterdir()).splitlines()
     assert [line.split("  ")[1] for line in lines] == ["a", "b"]
     assert lines[1].startswith("e3b0c44298fc1c14")
+
+
+def test_the_provenance_names_version_commit_and_base() -> None:
+    base = "docker.io/library/debian:bookworm-slim"
+    made = signing.provenance("0.1.0", "c" * 40, f"{base}@sha256:{'0' * 64}")
+    assert made["buildDefinition"]["externalParameters"] == {"version": "0.1.0"}
+    assert made["buildDefinition"]["resolvedDependencies"] == [
+        {"name": "source", "digest": {"gitCommit": "c" * 40}},
+        {"name": "base", "uri": f"oci://{base}", "digest": {"sha256": "0" * 64}},
+    ]
+    local = signing.provenance("0.1.0", "c" * 40, "localhost/mpiop-base:bookworm")
+    assert local["buildDefinition"]["resolvedDependencies"][1] == {"name": "base", "uri": "oci://localhost/mpiop-base:bookworm"}
+
+
+def test_a_key_that_cannot_sign_images_is_refused_before_anything_is_signed(tmp_path: Path) -> None:
+    key = tmp_path / "release"
+    key.write_bytes(Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+    with pytest.raises(ReleaseError, match="ssh-keygen -t ecdsa"):
+        signing.read_key(key)
+    key.write_text("no key", "utf-8")
+    with pytest.raises(ReleaseError, match="not a private SSH key"):
+        signing.read_key(key)
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "examples/v2beta1/pi/Dockerfile"])
+def test_base_images_are_pinned_by_their_digests(name: str) -> None:
+    bases = re.findall(r"^ARG BASE_IMAGE=(\S+)$", (ROOT / name).read_text("utf-8"), re.MULTILINE)
+    assert bases == [REGISTRY_BASE]
+    assert re.search(r"@sha256:[0-9a-f]{64}$", REGISTRY_BASE)

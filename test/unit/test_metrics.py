@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mpiop.controller.status.causes import CAUSES
 from mpiop.metrics import Metrics
 from mpiop.workqueue import QueueMetrics
 
@@ -83,14 +84,34 @@ def test_a_jobs_launcher_is_shown_by_job_and_by_pod_until_the_job_goes(metrics: 
     assert sample(metrics, "mpi_operator_job_info{") == ['mpi_operator_job_info{launcher="pi-launcher",namespace="other"} 1.0']
 
 
-def test_reasons_that_others_invent_cannot_make_series_without_end(metrics: Metrics) -> None:
-    for number in range(150):
-        metrics.count_failure(f"Reason{number}")
-    metrics.count_failure("Reason1")
-    series = sample(metrics, "mpiop_job_failures_total{")
-    assert len(series) == 101
-    assert 'mpiop_job_failures_total{reason="Reason1"} 2.0' in series
-    assert 'mpiop_job_failures_total{reason="Other"} 50.0' in series
+HOSTILE = [f"Reason{number}" for number in range(150)] + ["", "a b", 'x"} 1\n', "😀" * 1000, "BackoffLimitExceeded/Reason7", "Forbidden/"]
+
+
+def test_words_that_others_invent_make_no_series(metrics: Metrics) -> None:
+    for word in HOSTILE:
+        metrics.count_failure(word)
+        metrics.count_restart(word)
+        metrics.count_failed_write("pods", word)
+    metrics.watch_jobs(lambda: dict.fromkeys(HOSTILE, 1))
+    most = len(HOSTILE)
+    assert sample(metrics, "mpiop_job_failures_total{") == [
+        f'mpiop_job_failures_total{{reason="Other"}} {most - 1}.0',
+        'mpiop_job_failures_total{reason="BackoffLimitExceeded/Other"} 1.0',
+    ]
+    assert sample(metrics, "mpiop_job_restarts_total{") == [
+        f'mpiop_job_restarts_total{{reason="Other"}} {most - 1}.0',
+        'mpiop_job_restarts_total{reason="BackoffLimitExceeded/Other"} 1.0',
+    ]
+    assert sample(metrics, "mpiop_failed_writes_total{") == [f'mpiop_failed_writes_total{{reason="Other",resource="pods"}} {most}.0']
+    assert sample(metrics, "mpiop_jobs{") == [
+        f'mpiop_jobs{{state="Other"}} {most - 1}.0',
+        'mpiop_jobs{state="BackoffLimitExceeded/Other"} 1.0',
+    ]
+
+
+def test_every_cause_has_a_series_of_its_own(metrics: Metrics) -> None:
+    metrics.watch_jobs(lambda: dict.fromkeys(CAUSES, 1))
+    assert len(sample(metrics, "mpiop_jobs{")) == len(CAUSES)
 
 
 def test_Q49_a_work_queue_has_the_series_of_every_go_controller(metrics: Metrics) -> None:

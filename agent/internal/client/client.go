@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"mpiop/agent/internal/arguments"
+	"mpiop/agent/internal/greeting"
 	"mpiop/agent/internal/hosts"
 	"mpiop/agent/internal/key"
 	"mpiop/agent/internal/wire"
@@ -249,7 +250,7 @@ func (c *Client) config() *ssh.ClientConfig {
 		User:              c.user(),
 		Auth:              []ssh.AuthMethod{ssh.PublicKeys(c.Key.Member)},
 		HostKeyAlgorithms: wire.SignatureAlgorithms(),
-		ClientVersion:     wire.Version,
+		ClientVersion:     greeting.New(c.Key.Greeting),
 		HostKeyCallback: func(_ string, _ net.Addr, host ssh.PublicKey) error {
 			if !key.Same(host, c.Key.Host.PublicKey()) && !key.Same(host, member) {
 				return errNotMember

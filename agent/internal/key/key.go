@@ -12,8 +12,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// purpose keeps the host key apart from any other key that may ever be derived from the same Secret.
-const purpose = "mpiop-agent host key, version 1"
+// What is derived from the same Secret is kept apart by its purpose.
+const (
+	hostPurpose     = "mpiop-agent host key, version 1"
+	greetingPurpose = "mpiop-agent greeting, version 1"
+)
 
 // Key is what the Secret of a job gives to each of its Pods.
 type Key struct {
@@ -21,6 +24,8 @@ type Key struct {
 	Member ssh.Signer
 	// Host is derived from the same private key: a server signs with it. It is Ed25519 whatever the Secret holds.
 	Host ssh.Signer
+	// Greeting is derived too: by it a client proves in its first line that it is of the job.
+	Greeting []byte
 }
 
 // Read reads the private key in the file at path.
@@ -42,15 +47,19 @@ func Parse(text []byte) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("no private key of a job: %w", err)
 	}
-	seed, err := hkdf.Key(sha256.New, text, nil, purpose, ed25519.SeedSize)
+	seed, err := hkdf.Key(sha256.New, text, nil, hostPurpose, ed25519.SeedSize)
 	if err != nil {
 		return Key{}, fmt.Errorf("cannot derive the host key: %w", err)
+	}
+	greeting, err := hkdf.Key(sha256.New, text, nil, greetingPurpose, sha256.Size)
+	if err != nil {
+		return Key{}, fmt.Errorf("cannot derive the secret of greetings: %w", err)
 	}
 	host, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
 	if err != nil {
 		return Key{}, fmt.Errorf("cannot use the derived host key: %w", err)
 	}
-	return Key{Member: member, Host: host}, nil
+	return Key{Member: member, Host: host, Greeting: greeting}, nil
 }
 
 // Same returns whether both are the same public key.

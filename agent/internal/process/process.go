@@ -2,11 +2,14 @@
 package process
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"mpiop/agent/internal/cgroup"
 )
 
 // Process is one, as proc_pid_stat(5) shows it. Its start time tells it from a later one of the same id.
@@ -36,6 +39,35 @@ func All() []Process {
 		}
 	}
 	return found
+}
+
+// OfContainer returns the processes of this one's container. All would be too many where containers share a namespace of processes
+// (`shareProcessNamespace`, `hostPID`).
+func OfContainer() []Process {
+	return slices.DeleteFunc(All(), func(process Process) bool { return !isOurs(process.Pid) })
+}
+
+// First returns the id of the first process of this one's container, whose output is the container's log. Where containers share a namespace
+// of processes, it does not have the id 1.
+func First() int {
+	if isOurs(1) {
+		return 1
+	}
+	first := slices.MinFunc(OfContainer(), func(a, b Process) int {
+		return cmp.Or(cmp.Compare(len(a.Started), len(b.Started)), cmp.Compare(a.Started, b.Started), cmp.Compare(a.Pid, b.Pid))
+	})
+	return first.Pid
+}
+
+// isOurs returns whether the process is in our container, which is a control group. (A mount namespace is not: a rank may have one of
+// its own.)
+func isOurs(pid int) bool {
+	ours, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return true // a kernel without control groups has no containers
+	}
+	theirs, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	return err == nil && cgroup.Of(string(ours)) == cgroup.Of(string(theirs))
 }
 
 // parse reads `pid (name) state ppid pgrp session …`; the name may hold anything.
@@ -122,7 +154,7 @@ func Below(root int, all []Process) []Process {
 // client is this program, by which a daemon has started others.
 const client = "mpiop-agent"
 
-// WithoutStarters leaves out the programs of MPI libraries, what they were started by, and their ssh.
+// WithoutStarters leaves out the programs of MPI libraries and their ssh, this process, and what started them.
 func WithoutStarters(all []Process) []Process {
 	parents := map[int]int{}
 	for _, process := range all {
@@ -130,7 +162,7 @@ func WithoutStarters(all []Process) []Process {
 	}
 	isAbove := map[int]bool{}
 	for _, process := range all {
-		if !process.IsStarter() && process.Name != client {
+		if !process.IsStarter() && process.Name != client && process.Pid != os.Getpid() {
 			continue
 		}
 		for pid, isOne := process.Pid, true; isOne && !isAbove[pid]; {

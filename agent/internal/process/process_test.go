@@ -2,8 +2,10 @@ package process
 
 import (
 	"os"
-	"os/signal"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 )
@@ -105,11 +107,57 @@ func TestOfASignalThatIsCaught(t *testing.T) {
 			t.Errorf("%q", text)
 		}
 	}
-	ours, _ := Read(os.Getpid())
-	caught := make(chan os.Signal, 1)
-	signal.Notify(caught, syscall.SIGUSR2)
-	defer signal.Stop(caught)
-	if got := ThatCatch(syscall.SIGUSR2, []Process{ours, {Pid: 1 << 30}}); len(got) != 1 {
-		t.Errorf("got %v", got)
+	ours, _ := Read(os.Getpid()) // a Go program catches them all
+	theirs := catching(t, nil)
+	if got := ids(ThatCatch(syscall.SIGUSR2, []Process{ours, theirs, {Pid: 1 << 30}})); !slices.Equal(got, []int{theirs.Pid}) {
+		t.Errorf("got %v, want %v", got, theirs)
+	}
+}
+
+// catching starts a process that catches SIGUSR2.
+func catching(t *testing.T, attributes *syscall.SysProcAttr) Process {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "/bin/sh", "-c", "trap : USR2; echo ready; read line")
+	input, _ := command.StdinPipe()
+	output, _ := command.StdoutPipe()
+	command.SysProcAttr = attributes
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = input.Close()
+		_ = command.Wait()
+	})
+	_, _ = output.Read(make([]byte, 8))
+	started, isThere := Read(command.Process.Pid)
+	if !isThere {
+		t.Fatal("it has ended")
+	}
+	return started
+}
+
+// Where containers share a namespace of processes, a container's processes are those of its control group.
+func TestProcessesOfAnotherContainerAreNotOurs(t *testing.T) {
+	group, err := os.MkdirTemp("/sys/fs/cgroup/memory", "mpiop-test-")
+	if err != nil {
+		group, err = os.MkdirTemp("/sys/fs/cgroup", "mpiop-test-") // version 2
+	}
+	if err != nil {
+		t.Skip("no control group can be made here: ", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(group) })
+	ours, theirs := catching(t, nil), catching(t, nil)
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(theirs.Pid)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found := ids(OfContainer())
+	if !slices.Contains(found, ours.Pid) || !slices.Contains(found, os.Getpid()) || slices.Contains(found, theirs.Pid) {
+		t.Errorf("got %v, want %v and not %v", found, ours, theirs)
+	}
+	if isOurs(theirs.Pid) || isOurs(1<<30) {
+		t.Error("another container's process, or none, was taken for ours")
+	}
+	if first := First(); first != 1 && !slices.Contains(found, first) {
+		t.Errorf("the first process is %d", first)
 	}
 }

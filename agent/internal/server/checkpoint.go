@@ -14,8 +14,8 @@ import (
 // Checkpoint sends the checkpoint signal to each rank that catches it, but only once, and returns whether there is such a rank.
 // One that does not catch it would be ended by it.
 func (s *Server) Checkpoint() bool {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
+	s.asking.Lock()
+	defer s.asking.Unlock()
 	ranks := process.ThatCatch(s.CheckpointSignal, process.Below(os.Getpid(), process.All()))
 	for _, rank := range ranks {
 		if _, wasAsked := s.asked[rank.String()]; !wasAsked {
@@ -26,10 +26,9 @@ func (s *Server) Checkpoint() bool {
 	return len(ranks) > 0
 }
 
-// WaitForCommands returns when all that commands started has ended, or the time is over. From now on no connection
-// gets a session.
+// WaitForCommands returns when all that commands started has ended, or the time is over. Nothing is started any more.
 func (s *Server) WaitForCommands(limit time.Duration) {
-	s.isEnding.Store(true)
+	s.end()
 	ended := make(chan struct{})
 	go func() {
 		s.running.Wait()

@@ -52,6 +52,7 @@ func TestNothingOutlivesItsCommand(t *testing.T) {
 }
 
 func TestASubreaperThatIsKilledTakesItsCommandAlong(t *testing.T) {
+	t.Parallel()
 	place := serve(t, wire.Interval)
 	code, _, _ := place.run(t, "sleep 4714.25 & kill -KILL $PPID; sleep 4714.25", "")
 	if code != 137 {
@@ -69,6 +70,7 @@ func TestASubreaperThatIsKilledTakesItsCommandAlong(t *testing.T) {
 // When a Pod ends its container gets TERM: all ranks get it, and may write what they have for as long as the Pod has, though what
 // started them has ended.
 func TestWhenThePodEndsRanksHaveItsGrace(t *testing.T) {
+	t.Parallel()
 	place := serve(t, wire.Interval)
 	saved := filepath.Join(t.TempDir(), "saved")
 	rank := `trap 'sleep 5.5; echo done >` + saved + `; exit' TERM; sleep 4715.25 & wait`
@@ -200,6 +202,7 @@ func TestAReaderThatIsSlowIsNotLost(t *testing.T) {
 
 // Nor does it lose what its host said last: the command has long ended when it reads again.
 func TestAReaderThatStandsStillAtTheEndLosesNothing(t *testing.T) {
+	t.Parallel()
 	place := serve(t, wire.Interval)
 	const size = 2_170_000 // more than fits between both sides, by less than a pipe holds
 	calling := place.client("head -c 2170000 /dev/zero")

@@ -27,17 +27,13 @@ import (
 // all collects every process that a test starts: wait4(2) has one answer for each.
 var all *children.Children
 
-// The test's program is also the session, and the flood that comes from outside.
+// The test's program is also the session.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == session.Word {
 		if err := session.Main(os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		os.Exit(0)
-	}
-	if len(os.Args) == 5 && os.Args[1] == "flood" {
-		flood(os.Args[2], os.Args[3], os.Args[4])
 		os.Exit(0)
 	}
 	all = children.New()
@@ -72,16 +68,21 @@ type place struct {
 
 func serve(t testing.TB, interval time.Duration) *place {
 	t.Helper()
+	return serveWith(t, func(p *place) { p.serving.Interval = interval })
+}
+
+func serveWith(t testing.TB, set func(*place)) *place {
+	t.Helper()
 	self, err := os.Executable()
 	check(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	made := &place{job: testkit.Key(t), listener: listener, host: "127.0.0.1", port: listener.Addr().(*net.TCPAddr).Port}
-	made.serving = server.New(made.job, all)
+	made.serving = server.New(made.job, all, server.LimitsFor(0))
 	made.serving.Program, made.serving.Words = self, []string{self, session.Word}
 	made.serving.Node = "node-7"
-	made.serving.Interval = interval
 	made.serving.Say = t.Logf
+	set(made)
 	ended := make(chan error, 1)
 	go func() { ended <- made.serving.Serve(listener) }()
 	t.Cleanup(func() {

@@ -6,14 +6,13 @@ import (
 	"sync"
 )
 
-// pending are the connections that have not logged in. There are at most `limit`: one more closes the oldest of the address that has
+// pending are connections that have not logged in. There are at most `limit`: one more closes the oldest of the address that has
 // the most, so that a flood closes its own connections, not those of the job.
 type pending struct {
 	mutex    sync.Mutex
 	limit    int
 	count    int
 	bySource map[string]*list.List
-	dropped  int
 }
 
 // entry is what remove needs.
@@ -27,10 +26,7 @@ func newPending(limit int) *pending {
 }
 
 func (p *pending) add(connection net.Conn) entry {
-	source, _, err := net.SplitHostPort(connection.RemoteAddr().String())
-	if err != nil {
-		source = connection.RemoteAddr().String()
-	}
+	source := sourceOf(connection)
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.count >= p.limit {
@@ -56,7 +52,6 @@ func (p *pending) drop() {
 	oldest := p.bySource[heaviest].Front()
 	_ = oldest.Value.(net.Conn).Close()
 	p.forget(entry{heaviest, oldest})
-	p.dropped++
 }
 
 func (p *pending) remove(e entry) {
@@ -79,10 +74,11 @@ func (p *pending) forget(e entry) {
 	}
 }
 
-func (p *pending) takeDropped() int {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	dropped := p.dropped
-	p.dropped = 0
-	return dropped
+// sourceOf returns the address without its port.
+func sourceOf(connection net.Conn) string {
+	source, _, err := net.SplitHostPort(connection.RemoteAddr().String())
+	if err != nil {
+		return connection.RemoteAddr().String()
+	}
+	return source
 }

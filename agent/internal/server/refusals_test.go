@@ -1,15 +1,10 @@
 package server_test
 
 import (
-	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"net"
-	"os"
-	"strconv"
-	"sync"
-	"syscall"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +37,7 @@ func TestOldAlgorithmsAreRefused(t *testing.T) {
 	insecure := ssh.InsecureAlgorithms()
 	for name, config := range map[string]ssh.Config{
 		"key exchanges": {KeyExchanges: append(insecure.KeyExchanges, ssh.KeyExchangeDH14SHA256)},
-		"ciphers":       {Ciphers: append(insecure.Ciphers, ssh.CipherAES128CTR)},
+		"ciphers":       {Ciphers: append(insecure.Ciphers, ssh.CipherAES128CTR, ssh.CipherChaCha20Poly1305)},
 	} {
 		_, err := ssh.Dial("tcp", place.listener.Addr().String(), &ssh.ClientConfig{
 			Config: config, Auth: []ssh.AuthMethod{ssh.PublicKeys(place.job.Member)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
@@ -116,88 +111,26 @@ func TestASessionRunsOneCommand(t *testing.T) {
 	}
 }
 
-// flood opens connections that never log in, and holds them until its input ends.
-func flood(address, source, count string) {
-	wanted, _ := strconv.Atoi(count)
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}, Timeout: 30 * time.Second}
-	held := make([]net.Conn, 0, wanted)
-	for at := range wanted {
-		connection, err := dialer.Dial("tcp", address)
-		if err != nil {
-			continue
-		}
-		if at%2 == 0 {
-			// Half of them say who they are, and then nothing.
-			_, _ = connection.Write([]byte("SSH-2.0-flood\r\n"))
-		}
-		held = append(held, connection)
-	}
-	fmt.Println(len(held))
-	_, _ = io.Copy(io.Discard, os.Stdin)
-}
-
-// 20,000 connections, of which half come from the same address as the job's own.
-func TestConnectionsThatDoNotLogInStopNobody(t *testing.T) {
+// A key exchange costs time, so there is one before the login; and as many as the algorithms want after it.
+func TestKeysAreExchangedOnceBeforeTheLogin(t *testing.T) {
 	place := serve(t, wire.Interval)
-	self, err := os.Executable()
-	check(t, err)
-	const each = 5000
-	var reports []*bufio.Reader
-	for _, source := range []string{"127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.3"} {
-		report, finish := startFlood(t, self, place.listener.Addr().String(), source, each)
-		defer finish()
-		reports = append(reports, report)
+	dial := func(threshold uint64) (*ssh.Client, error) {
+		return ssh.Dial("tcp", place.listener.Addr().String(), &ssh.ClientConfig{
+			User:   strings.Repeat("x", 300),
+			Config: ssh.Config{RekeyThreshold: threshold}, Auth: []ssh.AuthMethod{ssh.PublicKeys(place.job.Member)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+		})
 	}
-	var slowest time.Duration
-	var group sync.WaitGroup
-	done := make(chan struct{})
-	group.Go(func() {
-		for at := 0; ; at++ {
-			begin := time.Now()
-			if code, output, _ := place.run(t, "echo here", ""); code != 0 || output != "here\n" {
-				t.Errorf("got %d %q", code, output)
-			}
-			slowest = max(slowest, time.Since(begin))
-			select {
-			case <-done:
-				if at > 10 {
-					return
-				}
-			default:
-			}
-		}
-	})
-	opened := 0
-	for _, report := range reports {
-		line, err := report.ReadString('\n')
-		check(t, err)
-		number, err := strconv.Atoi(line[:len(line)-1])
-		check(t, err)
-		opened += number
+	connection, err := dial(64 << 10)
+	check(t, err)
+	defer connection.Close()
+	running, err := connection.NewSession()
+	check(t, err)
+	running.Stdin = bytes.NewReader(make([]byte, 1<<20))
+	if output, err := running.Output("wc -c"); err != nil || string(bytes.TrimSpace(output)) != "1048576" {
+		t.Errorf("after the login: got %q, %v", output, err)
 	}
-	close(done)
-	group.Wait()
-	t.Logf("%d connections were held; the slowest command took %v", opened, slowest)
-	if opened < 4*each*9/10 || slowest > 10*time.Second {
-		t.Errorf("%d connections, the slowest command took %v", opened, slowest)
-	}
-}
-
-func startFlood(t *testing.T, self, address, source string, count int) (*bufio.Reader, func()) {
-	t.Helper()
-	input, hold, err := os.Pipe()
-	check(t, err)
-	output, said, err := os.Pipe()
-	check(t, err)
-	_, ended, err := all.Start(self, []string{self, "flood", address, source, strconv.Itoa(count)}, &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{input.Fd(), said.Fd(), 2},
-	})
-	check(t, err)
-	_, _ = input.Close(), said.Close()
-	return bufio.NewReader(output), func() {
-		_ = hold.Close()
-		<-ended
-		_ = output.Close()
+	if _, err = dial(256); err == nil {
+		t.Error("before the login: a second one was had")
 	}
 }
 

@@ -4,9 +4,11 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,11 +20,8 @@ import (
 )
 
 const (
-	// HalfOpen is how many connections that have not logged in are kept.
-	HalfOpen = 1024
-
 	pauseAfterError = 50 * time.Millisecond
-	betweenReports  = 10 * time.Second
+	betweenReports  = time.Minute
 )
 
 // Server serves one job.
@@ -36,51 +35,83 @@ type Server struct {
 	Say func(format string, values ...any)
 	// Interval is the time between two keep-alives.
 	Interval time.Duration
+	// BetweenReports is the time between two lines about failed logins.
+	BetweenReports time.Duration
 	// CheckpointSignal asks ranks to save their work; 0 if they are not to be asked.
 	CheckpointSignal syscall.Signal
 
-	config   *ssh.ServerConfig
-	children *children.Children
-	pending  *pending
+	job       key.Key
+	children  *children.Children
+	admission *admission
+	failures  failures
 
-	mutex    sync.Mutex
+	mutex    sync.Mutex // never held while something is written to a pipe
 	sessions map[*session]struct{}
 	running  sync.WaitGroup
-	asked    map[string]struct{} // the processes that got the checkpoint signal
-	isEnding atomic.Bool
+	isEnding bool // nothing is started any more
+
+	asking sync.Mutex
+	asked  map[string]struct{} // the processes that got the checkpoint signal
 }
 
 // New returns a server for the job with that key.
-func New(job key.Key, all *children.Children) *Server {
+func New(job key.Key, all *children.Children, limits Limits) *Server {
+	return &Server{
+		Interval:       wire.Interval,
+		Say:            func(string, ...any) {},
+		BetweenReports: betweenReports,
+		job:            job,
+		children:       all,
+		admission:      newAdmission(job.Greeting, limits),
+		failures:       failures{bySource: map[string]int{}},
+		sessions:       map[*session]struct{}{},
+		asked:          map[string]struct{}{},
+	}
+}
+
+// config returns that of one connection.
+func (s *Server) config(arrived *guard) *ssh.ServerConfig {
+	member := s.job.Member.PublicKey()
 	config := &ssh.ServerConfig{
-		Config:                  wire.Config(),
-		PublicKeyAuthAlgorithms: wire.SignatureAlgorithms(),
+		Config: wire.ServerConfig(),
+		// The others are refused before a signature is checked, which costs time.
+		PublicKeyAuthAlgorithms: wire.AlgorithmsOf(member.Type()),
 		MaxAuthTries:            2,
 		ServerVersion:           wire.Version,
 		PublicKeyCallback: func(_ ssh.ConnMetadata, offered ssh.PublicKey) (*ssh.Permissions, error) {
-			if !key.Same(offered, job.Member.PublicKey()) {
+			if !key.Same(offered, member) {
+				arrived.otherKey = true
 				return nil, errors.New("not the job's key")
 			}
 			return &ssh.Permissions{}, nil
 		},
 	}
-	config.AddHostKey(job.Host)
-	return &Server{
-		Interval: wire.Interval,
-		Say:      func(string, ...any) {},
-		config:   config,
-		children: all,
-		pending:  newPending(HalfOpen),
-		sessions: map[*session]struct{}{},
-		asked:    map[string]struct{}{},
+	config.AddHostKey(hostKey{s.job.Host, arrived})
+	return config
+}
+
+// hostKey signs each key exchange that the client may have.
+type hostKey struct {
+	ssh.Signer
+	arrived *guard
+}
+
+func (h hostKey) Sign(random io.Reader, data []byte) (*ssh.Signature, error) {
+	if err := h.arrived.exchange(); err != nil {
+		return nil, err
 	}
+	return h.Signer.Sign(random, data)
 }
 
 // Serve serves until the listener is closed.
 func (s *Server) Serve(listener net.Listener) error {
+	defer s.sayFailures()
 	done := make(chan struct{})
+	var working sync.WaitGroup
+	defer working.Wait()
 	defer close(done)
-	go s.report(done)
+	working.Go(func() { s.report(done) })
+	go s.admission.giveTurns(done)
 	for {
 		connection, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -92,42 +123,62 @@ func (s *Server) Serve(listener net.Listener) error {
 			time.Sleep(pauseAfterError)
 			continue
 		}
-		waiting := s.pending.add(connection)
-		go s.serve(connection, waiting)
+		arrived, end := newGuard(connection), time.Now().Add(wire.HandshakeTime)
+		s.admission.enter(arrived, end)
+		go s.serve(arrived, end)
 	}
 }
 
-// TerminateAll sends TERM to all ranks, and returns when all that commands started has ended.
+// TerminateAll sends TERM to all ranks, and returns when all that commands started has ended. Nothing is started any more.
 func (s *Server) TerminateAll() {
-	s.mutex.Lock()
-	for running := range s.sessions {
-		running.terminateAll()
+	for _, running := range s.end() {
+		go running.terminateAll() // one whose subreaper does not read must not hold up the others
 	}
-	s.mutex.Unlock()
 	s.running.Wait()
 }
 
-// report tells of connections that were closed, but not of each: there may be thousands in a second.
+// end refuses commands from now on, and returns the sessions that have one.
+func (s *Server) end() []*session {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.isEnding = true
+	return slices.Collect(maps.Keys(s.sessions))
+}
+
+func (s *Server) hasEnded() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.isEnding
+}
+
+// report tells of failed logins, at most once a minute.
 func (s *Server) report(done <-chan struct{}) {
-	ticker := time.NewTicker(betweenReports)
+	ticker := time.NewTicker(s.BetweenReports)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-done:
 			return
 		case <-ticker.C:
-			if dropped := s.pending.takeDropped(); dropped > 0 {
-				s.Say("closed %d connections that did not log in while more came", dropped)
-			}
+			s.sayFailures()
 		}
 	}
 }
 
-func (s *Server) serve(raw net.Conn, waiting entry) {
-	connection, channels, requests, heard, err := s.login(raw)
-	s.pending.remove(waiting)
+func (s *Server) sayFailures() {
+	if line := s.failures.take(); line != "" {
+		s.Say("%s", line)
+	}
+}
+
+func (s *Server) serve(arrived *guard, end time.Time) {
+	connection, channels, requests, heard, err := s.login(arrived, end)
+	s.admission.exit(arrived)
 	if err != nil {
-		_ = raw.Close()
+		_ = arrived.Close()
+		if arrived.hasSent.Load() || !hasLeft(err) { // else it may be a probe
+			s.failures.add(arrived)
+		}
 		return
 	}
 	defer connection.Close()
@@ -139,14 +190,20 @@ func (s *Server) serve(raw net.Conn, waiting entry) {
 	s.serveChannels(connection, channels)
 }
 
-func (s *Server) login(raw net.Conn) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, *wire.Heard, error) {
-	heard := &wire.Heard{Conn: raw}
-	if err := raw.SetDeadline(time.Now().Add(wire.HandshakeTime)); err != nil {
+// hasLeft returns whether the client closed the connection.
+func hasLeft(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+func (s *Server) login(arrived *guard, end time.Time) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, *wire.Heard, error) {
+	heard := &wire.Heard{Conn: arrived}
+	if err := arrived.SetDeadline(end); err != nil {
 		return nil, nil, nil, nil, fmt.Errorf("cannot limit the handshake: %w", err)
 	}
-	connection, channels, requests, err := ssh.NewServerConn(heard, s.config)
+	connection, channels, requests, err := ssh.NewServerConn(heard, s.config(arrived))
 	if err == nil {
-		err = raw.SetDeadline(time.Time{})
+		arrived.isIn.Store(true)
+		err = arrived.SetDeadline(time.Time{})
 	}
 	return connection, channels, requests, heard, err
 }
@@ -159,7 +216,7 @@ func (s *Server) serveChannels(connection *ssh.ServerConn, channels <-chan ssh.N
 			_ = offered.Reject(ssh.Prohibited, "one session for one command is all there is")
 			continue
 		}
-		if s.isEnding.Load() {
+		if s.hasEnded() {
 			// The client tries again, at the address of the Pod that comes next.
 			_ = offered.Reject(ssh.ResourceShortage, "this Pod ends")
 			continue
@@ -176,11 +233,16 @@ func (s *Server) serveChannels(connection *ssh.ServerConn, channels <-chan ssh.N
 	}
 }
 
-func (s *Server) add(started *session) {
+// add returns false if nothing may be started any more.
+func (s *Server) add(started *session) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if s.isEnding {
+		return false
+	}
 	s.sessions[started] = struct{}{}
 	s.running.Add(1)
+	return true
 }
 
 func (s *Server) remove(ended *session) {

@@ -73,14 +73,15 @@ func (s *session) set(variable wire.Env) bool {
 	return true
 }
 
-// order writes to the control pipe of the subreaper.
+// order writes to the control pipe of the subreaper, which may be full: so no lock is held.
 func (s *session) order(order byte) bool {
 	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if s.control == nil {
+	control := s.control
+	s.mutex.Unlock()
+	if control == nil {
 		return false
 	}
-	_, err := s.control.Write([]byte{order})
+	_, err := control.Write([]byte{order}) // it ends when the pipe is closed
 	return err == nil
 }
 
@@ -102,15 +103,23 @@ func (s *session) closeControl() {
 }
 
 func (s *session) start(command string) bool {
+	isStarted, err := s.tryStart(command)
+	if err != nil {
+		s.server.Say("cannot run a command: %v", err)
+	}
+	return isStarted
+}
+
+func (s *session) tryStart(command string) (bool, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.control != nil || s.isOver {
-		return false
+	if s.isOver || !s.server.add(s) {
+		return false, nil
 	}
 	pipes, err := openPipes()
 	if err != nil {
-		s.server.Say("cannot run a command: %v", err)
-		return false
+		s.server.remove(s)
+		return false, err
 	}
 	pid, ended, err := s.server.children.Start(s.server.Program, append(slices.Clone(s.server.Words), command), &syscall.ProcAttr{
 		Env:   s.environment,
@@ -120,14 +129,13 @@ func (s *session) start(command string) bool {
 	pipes.closeTheirs()
 	if err != nil {
 		pipes.closeOurs()
-		s.server.Say("cannot run a command: %v", err)
-		return false
+		s.server.remove(s)
+		return false, err
 	}
 	s.isOver = true // one command a session
 	s.control = pipes.control
-	s.server.add(s)
 	go s.follow(pid, ended, pipes)
-	return true
+	return true, nil
 }
 
 // follow passes the streams on until all that the command started has ended, and tells how the command ended.

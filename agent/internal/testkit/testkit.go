@@ -21,6 +21,14 @@ func Check(t testing.TB, err error) {
 	}
 }
 
+// Measured skips a test that measures, if the race detector is on: it slows everything down. `hack/agent check` runs these tests without it.
+func Measured(t testing.TB) {
+	t.Helper()
+	if isRaced {
+		t.Skip("it is measured without the race detector")
+	}
+}
+
 // KeyText returns a new private key as a file holds it.
 func KeyText(t testing.TB) []byte {
 	t.Helper()

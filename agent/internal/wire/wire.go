@@ -28,7 +28,7 @@ const (
 	Silent = 3
 )
 
-// Config returns the algorithms that both sides accept: none with SHA-1, CBC, or a weak group.
+// Config returns the algorithms that a client accepts: none with SHA-1, CBC, or a weak group.
 func Config() ssh.Config {
 	return ssh.Config{
 		KeyExchanges: []string{ssh.KeyExchangeMLKEM768X25519, ssh.KeyExchangeCurve25519},
@@ -37,9 +37,25 @@ func Config() ssh.Config {
 	}
 }
 
+// ServerConfig returns the algorithms that a server accepts: AES-GCM alone, because it does not encrypt the length of a packet (RFC 5647,
+// 7.3), which a server has to know before a login.
+func ServerConfig() ssh.Config {
+	config := Config()
+	config.Ciphers = []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM}
+	return config
+}
+
 // SignatureAlgorithms are those by which a member of the job proves itself, for each type of key that the operator makes.
 func SignatureAlgorithms() []string {
 	return []string{ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA521, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA256, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+}
+
+// AlgorithmsOf returns those by which a key of that type signs.
+func AlgorithmsOf(keyType string) []string {
+	if keyType == ssh.KeyAlgoRSA {
+		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+	}
+	return []string{keyType}
 }
 
 // The payloads of a session's requests (RFC 4254, 6.4 to 6.10).

@@ -7,7 +7,8 @@ from typing import Final, TypeVar
 from mpiop.api.fields import Fields, invalid, unsupported
 
 _UNIT_SECONDS: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION: Final = re.compile(r"(\d{1,9})([smhd])")
+_DURATION: Final = re.compile("([0-9]{1,9})([smhd])")
+_MOST_CHARACTERS: Final = 64
 _MOST_DAYS: Final = 365
 
 _Value = TypeVar("_Value")
@@ -37,7 +38,7 @@ def one_of(choices: tuple[str, ...], path: str, text: str) -> str:
 
 def duration_seconds(path: str, text: str) -> int:
     """Return the seconds of a duration of more than none and at most a year, such as 90m or 1d12h; else raise ValueError."""
-    parts = _DURATION.findall(text)
+    parts = _DURATION.findall(text) if len(text) <= _MOST_CHARACTERS else ()
     seconds = sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts)
     if "".join(number + unit for number, unit in parts) == text and 0 < seconds <= _MOST_DAYS * _UNIT_SECONDS["d"]:
         return seconds

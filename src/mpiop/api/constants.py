@@ -52,6 +52,9 @@ SLOTS_AUTO: Final = "Auto"
 ANNOTATION_SHM: Final = "mpiop.kubeflow.org/shm"
 """On an MPIJob: size of `/dev/shm` in launcher and workers, such as `8Gi`, unless their template mounts something there."""
 
+ANNOTATION_VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
+"""On an MPIJob: the queue of its PodGroup, if its spec names none."""
+
 ANNOTATION_MAX_RESTARTS: Final = "mpiop.kubeflow.org/max-restarts"
 """On an MPIJob: how often it may be restarted because a worker or the launcher was lost (docs/fault-tolerance.md)."""
 ANNOTATION_RESTART: Final = "mpiop.kubeflow.org/restart"

@@ -9,7 +9,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 
-from mpiop.api.fields import as_integer, as_mapping
+from mpiop.api.fields import INT32_MAX, as_integer, as_mapping
 from mpiop.api.types import Attempt, Condition, Failure, LostWorker, MPIJobStatus, ReplicaStatus, Restart, Summary
 from mpiop.clock import format_time, parse_time
 
@@ -200,12 +200,14 @@ def _restart(raw: object) -> Restart | None:
     number, decided = _count(fields.get("number")), timestamp(fields.get("time"))
     if not number or decided is None:
         return None
-    return Restart(number, decided, _text(fields.get("reason")), _text(fields.get("message")), _texts(fields.get("launcherPods")))
+    reason, message = _text(fields.get("reason")), _text(fields.get("message"))
+    return Restart(number, decided, reason, message, _texts(fields.get("launcherPods")), _texts(fields.get("failedNodes")))
 
 
 def _restart_to_wire(restart: Restart) -> dict[str, Any]:
     wire: dict[str, Any] = {"number": restart.number, "reason": restart.reason, "message": restart.message}
-    return _filled(wire | {"time": format_time(restart.time), "launcherPods": list(restart.launcher_pods)})
+    lists = {"launcherPods": list(restart.launcher_pods), "failedNodes": list(restart.failed_nodes)}
+    return _filled(wire | {"time": format_time(restart.time)} | lists)
 
 
 def _items(raw: object) -> list[object]:
@@ -221,4 +223,4 @@ def _text(raw: object) -> str:
 
 
 def _count(raw: object) -> int:
-    return max(as_integer(raw) or 0, 0)
+    return min(max(as_integer(raw) or 0, 0), INT32_MAX)

@@ -166,6 +166,7 @@ class Restart:
         reason: Why, in one word, for example NodeLost.
         message: Why, for people.
         launcher_pods: Names of the launcher pods that failed, or were stopped, because of it.
+        failed_nodes: Nodes that were lost, or evict their pods.
     """
 
     number: int
@@ -173,6 +174,7 @@ class Restart:
     reason: str
     message: str
     launcher_pods: tuple[str, ...] = ()
+    failed_nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,7 @@ class MPIJob:
     `ssh` is the annotation that says whose ssh is used, "" without one: then the operator's flag says it. `shm` is the annotation with the
     size of `/dev/shm`, a quantity, "" without one. `restart` and `checkpoint` are what annotations say of restarts, and of checkpoints
     before the end of a Pod; None if they ask for none. `ignored` says what is wrong with annotations of a job that has begun: they count as
-    absent.
+    absent. `is_large` says that computing with the spec would block the event loop.
     """
 
     namespace: str
@@ -257,6 +259,7 @@ class MPIJob:
     restart: RestartPolicy | None = None
     checkpoint: Checkpoint | None = None
     ignored: tuple[str, ...] = ()
+    is_large: bool = False
 
     @property
     def key(self) -> Key:

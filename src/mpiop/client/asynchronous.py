@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
 from mpiop.client.errors import JobTimeoutError
-from mpiop.client.functions import function_files, results_of
+from mpiop.client.functions import FunctionCall
 from mpiop.client.job import POLL_SECONDS, Job
 from mpiop.client.mpi import MPI, delete_or_warn
 from mpiop.client.status import JobStatus
@@ -141,12 +141,13 @@ class AsyncMPI:
 
     async def run(self, function: Callable[..., _Value], *args: Any, **fields: Any) -> list[_Value]:
         """Call `function(*args)` on every rank, and return the results by rank (see `MPI.run`). If it is cancelled, the job is deleted."""
-        files = function_files(function, args)
+        call = FunctionCall(function, args)
         report: Callable[[str], None] | None = fields.pop("report", None)
-        async with self.job(files.command, files=files.files, **{"is_tagged": False, **fields}) as job:
+        async with self.job(call.command, files=call.files, **{"is_tagged": False, **fields}) as job:
             await job.wait_for_output(report)
-            lines = [line async for line in job.logs(follow=True)]
-            return await asyncio.to_thread(results_of, job.job, lines)
+            async for line in job.logs(follow=True):
+                call.read(line)
+            return await asyncio.to_thread(call.results, job.job)
 
 
 class _OverError(Exception):

@@ -1,5 +1,8 @@
 """What goes wrong for users: one sentence each, with what, where and what to do."""
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class ClientError(Exception):
     """A sentence for the user.
@@ -29,8 +32,16 @@ class ForbiddenError(ClientError):
     exit_code = 4
 
 
+class UnauthenticatedError(ForbiddenError):
+    """The API server does not accept the credentials, or there are none to send: the user must log in again."""
+
+
 class UnreachableError(ClientError):
     """The API server does not answer, or cannot answer now (status 429, 500 and above), or no cluster is configured."""
+
+
+class NoClusterError(UnreachableError):
+    """No cluster is configured, or no request reaches it: any other would fail too."""
 
 
 class NotNowError(UnreachableError):
@@ -49,12 +60,14 @@ class JobFailed(ClientError):  # noqa: N818 - what users catch reads as a senten
         reason: In one word, such as `BackoffLimitExceeded/Error`.
         code: Exit code of the launcher's last try; None if it is not known.
         log: The end of the launcher's log, or "".
+        results: Of a function: the results that arrived whole, by rank.
     """
 
     def __init__(self, job: str, reason: str, message: str, code: int | None = None, log: str = "") -> None:
         """Say why the job failed."""
         super().__init__(f"job {job} failed: {reason}: {message}")
         self.job, self.reason, self.code, self.log = job, reason, code, log
+        self.results: Mapping[int, Any] = {}
 
 
 class JobTimeoutError(ClientError):

@@ -1,7 +1,8 @@
 """Files that travel with a job, in a ConfigMap: mounted before `mpirun` starts, so nothing has to wait for them."""
 
 import base64
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,8 @@ from mpiop.client.spec import generated_name
 
 MAX_BYTES: Final = 1000 * 1024
 """A ConfigMap holds 1 MiB, its names included."""
+MOST_ENTRIES: Final = 10_000
+"""The job lists the files twice, and has at most 1.5 MB. A folder that was named by mistake, such as a home, is not read for minutes."""
 _LEFT_OUT: Final = frozenset({".git", "__pycache__", ".venv", "node_modules"})
 
 
@@ -56,19 +59,41 @@ class Files:
 def read_files(path: Path) -> Files:
     """Return a file, or all files of a folder, without `.git` and the like.
 
+    `path` itself may be a link to anywhere. Links in the folder are read if they point into it: a link to elsewhere may have come with the
+    folder, from a repository or an archive, and what it points to would be readable for all who may read ConfigMaps.
+
     Raises:
-        InvalidError: There is no such folder, it is too large, or a file cannot be read.
+        InvalidError: There is no such folder, it is too large, a link leaves it, or a file cannot be read.
     """
-    if not path.exists():
-        raise InvalidError(f"{path} does not exist")
-    if path.is_file():
-        found = {path.name: path}
-    else:
-        inside = (each for each in sorted(path.rglob("*")) if each.is_file() and not _LEFT_OUT & set(each.relative_to(path).parts))
-        found = {str(each.relative_to(path)): each for each in inside}
-    if sum(each.stat().st_size for each in found.values()) > 100 * MAX_BYTES:
-        raise InvalidError(f"{path} is far too large to travel with a job: {MAX_BYTES:,} bytes are possible")
     try:
+        found = {path.name: path} if path.is_file() else dict(_files_of(path))
+        if sum(each.stat().st_size for each in found.values()) > 100 * MAX_BYTES:
+            raise InvalidError(f"{path} is far too large to travel with a job: {MAX_BYTES:,} bytes are possible")
         return Files({name: each.read_bytes() for name, each in found.items()})
     except OSError as error:
         raise InvalidError(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+def _files_of(path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the regular files of a folder, by their names in it; broken links, pipes and devices are left out."""
+    if not path.is_dir():
+        raise InvalidError(f"{path} is neither a file nor a folder" if path.exists() else f"{path} does not exist")
+    root, seen = Path(os.path.realpath(path)), 0
+    waiting = [(Path(), root, frozenset({root}))]
+    while waiting:
+        name, folder, above = waiting.pop()
+        for each in folder.iterdir():
+            seen += 1
+            if seen > MOST_ENTRIES:
+                raise InvalidError(f"{path} has more than {MOST_ENTRIES:,} files and folders: too many to travel with a job")
+            inside, target = name / each.name, Path(os.path.realpath(each))
+            if each.name in _LEFT_OUT or not (target.is_file() or target.is_dir()):
+                continue
+            if not target.is_relative_to(root):
+                raise InvalidError(f"{path / inside} is a link to {target}, outside of {path}: copy it into the folder, or remove the link")
+            if target in above:
+                raise InvalidError(f"{path / inside} is a link to {target}, which it is in itself: remove the link")
+            if target.is_dir():
+                waiting.append((inside, target, above | {target}))
+            else:
+                yield str(inside), target

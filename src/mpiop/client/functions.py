@@ -1,114 +1,138 @@
 """A Python function on every rank: how it travels to the ranks, and its results back."""
 
-import base64
 import pickle
+import secrets
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from mpiop.client import lines
 from mpiop.client.errors import JobFailed
 from mpiop.client.files import Files
 from mpiop.client.job import Job
+from mpiop.client.results import Collector, Run
 from mpiop.client.spec import FILES_PATH
+from mpiop.client.tags import without_tags
 
-MARK: Final = "mpiop-result:"
-"""Begins each line of the log that has a piece of the results."""
-RAISED: Final = "mpiop-raised:"
-"""Begins the line of the log that has a rank and its traceback."""
 LIMIT_BYTES: Final = 8 * 2**20
+_KEY_BYTES: Final = 32
 _RUNNER: Final = f"""
-import base64, pickle, sys, time, traceback
-sys.path.insert(0, "{FILES_PATH}")
+import os, pickle, sys, time, traceback
+
+# The function, its libraries and its children print to stderr, so that stdout has whole lines of results and nothing else.
+sys.stdout.flush()
+out = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+if hasattr(sys.stdout, "reconfigure"):
+    sys.stdout.reconfigure(line_buffering=True)
+folder = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, folder)
 from mpi4py import MPI
+from mpiop_lines import lines
 
 world = MPI.COMM_WORLD
+run = world.bcast(os.urandom(8).hex())
+
+
+def read(name):
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()
+
+
+def write(kind, rank, content):
+    for line in lines(read("key"), kind, "%s:%d/%d" % (run, rank, world.size), content):
+        out.write(line)
+        out.flush()
+
+
 try:
     if sys.version_info[:2] != VERSION:
         raise RuntimeError("the function was made by Python %d.%d, and the image has %d.%d" % (VERSION + tuple(sys.version_info[:2])))
-    with open("{FILES_PATH}/function.pkl", "rb") as file:
-        function, args = pickle.load(file)
-    result = pickle.dumps(function(*args))
+    function, args = pickle.loads(read("function.pkl"))
+    results = world.gather(pickle.dumps(function(*args)))
+    size = 4 * sum(map(len, results or ())) // 3
+    if size > {LIMIT_BYTES}:
+        raise RuntimeError("the results have %d bytes, and {LIMIT_BYTES} may come back: write large ones to a volume" % size)
 except BaseException:
     trace = traceback.format_exc()
     sys.stderr.write(trace)
-    # The ranks mix their output by the piece: a line of less than 4 KiB stays whole.
-    text = base64.b64encode(trace[-2500:].encode(errors="replace")[-2500:]).decode()
-    sys.stdout.flush()
-    sys.stdout.write("\\n{RAISED}%d:%s\\n" % (world.rank, text))
-    sys.stdout.flush()
-    time.sleep(1)  # mpirun has read the line before it ends the ranks
+    write("raised", world.rank, trace.encode(errors="replace")[-2500:])
+    time.sleep(1)  # mpirun has read the lines before it ends the ranks
     world.Abort(1)  # the others may wait for this rank for ever
-sys.stdout.flush()
-results = world.gather(result)
-if world.rank == 0:
-    text = base64.b64encode(pickle.dumps(results)).decode()
-    if len(text) > {LIMIT_BYTES}:
-        sys.exit("the results have %d bytes, and {LIMIT_BYTES} may come back: write large ones to a volume" % len(text))
-    for start in range(0, len(text), 1000):
-        sys.stdout.write("\\n{MARK}%s\\n" % text[start : start + 1000])
-        sys.stdout.flush()
+for rank, result in enumerate(results or ()):
+    write("result", rank, result)
 """
 
 
-class FunctionFiles(NamedTuple):
-    """The files of a function, and the command that calls it on a rank."""
+class FunctionCall:
+    """A call of a function on every rank.
 
-    files: Files
-    command: Sequence[str]
-
-
-def function_files(function: Callable[..., Any], args: Sequence[Any]) -> FunctionFiles:
-    """Return `function(*args)`, ready to travel.
-
-    Raises:
-        InvalidError: It is too large.
+    Attributes:
+        files: What travels to the ranks.
+        command: Calls the function on a rank.
     """
-    package = Path(cloudpickle.__file__).parent
-    sources = {f"cloudpickle/{each.name}": each.read_bytes() for each in package.glob("*.py")}
-    runner = textwrap.dedent(_RUNNER).replace("VERSION", repr(sys.version_info[:2]))
-    pickled: bytes = cloudpickle.dumps((function, tuple(args)))  # pyright: ignore[reportUnknownMemberType]
-    content = {"function.pkl": pickled, "runner.py": runner.encode(), **sources}
-    return FunctionFiles(Files(content), ("python3", f"{FILES_PATH}/runner.py"))
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any]) -> None:
+        """Make `function(*args)` ready to travel, with a key that no other call has.
+
+        Raises:
+            InvalidError: It is too large.
+        """
+        key = secrets.token_bytes(_KEY_BYTES)
+        package = Path(cloudpickle.__file__).parent
+        sources = {f"cloudpickle/{each.name}": each.read_bytes() for each in package.glob("*.py")}
+        sources["mpiop_lines.py"] = Path(lines.__file__).read_bytes()
+        sources["runner.py"] = _RUNNER.replace("VERSION", repr(sys.version_info[:2])).encode()
+        pickled: bytes = cloudpickle.dumps((function, tuple(args)))  # pyright: ignore[reportUnknownMemberType]
+        self.files = Files({"function.pkl": pickled, "key": key, **sources})
+        self.command: Sequence[str] = ("python3", f"{FILES_PATH}/runner.py")
+        self._collector = Collector(key)
+
+    def read(self, line: str) -> None:
+        """Take a line of the launcher's log. Nothing of it is unpickled."""
+        self._collector.add(without_tags(line))
+
+    def results(self, job: Job) -> list[Any]:
+        """Return the results by rank, after the job was seen to end and its log was read.
+
+        Raises:
+            JobFailed: A rank raised, the job failed before, or results are missing.
+        """
+        runs = self._collector.runs
+        for run in runs:  # two runs of the launcher may both have results
+            if len(run.whole) == run.ranks:
+                return list(_unpickled(run).values())
+        if not runs:
+            raise _without_results(job, "the program ended without results")
+        raise _raised(job, runs[-1]) if runs[-1].raised else _incomplete(job, runs[-1])
 
 
-def results_of(job: Job, lines: Sequence[str]) -> list[Any]:
-    """Return the results by rank from the lines of the launcher's log, after the job was seen to end.
+def _unpickled(run: Run) -> dict[int, Any]:
+    # Each was made with the key of this call.
+    return {rank: pickle.loads(result) for rank, result in run.whole.items()}  # noqa: S301
 
-    Raises:
-        JobFailed: A rank raised, or the job failed before.
-    """
-    text = "".join(_marked(lines, MARK))
-    if (results := _unpickled(text)) is not None:
-        return [pickle.loads(result) for result in results]  # noqa: S301 - from the job that we made
-    if raised := _marked(lines, RAISED):
-        rank, _, trace = raised[0].partition(":")
-        raise JobFailed(job.name, "FunctionRaised", f"rank {rank} raised:\n{_traceback(trace)}", 1)
+
+def _raised(job: Job, run: Run) -> JobFailed:
+    """Return what the first rank raised whose traceback is whole."""
+    whole = {rank: trace for rank, content in run.raised.items() if (trace := content.whole) is not None}
+    rank = next(iter(whole or run.raised))
+    text = whole[rank].decode(errors="replace") if whole else "its traceback in the log is incomplete"
+    return JobFailed(job.name, "FunctionRaised", f"rank {rank} raised:\n{text}", 1)
+
+
+def _incomplete(job: Job, run: Run) -> JobFailed:
+    why = f"the results in its log are incomplete: {run.missing}"
+    failure = _without_results(job, why)
+    if why not in str(failure):
+        failure.add_note(why)
+    failure.results = _unpickled(run)
+    return failure
+
+
+def _without_results(job: Job, why: str) -> JobFailed:
+    """Return the failure of the job, if it failed, else `why` there are no results."""
     status = job.status
-    if status.has_succeeded:
-        raise JobFailed(job.name, "NoResults", "the results in its log are not whole" if text else "the program ended without results")
-    raise status.failure(job.name)
-
-
-def _marked(lines: Sequence[str], mark: str) -> list[str]:
-    return [line.removeprefix(mark) for line in lines if line.startswith(mark)]
-
-
-def _unpickled(text: str) -> list[bytes] | None:
-    """Return the pickled results by rank; None if they are not whole."""
-    try:
-        # Two tries of the launcher may both have printed them: what comes after the first is left out.
-        results: list[bytes] = pickle.loads(base64.b64decode(text))  # noqa: S301 - from the job that we made
-    except (ValueError, EOFError, pickle.UnpicklingError):
-        return None
-    return results
-
-
-def _traceback(text: str) -> str:
-    try:
-        return base64.b64decode(text, validate=True).decode(errors="replace")
-    except ValueError:
-        return "its traceback in the log is not whole"
+    return JobFailed(job.name, "NoResults", why) if status.has_succeeded else status.failure(job.name)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from mpiop.client.api import Api, Object
 from mpiop.client.errors import ClientError, InvalidError, NotNowError, UnreachableError
 from mpiop.client.files import Files
-from mpiop.client.functions import function_files, results_of
+from mpiop.client.functions import FunctionCall
 from mpiop.client.job import Job
 from mpiop.client.spec import JobSpec, manifest
 
@@ -123,19 +123,22 @@ class MPI:
 
         The image needs Python and mpi4py. The function travels by cloudpickle, so its Python must have the minor version of yours. It may
         use `mpi4py.MPI.COMM_WORLD`. Results come back by the log: at most 8 MiB together; large data belongs on a volume.
+        They are pickles: the function and the image are trusted; what the ranks print, and the data that they read, is not.
         `report` is called with each new line of progress until the ranks begin.
 
         Raises:
-            JobFailed: A rank raised; the message has its number and its traceback.
+            JobFailed: A rank raised: the message has its number and its traceback. Results were lost: the message has their ranks, and
+                `results` those that arrived.
             ClientError: The job could not be made.
         """
-        files = function_files(function, args)
+        call = FunctionCall(function, args)
         fields = {"is_tagged": False} | fields
-        job = self.submit(files.command, name=name, files=files.files, **fields)
+        job = self.submit(call.command, name=name, files=call.files, **fields)
         try:
             job.wait_for_output(report)
-            lines = list(job.logs(follow=True))
-            return results_of(job, lines)
+            for line in job.logs(follow=True):
+                call.read(line)
+            return call.results(job)
         finally:
             delete_or_warn(job)
 

@@ -16,6 +16,8 @@ SHM: Final = "mpiop.kubeflow.org/shm"
 """An annotation with the size of /dev/shm."""
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 FILES_PATH: Final = "/upload"
+READ_ONLY: Final = ":ro"
+"""Ends a claim that is mounted read-only."""
 GPU: Final = "nvidia.com/gpu"
 
 
@@ -58,7 +60,7 @@ class JobSpec:
         memory: Memory request and limit of each worker, a quantity; "" for none.
         shm: Size of /dev/shm in launcher and workers, a quantity; "" leaves the runtime's 64 MiB.
         env: Environment variables of launcher and ranks.
-        mounts: PersistentVolumeClaims by the path where they are mounted, in launcher and workers.
+        mounts: PersistentVolumeClaims by the path where they are mounted, in launcher and workers; `CLAIM:ro` is mounted read-only.
         workdir: Working directory of the ranks.
         queue: Queue of Kueue.
         priority: PriorityClass of the Pods.
@@ -108,9 +110,11 @@ class JobSpec:
                 raise InvalidError(f"{name} is {getattr(self, name)}: it must be at least 1")
         if self.mpi not in LIBRARIES:
             raise InvalidError(f"mpi is {self.mpi!r}: it must be one of {', '.join(LIBRARIES)}")
-        for path in self.mounts:
+        for path, claim in self.mounts.items():
             if not path.startswith("/"):
-                raise InvalidError(f"mount {self.mounts[path]}:{path}: the path must be absolute")
+                raise InvalidError(f"mount {claim}:{path}: the path must be absolute")
+            if not claim.removesuffix(READ_ONLY) or ":" in claim.removesuffix(READ_ONLY):
+                raise InvalidError(f"mount {claim!r} at {path}: it must be a PersistentVolumeClaim, or CLAIM{READ_ONLY}")
 
     @property
     def workers(self) -> int:
@@ -192,9 +196,11 @@ def _pod(spec: JobSpec, container: dict[str, Any]) -> dict[str, Any]:
         items = [{"key": key, "path": path} for key, path in names.items()]
         volumes.append({"name": "files", "configMap": {"name": name, "items": items, "defaultMode": 0o755}})
         mounts.append({"name": "files", "mountPath": FILES_PATH})
-    for number, (path, claim) in enumerate(spec.mounts.items()):
-        volumes.append({"name": f"mount-{number}", "persistentVolumeClaim": {"claimName": claim}})
-        mounts.append({"name": f"mount-{number}", "mountPath": path})
+    claims = list(dict.fromkeys(claim.removesuffix(READ_ONLY) for claim in spec.mounts.values()))
+    volumes += [{"name": f"mount-{number}", "persistentVolumeClaim": {"claimName": claim}} for number, claim in enumerate(claims)]
+    for path, claim in spec.mounts.items():
+        mount = {"name": f"mount-{claims.index(claim.removesuffix(READ_ONLY))}", "mountPath": path}
+        mounts.append(mount | ({"readOnly": True} if claim.endswith(READ_ONLY) else {}))
     pod: dict[str, Any] = {"containers": [container | ({"volumeMounts": mounts} if mounts else {})]}
     pod |= {"volumes": volumes} if volumes else {}
     pod |= {"priorityClassName": spec.priority} if spec.priority else {}

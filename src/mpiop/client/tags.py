@@ -8,6 +8,7 @@ _TAGS: Final = (
     re.compile(r"^\[[^\[\]\s]+,(?P<rank>\d+)\]<(?:stdout|stderr)>:\s?"),  # Open MPI 5
     re.compile(r"^\[(?P<rank>\d+)\] "),  # Hydra: MPICH and Intel MPI
 )
+_ANYWHERE: Final = re.compile(r"\[[^\[\]\s]+\](?:<(?:stdout|stderr)>:)?\s?")
 
 
 class Tagged(NamedTuple):
@@ -23,3 +24,8 @@ def untagged(line: str) -> Tagged:
         if found := tag.match(line):
             return Tagged(int(found["rank"]), line[found.end() :])
     return Tagged(None, line)
+
+
+def without_tags(line: str) -> str:
+    """Return a line without any tag, also amid it: Open MPI 4 tags each piece that it passes on, and a piece may begin within a line."""
+    return _ANYWHERE.sub("", line)

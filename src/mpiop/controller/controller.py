@@ -11,7 +11,7 @@ from mpiop.api import constants as c
 from mpiop.controller import names
 from mpiop.controller.batches import BATCH_SECONDS, Batches, worker_change
 from mpiop.controller.observe.owners import job_of, may_belong_to
-from mpiop.controller.status.refusals import GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
+from mpiop.controller.status.refusals import DampedWriteError, GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, Unreadable, annotations_of, key_of, labels_of, uid_of
@@ -21,7 +21,15 @@ from mpiop.metrics import Metrics
 from mpiop.workqueue import WorkQueue, work
 
 STOP_GRACE_SECONDS: Final = 1.0
-_EXPECTED: Final = (KubeError, PredecessorError, LeaseLostError, ResourceExistsError, SecretLostError, GangApiMissingError)
+_EXPECTED: Final = (
+    KubeError,
+    PredecessorError,
+    LeaseLostError,
+    ResourceExistsError,
+    SecretLostError,
+    GangApiMissingError,
+    DampedWriteError,
+)
 
 Sync = Callable[[Key], Awaitable[float | None]]
 """Syncs the job of a key and returns the seconds after which to sync it again, or None; raises NotReady to be called later."""
@@ -42,15 +50,21 @@ class Controller:
         self._metrics = metrics
         self._log = structlog.get_logger(__name__)
         self._is_running = False
+        self._in_ending_namespaces: set[Key] = set()
 
     def handle(self, notification: Notification) -> None:
-        """Queue the jobs affected by a change of an MPIJob or of one of its children (the handler of every informer)."""
+        """Queue the jobs affected by a change of an MPIJob or of one of its children (the handler of every informer).
+
+        In a namespace that is being deleted, one child after another disappears, and none can be made again: only changes by users count.
+        """
         if not self._is_running:
             return
         keys = {key for obj in (notification.old, notification.new) if obj is not None and (key := job_of(obj)) is not None}
         if notification.unreadable is not None:
             keys.update(self._jobs_of(notification.unreadable))
         for key in keys:
+            if key in self._in_ending_namespaces and not _is_by_user(notification):
+                continue
             if notification.unreadable is not None or self._batches.is_postponed(key):
                 self._queue.add(key)
             elif not _is_nothing_new(notification):
@@ -67,8 +81,7 @@ class Controller:
         if obj is not None and _is_worker(obj):
             index = names.worker_index(key.name, key_of(obj).name)
             return self._batches.delay_seconds(key, worker_change(old, new), index)
-        is_status_alone = old is not None and new is not None and new.get("kind") == c.KIND and _without_status(old) == _without_status(new)
-        return BATCH_SECONDS if is_status_alone else 0.0
+        return BATCH_SECONDS if obj is not None and obj.get("kind") == c.KIND and not _is_by_user(notification) else 0.0
 
     async def run(self, workers: int) -> None:
         """Sync up to `workers` jobs at a time until cancelled.
@@ -97,12 +110,16 @@ class Controller:
             return None
         started = time.perf_counter()
         try:
-            return await self._sync_job(key)
+            again_in_seconds = await self._sync_job(key)
         finally:
             self._metrics.sync_duration_seconds.observe(time.perf_counter() - started)
+        self._in_ending_namespaces.discard(key)
+        return again_in_seconds
 
     def _failed(self, key: Key, error: Exception) -> None:
         self._metrics.sync_errors.inc()
+        if any(isinstance(cause, StatusError) and cause.is_terminating_namespace for cause in _causes(error)):
+            self._in_ending_namespaces.add(key)
         retries = self._queue.retries(key)
         if isinstance(error, StatusError) and error.is_forbidden and not error.is_terminating_namespace:
             # Not a child's write, whose refusal the status shows: the status itself was refused, so only the log can tell.
@@ -117,6 +134,14 @@ def _is_nothing_new(notification: Notification) -> bool:
     """Return whether only fields changed that the projection leaves out, such as a Job's count of ready pods."""
     old, new = notification.old, notification.new
     return old is not None and new is not None and _without_version(old) == _without_version(new)
+
+
+def _is_by_user(notification: Notification) -> bool:
+    """Return whether an MPIJob was created, deleted, or changed in more than its status."""
+    old, new = notification.old, notification.new
+    obj = new or old
+    is_mpijob = obj is not None and obj.get("kind") == c.KIND
+    return is_mpijob and (old is None or new is None or _without_status(old) != _without_status(new))
 
 
 def _without_version(obj: Object) -> dict[str, Any]:

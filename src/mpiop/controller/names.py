@@ -10,6 +10,7 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.kube.objects import ControllerId, Key, ObjectMeta, OwnerReference
+from mpiop.kube.text import whole_number
 
 ANNOTATION_PREFIX: Final = "mpiop.kubeflow.org/"
 """What the names of all annotations of our own begin with."""
@@ -27,6 +28,8 @@ ANNOTATION_LAUNCHER_REVISION: Final = "mpiop.kubeflow.org/launcher-revision"
 """On a launcher Job: hash of the fields of the MPIJob that it was made of."""
 ANNOTATION_START_REVISION: Final = "mpiop.kubeflow.org/start-revision"
 """On a launcher Job: hash of the fields of the MPIJob that took effect at its last start."""
+ANNOTATION_START_GENERATION: Final = "mpiop.kubeflow.org/start-generation"
+"""On a launcher Job: generation of the MPIJob of which that hash was made."""
 ANNOTATION_TTL_DELETES_JOB: Final = "mpiop.kubeflow.org/ttl-deletes-job"
 """On an MPIJob: "true" lets `ttlSecondsAfterFinished` delete the MPIJob too, and its status with it."""
 ANNOTATION_SSH_AGENT: Final = "mpiop.kubeflow.org/ssh-agent"
@@ -84,9 +87,9 @@ def _worker_name(job_name: str, index: int) -> str:
 def worker_index(job_name: str, pod_name: str) -> int | None:
     """Return the index of the worker of that job, desired or surplus, that can have this name; None if none can."""
     prefix = f"{job_name}-worker-"
-    index = pod_name.removeprefix(prefix)
-    is_index = pod_name.startswith(prefix) and index.isdecimal() and (index == "0" or not index.startswith("0"))
-    return int(index) if is_index else None
+    text = pod_name.removeprefix(prefix)
+    index = whole_number(text) if pod_name.startswith(prefix) else None
+    return index if str(index) == text else None
 
 
 def pod_group_name(job: MPIJob) -> str:

@@ -1,32 +1,46 @@
 """One sync of a job: observe, plan, write, report."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any, ParamSpec, TypeVar
 
-from mpiop.api.parse import is_managed_by_us
 from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
 from mpiop.controller import names
 from mpiop.controller.batches import Batches
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.launcher_job import seconds_to_deadline
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS
 from mpiop.controller.observe.job_reader import InvalidJobError, Reader
 from mpiop.controller.observe.observed import Lister, Listers, Observed, observe
+from mpiop.controller.observe.projections import PROJECTIONS
+from mpiop.controller.observe.specs import json_of, stored_spec
 from mpiop.controller.plan.addresses import seconds_to_repeat
 from mpiop.controller.plan.clean_up import state_after_end, ttl_seconds_left
 from mpiop.controller.plan.desired import Desired, desired_state
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
 from mpiop.controller.plan.replacement import seconds_to_replacement
 from mpiop.controller.status.causes import Problem
+from mpiop.controller.status.failed_nodes import seconds_to_expiry
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
-from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError, SecretLostError
+from mpiop.controller.status.refusals import (
+    DampedWriteError,
+    FailedWrite,
+    PersistentFailures,
+    PredecessorError,
+    ResourceExistsError,
+    SecretLostError,
+)
 from mpiop.controller.status.restart_causes import seconds_to_timeout, seconds_to_verdict
 from mpiop.controller.status.restarts import decide
 from mpiop.controller.status.root_cause import new_failure
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem, ignored_problem, unreadable_problem
 from mpiop.controller.status.status import Findings, current_problem, next_status, unobserved_status
+from mpiop.controller.status.terminating import seconds_to_late
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.go_operator_children import with_unlabelled
 from mpiop.controller.write.job_log import log_clean_up
@@ -38,7 +52,10 @@ from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
 from mpiop.kube.resources import JOBS, MPIJOBS, SECRETS
 from mpiop.kube.throttle import FLOW
-from mpiop.workqueue import NotReady
+from mpiop.workqueue import NotReady, Turns
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +70,7 @@ class Syncer:
         batches: Gets the number of workers that each sync waits for.
         reader: Parses jobs.
         persistent: Tracks failures that persist.
+        turns: Of the jobs with a large spec, which take much memory and time.
         events: Asks why a Pod waits if nothing else says so.
         logs: Reads the log of a launcher that failed.
         lost_worker_timeout_seconds: How long a launcher may hang after it has lost a worker; 0 is for ever.
@@ -72,6 +90,7 @@ class Syncer:
     batches: Batches = field(default_factory=Batches)
     reader: Reader = field(default_factory=Reader)
     persistent: PersistentFailures = field(default_factory=PersistentFailures)
+    turns: Turns = field(default_factory=Turns)
 
     async def sync(self, key: Key) -> float | None:
         """Sync a job and return the seconds until the next sync; None waits for the next event.
@@ -80,32 +99,52 @@ class Syncer:
             NotReady: The caches do not show our last writes yet.
             ExceptionGroup: Writes failed.
             KubeError: The status could not be stored, or the namespace is being deleted.
+            DampedWriteError: The status is not stored yet, because somebody undoes it each time.
         """
         FLOW.set(key)
         if key in self.mpijobs.unreadable:
             self.reporter.warn(self.mpijobs.unreadable[key])
             return None
         raw = self.mpijobs.get(key)
-        if raw is None or is_terminating(raw) or not is_managed_by_us(raw):
+        if raw is None or is_terminating(raw) or not stored_spec(raw).is_ours:
             self._forget(key)
             return None
         if wait_seconds := self.applier.consistency.wait_seconds(key, uid_of(raw)):
             self.batches.postpone(key)
             raise NotReady(wait_seconds)
-        try:
-            job = self.reader.read(key, raw)
-        except InvalidJobError as error:
-            await self.reporter.refuse(raw, str(error))
-            return None
-        if unreadable := self.listers.unreadable(key):
-            await self.reporter.report(job, unobserved_status(job.status, unreadable_problem(unreadable), self.reporter.now()))
-            return None
-        return await self._sync(job)
+        with self.turns.take() if stored_spec(raw).is_large else nullcontext():
+            try:
+                job = await self._read(key, raw)
+            except InvalidJobError as error:
+                await self.reporter.refuse(raw, str(error))
+                return None
+            if unreadable := self.listers.unreadable(key):
+                await self.reporter.report(job, unobserved_status(job.status, unreadable_problem(unreadable), self.reporter.now()))
+                return None
+            return await self._sync(job)
+
+    async def _read(self, key: Key, raw: Object) -> MPIJob:
+        """Return the job of `raw`, whose spec is read live if it is not kept.
+
+        Raises:
+            InvalidJobError: It cannot be run as written.
+            NotReady: The job has been edited since.
+            KubeError: The request failed.
+        """
+        if (known := self.reader.known(key, raw)) is not None:
+            return known
+        spec = stored_spec(raw).text
+        if spec is None:
+            live = await self.applier.client.get(MPIJOBS, key, projection=PROJECTIONS[MPIJOBS])
+            self._check_same(key, raw, live)
+            spec = bytes(json_of(live))
+        job: MPIJob = await _compute(is_large=stored_spec(raw).is_large)(self.reader.read, key, raw, spec)
+        return job
 
     async def _sync(self, job: MPIJob) -> float | None:
-        observed = observe(job, self.listers)
+        observed, compute = observe(job, self.listers), _compute(is_large=job.is_large)
         self._begin_batch(job, observed)
-        if observed.has_lost_launcher(job):
+        if observed.has_lost_launcher(job) or observed.needs_template:
             observed = replace(observed, launcher=await self._live_launcher(job))
         is_stopping = observed.is_active if job.is_suspended else observed.has_surplus_workers(job)
         if is_stopping:
@@ -117,19 +156,18 @@ class Syncer:
             return None
         if time_left == 0:
             observed = await with_unlabelled(job, observed, self.applier, self.listers.gang)
-        if (decided := decide(job, observed, now, self.lost_worker_timeout_seconds)) is not None:
+        if (decided := await compute(decide, job, observed, now, self.lost_worker_timeout_seconds)) is not None:
             # Stored before anything is done about it, and done by the sync that sees it stored.
             await self.reporter.report(job, decided)
             return 0.0
-        has_ended = job.status.is_finished
-        desired = state_after_end(job, observed, is_expired=time_left == 0) if has_ended else desired_state(job, observed, now)
+        desired = await compute(_desired, job, observed, now, is_expired=time_left == 0)
         owner = Owner(job.key, job.uid)
         failed = await self._apply(owner, job, observed, desired, now)
         problem, recheck_seconds = await self._find_problem(job, observed, failed, now)
         has_created_launcher = observed.launcher is None and desired is not None and bool(desired.launcher) and not failed
         log = await self.logs.last_words(observed) if new_failure(job, observed) else ""
         findings = Findings(has_created_launcher, owner.warnings, log)
-        new = next_status(job, observed, problem, now, findings)
+        new = await compute(next_status, job, observed, problem, now, findings)
         await self.reporter.report(job, new)
         self.reporter.show(job, observed)
         if failed:
@@ -142,6 +180,10 @@ class Syncer:
             seconds_to_replacement(job, observed, now),
             seconds_to_timeout(new, now, self.lost_worker_timeout_seconds),
             seconds_to_verdict(job, observed, now),
+            seconds_to_late(job, observed, now),
+            seconds_to_expiry(job, new, now),
+            max(0, seconds_to_deadline(job, now) or 0),
+            self.applier.contention.wait_seconds(job.key),
         )
         # 0 is now: what was due, this sync has done.
         return min((seconds for seconds in again if seconds), default=None)
@@ -153,7 +195,7 @@ class Syncer:
         if job.status.is_finished:
             return None, None
         persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
-        found = find_problem(job, observed, failed) or persistent
+        found = find_problem(job, observed, failed, now) or persistent or self.applier.contention.problem(job.key, job.status)
         if found is None:
             found = current_problem(job.status) if failed else ended_worker_problem(job, observed)
         if found is not None:
@@ -176,12 +218,12 @@ class Syncer:
             if desired.dependencies is not None:
                 ask = self.secrets.uid(job, observed, now) if desired.dependencies else self.secrets.uid_to_delete(job, observed)
                 secret_uid = await ask
-        except (KubeError, ResourceExistsError, PredecessorError, SecretLostError) as error:
+        except (KubeError, ResourceExistsError, PredecessorError, SecretLostError, DampedWriteError) as error:
             failed[Step.DEPENDENCIES] = [FailedWrite(SECRETS.kind, error)]
         if desired.gang and (missing := self.gang.missing):
             failed[Step.GANG] = [FailedWrite(missing.kind, missing)]
         deleted = 0
-        for step, actions in self._plan(job, desired, observed, secret_uid, now):
+        for step, actions in await _compute(is_large=job.is_large)(self._plan, job, desired, observed, secret_uid, now):
             due = [action for action in actions if not is_blocked(step, action, failed)]
             if refused := await self.applier.apply(owner, due):
                 failed.setdefault(step, []).extend(refused)
@@ -209,9 +251,12 @@ class Syncer:
             NotReady: It is not.
             KubeError: The request failed.
         """
-        live = await self.applier.client.get(MPIJOBS, job.key, metadata_only=True)
-        if (uid_of(live), live["metadata"].get("generation", 0)) != (job.uid, job.generation):
-            self.batches.postpone(job.key)
+        self._check_same(job.key, job.raw, await self.applier.client.get(MPIJOBS, job.key, metadata_only=True))
+
+    def _check_same(self, key: Key, cached: Object, live: Object) -> None:
+        """Return if `live` has the spec that is cached; raise NotReady if it has not."""
+        if _version_of_spec(live) != _version_of_spec(cached):
+            self.batches.postpone(key)
             raise NotReady(ESCAPE_SECONDS)
 
     async def _live_launcher(self, job: MPIJob) -> Object | None:
@@ -231,9 +276,28 @@ class Syncer:
 
     def _forget(self, key: Key) -> None:
         self.applier.consistency.forget(key)
+        self.applier.contention.forget(key)
         self.reporter.forget(key)
         self.batches.forget(key)
         self.secrets.forget(key)
         self.reader.forget(key)
         self.persistent.forget(key)
         self.events.forget(key)
+
+
+def _desired(job: MPIJob, observed: Observed, now: datetime, *, is_expired: bool) -> Desired | None:
+    return state_after_end(job, observed, is_expired=is_expired) if job.status.is_finished else desired_state(job, observed, now)
+
+
+def _compute(*, is_large: bool) -> Callable[..., Awaitable[Any]]:
+    """Return what calls a pure function: for a large job in a thread, so that the event loop goes on."""
+    return asyncio.to_thread if is_large else _at_once
+
+
+async def _at_once(function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+    """Do what `asyncio.to_thread` does, but in this thread."""
+    return function(*args, **kwargs)
+
+
+def _version_of_spec(mpijob: Object) -> tuple[str, int]:
+    return uid_of(mpijob), mpijob["metadata"].get("generation", 0)

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from mpiop.kube.objects import Key, Object, key_of
+from mpiop.kube.resources import whole
 
 log = structlog.get_logger(__name__)
 
@@ -84,14 +85,16 @@ def has_name(thing: object) -> bool:
     return isinstance(metadata, dict) and bool(cast("dict[str, Any]", metadata).get("name"))
 
 
-def preparation(stored: Callable[[Key], Object | None] = _NOTHING_STORED.get) -> Callable[[Object], Object | None]:
-    """Return the function that checks and compacts each object before the store (read by `stored`) keeps it."""
+def preparation(
+    stored: Callable[[Key], Object | None] = _NOTHING_STORED.get, trim: Callable[[Object], Object] = whole
+) -> Callable[[Object], Object | None]:
+    """Return the function that checks, trims and compacts each object before the store (read by `stored`) keeps it."""
     compactor = Compactor()
 
     def prepare(obj: Object) -> Object | None:
         if not has_name(obj):
             log.warning("object skipped", problem="no metadata.name")
             return None
-        return compactor.compact(obj, stored(key_of(obj)))
+        return compactor.compact(trim(obj), stored(key_of(obj)))
 
     return prepare

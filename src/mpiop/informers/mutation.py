@@ -44,4 +44,4 @@ class MutationDetector:
 
 
 def _fingerprint(obj: Object) -> bytes:
-    return blake2b(json.dumps(obj, sort_keys=True).encode(), digest_size=16).digest()
+    return blake2b(json.dumps(obj, sort_keys=True, default=repr).encode(), digest_size=16).digest()

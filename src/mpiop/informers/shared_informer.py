@@ -62,7 +62,8 @@ class SharedInformer:
         self.selection = selection
         self.store = Store(indexers)
         settings = settings or InformerSettings()
-        self._reflector = Reflector(Pager(client, selection, preparation(self.store.get)), self._take, settings.reflector, settings.metrics)
+        prepare = preparation(self.store.get, selection.trim)
+        self._reflector = Reflector(Pager(client, selection, prepare), self._take, settings.reflector, settings.metrics)
         self._detector = MutationDetector() if settings.detects_mutations else None
         self._listeners: list[Listener] = []
         self._resyncs: dict[Listener, asyncio.TimerHandle] = {}

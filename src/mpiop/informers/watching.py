@@ -116,8 +116,7 @@ class Watching:
         if kind == "BOOKMARK":
             return self._bookmark(obj, version)
         is_deleted = kind == "DELETED"
-        # A deleted object is not stored.
-        prepared = item if is_deleted or isinstance(item, Unreadable) else self.prepare(item)
+        prepared = item if isinstance(item, Unreadable) else self.prepare(item)  # a deleted one too: handlers may keep it
         if prepared is None:
             return None
         if self.is_stream:

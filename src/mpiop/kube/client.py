@@ -22,14 +22,21 @@ class Client:
     when there was no usable answer: a write may then have taken effect or not.
     """
 
-    def __init__(self, transport: Transport, fencing: Callable[[], None] = allow) -> None:
-        """Send requests with `transport`, which the client closes; `fencing` is called just before each write is sent."""
+    def __init__(self, transport: Transport, fencing: Callable[[], None] = allow, field_manager: str = "") -> None:
+        """Send requests with `transport`, which the client closes.
+
+        Args:
+            transport: Sends them.
+            fencing: Called just before each write is sent.
+            field_manager: Who the writer is in `metadata.managedFields`; "" is what the server makes of the user agent.
+        """
         self._transport = transport
         self._fencing = fencing
+        self._writer_params = _present(fieldManager=field_manager)
 
-    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
-        """Return the object `key`, or its kind and metadata alone, read from a quorum of the server's store."""
-        projection = PartialObjectMetadata if metadata_only else None
+    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False, projection: type[Any] | None = None) -> Object:
+        """Return the object `key`, its kind and metadata alone, or what `projection` has; read from a quorum of the server's store."""
+        projection = PartialObjectMetadata if metadata_only else projection
         return _object(
             await self._transport.call(Request("get", resource, _named(key), metadata_only=metadata_only, projection=projection))
         )
@@ -114,7 +121,7 @@ class Client:
             "create",
             resource,
             key_of(body),
-            params={"dryRun": "All"} if is_dry_run else {},
+            params=self._writer_params | ({"dryRun": "All"} if is_dry_run else {}),
             body=body,
             metadata_only=metadata_only,
             projection=PartialObjectMetadata if metadata_only else None,
@@ -123,16 +130,30 @@ class Client:
         )
         return _object(await self._transport.call(request))
 
-    async def patch(self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "") -> Object:
-        """Merge `body` (RFC 7386) into the object `key` and return the result.
+    async def patch(
+        self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "", metadata_only: bool = False
+    ) -> Object:
+        """Merge `body` (RFC 7386) into the object `key` and return the result, or its kind and metadata alone.
 
         `body["metadata"]` should carry the `resourceVersion` that the change was computed from, and the `uid` where it is known.
         """
-        return _object(await self._write("patch", resource, _named(key), body, subresource))
+        request = Request(
+            "patch",
+            resource,
+            _named(key),
+            subresource,
+            self._writer_params,
+            body,
+            metadata_only=metadata_only,
+            projection=PartialObjectMetadata if metadata_only else None,
+            fencing=self._fencing,
+        )
+        return _object(await self._transport.call(request))
 
     async def update(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         """Replace the object (PUT), which must carry its resourceVersion, and return the result."""
-        return _object(await self._write("update", resource, _named(key_of(body)), body, subresource))
+        request = Request("update", resource, _named(key_of(body)), subresource, self._writer_params, body, fencing=self._fencing)
+        return _object(await self._transport.call(request))
 
     async def delete(
         self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background", is_forced: bool = False
@@ -184,7 +205,7 @@ class Client:
         """
         return Client(self._transport.separate(deadline_seconds))
 
-    def fenced(self, fencing: Callable[[], None]) -> "Client":
+    def fenced(self, fencing: Callable[[], None], field_manager: str = "") -> "Client":
         """Return a client over the same connections whose writes `fencing` may call off, up to the moment when they are sent.
 
         A process that was frozen between a decision and its request, or whose request waits for a connection or to be sent once more, must
@@ -192,15 +213,13 @@ class Client:
 
         Args:
             fencing: Raises `CalledOffError` when nothing may be written any more.
+            field_manager: Who the writer is in `metadata.managedFields`.
         """
-        return Client(self._transport, fencing)
+        return Client(self._transport, fencing, field_manager)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.close()
-
-    async def _write(self, verb: str, resource: Resource, key: Key, body: Mapping[str, Any], subresource: str = "") -> dict[str, Any]:
-        return await self._transport.call(Request(verb, resource, key, subresource, body=body, fencing=self._fencing))
 
 
 def _named(key: Key) -> Key:

@@ -9,23 +9,25 @@ from mpiop.kube.errors import ConfigError
 from mpiop.kube.tls import TLSConfig
 
 ExecPlugin = Callable[[], Mapping[str, Any]]
-"""Runs a credential plug-in and returns the `status` of its ExecCredential, with a token or a client certificate.
+"""Obtains a credential and returns it as the `status` of an ExecCredential, with a token or a client certificate.
 
 It blocks, and raises `ConfigError` when there is no credential."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """How to reach an API server; of token, token_file and exec_plugin at most one is set.
+    """How to reach an API server; of token_file and exec_plugin at most one is set.
 
     Attributes:
         server: URL, perhaps with a path, without a slash at its end.
         tls: Certificates.
         namespace: The namespace that the configuration names: our own in a Pod, else the context's; "" when none.
-        token: Bearer token that does not change.
+        token: Bearer token that does not change; with `token_file`, it is used until that file can be read.
         token_file: File with a bearer token that is rotated.
-        exec_plugin: Runs a program that gives credentials.
-        proxy_url: HTTP proxy; only a kubeconfig can name one, the environment's are never used.
+        exec_plugin: Obtains credentials that expire: runs a credential plug-in, or refreshes an OIDC token.
+        headers: Sent with each request, for impersonation and basic authentication; a name may occur several times.
+        proxy_url: HTTP proxy; only a kubeconfig can name one.
+        origin: Where all this comes from, for messages: the kubeconfig and its context, cluster and user; "" for a URL alone.
     """
 
     server: str
@@ -34,7 +36,9 @@ class ClientConfig:
     token: str = field(default="", repr=False)
     token_file: str = ""
     exec_plugin: ExecPlugin | None = None
-    proxy_url: str = ""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    proxy_url: str = field(default="", repr=False)
+    origin: str = ""
 
 
 def checked_url(url: str, what: str) -> str:
@@ -50,5 +54,17 @@ def checked_url(url: str, what: str) -> str:
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise ConfigError(f"{what} {url!r} is no URL; it should look like https://host:6443")
+        raise ConfigError(f"{what} {url!r} is not a valid URL; it should look like https://host:6443")
     return url
+
+
+def checked_server(server: str) -> str:
+    """Return the URL of an API server without a slash at its end; `host:port` is plain HTTP, as for client-go.
+
+    Raises:
+        ConfigError: It is not one that can be connected to.
+    """
+    url = server if "://" in server else f"http://{server}"
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"the API server's address {server!r} is neither http:// nor https://")
+    return checked_url(url.rstrip("/"), "the API server's address")

@@ -1,17 +1,24 @@
 """Token, client certificate and TLS context of each request, as one question."""
 
+import asyncio
 import ssl
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from mpiop.clock import Clock
 from mpiop.kube.client_config import ClientConfig
+from mpiop.kube.errors import ConfigError
 from mpiop.kube.exec_credential import ExecCredential
 from mpiop.kube.tls import TLSContexts
 from mpiop.kube.tokens import Credential, CredentialSource, FixedCredential, TokenFile
 
+_Answer = TypeVar("_Answer")
+
 
 class Authenticator:
-    """Provides the credential and the TLS context of each request; shared by all transports to one API server."""
+    """Provides the credential and the TLS context of each request; every error names the kubeconfig, context and user."""
 
     def __init__(self, config: ClientConfig, clock: Clock) -> None:
         """Read certificates and token.
@@ -19,20 +26,28 @@ class Authenticator:
         Raises:
             ConfigError: One of them cannot be used.
         """
-        self._source = credential_source(config, clock)
-        self._contexts = TLSContexts(config.tls, clock.monotonic) if config.server.startswith("https://") else None
+        self._origin = config.origin
+        with self._named():
+            self._source = credential_source(config, clock)
+            self._contexts = TLSContexts(config.tls, clock.monotonic) if config.server.startswith("https://") else None
 
-    async def current(self) -> Credential:
-        """Return the credential for a request that begins now.
+    def current(self) -> Credential:
+        """Return the credential for a request that begins now; this blocks while a plug-in runs.
 
         Raises:
             ConfigError: There is none to be had.
         """
-        return await self._source.current()
+        with self._named():
+            return self._source.current()
 
-    async def refresh(self, failed: Credential) -> bool:
-        """Look for a newer credential after `failed` met a 401; return whether another attempt makes sense."""
-        return await self._source.refresh(failed)
+    def refresh(self, failed: Credential) -> bool:
+        """Look for a newer credential after `failed` met a 401; return whether another attempt makes sense. This may block too.
+
+        Raises:
+            ConfigError: There is none to be had.
+        """
+        with self._named():
+            return self._source.refresh(failed)
 
     def context(self, credential: Credential) -> ssl.SSLContext | None:
         """Return the TLS context for `credential`; None without TLS.
@@ -40,21 +55,57 @@ class Authenticator:
         Raises:
             ConfigError: Its client certificate cannot be used.
         """
-        return self._contexts.current(credential.certificate) if self._contexts else None
+        with self._named():
+            return self._contexts.current(credential.certificate) if self._contexts else None
 
     def is_current(self, context: ssl.SSLContext | None) -> bool:
         """Return whether a connection of `context` is as good as a new one."""
         return self._contexts is None or self._contexts.is_current(context)
 
+    @contextmanager
+    def _named(self) -> Generator[None]:
+        try:
+            yield
+        except ConfigError as error:
+            if not self._origin:
+                raise
+            raise ConfigError(f"{self._origin}: {error}") from error
+
+
+class AsyncAuthenticator:
+    """The same for an event loop, shared by all transports to one API server: what blocks runs in a thread, one at a time."""
+
+    def __init__(self, config: ClientConfig, clock: Clock) -> None:
+        """Read certificates and token (see `Authenticator`)."""
+        self._authenticator = Authenticator(config, clock)
+        self._blocks = config.exec_plugin is not None
+        self._lock = asyncio.Lock()
+        self.context = self._authenticator.context
+        self.is_current = self._authenticator.is_current
+
+    async def current(self) -> Credential:
+        """Return the credential for a request that begins now (see `Authenticator.current`)."""
+        return await self._call(self._authenticator.current)
+
+    async def refresh(self, failed: Credential) -> bool:
+        """Look for a newer credential (see `Authenticator.refresh`)."""
+        return await self._call(lambda: self._authenticator.refresh(failed))
+
+    async def _call(self, function: Callable[[], _Answer]) -> _Answer:
+        if not self._blocks:
+            return function()
+        async with self._lock:
+            return await asyncio.to_thread(function)
+
 
 def credential_source(config: ClientConfig, clock: Clock) -> CredentialSource:
-    """Return where the credentials of `config` come from.
+    """Return the source of the credential that `config` names.
 
     Raises:
-        ConfigError: The token file cannot be used.
+        ConfigError: Its token file cannot be used.
     """
     if config.exec_plugin is not None:
         return ExecCredential(config.exec_plugin, clock.now)
     if config.token_file:
-        return TokenFile(Path(config.token_file), clock.monotonic)
+        return TokenFile(Path(config.token_file), clock.monotonic, config.token)
     return FixedCredential(Credential(config.token))

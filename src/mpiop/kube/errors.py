@@ -13,6 +13,10 @@ class ConfigError(KubeError):
     """The configuration (kubeconfig, service account, plugin) cannot be used; the message says what to do."""
 
 
+class NoContextError(ConfigError):
+    """No kubeconfig exists, or none names the context to use."""
+
+
 class TransportError(KubeError):
     """No usable answer: refused, reset, timed out, cut or not JSON. Whether a write took effect is unknown."""
 

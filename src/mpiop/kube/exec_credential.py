@@ -1,14 +1,15 @@
-"""Credentials of a kubeconfig's exec plug-in: run in a thread, and kept until they expire.
+"""Credentials that expire, from a kubeconfig's exec plug-in or OIDC provider: kept until then.
 
 Source: client.authentication.k8s.io/v1, ExecCredential.
 """
 
-import asyncio
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from mpiop.clock import parse_time
 from mpiop.kube.client_config import ExecPlugin
+from mpiop.kube.errors import ConfigError
 from mpiop.kube.tls import ClientCertificate
 from mpiop.kube.tokens import Credential
 
@@ -28,34 +29,36 @@ class ExecCredential:
         """
         self._plugin = plugin
         self._wall_clock = wall_clock
-        self._lock = asyncio.Lock()
+        self._lock = threading.Lock()
         self._credential: Credential | None = None
         self._expires: datetime | None = None
 
-    async def current(self) -> Credential:
-        """Return the credential, from the plug-in when there is none or it expires.
+    def current(self) -> Credential:
+        """Return the credential, from the plug-in when there is none or it expires; this blocks.
 
         Raises:
             ConfigError: The plug-in failed: we never go on without credentials.
         """
-        async with self._lock:
+        with self._lock:
             if self._credential is None or (self._expires is not None and self._wall_clock() >= self._expires - EARLY):
-                return await self._run()
+                return self._run()
             return self._credential
 
-    async def refresh(self, failed: Credential) -> bool:
-        """Run the plug-in again, unless somebody did since `failed` was given out."""
-        async with self._lock:
+    def refresh(self, failed: Credential) -> bool:
+        """Run the plug-in again, unless somebody did since `failed` was given out; this blocks."""
+        with self._lock:
             if self._credential == failed:
-                await self._run()
+                self._run()
         return True
 
-    async def _run(self) -> Credential:
-        status = await asyncio.to_thread(self._plugin)
-        token, certificate = str(status.get("token") or "").strip(), status.get("clientCertificateData")
+    def _run(self) -> Credential:
+        status = self._plugin()
+        token, certificate, expiry = (status.get(field) for field in ("token", "clientCertificateData", "expirationTimestamp"))
         pair = ClientCertificate(str(certificate), str(status.get("clientKeyData"))) if certificate else None
-        credential = Credential(token, pair)
-        expiry = status.get("expirationTimestamp")
-        self._expires = parse_time(str(expiry)) if expiry else None
-        self._credential = credential
+        credential = Credential(str(token or "").strip(), pair)
+        try:
+            expires = parse_time(str(expiry)).astimezone() if expiry else None
+        except ValueError as error:
+            raise ConfigError(f"the credential's expirationTimestamp {expiry!r} is not a time") from error
+        self._credential, self._expires = credential, expires
         return credential

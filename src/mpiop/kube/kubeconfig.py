@@ -1,152 +1,276 @@
-"""Kubeconfig files, read by the `kubernetes` package; here is only what it would get wrong (docs/adr/0002-transport.md).
+"""Kubeconfig files, with the rules of kubectl 1.36 (client-go's clientcmd): what it does, or one sentence why not.
 
-What cannot be honoured is refused: going on without it could mean acting as somebody else.
+The `kubernetes` package reads and merges the files. It must not decide more (docs/adr/0025-kubeconfig.md): where something is
+missing or fails, it goes on with fewer credentials, or as another user.
 """
 
+import base64
+import binascii
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import yaml
-from kubernetes.client import Configuration
-from kubernetes.config import ConfigException, exec_provider, kube_config
+from kubernetes.config import ConfigException, kube_config
 
-from mpiop.kube.client_config import ClientConfig, ExecPlugin, checked_url
-from mpiop.kube.errors import ConfigError
+from mpiop.kube.client_config import ClientConfig, ExecPlugin, checked_server, checked_url
+from mpiop.kube.errors import ConfigError, NoContextError
+from mpiop.kube.exec_plugin import Plugin
+from mpiop.kube.oidc import oidc_credential
 from mpiop.kube.tls import TLSConfig
 
-# The two modules have no types.
-_KubeConfigMerger: Any = kube_config.KubeConfigMerger
-_KubeConfigLoader: Any = kube_config.KubeConfigLoader
-_ConfigNode: Any = kube_config.ConfigNode
-_ExecProvider: Any = exec_provider.ExecProvider
+_KubeConfigMerger: Any = kube_config.KubeConfigMerger  # it has no types
 
-UNSUPPORTED = ("as", "as-uid", "as-groups", "as-user-extra", "auth-provider", "username", "password")
-"""Of a user: what the package ignores (impersonation), what it does unsafely (auth-provider: OIDC without the provider's certificate)
-and what the API server dropped (basic authentication)."""
+_FAILURES = (yaml.YAMLError, OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What the package raises for a file that is not a kubeconfig; those from ValueError on are not part of its design."""
 
-PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-IN_MEMORY = "/dev/shm"  # noqa: S108 - the package writes keys to files that only we can read, here never on a disk
-PLUGIN_SECONDS = 60
-
-_FAILURES = (ConfigException, yaml.YAMLError, OSError, ValueError, LookupError, TypeError, AttributeError)
-"""What the package raises for a file that is no kubeconfig; the last four are no part of its design."""
+_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_CLUSTER_EXTENSION = "client.authentication.k8s.io/exec"
+_HEADER_CHARACTERS = "!#$&'*+-.^_`|~"
 
 
-def load_kubeconfig(paths: Sequence[Path]) -> ClientConfig:
-    """Return what the current context of `paths` says; of several files, the first that names a thing wins.
+def load_kubeconfig(paths: Sequence[Path], *, context: str = "", server: str = "") -> ClientConfig:
+    """Return what a context of `paths` says; of several files, the first that names a thing wins, and missing ones do not count.
+
+    Args:
+        paths: The files.
+        context: Name of the context; "" is the current one.
+        server: URL that replaces the cluster's; "" keeps it.
 
     Raises:
-        ConfigError: No file could be read, an entry is missing, or it asks for something that is not supported.
+        NoContextError: There is no file, or no context to use.
+        ConfigError: A file cannot be read, an entry is missing, or it asks for something that is not supported; in one sentence that
+            names file, context, cluster and user.
     """
-    files = [path.resolve() for path in paths if path.exists()]
-    if not files:
-        raise ConfigError(f"there is no kubeconfig: {', '.join(map(str, paths))} does not exist")
-    origin = ", ".join(map(str, files))
-    try:
-        return _load(files, origin)
-    except _FAILURES as error:
-        raise ConfigError(" ".join(f"the kubeconfig {origin} cannot be used: {error}".split())) from error
-
-
-def _load(files: Sequence[Path], origin: str) -> ClientConfig:
-    merger = _KubeConfigMerger("")
-    for file in files:
-        merger.load_config(str(file))
+    merger = _merged(paths)
+    origin = f"kubeconfig {', '.join(merger.config_files)}"
     # The package takes the last current-context, client-go the first.
-    name = next((content["current-context"] for content in merger.config_files.values() if content.get("current-context")), "")
-    if not name:
-        raise ConfigError(f"{origin} has no current-context; set one with `kubectl config use-context`")
-    loader = _KubeConfigLoader(merger.config, active_context=name, config_base_path=None, temp_file_path=IN_MEMORY)
-    context = loader.current_context["context"]
-    cluster = _entry(merger, "cluster", context["cluster"])
-    user = _entry(merger, "user", context["user"]) if context.get("user") else _ConfigNode("user", {})
-    _check(cluster.value, user.value, f"{origin}: context {name!r}")
-    plugin = _plugin(user, cluster) if "exec" in user else None
-    token_file = "" if plugin or "token" in user else str(user.value.get("tokenFile", ""))
-    for field in ("exec", "tokenFile", *(["token"] if plugin else [])):
-        user.value.pop(field, None)  # so that the package does not run or read it: it would do so once, and log a failure
-    settings = Configuration(proxy="", no_proxy="")  # else those of the environment
-    loader.load_and_set(settings)
-    return ClientConfig(
-        server=settings.host,
-        tls=TLSConfig(
-            ca_file=settings.ssl_ca_cert or "",
-            certificate_file=settings.cert_file or "",
-            key_file=settings.key_file or "",
-            server_name=settings.tls_server_name or "",
-            is_insecure=not settings.verify_ssl,
-        ),
-        namespace=str(context.get("namespace") or ""),
-        token=str(settings.api_key.get("BearerToken", "")).removeprefix("Bearer ").strip(),
-        token_file=token_file,
-        exec_plugin=plugin,
-        proxy_url=settings.proxy or "",
+    current = (_Entry(f"kubeconfig {file}", content, Path()).text("current-context") for file, content in merger.config_files.items())
+    if not (name := context or next(filter(None, current), "")):
+        raise NoContextError(f"{origin} has no current-context; choose one with `kubectl config use-context NAME`")
+    origin += f", context {name!r}"
+    try:
+        chosen = _entry(merger, "context", name)
+        cluster = _entry(merger, "cluster", chosen.text("cluster"))
+        user = _entry(merger, "user", chosen.text("user")) if chosen.text("user") else _Entry("user", {}, Path())
+        origin += f" (cluster {chosen.text('cluster')!r}, user {chosen.text('user')!r})"
+        config = _config(cluster, user, server, partial(_oidc, paths, chosen.text("user")))
+        return replace(config, namespace=chosen.text("namespace"), origin=origin)
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from error
+
+
+def _merged(paths: Sequence[Path]) -> Any:
+    merger = _KubeConfigMerger("")
+    for path in dict.fromkeys(paths):
+        try:
+            merger.load_config(str(path.absolute()))
+        except (FileNotFoundError, ConfigException):
+            continue  # it does not exist, or is empty, which client-go does not mind either
+        except _FAILURES as error:
+            reason = (isinstance(error, OSError) and error.strerror) or f"{type(error).__name__}: {error}"
+            raise ConfigError(f"{path} cannot be used as a kubeconfig: {' '.join(reason.split())}") from error
+    if not merger.config_files:
+        raise NoContextError(
+            f"{', '.join(map(str, paths))}: no such kubeconfig, or an empty one; name one with --kubeconfig or $KUBECONFIG"
+        )
+    return merger
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A context, cluster or user: its fields by their types, which client-go checks too; what is empty is not there."""
+
+    kind: str
+    fields: dict[str, Any]
+    file: Path
+
+    def text(self, field: str) -> str:
+        return self._typed(field, str, "a text: put it in quotes") or ""
+
+    def flag(self, field: str) -> bool:
+        return self._typed(field, bool, "true or false, without quotes") or False
+
+    def texts(self, field: str) -> Sequence[str]:
+        found: list[Any] = self._typed(field, list, "a list of texts") or []
+        if not all(isinstance(value, str) for value in found):
+            raise ConfigError(f"{field} of the {self.kind} must be a list of texts: put them in quotes")
+        return found
+
+    def part(self, field: str, *, name: str = "") -> "_Entry | None":
+        """Return a mapping below, called `name` in messages; None where it is absent."""
+        found: dict[str, Any] | None = self._typed(field, dict, "a mapping")
+        return None if found is None else _Entry(name or f"{self.kind}'s {field}", found, self.file)
+
+    def parts(self, field: str) -> "list[_Entry]":
+        found: list[Any] = self._typed(field, list, "a list") or []
+        if not all(isinstance(value, dict) for value in found):
+            raise ConfigError(f"{field} of the {self.kind} must be a list of mappings")
+        return [_Entry(f"{self.kind}'s {field}", value, self.file) for value in found]
+
+    def path(self, field: str) -> str:
+        """Return a path, absolute: it begins at the folder of the file that names it."""
+        return str(self.file.parent / self.text(field)) if self.text(field) else ""
+
+    def pem(self, field: str) -> str:
+        try:
+            return base64.b64decode("".join(self.text(field).split()), validate=True).decode()
+        except (binascii.Error, ValueError) as error:
+            raise ConfigError(f"{field} of the {self.kind} is not base64 of a text: {error}") from error
+
+    def file_or_data(self, field: str) -> tuple[str, str]:
+        path, pem = self.path(field), self.pem(f"{field}-data")
+        if path and pem:
+            raise ConfigError(f"the {self.kind} has both {field} and {field}-data; remove one")
+        return path, pem
+
+    def _typed(self, field: str, kind: type, what: str) -> Any:
+        value = self.fields.get(field)
+        if value is not None and not isinstance(value, kind):
+            raise ConfigError(f"{field} of the {self.kind} must be {what}")
+        return value
+
+
+def _entry(merger: Any, kind: str, name: str) -> _Entry:
+    """Return the entry `name` of the list of `kind`s; the package would take a missing user for none at all."""
+    nodes = (node for node in merger.config.value[f"{kind}s"] if isinstance(node.value, dict))
+    rows = [_Entry(f"list of {kind}s", node.value, Path(node.path)) for node in nodes]
+    known = {row.text("name"): row for row in rows}
+    if name not in known:
+        raise ConfigError(f"there is no {kind} {name!r}; the {kind}s are: {', '.join(map(repr, known)) or 'none'}")
+    return known[name].part(kind, name=kind) or _Entry(kind, {}, Path())
+
+
+def _config(cluster: _Entry, user: _Entry, server: str, oidc: ExecPlugin) -> ClientConfig:
+    if not (server or cluster.text("server")):
+        raise ConfigError("the cluster has no server")
+    url = checked_server(server or cluster.text("server"))
+    token, proxy = user.text("token").strip(), cluster.text("proxy-url")
+    if user.text("token") and not token:
+        raise ConfigError("the user's token has only white space")
+    if proxy and not proxy.startswith(("http://", "https://")):
+        raise ConfigError(f"proxy-url {proxy!r} is not supported; use an http:// or https:// proxy")
+    config = ClientConfig(
+        url,
+        tls=_tls(cluster, user, is_moved=bool(server)),
+        token=token,
+        token_file=user.path("tokenFile"),
+        headers=(*_basic(user), *_impersonation(user)),
+        proxy_url=checked_url(proxy, "proxy-url") if proxy else "",
+    )
+    plugin = _plugin(user, cluster, config)
+    if url.startswith("http://"):  # kubectl sends no credential over a connection that anybody can read
+        return ClientConfig(url, headers=_impersonation(user), proxy_url=config.proxy_url)
+    has_basic, has_token = bool(_basic(user)), bool(config.token or config.token_file)
+    if has_basic and has_token:
+        raise ConfigError("the user has both a token and a username; remove one")
+    if has_basic or has_token:  # kubectl runs no plug-in beside them, nor an exec plug-in beside a client certificate
+        return config
+    if user.part("auth-provider") is not None:
+        return replace(config, exec_plugin=_checked_provider(user, plugin, oidc))
+    return config if config.tls.has_certificate else replace(config, exec_plugin=plugin)
+
+
+def _tls(cluster: _Entry, user: _Entry, *, is_moved: bool) -> TLSConfig:
+    ca_file, ca_data = cluster.file_or_data("certificate-authority")
+    certificate_file, certificate_data = user.file_or_data("client-certificate")
+    key_file, key_data = user.file_or_data("client-key")
+    if cluster.flag("insecure-skip-tls-verify") and (ca_file or ca_data):
+        raise ConfigError("the cluster has both insecure-skip-tls-verify and a certificate-authority; remove one")
+    if bool(certificate_file or certificate_data) != bool(key_file or key_data):
+        raise ConfigError("the user has only one of client-certificate and client-key")
+    return TLSConfig(
+        ca_file=ca_file,
+        ca_data=ca_data,
+        certificate_file=certificate_file,
+        certificate_data=certificate_data,
+        key_file=key_file,
+        key_data=key_data,
+        server_name="" if is_moved else cluster.text("tls-server-name"),
+        is_insecure=cluster.flag("insecure-skip-tls-verify"),
     )
 
 
-def _entry(merger: Any, kind: str, name: str) -> Any:
-    """Return the node `name` of the list of `kind`s; the package would take a missing user, or an empty field, for none at all.
-
-    Its paths are made absolute: the package lets those of a user start from the file of the cluster.
-    """
-    node = merger.config[f"{kind}s"].get_with_name(name)[kind]
-    for field in [field for field, value in node.value.items() if value in ("", None)]:
-        del node.value[field]
-    for field in PATHS:
-        if field in node:
-            node.value[field] = str(Path(node.path).parent / node.value[field])
-    return node
+def _basic(user: _Entry) -> tuple[tuple[str, str], ...]:
+    """Return the header of basic authentication: API servers know it no more, a proxy before one may."""
+    if not user.text("username"):
+        if user.text("password"):
+            raise ConfigError("the user has a password without a username")
+        return ()
+    pair = f"{user.text('username')}:{user.text('password')}"
+    return (("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),)
 
 
-def _check(cluster: Mapping[str, Any], user: Mapping[str, Any], where: str) -> None:
-    if "server" not in cluster:
-        raise ConfigError(f"{where} names a cluster that has no server")
-    if unsupported := [field for field in UNSUPPORTED if user.get(field)]:
-        raise ConfigError(
-            f"{where} names a user who asks for {', '.join(unsupported)}, which is not supported; "
-            "use a token, a client certificate or an exec plug-in"
-        )
-    proxy = str(cluster.get("proxy-url", ""))
-    if proxy and not proxy.startswith(("http://", "https://")):
-        raise ConfigError(f"{where}: proxy-url {proxy!r} is not supported; use an http:// or https:// proxy")
-    if proxy:
-        checked_url(proxy, f"{where}: proxy-url")
+def _impersonation(user: _Entry) -> tuple[tuple[str, str], ...]:
+    extra = user.part("as-user-extra") or _Entry("user's as-user-extra", {}, user.file)
+    headers = [("Impersonate-User", user.text("as")), ("Impersonate-Uid", user.text("as-uid"))]
+    headers += [("Impersonate-Group", group) for group in user.texts("as-groups")]
+    headers += [(f"Impersonate-Extra-{quote(key, safe=_HEADER_CHARACTERS)}", value) for key in extra.fields for value in extra.texts(key)]
+    given = tuple((name, value) for name, value in headers if value)
+    if given and not user.text("as"):
+        raise ConfigError("the user asks for as-uid, as-groups or as-user-extra without as; name the user to impersonate")
+    if not all(value.isprintable() for _, value in given):
+        raise ConfigError("the user's as, as-uid, as-groups or as-user-extra has line ends or control characters")
+    return given
 
 
-def _plugin(user: Any, cluster: Any) -> ExecPlugin:
-    """Return what runs the credential plug-in of `user`: the package's runner, with a time limit.
-
-    The package's loader logs a plug-in that fails and goes on without a credential, its runner raises.
-    """
-    config = dict(user.value["exec"])
-    command, hint = str(config.get("command") or ""), config.get("installHint") or ""
+def _plugin(user: _Entry, cluster: _Entry, config: ClientConfig) -> Plugin | None:
+    if (settings := user.part("exec")) is None:
+        return None
+    command, version, mode = (settings.text(field) for field in ("command", "apiVersion", "interactiveMode"))
     if not command:
-        raise ConfigError("the kubeconfig's exec plug-in has no command")
-    if config.get("interactiveMode") == "Always":
-        raise ConfigError(f"credential plug-in {command}: it wants to talk to a person (interactiveMode Always), and here is none")
-    program = str(Path(user.path).parent / command) if "/" in command else command
-    # coreutils: ends the plug-in with all that it started, and says so.
-    limit = ["--verbose", "--kill-after=5", str(PLUGIN_SECONDS), program]
-    config |= {"command": "timeout", "args": [*limit, *map(str, config.get("args") or ())]}
-    provider = _ExecProvider(_ConfigNode("exec", config), None, cluster)
-
-    def run() -> Mapping[str, Any]:
-        try:
-            status: Any = provider.run()
-        except AttributeError as error:  # at a terminal, where the package looks for words that it did not catch
-            raise ConfigError(f"credential plug-in {command}: it failed; what it said is above {hint}") from error
-        except _FAILURES as error:
-            raise ConfigError(" ".join(f"credential plug-in {command}: {error} {hint}".split())) from error
-        return _checked_status(status, command)
-
-    return run
+        raise ConfigError("the user's exec has no command")
+    if version not in _API_VERSIONS:
+        raise ConfigError(f"the user's exec has the apiVersion {version!r}; it must be {' or '.join(_API_VERSIONS)}")
+    if not mode and version == _API_VERSIONS[1]:
+        mode = "IfAvailable"
+    if mode not in {"Never", "IfAvailable", "Always"}:
+        raise ConfigError(f"the user's exec has the interactiveMode {mode!r}; it must be Never, IfAvailable or Always")
+    return Plugin(
+        command=settings.path("command") if "/" in command else command,
+        arguments=settings.texts("args"),
+        environment={row.text("name"): row.text("value") for row in settings.parts("env")},
+        api_version=version,
+        interactive_mode=mode,
+        install_hint=settings.text("installHint"),
+        cluster=_cluster_info(cluster, config) if settings.flag("provideClusterInfo") else {},
+    )
 
 
-def _checked_status(status: Any, command: str) -> Mapping[str, Any]:
-    fields: Mapping[str, Any] = cast("Mapping[str, Any]", status) if isinstance(status, dict) else {}
-    if bool(fields.get("clientCertificateData")) != bool(fields.get("clientKeyData")):
-        raise ConfigError(f"credential plug-in {command}: it gave only one of clientCertificateData and clientKeyData")
-    if not str(fields.get("token") or "").strip() and not fields.get("clientCertificateData"):
-        raise ConfigError(f"credential plug-in {command}: it gave neither a token nor a client certificate")
-    return fields
+def _cluster_info(cluster: _Entry, config: ClientConfig) -> Mapping[str, Any]:
+    """Return the `spec.cluster` of an ExecCredential."""
+    authority = config.tls.authority().encode()
+    extensions = {row.text("name"): row.fields.get("extension") for row in cluster.parts("extensions")}
+    info = {
+        "server": config.server,
+        "tls-server-name": config.tls.server_name,
+        "insecure-skip-tls-verify": config.tls.is_insecure,
+        "certificate-authority-data": base64.b64encode(authority).decode(),
+        "proxy-url": config.proxy_url,
+        "config": extensions.get(_CLUSTER_EXTENSION),
+    }
+    return {field: value for field, value in info.items() if value}
+
+
+def _checked_provider(user: _Entry, plugin: Plugin | None, oidc: ExecPlugin) -> ExecPlugin:
+    name = cast("_Entry", user.part("auth-provider")).text("name")
+    if plugin is not None:
+        raise ConfigError("the user has both exec and auth-provider; remove one")
+    if name != "oidc":
+        raise ConfigError(f"the user's auth-provider {name!r} is not supported, nor by kubectl since 1.26; use its exec plug-in")
+    return oidc
+
+
+def _oidc(paths: Sequence[Path], name: str) -> Mapping[str, Any]:
+    """Return the token of a user's OIDC provider; the files are read again, because kubectl may have refreshed it meanwhile."""
+    merger = _merged(paths)
+    user = _entry(merger, "user", name)
+    provider = (user.part("auth-provider") or user).part("config")
+    if provider is None:
+        raise ConfigError("the user's auth-provider has no config")
+    authority = "idp-certificate-authority"
+    tls = TLSConfig(ca_file=provider.path(authority), ca_data=provider.pem(f"{authority}-data"))
+    return oidc_credential(provider.fields, tls, partial(merger.save_config, str(user.file)))

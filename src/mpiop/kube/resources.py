@@ -1,8 +1,16 @@
 """The resources that the operator uses, and the selections of lists and watches."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+from mpiop.kube.objects import Object
+
+
+def whole(obj: Object) -> Object:
+    """Return all of `obj`."""
+    return obj
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,7 @@ class Selection:
         field_selector: In the syntax of `kubectl --field-selector`; "" is all.
         metadata_only: Ask for `PartialObjectMetadata`: no spec, no status, no data.
         projection: A `TypedDict` that says what of each object is decoded; None is all. An object that does not fit it is `Unreadable`.
+        trim: Returns what of a decoded object a store keeps.
     """
 
     resource: Resource
@@ -47,6 +56,7 @@ class Selection:
     field_selector: str = ""
     metadata_only: bool = False
     projection: type[Any] | None = None
+    trim: Callable[[Object], Object] = whole
 
     def __str__(self) -> str:
         """Render for logs: `pods in <namespace> with <selectors>`."""

@@ -5,7 +5,7 @@ No proxy and no password from the environment, no cookies, no redirects, no deco
 
 import io
 import socket
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -86,8 +86,8 @@ def url_of(server: str, request: Request) -> URL:
     return URL(f"{server}{request.path}{query}", encoded=True)
 
 
-def headers_of(request: Request, token: str) -> Mapping[str, str]:
-    """Return the headers of `request`, with the bearer token `token` if there is one."""
+def headers_of(request: Request, token: str, extra: Sequence[tuple[str, str]] = ()) -> Sequence[tuple[str, str]]:
+    """Return the headers of `request`, with the bearer token `token` if there is one, and those of the configuration."""
     headers = {"Accept": "application/json"}
     if request.metadata_only:
         headers["Accept"] = PARTIAL.format(kind="PartialObjectMetadataList" if request.verb == "list" else "PartialObjectMetadata")
@@ -95,7 +95,7 @@ def headers_of(request: Request, token: str) -> Mapping[str, str]:
         headers["Content-Type"] = "application/merge-patch+json" if request.method == "PATCH" else "application/json"
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    return headers
+    return [*headers.items(), *extra]
 
 
 class FencedBody(aiohttp.BytesIOPayload):

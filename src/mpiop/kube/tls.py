@@ -1,14 +1,16 @@
 """The TLS context of new connections, renewed when its files change."""
 
+import logging
 import os
 import ssl
+import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import structlog
-
 from mpiop.kube.errors import ConfigError
+
+_log = logging.getLogger(__name__)  # the tools for users share this, and structlog would print into their output
 
 CHECK_SECONDS = 10.0
 """How often the files are checked: a rotated certificate is used after at most this time."""
@@ -37,6 +39,19 @@ class TLSConfig:
     key_data: str = ""
     server_name: str = ""
     is_insecure: bool = False
+
+    @property
+    def has_certificate(self) -> bool:
+        """Return whether there is a client certificate."""
+        return bool(self.certificate_data or self.certificate_file)
+
+    def authority(self) -> str:
+        """Return the CA bundle; "" for that of the system.
+
+        Raises:
+            ConfigError: Its file cannot be read.
+        """
+        return self.ca_data or (_read(self.ca_file) if self.ca_file else "")
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -94,7 +109,6 @@ class TLSContexts:
             ConfigError: A file is missing or is no certificate.
         """
         self._config = config
-        self._log = structlog.get_logger(__name__)
         self._watched = WatchedFiles(config.files, now)
         self._certificate: ClientCertificate | None = None
         self._context = build_context(config, None)
@@ -125,10 +139,10 @@ class TLSContexts:
         try:
             self._context = build_context(self._config, self._certificate)
         except ConfigError as error:
-            self._log.warning("changed certificates cannot be used; the ones before stay in use", error=str(error))
+            _log.warning("changed certificates cannot be used; the ones before stay in use: %s", error)
             return
         self._watched.use()
-        self._log.info("certificates loaded anew", files=self._config.files)
+        _log.info("certificates loaded again: %s", ", ".join(self._config.files))
 
 
 def build_context(config: TLSConfig, certificate: ClientCertificate | None) -> ssl.SSLContext:
@@ -148,7 +162,7 @@ def build_context(config: TLSConfig, certificate: ClientCertificate | None) -> s
         _load_ca(context, config)
     else:
         context.load_default_certs()
-    if certificate is None and (config.certificate_data or config.certificate_file):
+    if certificate is None and config.has_certificate:
         certificate = ClientCertificate(
             config.certificate_data or _read(config.certificate_file), config.key_data or _read(config.key_file)
         )
@@ -158,9 +172,8 @@ def build_context(config: TLSConfig, certificate: ClientCertificate | None) -> s
 
 
 def _load_ca(context: ssl.SSLContext, config: TLSConfig) -> None:
-    pem = config.ca_data or _read(config.ca_file)
     try:
-        context.load_verify_locations(cadata=pem)
+        context.load_verify_locations(cadata=config.authority())
     except (ssl.SSLError, ValueError) as error:
         origin = "certificate-authority-data" if config.ca_data else config.ca_file
         raise ConfigError(f"{origin} holds no usable CA certificate (PEM): {error}") from error
@@ -181,7 +194,16 @@ def load_certificate(context: ssl.SSLContext, certificate: ClientCertificate, or
 
 @contextmanager
 def _memory_file(text: str) -> Generator[str]:
-    """Yield the path of a file with `text` that is in memory only: a private key never touches a disk."""
+    """Yield the path of a file with `text` that is in memory only: a private key never touches a disk.
+
+    Users' machines may not have such files (macOS).
+    """
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            yield file.name
+        return
     descriptor = os.memfd_create("mpiop-tls")
     try:
         os.write(descriptor, text.encode())

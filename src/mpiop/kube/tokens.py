@@ -1,14 +1,15 @@
 """Sources of bearer tokens: none, a constant, or a file that the kubelet rotates."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import structlog
-
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.tls import ClientCertificate
+
+_log = logging.getLogger(__name__)  # the tools for users share this, and structlog would print into their output
 
 REREAD_SECONDS = 60.0
 """client-go's period too; the kubelet renews a token when a fifth of its life is left."""
@@ -38,7 +39,7 @@ class Credential:
 class CredentialSource(Protocol):
     """Provides the credential of each request."""
 
-    async def current(self) -> Credential:
+    def current(self) -> Credential:
         """Return the credential to use now.
 
         Raises:
@@ -46,7 +47,7 @@ class CredentialSource(Protocol):
         """
         ...
 
-    async def refresh(self, failed: Credential) -> bool:
+    def refresh(self, failed: Credential) -> bool:
         """Look for a newer one after the server answered `failed` with 401; return whether another attempt makes sense."""
         ...
 
@@ -58,11 +59,11 @@ class FixedCredential:
         """Always return `credential`."""
         self._credential = credential
 
-    async def current(self) -> Credential:
+    def current(self) -> Credential:
         """Return the credential."""
         return self._credential
 
-    async def refresh(self, failed: Credential) -> bool:
+    def refresh(self, failed: Credential) -> bool:
         """Return False: there is no newer one."""
         del failed
         return False
@@ -74,32 +75,34 @@ class TokenFile:
     An unreadable or empty file keeps the token before: the kubelet swaps a link, other tools write in place.
     """
 
-    def __init__(self, path: Path, now: Callable[[], float]) -> None:
+    def __init__(self, path: Path, now: Callable[[], float], fallback: str = "") -> None:
         """Read the token for the first time.
 
         Args:
             path: The file.
             now: Monotonic clock, in seconds.
+            fallback: Token to use until the file can be read; "" for none.
 
         Raises:
-            ConfigError: The file is missing or empty.
+            ConfigError: The file is missing or empty, and there is no other token.
         """
         self._path = path
         self._now = now
-        self._log = structlog.get_logger(__name__)
         self._read_at = now()
         try:
             self._credential = Credential(_read_token(path))
         except (OSError, ValueError, ConfigError) as error:
-            raise ConfigError(f"the token file {path} cannot be used: {error}; mount a service account token there") from error
+            if not fallback:
+                raise ConfigError(f"the token file {path} cannot be used: {error}; write a valid token there") from error
+            self._credential = Credential(fallback)
 
-    async def current(self) -> Credential:
+    def current(self) -> Credential:
         """Return the token, and read it again if that is due."""
         if self._now() - self._read_at >= REREAD_SECONDS:
             self._reread()
         return self._credential
 
-    async def refresh(self, failed: Credential) -> bool:
+    def refresh(self, failed: Credential) -> bool:
         """Read the file now, unless somebody did since `failed` was given out."""
         if self._credential == failed:
             self._reread()
@@ -110,7 +113,7 @@ class TokenFile:
         try:
             self._credential = Credential(_read_token(self._path))
         except (OSError, ValueError, ConfigError) as error:
-            self._log.warning("token file unusable; the token before stays in use", path=str(self._path), error=str(error))
+            _log.warning("token file unusable; the token before stays in use: %s: %s", self._path, error)
 
 
 def _read_token(path: Path) -> str:

@@ -18,7 +18,7 @@ from mpiop.clock import Clock, SystemClock
 from mpiop.kube.answers import Head, decode, decode_event, warning_texts
 from mpiop.kube.client import Client
 from mpiop.kube.client_config import ClientConfig
-from mpiop.kube.credentials import Authenticator
+from mpiop.kube.credentials import AsyncAuthenticator
 from mpiop.kube.errors import KubeError, StatusError, TooLargeError, TransportError
 from mpiop.kube.lines import LineSplitter
 from mpiop.kube.objects import WatchEvent
@@ -74,7 +74,7 @@ async def connect(config: ClientConfig, options: TransportOptions = DEFAULTS, cl
     Raises:
         ConfigError: A certificate, token file or credential plug-in cannot be used.
     """
-    authenticator = Authenticator(config, clock or SystemClock())
+    authenticator = AsyncAuthenticator(config, clock or SystemClock())
     await authenticator.current()
     return Client(HttpTransport(config, options, authenticator))
 
@@ -82,7 +82,7 @@ async def connect(config: ClientConfig, options: TransportOptions = DEFAULTS, cl
 class HttpTransport:
     """The transport that is used outside tests."""
 
-    def __init__(self, config: ClientConfig, options: TransportOptions, authenticator: Authenticator) -> None:
+    def __init__(self, config: ClientConfig, options: TransportOptions, authenticator: AsyncAuthenticator) -> None:
         """Open no connection yet."""
         self._config = config
         self._options = options
@@ -192,7 +192,7 @@ class HttpTransport:
                 request.method,
                 url_of(self._config.server, request),
                 data=None if request.body is None else FencedBody(request),
-                headers=headers_of(request, credential.token),
+                headers=headers_of(request, credential.token, self._config.headers),
                 allow_redirects=False,
                 proxy=self._config.proxy_url or None,
                 ssl=context or True,

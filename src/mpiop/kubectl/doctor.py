@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import click
 
 from mpiop.client.api import Api
-from mpiop.client.errors import ClientError, ForbiddenError, NotFoundError
+from mpiop.client.errors import ClientError, ForbiddenError, NoClusterError, NotFoundError, UnauthenticatedError
 from mpiop.client.status import time_of
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.session import Session, cluster_options, console
@@ -32,21 +32,34 @@ class Finding(NamedTuple):
 @cluster_options()
 def doctor_verb(session: Session) -> int:
     """Check whether MPI jobs can run here: operator, rights, quotas, nodes."""
-    api, screen = session.api(), console()
-    found = [finding for check in CHECKS for finding in _checked(check, api)]
+    screen, found = console(), list(_findings(session))
     for finding in found:
         screen.print(f"{finding.verdict:<8} ", style=_STYLES[finding.verdict], end="")
         screen.print(printable(finding.text) + (f"\n         {finding.advice}" if finding.advice else ""))
     return int(any(finding.verdict == PROBLEM for finding in found))
 
 
+def _findings(session: Session) -> Iterator[Finding]:
+    """Yield what each check finds, until no other one could find anything."""
+    try:
+        api = session.api()
+        for check in CHECKS:
+            yield from _checked(check, api)
+    except (NoClusterError, UnauthenticatedError) as error:
+        yield Finding(PROBLEM, str(error))
+
+
 def _checked(check: Callable[[Api], Iterator[Finding]], api: Api) -> Iterator[Finding]:
     try:
         yield from check(api)
+    except (NoClusterError, UnauthenticatedError):
+        raise
     except ForbiddenError as error:
         yield Finding(UNKNOWN, f"you may not look: {error}")
     except ClientError as error:
         yield Finding(PROBLEM, str(error))
+    except (LookupError, TypeError):
+        yield Finding(PROBLEM, f"{check.__name__}: the server does not answer as an API server does", "Check server in the kubeconfig.")
 
 
 def definition(api: Api) -> Iterator[Finding]:

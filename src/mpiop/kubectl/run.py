@@ -12,7 +12,7 @@ from rich.text import Text
 from mpiop.client.errors import ClientError, InvalidError
 from mpiop.client.files import Files, read_files
 from mpiop.client.job import Job
-from mpiop.client.spec import LIBRARIES, JobSpec, manifest
+from mpiop.client.spec import LIBRARIES, READ_ONLY, JobSpec, manifest
 from mpiop.kubectl.array import indexes, run_array
 from mpiop.kubectl.output import printable, to_yaml
 from mpiop.kubectl.session import Session, cluster_options, console
@@ -33,7 +33,7 @@ INTERRUPTED: Final = 130
 @click.option("--memory", default="", metavar="QUANTITY", help="Memory of each worker, such as 4Gi.")
 @click.option("--shm", default="", metavar="QUANTITY", help="Size of /dev/shm, such as 8Gi.")
 @click.option("-e", "--env", multiple=True, metavar="NAME=VALUE", help="Environment variable of all ranks. Can be repeated.")
-@click.option("--mount", multiple=True, metavar="PVC:/PATH", help="Mount a PersistentVolumeClaim. Can be repeated.")
+@click.option("--mount", multiple=True, metavar="PVC:/PATH[:ro]", help="Mount a PersistentVolumeClaim. Can be repeated.")
 @click.option("--upload", type=click.Path(path_type=Path), help="A file or folder (≤ 1 MiB) that is in /upload on each host.")
 @click.option("--workdir", default="", help="Working directory of the ranks; /upload with --upload.")
 @click.option("--user", type=int, help="User ID that the containers run as; sshd then reads HOME/.sshd_config.")
@@ -81,19 +81,31 @@ def spec_fields(options: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidError: An option has not the form that it needs.
     """
-    fields = options | {"mpi": options["library"], "env": _pairs(options["env"], "=", "--env NAME=VALUE")}
-    fields["mounts"] = {path: claim for claim, path in _pairs(options["mount"], ":", "--mount PVC:/PATH").items()}
+    fields = options | {"mpi": options["library"], "env": dict(_pair(word, "=", "--env NAME=VALUE") for word in options["env"])}
+    fields["mounts"] = _mounts(options["mount"])
     return {key: value for key, value in fields.items() if key not in {"library", "mount"}}
 
 
-def _pairs(words: Sequence[str], separator: str, form: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
+def _mounts(words: Sequence[str]) -> dict[str, str]:
+    """Return claims by path, as `JobSpec` takes them."""
+    form = f"--mount PVC:/PATH[{READ_ONLY}]"
+    mounts: dict[str, str] = {}
     for word in words:
-        name, found, value = word.partition(separator)
-        if not name or not found:
+        claim, rest = _pair(word, ":", form)
+        path, _, mode = rest.partition(":")
+        if rest not in {path, path + READ_ONLY}:
             raise InvalidError(f"{word!r} is not of the form {form}")
-        pairs[name] = value
-    return pairs
+        if path in mounts:
+            raise InvalidError(f"--mount {word}: {mounts[path]} is mounted at {path} already")
+        mounts[path] = claim + (READ_ONLY if mode else "")
+    return mounts
+
+
+def _pair(word: str, separator: str, form: str) -> tuple[str, str]:
+    name, found, value = word.partition(separator)
+    if not name or not found:
+        raise InvalidError(f"{word!r} is not of the form {form}")
+    return name, value
 
 
 def _show(session: Session, fields: dict[str, Any], name: str, files: Files | None, *, is_checked: bool) -> int:

@@ -73,7 +73,7 @@ def _namespace(session: Session, document: Document) -> str:
 
 
 def check(api: Api, document: Document) -> None:
-    """Let the API server check a job and its Pod templates, whose unknown fields the definition of MPIJobs lets pass.
+    """Let the API server check a job and its Pod templates, of which the definition of MPIJobs has the types of the fields only.
 
     Raises:
         InvalidError: With file and line of the field.

@@ -3,6 +3,7 @@
 from mpiop.workqueue.measures import NoQueueMetrics, QueueMetrics
 from mpiop.workqueue.queue import ShutDown, WorkQueue
 from mpiop.workqueue.rate_limiters import BucketLimiter, ExponentialBackoff, MaxOf, RateLimiter, retry_limiter
+from mpiop.workqueue.turns import Turns
 from mpiop.workqueue.worker import NotReady, work
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "QueueMetrics",
     "RateLimiter",
     "ShutDown",
+    "Turns",
     "WorkQueue",
     "retry_limiter",
     "work",

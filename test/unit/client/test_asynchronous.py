@@ -1,7 +1,6 @@
 """Jobs under asyncio."""
 
 import asyncio
-import base64
 import pickle
 import threading
 from collections.abc import Iterator
@@ -10,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
+from fakes.ranks import Ranks, printed
 from mpiop.client import AsyncMPI, JobFailed, JobTimeoutError, UnreachableError
-from mpiop.client.api import LogOptions, Object
-from mpiop.client.functions import MARK
+from mpiop.client.api import LogOptions
 
 
 @pytest.mark.real_time
@@ -116,21 +115,9 @@ async def test_what_goes_wrong_with_a_log_reaches_its_reader() -> None:
         [line async for line in job.logs(follow=True)]
 
 
-class Ready(FakeApi):
-    """Each job has ended as soon as it is made, with a result in its log."""
-
-    def create_job(self, job: Object, *, is_dry_run: bool = False) -> Object:
-        made = super().create_job(job, is_dry_run=is_dry_run)
-        name = made["metadata"]["name"]
-        self.stored[name] = stored(name, state="Succeeded")
-        result = base64.b64encode(pickle.dumps([pickle.dumps(42)])).decode()
-        self.all_pods, self.logs = [pod("launcher", role="launcher")], {"launcher": [f"1 {MARK}{result}\n".encode()]}
-        return made
-
-
 @pytest.mark.real_time
 async def test_a_function_returns_its_results() -> None:
-    api, reported = Ready(), list[str]()
+    api, reported = Ranks(printed([pickle.dumps(42)])), list[str]()
     assert await AsyncMPI(api=api, image="i").run(lambda: 42, report=reported.append) == [42]
     assert (reported, api.stored) == (["succeeded"], {})
 

@@ -67,6 +67,17 @@ def test_volumes_are_in_launcher_and_workers() -> None:
         assert pod["volumes"][0]["configMap"]["items"] == [{"key": "file-0", "path": "bin/solver"}]
 
 
+def test_a_claim_may_be_mounted_at_several_paths_and_read_only() -> None:
+    job = made(mounts={"/in": "data:ro", "/out": "data", "/models": "models:ro"})
+    for pod in (launcher(job), worker(job)):
+        claims = {volume["name"]: volume["persistentVolumeClaim"] for volume in pod["volumes"]}
+        assert list(claims.values()) == [{"claimName": "data"}, {"claimName": "models"}]
+        mounts = [
+            (claims[each["name"]]["claimName"], each["mountPath"], each.get("readOnly")) for each in pod["containers"][0]["volumeMounts"]
+        ]
+        assert mounts == [("data", "/in", True), ("data", "/out", None), ("models", "/models", True)]
+
+
 @pytest.mark.parametrize(
     ("fields", "annotations"),
     [
@@ -103,6 +114,8 @@ def test_limits_queue_and_priority_are_where_kubernetes_reads_them() -> None:
         ({"slots": -1}, "slots is -1: it must be at least 1"),
         ({"mpi": "lam"}, "mpi is 'lam': it must be one of openmpi, intel, mpich"),
         ({"mounts": {"data": "claim"}}, "mount claim:data: the path must be absolute"),
+        ({"mounts": {"/data": "claim:rw"}}, "mount 'claim:rw' at /data: it must be a PersistentVolumeClaim, or CLAIM:ro"),
+        ({"mounts": {"/data": ":ro"}}, "mount ':ro' at /data: it must be a PersistentVolumeClaim, or CLAIM:ro"),
     ],
 )
 def test_what_can_never_run_is_refused(fields: dict[str, Any], sentence: str) -> None:

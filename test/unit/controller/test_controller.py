@@ -14,6 +14,7 @@ from fakes.writes import KUBELET
 from mpiop.api import constants as c
 from mpiop.controller.batches import BATCH_SECONDS, Batches
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
+from mpiop.controller.observe.projections import PROJECTIONS, trimmed
 from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
 from mpiop.informers.shared_informer import SharedInformer
 from mpiop.informers.store import Notification
@@ -32,7 +33,8 @@ async def live(world: World) -> AsyncIterator[Controller]:
     async with asyncio.TaskGroup() as group:
         tasks: list[asyncio.Task[None]] = []
         for resource in WATCHED:
-            informer = SharedInformer(world.client, Selection(resource))
+            selection = Selection(resource, projection=PROJECTIONS[resource], trim=world.trims.get(resource, trimmed))
+            informer = SharedInformer(world.client, selection)
             informer.store = world.stores[resource]
             informer.add_handler(controller.handle)
             tasks.append(group.create_task(informer.run()))

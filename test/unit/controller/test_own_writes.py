@@ -16,6 +16,7 @@ from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
 from mpiop.controller.observe.observed import Listers
 from mpiop.controller.plan.diff import Create, Delete
 from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, Unreadable, resource_version_of, uid_of
@@ -34,7 +35,7 @@ class Scene:
         self.client = FakeClient(VirtualClock())
         self.pods = Store()
         self.consistency = Consistency({PODS: self.pods}, VirtualClock())
-        self.applier = Applier(self.client, self.consistency)
+        self.applier = Applier(self.client, self.consistency, Contention(VirtualClock(), "us"))
         self.refresh()
 
     def refresh(self) -> None:
@@ -266,7 +267,7 @@ async def test_E54_workers_are_not_deleted_for_a_scale_up_that_the_cache_does_no
     await world.sync_until_idle()
     successor = World(client=world.client)
     successor.refresh()
-    successor.stores[MPIJOBS].replace([old], resource_version_of(old))
+    successor.stores[MPIJOBS].replace([successor.trims[MPIJOBS](old)], resource_version_of(old))
     with pytest.raises(NotReady):
         await successor.syncer.sync(KEY)
     assert world.names(PODS) == ["pi-launcher-x", *(f"pi-worker-{index}" for index in range(4))]

@@ -17,6 +17,7 @@ from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, Observed, index_by_controller, observe
 from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
 from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, VOLCANO_POD_GROUPS, Resource
@@ -111,7 +112,7 @@ def test_a_worker_has_the_name_of_one(name: str, is_worker: bool) -> None:  # no
 async def test_an_object_that_is_read_live_is_judged_alike(foreign: dict[str, Any]) -> None:
     client = FakeClient()
     client.server.put(SERVICES, changed(service(), **foreign))
-    applier = Applier(client, Consistency({}, VirtualClock()))
+    applier = Applier(client, Consistency({}, VirtualClock()), Contention(VirtualClock(), "us"))
     error = PredecessorError if foreign == FOREIGN["another UID"] else ResourceExistsError
     with pytest.raises(error) if foreign else nullcontext():
         await applier.find_ours(Owner(PI.key, PI.uid), SERVICES, PI.key)

@@ -211,6 +211,34 @@ def _required_terms(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return terms
 
 
+@pytest.mark.parametrize("stored", [True, False], ids=["CRD of this version", "an older CRD"])
+async def test_a_failed_node_is_avoided_for_as_long_as_its_restart_counts(*, stored: bool) -> None:
+    story = Story(annotations={**BUDGET, "avoid-failed-nodes": "true", "restart-window": "1h"})
+    await story.run()
+    nodes = list[str]()
+    for worker in ("pi-worker-1", "pi-worker-2"):
+        story.cluster.server.put(PODS, _on_node(story.leader.one(PODS, worker), f"bad-{worker}"))
+        nodes.append(f"bad-{worker}")
+        story.cluster.server.put_status(
+            PODS, Key("default", worker), {**story.leader.one(PODS, worker)["status"], "conditions": UNREACHABLE}
+        )
+        await story.go_on(20)
+        if not stored:
+            restarts = [{k: v for k, v in row.items() if k != "failedNodes"} for row in story.cluster.job["status"]["lastRestarts"]]
+            await story.cluster.client.patch(MPIJOBS, KEY, {"status": {"lastRestarts": restarts}}, subresource="status")
+        await wait_on_timers(story, 1700)
+    assert story.status.failed_nodes == tuple(nodes)
+    await wait_on_timers(story, 200)
+    assert story.status.failed_nodes == (tuple(nodes[1:]) if stored else tuple(nodes)), "not known of which restart"
+    await wait_on_timers(story, 1800)
+    assert story.status.failed_nodes == ()
+    assert await story.leader.sync() is None
+
+
+def _on_node(pod: Object, node: str) -> Object:
+    return {**pod, "spec": {**pod["spec"], "nodeName": node}}
+
+
 async def test_when_the_budget_is_used_up_the_job_fails_and_says_why_each_try_ended() -> None:
     story = Story(annotations={"max-restarts": "2"})
     await story.run()
@@ -487,6 +515,121 @@ async def test_a_deadline_holds_over_all_tries() -> None:
     delete(story)
     await story.go_on(20)
     assert 600 < story.leader.one(JOBS, "pi-launcher")["spec"]["activeDeadlineSeconds"] <= 700
+
+
+HELD = "example.com/held"
+
+
+def hold(story: Story) -> None:
+    """Let a worker be deleted, and stay."""
+    pod = story.leader.one(PODS, WORKER.name)
+    pod["metadata"]["finalizers"] = [HELD]
+    story.cluster.server.put(PODS, pod)
+    story.cluster.server.writes.remove_or_mark(PODS, WORKER)
+
+
+@pytest.mark.parametrize("scope", ["Failed", "All"])
+async def test_a_restart_that_waits_for_a_pod_which_does_not_go_reports_it(scope: str) -> None:
+    story = Story(annotations={**BUDGET, "restart": scope})
+    await story.run()
+    hold(story)
+    await story.go_on(50)
+    assert story.condition(c.CONDITION_DEGRADED) == ("True", "WorkerDeleted") or story.condition(c.CONDITION_DEGRADED)[0] == ""
+    await wait_on_timers(story, 20)
+    degraded = story.status.true_condition(c.CONDITION_DEGRADED)
+    assert degraded is not None
+    assert (degraded.reason, HELD in degraded.message, "node-" in degraded.message) == ("StuckTerminating", True, True)
+    assert story.condition(c.CONDITION_RUNNING)[0] == "True"
+    assert story.condition(c.CONDITION_RESTARTING)[0] == "True"
+    _remove_finalizers(story, story.leader.one(PODS, WORKER.name))
+    story.cluster.end_terminating_pods()
+    await story.go_on(20)
+    assert story.condition(c.CONDITION_DEGRADED) == ("False", "Resolved")
+    assert story.status.restarts == 1
+
+
+async def wait_on_timers(story: Story, seconds: float) -> None:
+    """Let time pass in which nothing else happens: the job is synced only when its last sync has asked for that."""
+    while (wait := await story.leader.sync()) is not None and wait <= seconds:
+        await asyncio.sleep(wait)
+        seconds -= wait
+    await asyncio.sleep(seconds)
+
+
+def lose_without_a_node_for_another(story: Story) -> None:
+    delete(story)
+    story.cluster.start_pods = lambda: None  # type: ignore[method-assign]  # the scheduler finds none
+
+
+def lose_without_a_job_controller(story: Story) -> None:
+    delete(story)
+    story.cluster.control_jobs = lambda: None  # type: ignore[method-assign]  # it is down
+
+
+WAITS: dict[str, Loss] = {
+    "a pod that does not go": hold,
+    "a node": lose_without_a_node_for_another,
+    "the Job controller": lose_without_a_job_controller,
+}
+
+
+@pytest.mark.parametrize("lose", WAITS.values(), ids=WAITS)
+@pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
+async def test_a_deadline_ends_a_restart_whatever_it_waits_for(lose: Loss, policy: str) -> None:
+    story = Story(annotations=BUDGET, runPolicy={"activeDeadlineSeconds": 600, "cleanPodPolicy": "All"}, launcherCreationPolicy=policy)
+    await story.run()
+    began = story.status.start_time
+    assert began is not None
+    lose(story)
+    await story.go_on(5)
+    assert story.condition(c.CONDITION_RESTARTING)[0] == "True"
+    passed = (story.leader.clock.now() - began).total_seconds()
+    await wait_on_timers(story, 595 - passed)
+    assert not story.status.is_finished
+    await wait_on_timers(story, 30)
+    failed = story.status.true_condition(c.CONDITION_FAILED)
+    assert failed is not None
+    assert (failed.reason, failed.message) == ("DeadlineExceeded", "Job was active longer than specified deadline")
+    assert story.status.duration is not None
+    assert 600 <= story.status.duration.total_seconds() <= 615
+    assert story.condition(c.CONDITION_RESTARTING)[0] == "False"
+    assert story.suspensions[-1], "nothing runs on after the end"
+
+
+async def test_a_deadline_that_a_restart_waited_for_long_is_not_longer_for_that() -> None:
+    story = Story(annotations=BUDGET, runPolicy={"activeDeadlineSeconds": 600})
+    await story.run()
+    hold(story)
+    await story.go_on(400)
+    _remove_finalizers(story, story.leader.one(PODS, WORKER.name))
+    await story.go_on(20)
+    assert story.condition(c.CONDITION_RESTARTING) == ("False", "Restarted")
+    await wait_on_timers(story, 210)
+    assert story.condition(c.CONDITION_FAILED) == ("True", "DeadlineExceeded")
+
+
+async def test_the_time_for_which_a_launcher_waited_to_be_created_is_not_part_of_its_deadline() -> None:
+    story = Story(annotations=BUDGET, runPolicy={"activeDeadlineSeconds": 600}, launcherCreationPolicy="WaitForWorkersReady")
+    for _ in range(3):
+        await story.sync()
+        await asyncio.sleep(1000)  # the queue is long
+    await story.run()
+    delete(story)
+    await story.go_on(30)
+    assert (story.status.restarts, story.status.is_finished) == (1, False)
+    assert 560 < story.leader.one(JOBS, "pi-launcher")["spec"]["activeDeadlineSeconds"] <= 600
+
+
+async def test_a_resume_begins_the_deadline_anew_after_a_restart() -> None:
+    story = Story(annotations=BUDGET, runPolicy={"activeDeadlineSeconds": 600})
+    await story.run()
+    delete(story)
+    await story.go_on(20)
+    for suspend in (True, False):
+        await story.leader.edit({"spec": {"runPolicy": {"suspend": suspend}}})
+        await story.go_on(20)
+        await wait_on_timers(story, 550)
+    assert (story.status.restarts, story.status.is_finished) == (1, False)
 
 
 async def test_a_launcher_is_told_how_many_restarts_there_were() -> None:

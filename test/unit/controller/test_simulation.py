@@ -31,7 +31,7 @@ from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import restart_count
-from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError, SecretLostError
+from mpiop.controller.status.refusals import DampedWriteError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.status.status import transitions
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Object, controller_of, key_of
@@ -155,7 +155,7 @@ class Life:
         wait: float | None = 0.0
         try:
             wait = await operator.syncer.sync(KEY)
-        except* (KubeError, PredecessorError, ResourceExistsError, SecretLostError, NotReady):
+        except* (KubeError, DampedWriteError, PredecessorError, ResourceExistsError, SecretLostError, NotReady):
             pass
         return wait
 

@@ -1,14 +1,17 @@
 """Suspending and resuming, edits in between included, as the API server sees it (KEP-2926)."""
 
+import asyncio
+import copy
 from typing import Any
 
 import pytest
 
-from example_jobs import MPIRUN
+from example_jobs import MPIRUN, SSHD
 from fakes.world import World
 from mpiop.api import constants as c
+from mpiop.controller import names
 from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Key, Object, uid_of
+from mpiop.kube.objects import Key, Object, annotations_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 
 LAUNCHER = Key("default", "pi-launcher")
@@ -17,9 +20,9 @@ STATUS = "patch MPIJob/status default/pi"
 UNSUSPEND = "patch Job default/pi-launcher"
 
 
-async def started(**spec: Any) -> World:
+async def started(world: World | None = None, **spec: Any) -> World:
     """Return a world in which the job runs, its launcher Job too."""
-    world = World()
+    world = world or World()
     await world.submit(**spec)
     await world.sync_until_idle()
     world.start_workers()
@@ -198,6 +201,52 @@ async def test_an_edit_of_a_running_job_is_said_to_be_pending_until_the_next_sta
     assert world.recorder.reasons == ["EditedAfterStart", "MPIJobSuspended", "MPIJobResumed"]
 
 
+def drop_unknown_field(world: World) -> None:
+    """Do what an API server does that reads a stored job by a CRD which does not know a field of its template."""
+    [job] = world.client.server.objects(MPIJOBS)
+    read: Any = copy.deepcopy(job)
+    del read["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["fromTheFuture"]
+    world.client.server.storage.put(MPIJOBS, Key("default", "pi"), read)  # no write of anybody: the generation stays
+
+
+def forget_generation(world: World) -> None:
+    """Make the launcher Job one of an earlier version."""
+    made = copy.deepcopy(launcher(world))
+    del annotations_of(made)[names.ANNOTATION_START_GENERATION]  # type: ignore[attr-defined]
+    world.client.server.put(JOBS, made)
+
+
+SCALED, EDITED = {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}, {"slotsPerWorker": 2}
+DROPS = [
+    ("the field is dropped", {}, {}, False),
+    ("it is dropped, then the job is edited", {}, EDITED, True),
+    ("of an earlier version", {"is_earlier": True}, {}, False),
+    ("of an earlier version, edited", {"is_earlier": True}, EDITED, True),
+    ("of an earlier version, edited without effect on what runs", {"is_earlier": True, "warns": True}, SCALED, False),
+    ("of an earlier version, edited before", {"is_earlier": True, "warns": True, "before": EDITED}, {}, True),
+]
+
+
+@pytest.mark.parametrize(("how", "after", "is_pending"), [row[1:] for row in DROPS], ids=[row[0] for row in DROPS])
+async def test_a_field_that_the_api_server_drops_is_no_edit(how: dict[str, Any], after: dict[str, Any], *, is_pending: bool) -> None:
+    world = World()
+    world.client.server.warnings[PODS] = ['unknown field "spec.fromTheFuture"'] if how.get("warns") else []
+    roles = launcher_template(fromTheFuture={"a": 1})["mpiReplicaSpecs"] | {"Worker": {"replicas": 2, "template": SSHD}}
+    await started(world, mpiReplicaSpecs=roles)
+    if before := how.get("before"):
+        await world.edit({"spec": before})
+        await world.sync_until_idle()
+    if how.get("is_earlier"):
+        forget_generation(world)
+    drop_unknown_field(world)
+    await world.sync_until_idle()
+    assert world.status.is_true(c.CONDITION_UPDATE_PENDING) is bool(before)
+    if after:
+        await world.edit({"spec": after})
+        await world.sync_until_idle()
+    assert world.status.is_true(c.CONDITION_UPDATE_PENDING) is is_pending
+
+
 async def test_taking_an_edit_back_ends_its_being_pending() -> None:
     world = await started()
     await world.edit({"spec": {"slotsPerWorker": 2}})
@@ -349,3 +398,42 @@ async def test_a_job_that_is_edited_and_resumed_before_its_first_status_is_store
     assert launcher(world)["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/new"
     assert world.status.condition(c.CONDITION_UPDATE_PENDING) is None
     assert not world.status.is_finished
+
+
+HELD = {"metadata": {"finalizers": ["example.com/held"]}}
+
+
+async def wait_on_timers(world: World, seconds: float) -> None:
+    """Let time pass in which nothing happens: the job is synced only when its last sync has asked for that."""
+    while (wait := await world.sync()) is not None and wait <= seconds:
+        await asyncio.sleep(wait)
+        seconds -= wait
+    await asyncio.sleep(seconds)
+
+
+@pytest.mark.parametrize("pod", ["pi-worker-1", "pi-launcher-x"])
+@pytest.mark.parametrize("resumes", [False, True], ids=["suspend", "resume"])
+async def test_a_pod_that_does_not_go_is_reported_by_itself_after_a_minute(pod: str, *, resumes: bool) -> None:
+    world = await started()
+    await world.client.patch(PODS, Key("default", pod), HELD)
+    await suspend(world)
+    await wait_on_timers(world, 1)
+    if pod == "pi-launcher-x":  # the Job controller waits for it
+        world.client.server.writes.remove_or_mark(PODS, Key("default", pod))
+    else:
+        carry_out(world)
+    if resumes:
+        await resume(world)
+    await wait_on_timers(world, 50)
+    assert world.status.condition(c.CONDITION_STALLED) is None
+    await wait_on_timers(world, 15)
+    stalled = world.status.true_condition(c.CONDITION_STALLED)
+    assert stalled is not None
+    assert (stalled.reason, world.status.summary.state) == ("StuckTerminating", "StuckTerminating")
+    assert f"Pod {pod}" in stalled.message
+    assert "example.com/held" in stalled.message
+    await world.client.patch(PODS, Key("default", pod), {"metadata": {"finalizers": []}})
+    carry_out(world)
+    await wait_on_timers(world, 5)
+    assert not world.status.is_true(c.CONDITION_STALLED)
+    assert world.status.is_true(c.CONDITION_SUSPENDED) != resumes

@@ -1,18 +1,24 @@
-"""Where the API server is: flag, $KUBECONFIG, Pod; and what to do when it is nowhere."""
+"""Where the API server is: option, $KUBECONFIG, home, Pod; and what to do when it is nowhere."""
 
+import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from mpiop.kube.client_config import ClientConfig
-from mpiop.kube.config import load_config
+from mpiop.kube.config import find_config, load_config
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.tls import TLSConfig
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
 KUBECONFIG = """
 current-context: c
-contexts: [{name: c, context: {cluster: k, namespace: n}}]
+contexts:
+- {name: c, context: {cluster: k, namespace: n}}
+- {name: other, context: {cluster: k, namespace: o}}
+- {name: bare, context: {cluster: k}}
 clusters: [{name: k, cluster: {server: "https://%s"}}]
 """
 
@@ -30,7 +36,7 @@ def account(tmp_path: Path) -> Path:
 
 def kubeconfig(directory: Path, name: str) -> str:
     path = directory / name
-    path.write_text(KUBECONFIG % name)
+    path.write_text(KUBECONFIG % path.name)
     return str(path)
 
 
@@ -40,6 +46,7 @@ def test_in_a_pod_the_service_account_counts(account: Path) -> None:
         tls=TLSConfig(ca_file=str(account / "ca.crt")),
         namespace="mpi-operator",
         token_file=str(account / "token"),
+        origin="service account of this Pod",
     )
 
 
@@ -104,9 +111,91 @@ def test_an_address_must_be_http(tmp_path: Path) -> None:
     ["https://", "https://x:port", "https://x:99999", "https://x:0", "https://a b", "https://[::1", "https://ü", "https://x/\r\ny"],
 )
 def test_an_address_must_be_one_that_can_be_connected_to(tmp_path: Path, master: str) -> None:
-    with pytest.raises(ConfigError, match=r"^the API server's address '.*' is no URL; it should look like https://host:6443$"):
+    with pytest.raises(ConfigError, match=r"^the API server's address '.*' is not a valid URL; it should look like https://host:6443$"):
         load_config(master, environment={}, service_account=tmp_path)
 
 
 def test_a_token_does_not_show_in_a_configuration() -> None:
     assert "hunter2" not in repr(ClientConfig("https://x", token="hunter2"))
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where kubectl 1.36 and the tools find a cluster.
+
+    Attributes:
+        id: The situation.
+        exists: The files that exist, of `.kube/config`, `one` and `two`; the server of each is called as it is.
+        listed: The files that $KUBECONFIG lists.
+        kubeconfig: That of the option.
+        context: That of the option.
+        is_pod: Whether there is a service account.
+        found: Server and namespace.
+        refused: Part of the sentence.
+    """
+
+    id: str
+    exists: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
+    kubeconfig: str = ""
+    context: str = ""
+    is_pod: bool = False
+    found: tuple[str, str] = ("", "")
+    refused: str = ""
+
+
+HOME = ".kube/config"
+IN_POD = ("https://10.0.0.1:6443", "mpi-operator")
+SEARCHES = [
+    Search(id="home", exists=(HOME,), found=("https://config", "n")),
+    Search(id="the list wins over home", exists=(HOME, "one"), listed=("one",), found=("https://one", "n")),
+    Search(id="the option wins over the list", exists=("one", "two"), listed=("one",), kubeconfig="two", found=("https://two", "n")),
+    Search(id="missing files of the list do not count", exists=("two",), listed=("one", "", "two"), found=("https://two", "n")),
+    Search(
+        id="home does not stand in for a list",
+        exists=(HOME,),
+        listed=("one",),
+        refused="/one: no such kubeconfig, or an empty one; name one",
+    ),
+    Search(id="a missing file of the option", kubeconfig="one", exists=(HOME,), is_pod=True, refused="/one: no such kubeconfig"),
+    Search(id="nothing", refused=f"/{HOME}: no such kubeconfig, or an empty one; name one with --kubeconfig or $KUBECONFIG"),
+    Search(id="a context", exists=(HOME,), context="other", found=("https://config", "o")),
+    Search(id="an unknown context", exists=(HOME,), context="x", refused="there is no context 'x'; the contexts are: 'c', 'other', 'bare'"),
+    Search(id="a Pod", is_pod=True, found=IN_POD),
+    Search(id="a Pod whose list is of missing files", is_pod=True, listed=("one",), found=IN_POD),
+    Search(id="a Pod with a kubeconfig", is_pod=True, exists=(HOME,), found=("https://config", "n")),
+    Search(
+        id="a Pod with a kubeconfig without a namespace",
+        is_pod=True,
+        exists=(HOME,),
+        context="bare",
+        found=("https://config", "mpi-operator"),
+    ),
+    Search(id="a context in a Pod without kubeconfig", is_pod=True, context="c", refused=f"/{HOME}: no such kubeconfig"),
+]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.id)
+def test_the_tools_search_where_kubectl_does(search: Search, account: Path, tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    for name in search.exists:
+        kubeconfig(tmp_path, name)
+    paths = [str(tmp_path / name) if name else "" for name in search.listed]
+    environment = {"HOME": str(tmp_path), "KUBECONFIG": os.pathsep.join(paths)} | (POD if search.is_pod else {})
+    options = (str(tmp_path / search.kubeconfig) if search.kubeconfig else "", search.context)
+    if search.refused:
+        with pytest.raises(ConfigError, match=re.escape(search.refused)):
+            find_config(*options, environment=environment, service_account=account)
+    else:
+        config = find_config(*options, environment=environment, service_account=account)
+        assert (config.server, config.namespace) == search.found
+
+
+def test_the_namespace_of_a_pod_may_be_in_its_environment(account: Path, tmp_path: Path) -> None:
+    environment = POD | {"HOME": str(tmp_path), "POD_NAMESPACE": "mine"}
+    assert find_config(environment=environment, service_account=account).namespace == "mine"
+
+
+def test_the_operator_takes_a_missing_kubeconfig_for_a_mistake(account: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="/none: no such kubeconfig"):
+        load_config(environment=POD | {"KUBECONFIG": str(tmp_path / "none")}, service_account=account)

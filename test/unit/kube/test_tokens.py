@@ -18,12 +18,12 @@ async def test_T1_the_token_is_read_again_after_a_minute_and_stripped(tmp_path: 
     path = tmp_path / "token"
     path.write_text(" one\n")
     source = token_file(path)
-    assert await source.current() == Credential("one")
+    assert source.current() == Credential("one")
     path.write_text("two\n")
     await asyncio.sleep(59)
-    assert await source.current() == Credential("one")
+    assert source.current() == Credential("one")
     await asyncio.sleep(1)
-    assert await source.current() == Credential("two")
+    assert source.current() == Credential("two")
 
 
 async def test_F49_a_swapped_link_is_followed(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ async def test_F49_a_swapped_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "new").symlink_to("two")
     (tmp_path / "new").replace(link)
     await asyncio.sleep(60)
-    assert await source.current() == Credential("two")
+    assert source.current() == Credential("two")
 
 
 @pytest.mark.parametrize("broken", ["", " \n", "two\nlines", "bad\x00token", "schlüssel"])
@@ -47,26 +47,26 @@ async def test_F50_an_unusable_file_keeps_the_token_before(tmp_path: Path, broke
     source = token_file(path)
     path.write_text(broken, encoding="utf-8")
     await asyncio.sleep(60)
-    assert await source.current() == Credential("one")
+    assert source.current() == Credential("one")
     path.unlink()
     await asyncio.sleep(60)
-    assert await source.current() == Credential("one")
+    assert source.current() == Credential("one")
     path.write_text("two")
     await asyncio.sleep(60)
-    assert await source.current() == Credential("two")
+    assert source.current() == Credential("two")
 
 
 async def test_T1_after_a_401_the_file_is_read_at_once(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("one")
     source = token_file(path)
-    failed = await source.current()
+    failed = source.current()
     path.write_text("two")
-    assert await source.refresh(failed)
-    assert await source.current() == Credential("two")
+    assert source.refresh(failed)
+    assert source.current() == Credential("two")
     path.write_text("three")
-    assert await source.refresh(failed), "somebody refreshed since: the token of the failed request is not the newest"
-    assert await source.current() == Credential("two")
+    assert source.refresh(failed), "somebody refreshed since: the token of the failed request is not the newest"
+    assert source.current() == Credential("two")
 
 
 @pytest.mark.parametrize("content", [None, "", "\n"])
@@ -74,14 +74,14 @@ async def test_no_token_at_the_start_is_an_error_that_names_the_file(tmp_path: P
     path = tmp_path / "token"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(ConfigError, match=f"the token file {path} cannot be used: .*; mount a service account token there"):
+    with pytest.raises(ConfigError, match=f"the token file {path} cannot be used: .*; write a valid token there"):
         token_file(path)
 
 
-async def test_a_fixed_credential_cannot_be_refreshed() -> None:
+def test_a_fixed_credential_cannot_be_refreshed() -> None:
     source = FixedCredential(Credential("one"))
-    assert await source.current() == Credential("one")
-    assert not await source.refresh(Credential("one"))
+    assert source.current() == Credential("one")
+    assert not source.refresh(Credential("one"))
 
 
 def test_a_token_does_not_show_in_a_credential() -> None:

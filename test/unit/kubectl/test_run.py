@@ -18,6 +18,36 @@ def test_options_after_the_program_are_the_program_s(mpi: Any) -> None:
     assert (code, launcher["args"]) == (0, ["-n", "4", "--tag-output", "./solver", "-n", "100", "--detach"])
 
 
+def test_each_mount_of_a_claim_is_made(mpi: Any) -> None:
+    code, out, _ = mpi(*RUN, "--mount", "c:/in:ro", "--mount", "c:/out", "--mount", "d:/d", "--dry-run", "client", "--", "./a")
+    for replica in yaml.safe_load(out)["spec"]["mpiReplicaSpecs"].values():
+        pod = replica["template"]["spec"]
+        assert [volume["persistentVolumeClaim"]["claimName"] for volume in pod["volumes"]] == ["c", "d"]
+        assert pod["containers"][0]["volumeMounts"] == [
+            {"name": "mount-0", "mountPath": "/in", "readOnly": True},
+            {"name": "mount-0", "mountPath": "/out"},
+            {"name": "mount-1", "mountPath": "/d"},
+        ]
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("mounts", "sentence"),
+    [
+        (("c:/a", "d:/a"), "--mount d:/a: c is mounted at /a already"),
+        (("c:/a:ro", "c:/a"), "--mount c:/a: c:ro is mounted at /a already"),
+        (("c:/a:rx",), "'c:/a:rx' is not of the form --mount PVC:/PATH[:ro]"),
+        (("c:/a:ro:ro",), "'c:/a:ro:ro' is not of the form --mount PVC:/PATH[:ro]"),
+        (("c:/a:",), "'c:/a:' is not of the form --mount PVC:/PATH[:ro]"),
+        (("/a",), "'/a' is not of the form --mount PVC:/PATH[:ro]"),
+        (("c:",), "mount c:: the path must be absolute"),
+    ],
+)
+def test_a_mount_that_is_not_one_is_refused(mpi: Any, mounts: tuple[str, ...], sentence: str) -> None:
+    options = [word for mount in mounts for word in ("--mount", mount)]
+    assert mpi(*RUN, *options, "--dry-run", "client", "--", "./a") == (2, "", f"error: {sentence}\n")
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [(("--parallel", "0"), "0 is not in the range x>=1"), (("--detach",), "an array cannot be detached")],

@@ -10,9 +10,17 @@ from typing import Any
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
+from mpiop.client.errors import (
+    ClientError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnauthenticatedError,
+    UnreachableError,
+)
 from mpiop.kubectl.completion import complete_for_kubectl
-from mpiop.kubectl.main import COMPLETE_VARIABLE, SUMMARIES, VERBS, cli
+from mpiop.kubectl.main import COMPLETE_VARIABLE, SUMMARIES, VERBS, cli, run
 
 RUN = ("run", "--image", "i", "--name", "pi", "-n", "2")
 
@@ -276,6 +284,7 @@ def test_submit_checks_all_before_it_creates_one(mpi: Any, api: FakeApi, tmp_pat
         ("create", "spec.slotsPerWorker: Invalid value: -1", 6),
         ("create", "spec.mpiReplicaSpecs.Worker.replicas: Required", 7),
         ("create", "something is wrong", 1),
+        ("create", 'unknown field "spec.mpiReplicaSpecs.Launcher.template.spec.containers[1].imagePullPolcy"', 14),
         ("check", 'unknown field "spec.containers[1].imagePullPolcy"', 14),
     ],
 )
@@ -445,3 +454,61 @@ def test_other_errors_of_the_cluster_have_a_code_of_their_own(mpi: Any, api: Fak
     for error, code in ((ForbiddenError("no"), 4), (ConflictError("no"), 1), (ClientError("no"), 1)):
         api.answers["create"] = error
         assert mpi(*RUN, "--", "./a")[::2] == (code, "error: no\n")
+
+
+IN_NO_CLUSTER = [
+    (*RUN, "--", "./a"),
+    ("list",),
+    ("describe", "pi"),
+    ("why", "pi"),
+    ("logs", "pi"),
+    ("top", "pi"),
+    ("timeline", "pi"),
+    ("shell", "pi"),
+    ("exec", "pi", "--", "hostname"),
+    ("cp", "pi:/a", "b"),
+    ("scale", "pi", "3"),
+    ("suspend", "pi"),
+    ("resume", "pi"),
+    ("restart", "pi"),
+    ("delete", "--yes", "pi"),
+    ("cleanup", "--yes"),
+]
+
+
+@pytest.mark.parametrize("arguments", IN_NO_CLUSTER, ids=lambda arguments: arguments[0])
+def test_a_kubeconfig_that_cannot_be_used_is_one_sentence(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text("{current-context: c, contexts: [{name: c, context: {cluster: k}}], clusters: [{name: x}]}")
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    code = run(list(arguments))
+    assert (code, *capsys.readouterr()) == (
+        1,
+        "",
+        f"error: kubeconfig {path}, context 'c': there is no cluster 'k'; the clusters are: 'x'\n",
+    )
+
+
+def test_doctor_reports_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(
+        "{current-context: c, contexts: [{name: c, context: {cluster: k, user: u}}], clusters: [{name: k, cluster: {server: https://k}}], "
+        "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: none-such, interactiveMode: Never}}}]}"
+    )
+    assert run(["doctor", "--kubeconfig", str(path)]) == 1
+    sentence = "credential plug-in none-such is not installed, or not executable; install it"
+    assert capsys.readouterr().out == f"problem  kubeconfig {path}, context 'c' (cluster 'k', user 'u'): {sentence}\n"
+
+
+def test_doctor_is_not_confused_by_another_server(mpi: Any, api: FakeApi) -> None:
+    healthy(api)
+    api.answers["/apis/coordination.k8s.io/v1/leases"] = {"message": "It works!"}
+    assert "problem  leader: the server does not answer as an API server does\n         Check server in the kubeconfig." in mpi("doctor")[1]
+
+
+def test_doctor_stops_where_nobody_knows_the_user(mpi: Any, api: FakeApi) -> None:
+    healthy(api)
+    api.answers["/apis/coordination.k8s.io/v1/leases"] = UnauthenticatedError("who are you?")
+    assert mpi("doctor")[1].splitlines() == ["ok       the cluster knows MPIJobs, version v2beta1", "problem  who are you?"]

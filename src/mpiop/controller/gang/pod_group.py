@@ -5,7 +5,7 @@ the queue's annotation (docs/gang-scheduling.md).
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, ReplicaSpec, SchedulingPolicy
@@ -14,8 +14,6 @@ from mpiop.controller.objects.pod_template import section
 from mpiop.kube.objects import Object, annotations_of
 from mpiop.kube.quantity import is_quantity, sum_quantities
 from mpiop.kube.resources import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, Resource
-
-ANNOTATION_QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 Priorities = Mapping[str, int]
 """Values of the PriorityClasses by name; one that is not there counts 0."""
@@ -67,7 +65,7 @@ def build_volcano_pod_group(job: MPIJob, priorities: Priorities) -> Object:
         job,
         minMember=min_member(job),
         minResources=min_resources(job, priorities),
-        queue=policy.queue or annotations_of(job.raw).get(ANNOTATION_QUEUE, ""),
+        queue=policy.queue or annotations_of(job.raw).get(c.ANNOTATION_VOLCANO_QUEUE, ""),
         priorityClassName=priority_class(job),
     )
 

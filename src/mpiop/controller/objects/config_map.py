@@ -1,5 +1,6 @@
 """The ConfigMap that is mounted at `/etc/mpi` of the launcher."""
 
+import hashlib
 from collections.abc import Iterable
 
 from mpiop.api.types import MPIJob
@@ -8,6 +9,8 @@ from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.hostfile import render_discover_hosts, render_hostfile
 from mpiop.controller.objects.mpi_implementations import DISCOVER_HOSTS, HOSTFILE
 from mpiop.kube.objects import Object
+
+_DIGEST_BYTES = 16
 
 
 def build_config_map(job: MPIJob, running_workers: Iterable[str], options: BuildOptions) -> Object:
@@ -29,3 +32,17 @@ def build_config_map(job: MPIJob, running_workers: Iterable[str], options: Build
             DISCOVER_HOSTS: render_discover_hosts(job, running_workers, options.cluster_domain),
         },
     }
+
+
+def with_digests(config_map: Object) -> Object:
+    """Return `config_map` with a digest in the place of each file that we write, and without any other data: that is what is kept of it.
+
+    A ConfigMap may have a mebibyte, and a job of 10,000 workers needs that.
+    """
+    data = config_map.get("data") or {}
+    digests: dict[str, str] = {name: _digest(data[name]) for name in (HOSTFILE, DISCOVER_HOSTS) if name in data}
+    return {**config_map, "data": digests}
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()

@@ -1,9 +1,11 @@
 """The Job that runs the launcher."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 from mpiop.api import constants as c
+from mpiop.api.fields import INT32_MAX
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions, binding, injected_ssh, ssh_script
@@ -80,21 +82,38 @@ def _backoff_limit(job: MPIJob) -> int | None:
     status = job.status
     forgotten = status.restarts - len(status.last_restarts)
     explained = sum(max(1, len(restart.launcher_pods)) for restart in status.last_restarts)
-    return user_backoff_limit(job) + forgotten + explained + _SPARE_TRIES
+    return min(user_backoff_limit(job) + forgotten + explained + _SPARE_TRIES, INT32_MAX)
 
 
 def _deadline_seconds(job: MPIJob) -> int | None:
     """Return `activeDeadlineSeconds`, less what the tries before the last restart took: the Job controller counts from each resume."""
+    restarts = job.status.last_restarts
+    left = seconds_to_deadline(job, restarts[-1].time) if restarts else None
+    return job.run_policy.active_deadline_seconds if left is None else max(1, left)
+
+
+def seconds_to_deadline(job: MPIJob, now: datetime) -> int | None:
+    """Return what is left of `activeDeadlineSeconds` in a run that was restarted; None if the Job controller sees to it alone.
+
+    The Job controller does not count while a restart waits. The deadline begins with the job, or with a launcher that is created later.
+    """
     deadline, status = job.run_policy.active_deadline_seconds, job.status
-    if deadline is None or not status.last_restarts or status.start_time is None or job.is_resuming:
-        return deadline
-    used = (status.last_restarts[-1].time - status.start_time).total_seconds()
-    return max(1, deadline - int(max(0, used)))
+    running = status.true_condition(c.CONDITION_RUNNING)
+    began = status.start_time
+    if job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY:
+        began = running.last_transition_time if running else None
+    if deadline is None or began is None or job.is_resuming or not status.last_restarts or status.last_restarts[-1].time < began:
+        return None
+    return deadline - int((now - began).total_seconds())
 
 
 def revisions(job: MPIJob) -> Mapping[str, str]:
     """Return the annotations of the launcher Job with the revisions of its MPIJob."""
-    return {names.ANNOTATION_LAUNCHER_REVISION: launcher_revision(job), names.ANNOTATION_START_REVISION: start_revision(job)}
+    return {
+        names.ANNOTATION_LAUNCHER_REVISION: launcher_revision(job),
+        names.ANNOTATION_START_REVISION: start_revision(job),
+        names.ANNOTATION_START_GENERATION: str(job.generation),
+    }
 
 
 def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:

@@ -5,15 +5,22 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
+import msgspec
+
 from mpiop.api import constants as c
 from mpiop.api.parse import ParseError, parse_mpijob, parse_next
 from mpiop.api.types import MPIJob
 from mpiop.api.validation import validate
+from mpiop.controller.observe.specs import stored_spec
+from mpiop.kube.items import NOT_JSON
 from mpiop.kube.objects import Key, Object, annotations_of
 
 _ANNOTATION: Final = re.compile(r"metadata\.annotations\[([^]]+)\]: ")
 CAPACITY: Final = 256
 """Cached jobs: as many as a usual installation has active. Parsing one takes 0.2 ms."""
+
+CAPACITY_BYTES: Final = 2 * 2**20
+"""Of the specs of all cached jobs, which take some twenty times as much as objects. Large jobs are never cached."""
 
 
 class InvalidJobError(Exception):
@@ -29,26 +36,50 @@ class Reader:
 
     def __init__(self) -> None:
         """Know no job yet."""
-        self._known: dict[Key, MPIJob] = {}
+        self._known: dict[Key, tuple[Object, MPIJob]] = {}
+        self._bytes = 0
 
-    def read(self, key: Key, raw: Object) -> MPIJob:
-        """Return the job described by `raw`, which is stored under `key`.
+    def known(self, key: Key, stored: Object) -> MPIJob | None:
+        """Return the job `stored` under `key` if it was read before, and has changed in nothing but its status since."""
+        if key not in self._known:
+            return None
+        before, job = self._known[key]
+        if before is stored:
+            return job
+        if stored_spec(before) is not stored_spec(stored):
+            return None
+        later = parse_next(job, {**stored, "spec": job.raw.get("spec", {})})
+        if later is not None:
+            self._known[key] = stored, later
+        return later
+
+    def read(self, key: Key, stored: Object, spec: bytes) -> MPIJob:
+        """Return the job `stored` under `key`, whose spec is `spec` as JSON.
 
         Raises:
             InvalidJobError: It cannot be run as written.
         """
-        known = self._known.get(key)
-        if known is not None and known.raw is raw:
-            return known
-        job = (known and parse_next(known, raw)) or _parsed(raw)
-        if len(self._known) >= CAPACITY:
-            self._known.clear()
-        self._known[key] = job
+        try:
+            job = _parsed({**stored, "spec": msgspec.json.decode(spec)})
+        except NOT_JSON as error:
+            raise InvalidJobError([f"spec: Invalid value: {error}"]) from error
+        if stored_spec(stored).is_large:
+            return replace(job, is_large=True)
+        self._remember(key, stored, job)
         return job
 
     def forget(self, key: Key) -> None:
         """Forget a job that is gone."""
-        self._known.pop(key, None)
+        if (known := self._known.pop(key, None)) is not None:
+            self._bytes -= stored_spec(known[0]).size
+
+    def _remember(self, key: Key, stored: Object, job: MPIJob) -> None:
+        self.forget(key)
+        self._bytes += stored_spec(stored).size
+        if len(self._known) >= CAPACITY or self._bytes > CAPACITY_BYTES:
+            self._known.clear()
+            self._bytes = stored_spec(stored).size
+        self._known[key] = stored, job
 
 
 def _parsed(raw: Object) -> MPIJob:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+import msgspec
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
@@ -13,6 +15,7 @@ from mpiop.controller.observe import pods
 from mpiop.controller.observe.owners import may_belong_to
 from mpiop.kube.objects import ControllerId, Key, Object, Unreadable, annotations_of, controller_id, is_terminating, uid_of
 from mpiop.kube.resources import JOBS, Resource
+from mpiop.kube.text import whole_number
 
 BY_CONTROLLER = "controller"
 
@@ -140,6 +143,11 @@ class Observed:
         """Return whether the launcher Job is suspended, or does not exist."""
         return self.launcher is None or pods.is_suspended(self.launcher)
 
+    @property
+    def needs_template(self) -> bool:
+        """Return whether the launcher Job may be resumed next, and its pod template was too large to be kept."""
+        return self.launcher is not None and pods.is_suspended(self.launcher) and _template(self.launcher).get("json", "") is None
+
     def has_outdated_launcher(self, job: MPIJob) -> bool:
         """Return whether the job is resuming and its launcher Job cannot be updated to the current spec, so that it must be replaced.
 
@@ -154,11 +162,19 @@ class Observed:
         return is_terminating(launcher) or (noted is not None and noted != launcher_revision(job))
 
     def has_pending_edit(self, job: MPIJob) -> bool:
-        """Return whether the launcher was started from another spec than the current one."""
+        """Return whether the launcher was started from another spec than the current one.
+
+        Another hash is not enough: under another CRD the API server reads fewer fields of the same stored spec. Then the generation stays.
+        Launchers of earlier versions do not note it; where the API server warned of their templates, the last verdict stays.
+        """
         if self.launcher is None or pods.is_suspended(self.launcher):
             return False
-        noted = annotations_of(self.launcher).get(names.ANNOTATION_START_REVISION)
-        return noted is not None and noted != start_revision(job)
+        noted = annotations_of(self.launcher)
+        if noted.get(names.ANNOTATION_START_REVISION) in {None, start_revision(job)}:
+            return False
+        if names.ANNOTATION_START_GENERATION not in noted and job.status.is_true(c.CONDITION_WARNINGS):
+            return job.status.is_true(c.CONDITION_UPDATE_PENDING)
+        return noted.get(names.ANNOTATION_START_GENERATION, "1") != str(job.generation)
 
     def is_restarting(self, job: MPIJob) -> bool:
         """Return whether a restart is decided, and the launcher Job has not been resumed since: its pod template knows an earlier count."""
@@ -207,10 +223,16 @@ def observe(job: MPIJob, listers: Listers) -> Observed:
     )
 
 
+def launcher_template(launcher: Object) -> Mapping[str, Any]:
+    """Return the pod template of a launcher Job, or what may change in it; empty if that was too large (see `needs_template`)."""
+    template = _template(launcher)
+    text = template.get("json")
+    return template if text is None else cast("Mapping[str, Any]", msgspec.json.decode(text))
+
+
 def restart_count(launcher: Object) -> int:
     """Return for which restart of the job the launcher Job makes its pods; 0 for the start."""
-    template: Mapping[str, Any] = launcher.get("spec", {}).get("template") or {}
-    metadata: Mapping[str, Any] = template.get("metadata") or {}
+    metadata: Mapping[str, Any] = _template(launcher).get("metadata") or {}
     return _restart_count(metadata.get("annotations") or {})
 
 
@@ -220,8 +242,11 @@ def restart_count_of_pod(pod: Object) -> int:
 
 
 def _restart_count(annotations: Mapping[str, str]) -> int:
-    text = annotations.get(names.ANNOTATION_RESTART_COUNT, "")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(annotations.get(names.ANNOTATION_RESTART_COUNT, "")) or 0
+
+
+def _template(launcher: Object) -> Mapping[str, Any]:
+    return launcher.get("spec", {}).get("template") or {}
 
 
 def index_by_controller(obj: Object) -> Sequence[str]:

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from mpiop.kube.objects import Object, is_terminating
 
+JOB_TRACKING: Final = "batch.kubernetes.io/job-tracking"
+"""The finalizer with which the Job controller keeps a pod until it has counted its end."""
 _CRASH_LOOP: Final = "CrashLoopBackOff"
 _CREATION_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
 
@@ -71,6 +73,17 @@ def node(pod: Object) -> str:
 def is_suspended(launcher: Object) -> bool:
     """Return whether a launcher Job is suspended by its spec."""
     return bool(launcher.get("spec", {}).get("suspend"))
+
+
+def is_suspension_complete(launcher: Object | None) -> bool:
+    """Return whether the Job controller has carried out the suspension, or there was nothing to suspend.
+
+    Resumed earlier, the old launcher pod would run on while its workers are replaced.
+    """
+    if launcher is None:
+        return True
+    status = launcher.get("status", {})
+    return not status.get("active") and (not status.get("startTime") or condition_status(launcher, "Suspended") == "True")
 
 
 def has_begun(pod: Object) -> bool:

@@ -1,14 +1,23 @@
-"""The parts of Pods and Jobs that we read: only these are decoded and stored, and only their changes queue a job.
+"""The parts of objects that we read: only these are decoded (`PROJECTIONS`) and stored (`trims`), and only their changes queue a job.
 
-Every question about a whole object has the same answer about what is kept. Times are not in it, which no two pods have in common.
+Every question about a whole object has the same answer about what is kept. Times are not in it, which no two pods have in common. Nor are
+labels, annotations and owners that we do not read: a tenant may write a megabyte of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict, cast
 
-from mpiop.kube.objects import ObjectMeta
-from mpiop.kube.resources import JOBS, PODS, Resource
+import msgspec
+
+from mpiop.api import constants as c
+from mpiop.api.fields import as_mapping
+from mpiop.controller import names
+from mpiop.controller.objects.config_map import with_digests
+from mpiop.controller.observe.specs import Specs
+from mpiop.kube.objects import Object, ObjectMeta
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
 
 
 class _Condition(TypedDict, total=False):
@@ -56,15 +65,15 @@ class Pod(TypedDict):
 
 
 class _TemplateMeta(TypedDict, total=False):
-    labels: dict[str, str] | None
-    annotations: dict[str, str] | None
+    labels: msgspec.Raw
+    annotations: msgspec.Raw
 
 
 class _TemplateSpec(TypedDict, total=False):
-    nodeSelector: dict[str, str] | None
-    tolerations: list[Any] | None
-    schedulingGates: list[Any] | None
-    affinity: dict[str, Any] | None
+    nodeSelector: msgspec.Raw
+    tolerations: msgspec.Raw
+    schedulingGates: msgspec.Raw
+    affinity: msgspec.Raw
 
 
 class _Template(TypedDict, total=False):
@@ -89,6 +98,12 @@ class _JobStatus(TypedDict, total=False):
     conditions: list[_Condition] | None
 
 
+class _ServiceSpec(TypedDict, total=False):
+    clusterIP: str | None
+    selector: dict[str, str] | None
+    publishNotReadyAddresses: bool | None
+
+
 class Job(TypedDict):
     """The part of a launcher Job that is followed: how it gets on, and of its template what may change (`plan/suspension.py`)."""
 
@@ -99,5 +114,113 @@ class Job(TypedDict):
     status: NotRequired[_JobStatus]
 
 
-PROJECTIONS: Final[Mapping[Resource, type[Any]]] = MappingProxyType({PODS: Pod, JOBS: Job})
+class Service(TypedDict):
+    """The part of a Service that ours is compared with."""
+
+    apiVersion: NotRequired[str]
+    kind: NotRequired[str]
+    metadata: ObjectMeta
+    spec: NotRequired[_ServiceSpec]
+
+
+_Data = TypedDict("_Data", {"hostfile": str, "discover_hosts.sh": str}, total=False)
+
+
+class ConfigMap(TypedDict):
+    """A ConfigMap with the files that we write."""
+
+    apiVersion: NotRequired[str]
+    kind: NotRequired[str]
+    metadata: ObjectMeta
+    data: NotRequired[_Data | None]
+
+
+class MPIJob(TypedDict):
+    """An MPIJob, whose spec is decoded when it is needed. Users cannot write the status."""
+
+    apiVersion: NotRequired[str]
+    kind: NotRequired[str]
+    metadata: ObjectMeta
+    spec: NotRequired[msgspec.Raw]
+    status: NotRequired[Any]
+
+
+PROJECTIONS: Final[Mapping[Resource, type[Any]]] = MappingProxyType({
+    MPIJOBS: MPIJob,
+    PODS: Pod,
+    JOBS: Job,
+    SERVICES: Service,
+    CONFIG_MAPS: ConfigMap,
+})
 """The projection of each resource of which not all is kept."""
+
+Trim = Callable[[Object], Object]
+"""Returns what of a decoded object is kept; what comes is not changed."""
+
+
+def _values(prefix: str) -> frozenset[str]:
+    """Return the names of all annotations or labels that the operator knows."""
+    known = {**vars(c), **vars(names)}
+    return frozenset(value for name, value in known.items() if name.startswith(prefix) and isinstance(value, str))
+
+
+_KEPT: Final = (("labels", _values("LABEL_")), ("annotations", _values("ANNOTATION_")))
+MOST_TEMPLATE_BYTES: Final = 64 * 2**10
+"""Of what may change in the pod template of a suspended Job. A larger one is read live when it is needed."""
+_MOST_FINALIZERS: Final = 16
+_MOST_SELECTORS: Final = 16
+"""Ours has two; a selector that has more than these differs from it all the same."""
+
+
+def trimmed(obj: Object) -> Object:
+    """Return `obj` with the metadata that we read: our labels and annotations, the controller among its owners, some finalizers."""
+    metadata: dict[str, Any] = {**obj["metadata"]}
+    for field, kept in _KEPT:
+        if isinstance(values := metadata.get(field), dict):
+            metadata[field] = {name: value for name, value in cast("dict[str, Any]", values).items() if name in kept}
+    if isinstance(owners := metadata.get("ownerReferences"), list):
+        metadata["ownerReferences"] = [
+            owner for owner in map(as_mapping, cast("list[object]", owners)) if owner and owner.get("controller")
+        ][:1]
+    if isinstance(finalizers := metadata.get("finalizers"), list):
+        metadata["finalizers"] = finalizers[:_MOST_FINALIZERS]
+    return {**obj, "metadata": cast("ObjectMeta", metadata)}
+
+
+def _service(obj: Object) -> Object:
+    spec = obj.get("spec") or {}
+    if not isinstance(selector := spec.get("selector"), dict):
+        return trimmed(obj)
+    return trimmed({**obj, "spec": {**spec, "selector": dict(islice(cast("dict[str, Any]", selector).items(), _MOST_SELECTORS))}})
+
+
+_Count = TypedDict("_Count", {"mpiop.kubeflow.org/restart-count": str}, total=False)
+
+
+class _CountMeta(TypedDict, total=False):
+    annotations: _Count | None
+
+
+class _Counted(TypedDict, total=False):
+    metadata: _CountMeta | None
+
+
+_COUNTED: Final = msgspec.json.Decoder(_Counted)
+
+
+def _job(obj: Object) -> Object:
+    """Return a Job whose pod template is the annotation that counts restarts, and under `json` what may change while it is suspended."""
+    spec = obj.get("spec") or {}
+    text = msgspec.json.encode(spec.get("template") or {})
+    kept = {**_COUNTED.decode(text), "json": text if len(text) <= MOST_TEMPLATE_BYTES else None}
+    return trimmed({**obj, "spec": {**spec, "template": kept}})
+
+
+def trims(specs: Specs) -> Mapping[Resource, Trim]:
+    """Return the trim of each resource with another one than `trimmed`; `specs` keeps those of the MPIJobs."""
+    return {
+        MPIJOBS: lambda mpijob: specs.trimmed(trimmed(mpijob)),
+        SERVICES: _service,
+        JOBS: _job,
+        CONFIG_MAPS: lambda config_map: with_digests(trimmed(config_map)),
+    }

@@ -16,6 +16,7 @@ from mpiop.controller.objects.worker_pod import runs_sshd
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.kube.objects import Object, annotations_of, is_terminating
+from mpiop.kube.text import whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,9 @@ def noted_beginning(launcher_pod: Object) -> Beginning | None:
     """Return what the annotation of the launcher pod says; None before the addresses of its workers are published."""
     words = annotations_of(launcher_pod).get(names.ANNOTATION_BEGAN_WITH, "").split(" ")
     match words:
-        case [restarts, workers, newest] if restarts.isdecimal() and workers.isdecimal():
-            return Beginning(int(restarts), int(workers), newest)
+        case [restarts, workers, newest]:
+            counts = whole_number(restarts), whole_number(workers)
+            return None if counts[0] is None or counts[1] is None else Beginning(counts[0], counts[1], newest)
         case _:
             return None
 
@@ -90,8 +92,13 @@ def can_be_ended(job: MPIJob, observed: Observed) -> bool:
         return False
     if job.is_suspended or job.status.is_finished or not job.status.is_true(c.CONDITION_RUNNING):
         return False
+    return not has_outcome(launcher)
+
+
+def has_outcome(launcher: Object) -> bool:
+    """Return whether it is decided how the launcher Job ends, though its pods may not have ended yet."""
     is_ending = any(pods.condition_status(launcher, type_) == "True" for type_ in ("FailureTarget", "SuccessCriteriaMet"))
-    return not is_ending and pods.job_outcome(launcher) is None
+    return is_ending or pods.job_outcome(launcher) is not None
 
 
 def lost_workers(job: MPIJob, observed: Observed) -> Iterator[tuple[str, Object | None]]:

@@ -9,7 +9,7 @@ from mpiop.api.types import MPIJob
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.replacement import replacement_rule, seconds_too_young
-from mpiop.controller.plan.suspension import is_suspension_complete, should_suspend_launcher
+from mpiop.controller.plan.suspension import should_suspend_launcher
 from mpiop.kube.objects import Object
 
 
@@ -52,7 +52,7 @@ def desired_state(job: MPIJob, observed: Observed, now: datetime) -> Desired | N
         keep_worker=always if waits and not job.is_suspended else never,
         replace_worker=lambda worker: must_replace(worker) and not seconds_too_young(worker, now),
         forces=job.restart is not None and not job.is_suspended,
-        launcher=_launcher_exists(job, observed, ready=ready) and not (is_outdated and is_suspension_complete(observed.launcher)),
+        launcher=_launcher_exists(job, observed, ready=ready) and not (is_outdated and pods.is_suspension_complete(observed.launcher)),
         launcher_suspended=is_outdated or should_suspend_launcher(job, observed, ready=ready),
         gang=not job.is_suspended,
     )

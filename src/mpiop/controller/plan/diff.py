@@ -1,7 +1,7 @@
 """The writes that turn the current children into the desired ones, ordered by step."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum, auto
 from functools import partial
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions
-from mpiop.controller.objects.config_map import build_config_map
+from mpiop.controller.objects.config_map import build_config_map, with_digests
 from mpiop.controller.objects.launcher_job import build_launcher_job
 from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.service import build_service
@@ -20,11 +20,10 @@ from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.addresses import annotations_to_publish
 from mpiop.controller.plan.desired import Desired
 from mpiop.controller.plan.merge_patch import merge_patch
-from mpiop.controller.plan.suspension import is_suspension_complete, unsuspend_patch
+from mpiop.controller.plan.suspension import unsuspend_patch
 from mpiop.kube.objects import Key, Object, is_terminating, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 
-_JOB_TRACKING: Final = "batch.kubernetes.io/job-tracking"
 # An extra key would select other pods (selector) or request more (minResources), so these are replaced, not merged.
 _WHOLE: Final = frozenset({"selector", "minResources"})
 
@@ -64,11 +63,13 @@ class Delete:
 
     Attributes:
         is_forced: Without a grace period: the pod's node is not asked whether the pod has ended.
+        replaces: The field for which the object is deleted and created again, because it cannot be changed.
     """
 
     resource: Resource
     observed: Object
     is_forced: bool = False
+    replaces: tuple[str, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -125,7 +126,7 @@ def _dependencies(job: MPIJob, desired: Desired, observed: Observed, secret_uid:
         running = [name for name in names.worker_names(job) if name in observed.running_workers]
         config_map = build_config_map(job, running, options)
         config_map["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: secret_uid}
-        actions = (_service(job, observed.service), ensure(CONFIG_MAPS, config_map, observed.config_map))
+        actions = (_service(job, observed.service), _ensure_config_map(config_map, observed.config_map))
         yield Stage(Step.DEPENDENCIES, tuple(action for action in actions if action is not None))
     elif desired.dependencies is False:
         secret: Object = {"metadata": {"name": names.secret_name(job), "namespace": job.namespace, "uid": secret_uid}}
@@ -141,8 +142,21 @@ def _service(job: MPIJob, current: Object | None) -> Action | None:
         and not is_terminating(current)
         and section(current, "spec").get("clusterIP") != section(desired, "spec").get("clusterIP")
     ):
-        return Delete(SERVICES, current)
+        return Delete(SERVICES, current, replaces=("spec", "clusterIP"))
     return ensure(SERVICES, desired, current)
+
+
+def _ensure_config_map(desired: Object, current: Object | None) -> Action | None:
+    """Return the write for the ConfigMap, of whose data only digests are kept."""
+    action = ensure(CONFIG_MAPS, with_digests(desired), current)
+    match action:
+        case Create():
+            return Create(CONFIG_MAPS, action.key, lambda: desired)
+        case Patch(body={"data": changed}):
+            data = desired.get("data", {})
+            return replace(action, body={**action.body, "data": {name: data[name] for name in changed}})
+        case _:
+            return action
 
 
 def _remove(resource: Resource, current: Object | None) -> tuple[Action, ...]:
@@ -164,13 +178,13 @@ def _launcher(job: MPIJob, desired: Desired, observed: Observed, options: BuildO
     current = observed.launcher
     if current is None:
         if desired.launcher:
-            build = partial(build_launcher_job, job, options, suspend=desired.launcher_suspended)
-            yield Stage(Step.LAUNCHER, (Create(JOBS, Key(job.namespace, names.launcher_name(job)), build),))
+            launcher = build_launcher_job(job, options, suspend=desired.launcher_suspended)
+            yield Stage(Step.LAUNCHER, (Create(JOBS, key_of(launcher), lambda: launcher),))
     elif desired.launcher is None or is_terminating(current):
         return
     elif not desired.launcher:
         yield Stage(Step.LAUNCHER, (Delete(JOBS, current),))
-    elif pods.is_suspended(current) and not desired.launcher_suspended and is_suspension_complete(current):
+    elif pods.is_suspended(current) and not desired.launcher_suspended and pods.is_suspension_complete(current):
         unsuspended, subresource = unsuspend_patch(job, current, options)
         yield Stage(Step.UNSUSPEND, (Patch(JOBS, current, unsuspended, subresource=subresource),))
     else:
@@ -213,7 +227,7 @@ def _is_stuck(desired: Desired, pod: Object) -> bool:
         desired.forces
         and is_terminating(pod)
         and pods.is_unreachable(pod)
-        and _JOB_TRACKING not in (pod["metadata"].get("finalizers") or ())
+        and pods.JOB_TRACKING not in (pod["metadata"].get("finalizers") or ())
     )
 
 

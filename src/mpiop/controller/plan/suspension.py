@@ -20,7 +20,7 @@ from mpiop.controller.objects.launcher_job import build_launcher_template, limit
 from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.revision import DIRECTIVES
 from mpiop.controller.observe import pods
-from mpiop.controller.observe.observed import Observed, restart_count
+from mpiop.controller.observe.observed import Observed, launcher_template, restart_count
 from mpiop.controller.plan.merge_patch import merge_patch
 from mpiop.controller.plan.replacement import replacement_rule
 from mpiop.kube.objects import Object, annotations_of
@@ -51,24 +51,13 @@ def _may_resume(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
     return ready or (bool(observed.gang) and job.launcher_creation_policy == c.AT_STARTUP)
 
 
-def is_suspension_complete(launcher: Object | None) -> bool:
-    """Return whether the Job controller has carried out the suspension, or there was nothing to suspend.
-
-    Resumed earlier, the old launcher pod would run on while its workers are replaced.
-    """
-    if launcher is None:
-        return True
-    status = launcher.get("status", {})
-    return not status.get("active") and (not status.get("startTime") or pods.condition_status(launcher, "Suspended") == "True")
-
-
 def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tuple[dict[str, Any], str]:
     """Return the next patch on the way to resuming a suspended launcher Job, and the subresource that it is for.
 
     If the template has to change and a startTime locks it, the first patch clears the startTime in the status.
     """
     current: Mapping[str, Any] = launcher.get("spec", {})
-    template = template_patch(build_launcher_template(job, options), section(current, "template"))
+    template = template_patch(build_launcher_template(job, options), launcher_template(launcher))
     if template and launcher.get("status", {}).get("startTime"):
         return {"status": {"startTime": None}}, "status"
     spec: dict[str, Any] = {name: value for name, value in limits(job).items() if value != current.get(name)}
@@ -77,7 +66,7 @@ def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tup
     metadata: dict[str, Any] = {"labels": names.child_labels(job)}
     noted, desired = annotations_of(launcher), dict(revisions(job))
     if _keeps_workers(job, launcher):
-        desired.pop(names.ANNOTATION_START_REVISION)
+        del desired[names.ANNOTATION_START_REVISION], desired[names.ANNOTATION_START_GENERATION]
     if noted.get(names.ANNOTATION_LAUNCHER_REVISION) == desired[names.ANNOTATION_LAUNCHER_REVISION]:
         metadata["annotations"] = desired
     return {"metadata": metadata, "spec": {**spec, "suspend": False}}, ""

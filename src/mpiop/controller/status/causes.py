@@ -18,6 +18,8 @@ PREDECESSOR_EXISTS: Final = "PredecessorExists"
 QUOTA_EXCEEDED: Final = "QuotaExceeded"
 FORBIDDEN: Final = "Forbidden"
 WRITE_FAILED: Final = "WriteFailed"
+CHANGED_BACK: Final = "ChangedBack"
+SECOND_OPERATOR: Final = "SecondOperator"
 SECRET_LOST: Final = "SecretLost"  # noqa: S105 - the reason of a condition
 GANG_API_MISSING: Final = "GangApiMissing"
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -32,10 +34,12 @@ OOM_KILLED: Final = "OOMKilled"
 NODE_LOST: Final = "NodeLost"
 DISRUPTED: Final = "Disrupted"
 WORKER_DELETED: Final = "WorkerDeleted"
+STUCK_TERMINATING: Final = "StuckTerminating"
 FAILED_MOUNT: Final = "FailedMount"
 SANDBOX: Final = "FailedCreatePodSandBox"
 UNHEALTHY: Final = "Unhealthy"
 FAILED_CREATE: Final = "FailedCreate"
+UNHANDLED: Final = "Unhandled"
 
 DEGRADING: Final = frozenset({
     WORKER_ENDED,
@@ -44,9 +48,12 @@ DEGRADING: Final = frozenset({
     NODE_LOST,
     DISRUPTED,
     WORKER_DELETED,
+    STUCK_TERMINATING,
     INIT_FAILED,
     ANNOTATION_IGNORED,
     UNREADABLE,
+    CHANGED_BACK,
+    SECOND_OPERATOR,
 })
 """Reasons that make a job which runs Degraded instead of Stalled: some of its ranks may go on."""
 
@@ -84,6 +91,14 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     WRITE_FAILED: Cause(
         "a write has failed for at least 5 s: a webhook does not answer, or the API server is overloaded",
         "The operator keeps retrying; somebody must repair what does not answer.",
+    ),
+    CHANGED_BACK: Cause(
+        "somebody changes or deletes an object of the job over and over: another controller, a webhook or an admission policy",
+        "Exclude the objects of MPIJobs there. The operator restores the object once a minute.",
+    ),
+    SECOND_OPERATOR: Cause(
+        "two MPI operators serve the same job, and each changes back what the other has written",
+        "Stop one of them, or give each its own namespaces (--namespace).",
     ),
     SECRET_LOST: Cause(
         "the Secret with the SSH key of the job was deleted while Pods use it", "Suspend and resume the job to give it a new key."
@@ -132,12 +147,23 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         "a worker's Pod was deleted while the launcher ran",
         "It is replaced, but a program that is not elastic has lost its ranks and must be started again.",
     ),
+    STUCK_TERMINATING: Cause(
+        "a Pod (or another object of the job) that must be gone first is still Terminating 60 s after its grace period: "
+        "it has a finalizer, or its node does not confirm its end",
+        "If it has finalizers, find out who set them, then remove them (kubectl edit). If its node is gone for good, delete the Node, "
+        "or the Pod by force (kubectl delete pod NAME --force).",
+    ),
     FAILED_MOUNT: Cause(
         "a volume cannot be mounted: its Secret, ConfigMap or PersistentVolumeClaim does not exist, or the storage fails",
         "Create what is missing, or correct the volumes of the Pod template.",
     ),
     SANDBOX: Cause("the node cannot set up the network of a Pod", "Ask who runs the cluster: it is a fault of the node."),
     UNHEALTHY: Cause("a worker runs, but is not Ready: its readiness or startup probe fails", "Correct the probe, or what it asks."),
+    UNHANDLED: Cause(
+        "for a minute, nobody has acted on a Pod or on the launcher Job, and no event says why: "
+        "the scheduler that the Pod names, or the Job controller, does not run",
+        "Correct schedulerName in the Pod template, or ask who runs the cluster to look at the scheduler and kube-controller-manager.",
+    ),
     FAILED_CREATE: Cause("the launcher Job cannot create its Pod", "Change the Pod template of the launcher as the message says."),
 })
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mpiop.api import constants as c
+from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
-from mpiop.clock import parse_time
 from mpiop.controller.objects.worker_pod import runs_sshd
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
@@ -115,8 +115,8 @@ def _how_it_ended(pod: Object, status: Mapping[str, Any], ended: Mapping[str, An
 
 
 def _ran_seconds(ended: Mapping[str, Any]) -> float:
-    started, finished = ended.get("startedAt"), ended.get("finishedAt")
-    return (parse_time(finished) - parse_time(started)).total_seconds() if started and finished else float("inf")
+    started, finished = timestamp(ended.get("startedAt")), timestamp(ended.get("finishedAt"))
+    return (finished - started).total_seconds() if started and finished else float("inf")
 
 
 def _container(pod: Object, status: Mapping[str, Any]) -> str:

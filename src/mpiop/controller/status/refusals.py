@@ -46,6 +46,14 @@ class SecretLostError(Exception):
         super().__init__(f"Secret {name} is gone, and new pods cannot start without it; {held} still run with its key")
 
 
+class DampedWriteError(Exception):
+    """A write was not sent yet, because somebody undoes it each time."""
+
+    def __init__(self, resource: Resource, key: Key, wait_seconds: float) -> None:
+        """Say which object is written, and when it may be written again."""
+        super().__init__(f"{resource.kind} {key} is changed back each time; it is written again in {wait_seconds:.1f} s")
+
+
 class GangApiMissingError(Exception):
     """Gang scheduling is on, but the API server does not serve its objects; the message says what to do."""
 

@@ -22,6 +22,7 @@ from mpiop.controller.status.causes import Problem, facts_of
 from mpiop.controller.status.losses import disruption_problem, lost_worker, worker_problem
 from mpiop.controller.status.root_cause import failed_exit_code, pod_failure
 from mpiop.kube.objects import Object, annotations_of, is_terminating
+from mpiop.kube.text import whole_number
 
 INFRASTRUCTURE: Final = frozenset({causes.NODE_LOST, causes.DISRUPTED, causes.WORKER_DELETED})
 """Reasons of losses for which the program is not to blame."""
@@ -50,7 +51,7 @@ class Cause:
 def cause_of_restart(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> Cause | None:
     """Return why the current try should be ended now; None if it should not."""
     newest = observed.launcher_pods[-1] if observed.launcher_pods else None
-    if newest is None or _name(newest) in _stopped(job) or _has_succeeded(job, newest):
+    if newest is None or _name(newest) in _stopped(job) or has_succeeded(job, newest):
         return None
     if restart_count_of_pod(newest) != job.status.restarts:
         return None  # the Job controller has not made the pod of this try yet
@@ -158,8 +159,8 @@ def _has_failed_by_itself(job: MPIJob, launcher_pod: Object) -> bool:
         return False
     if _name(launcher_pod) in _stopped(job):
         return False
-    known, count = job.status.last_restarts, annotations_of(launcher_pod).get(names.ANNOTATION_RESTART_COUNT, "")
-    return not known or not count.isdecimal() or int(count) >= known[0].number - 1
+    known, count = job.status.last_restarts, whole_number(annotations_of(launcher_pod).get(names.ANNOTATION_RESTART_COUNT, ""))
+    return not known or count is None or count >= known[0].number - 1
 
 
 def _stopped(job: MPIJob) -> frozenset[str]:
@@ -172,7 +173,7 @@ def _has_ended_lately(pod: Object, now: datetime) -> bool:
     return any(end is not None and (now - end).total_seconds() < _LATE_SECONDS for end in ends)
 
 
-def _has_succeeded(job: MPIJob, launcher_pod: Object) -> bool:
+def has_succeeded(job: MPIJob, launcher_pod: Object) -> bool:
     """Return whether `mpirun` has; a sidecar may keep its pod running."""
     return pods.phase(launcher_pod) == "Succeeded" or pods.terminated(mpirun_status(job, launcher_pod)).get("exitCode") == 0
 

@@ -10,24 +10,27 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus, Restart
-from mpiop.controller.objects.launcher_job import user_backoff_limit
+from mpiop.controller.objects.launcher_job import seconds_to_deadline, user_backoff_limit
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.observe.tries import can_be_ended
+from mpiop.controller.observe.tries import can_be_ended, has_outcome
 from mpiop.controller.status import conditions as cond
+from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.losses import lost_worker
 from mpiop.controller.status.outcomes import ended
-from mpiop.controller.status.restart_causes import Cause, cause_of_restart, failed_launcher_pods, seconds_to_verdict
+from mpiop.controller.status.restart_causes import Cause, cause_of_restart, failed_launcher_pods, has_succeeded, seconds_to_verdict
 from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, last_failure
 from mpiop.controller.status.summary import format_duration, summarized
 from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
 REACHED_MAX_RESTARTS: Final = "ReachedMaxRestarts"
+DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
+_PAST_DEADLINE: Final = "Job was active longer than specified deadline"
+"""In the words of the Job controller, which counts the time of a run that was not restarted."""
 RESTARTED: Final = "Restarted"
 _NOT_STORED: Final = "status.restarts was not stored: the CRD is older than the operator. Apply the CRD of this version."
 _LEAST_KEPT: Final = 10
 _REASON_BYTES: Final = 256
 """The longest message of a restart: there may be a hundred of them."""
-_MOST_NODES: Final = 50
 
 
 def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> MPIJobStatus | None:
@@ -39,6 +42,9 @@ def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: floa
         now: The time.
         timeout_seconds: How long a try of a program that cannot go on may hang after it has lost a worker; 0 is for ever.
     """
+    if _is_past_deadline(job, observed, now):
+        status = ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", DEADLINE_EXCEEDED, _PAST_DEADLINE, now), now)
+        return replace(status, summary=summarized(job, observed, status))
     if not can_be_ended(job, observed) or observed.is_restarting(job) or observed.evicted_workers(job) or _is_count_lost(job.status):
         return None
     cause = cause_of_restart(job, observed, now, timeout_seconds)
@@ -71,21 +77,28 @@ def with_lost_worker(job: MPIJob, observed: Observed, status: MPIJobStatus, now:
     return replace(status, lost_worker=lost_worker(job, observed, now))
 
 
+def _is_past_deadline(job: MPIJob, observed: Observed, now: datetime) -> bool:
+    """Return whether the deadline of a run that was restarted is over, whatever it waits for; a program that has succeeded met it."""
+    left, launcher = seconds_to_deadline(job, now), observed.launcher
+    if left is None or left > 0 or launcher is None or job.is_suspended or job.status.is_finished or has_outcome(launcher):
+        return False
+    return observed.is_restarting(job) or not any(has_succeeded(job, pod) for pod in observed.launcher_pods)
+
+
 def _begun(job: MPIJob, observed: Observed, cause: Cause, now: datetime) -> MPIJobStatus:
     """Return the status with one restart more."""
     status, number = job.status, job.status.restarts + 1
     launcher_pods = failed_launcher_pods(job, observed, now)
-    restart = Restart(number, now, cause.reason, truncated(cause.message, _REASON_BYTES), launcher_pods)
+    restart = Restart(number, now, cause.reason, truncated(cause.message, _REASON_BYTES), launcher_pods, cause.failed_nodes)
     row = cond.make(c.CONDITION_RESTARTING, "True", cause.reason, truncated(f"restart {number}{_allowance(job)}: {cause.message}"), now)
-    nodes = dict.fromkeys((*status.failed_nodes, *cause.failed_nodes)) if job.restart and job.restart.avoids_failed_nodes else ()
-    return replace(
+    new = replace(
         status,
         conditions=cond.set_before_last(status.conditions, row),
         lost_worker=None,
         restarts=number,
         last_restarts=(*status.last_restarts, restart)[-max(_LEAST_KEPT, job.restart.max_restarts if job.restart else 0) :],
-        failed_nodes=tuple(nodes)[-_MOST_NODES:],
     )
+    return with_failed_nodes(job, new, now)
 
 
 def _failed(job: MPIJob, cause: Cause, now: datetime) -> MPIJobStatus:

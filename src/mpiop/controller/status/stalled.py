@@ -1,6 +1,7 @@
 """Why a job makes no progress: the most important of its problems."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
@@ -12,13 +13,14 @@ from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.losses import loss_problem
 from mpiop.controller.status.pod_problems import pod_problems
 from mpiop.controller.status.refusals import FailedWrite, refusal
+from mpiop.controller.status.terminating import terminating_problem
 from mpiop.kube.objects import Unreadable, is_terminating, key_of
 
 
-def find_problem(job: MPIJob, observed: Observed, failed: Sequence[FailedWrite]) -> Problem | None:
+def find_problem(job: MPIJob, observed: Observed, failed: Sequence[FailedWrite], now: datetime) -> Problem | None:
     """Return the most important problem that a user has to solve; None if there is none."""
     refused = next((found for found in map(refusal, failed) if found is not None), None)
-    return refused or next(pod_problems(job, observed), None) or loss_problem(job, observed)
+    return refused or terminating_problem(job, observed, now) or next(pod_problems(job, observed), None) or loss_problem(job, observed)
 
 
 def ignored_problem(job: MPIJob) -> Problem | None:

@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from mpiop.api import constants as c
+from mpiop.api.status import timestamp
 from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus, ReplicaStatus
-from mpiop.clock import parse_time
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
+from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.outcomes import ended, with_condition, with_problem
 from mpiop.controller.status.restarts import RESTARTED, carried_out, with_lost_worker
 from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, attempts, failure, new_failure
@@ -95,7 +96,7 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
         return ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
     if is_running(job, observed):
         status = with_condition(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
-    status = carried_out(job, observed, with_lost_worker(job, observed, status, now), now)
+    status = with_failed_nodes(job, carried_out(job, observed, with_lost_worker(job, observed, status, now), now), now)
     return with_problem(_update_pending(job, observed, status, now), problem, now)
 
 
@@ -121,10 +122,10 @@ def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: 
 
 def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Mapping[str, Any], *, now: datetime) -> MPIJobStatus:
     if outcome["type"] == "Complete":
-        completed = observed.launcher.get("status", {}).get("completionTime") if observed.launcher else None
+        completed = timestamp(observed.launcher.get("status", {}).get("completionTime")) if observed.launcher else None
         success = cond.make(c.CONDITION_SUCCEEDED, "True", "MPIJobSucceeded", f"MPIJob {job.key} successfully completed.", now)
         status = replace(status, conditions=cond.turn_false(status.conditions, c.CONDITION_FAILED))
-        return ended(job, status, success, parse_time(completed) if completed else now)
+        return ended(job, status, success, completed or now)
     reason, message = failure(outcome, status.last_failure, f"MPIJob {job.key} has failed")
     return ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
 

@@ -2,18 +2,18 @@
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from mpiop.api import constants as c
 from mpiop.controller import names
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch
 from mpiop.controller.plan.merge_patch import merge_patch
-from mpiop.controller.status.refusals import FailedWrite, PredecessorError, ResourceExistsError
+from mpiop.controller.status.refusals import DampedWriteError, FailedWrite, PredecessorError, ResourceExistsError
+from mpiop.controller.write.contention import Contention
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import ControllerId, Key, Object, controller_id, controller_of, is_terminating, resource_version_of, uid_of
 from mpiop.kube.request import ignore
@@ -23,8 +23,8 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
 class Writer(Protocol):
     """The part of the client that writes, and reads live where a cache is not enough."""
 
-    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
-        """Return the live object, or only its kind and metadata."""
+    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False, projection: type[Any] | None = None) -> Object:
+        """Return the live object, only its kind and metadata, or what `projection` has."""
         ...
 
     async def create(
@@ -39,7 +39,7 @@ class Writer(Protocol):
         """Create the object, or only check whether that is possible."""
         ...
 
-    async def patch(self, resource: Resource, key: Key, body: Any, *, subresource: str = "") -> Object:
+    async def patch(self, resource: Resource, key: Key, body: Any, *, subresource: str = "", metadata_only: bool = False) -> Object:
         """Merge `body`, which carries the preconditions, into the object."""
         ...
 
@@ -72,9 +72,6 @@ class Owner:
         return names.controller_id(self.key.namespace, self.uid)
 
 
-_WORD: Final = re.compile("[A-Z][A-Za-z]{1,40}")
-
-
 def _count_nothing(_resource: str, _reason: str) -> None:
     """Count nothing."""
 
@@ -85,11 +82,13 @@ class Applier:
 
     Attributes:
         client: Refuses writes when this replica may no longer lead, since a lease is not a lock.
+        contention: Delays writes that somebody undoes each time.
         count_failure: Called with the resource and the reason of each failed write.
     """
 
     client: Writer
     consistency: Consistency
+    contention: Contention
     count_failure: Callable[[str, str], None] = _count_nothing
 
     async def apply(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
@@ -98,6 +97,8 @@ class Applier:
         Creates are sent in growing batches (1, 2, 4, …), and a batch with a failure is the last one, so that an exceeded quota is not hit a
         thousand times. Other writes are always sent: one refused write does not stop the others. Source: kubernetes job controller (slow
         start), invariant E56.
+
+        A change or delete that is delayed, because somebody undoes it each time, has not failed, and nothing waits for it.
 
         Raises:
             ExceptionGroup: An unexpected error; the writes beside it were cancelled and have ended.
@@ -108,20 +109,29 @@ class Applier:
         return [*failed, *await self._create_slowly(owner, creates)]
 
     async def _create_slowly(self, owner: Owner, creates: Sequence[Create]) -> list[FailedWrite]:
-        size = 1
+        size, failed = 1, list[FailedWrite]()
         while creates:
             batch, creates = creates[:size], creates[size:]
-            if refused := await self._all(owner, batch):
-                return refused
+            failed += (refused := await self._all(owner, batch))
+            if not all(isinstance(write.error, DampedWriteError) for write in refused):
+                break
             size *= 2
-        return []
+        return failed
 
     async def perform(self, owner: Owner, action: Action) -> Object | None:
         """Carry out one action and return at least kind and metadata of the result; None if the object is gone.
 
         After a conflict no sync of the owner starts before the cache shows the newer object: the patch is computed anew, not sent again.
         Source: invariant T4.
+
+        Raises:
+            DampedWriteError: It is not due yet, because somebody undoes it each time.
+            KubeError, PredecessorError, ResourceExistsError: It failed.
         """
+        contended = self.contention.check(owner.key, owner.uid, action)
+        if contended is not None and contended.is_unexplained:
+            with contextlib.suppress(KubeError):
+                self.contention.explain(contended, await self.client.get(action.resource, action.key))
         try:
             result = await self._write(owner, action)
         except KubeError as error:
@@ -140,6 +150,8 @@ class Applier:
     async def _try(self, owner: Owner, action: Action) -> FailedWrite | None:
         try:
             await self.perform(owner, action)
+        except DampedWriteError as error:
+            return FailedWrite(action.resource.kind, error) if isinstance(action, Create) else None
         except (KubeError, ResourceExistsError, PredecessorError) as error:
             return FailedWrite(action.resource.kind, error, is_create=isinstance(action, Create))
         return None
@@ -151,33 +163,38 @@ class Applier:
             self.consistency.wrote(owner.key, owner.uid, action.resource, live)
 
     async def _write(self, owner: Owner, action: Action) -> Object | None:
-        match action:
-            case Create():
-                return await self._create(owner, action)
-            case Patch():
-                return await self.client.patch(action.resource, action.key, _with_preconditions(action), subresource=action.subresource)
-            case Delete():
-                return await self._delete(action)
+        if isinstance(action, Create):
+            return await self._create(owner, action)
+        if isinstance(action, Patch):
+            body, subresource = _with_preconditions(action), action.subresource
+            result: Object | None = await self.client.patch(action.resource, action.key, body, subresource=subresource, metadata_only=True)
+        else:
+            result = await self._delete(action)
+        self.contention.wrote(owner.key, owner.uid, action)
+        return result
 
     async def _create(self, owner: Owner, action: Create) -> Object:
+        warn = partial(owner.warn, action.resource.kind)
         try:
-            return await self.client.create(
-                action.resource, action.build(), metadata_only=True, warn=partial(owner.warn, action.resource.kind)
-            )
+            created = await self.client.create(action.resource, action.build(), metadata_only=True, warn=warn)
         except StatusError as error:
             if not error.is_already_exists:
                 raise
-        return await self.find_ours(owner, action.resource, action.key)
+            return await self.find_ours(owner, action.resource, action.key)
+        self.contention.wrote(owner.key, owner.uid, action)
+        return created
 
     async def find_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
         """Return what `read_ours` does; an object made by the Go operator gets our label, so that our watches show it.
 
         Raises:
             KubeError, PredecessorError, ResourceExistsError: See `read_ours`.
+            DampedWriteError: Somebody takes the label away each time.
         """
         current = await self.read_ours(owner, resource, key)
         if resource is not SECRETS and (body := merge_patch({"metadata": {"labels": {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME}}}, current)):
-            return await self.client.patch(resource, key, _with_preconditions(Patch(resource, current, body)))
+            patched = await self.perform(owner, Patch(resource, current, body))
+            return current if patched is None else {**current, "metadata": patched["metadata"]}
         return current
 
     async def read_ours(self, owner: Owner, resource: Resource, key: Key) -> Object:
@@ -243,7 +260,7 @@ def _reason(error: KubeError) -> str:
     """Return the API server's reason, or the code of an answer without one: some webhooks put a whole sentence there."""
     if not isinstance(error, StatusError):
         return "NoAnswer"
-    return error.reason if _WORD.fullmatch(error.reason) else str(error.code)
+    return error.reason if error.reason and " " not in error.reason else str(error.code)
 
 
 def _is_predecessors(obj: Object, owner: Owner) -> bool:

@@ -13,14 +13,16 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
-from mpiop.clock import Clock, parse_time
+from mpiop.clock import Clock
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.causes import FAILED_CREATE, Problem, problem
 from mpiop.controller.status.refusals import refusal_reason
 from mpiop.controller.status.status import current_problem
+from mpiop.controller.status.unhandled import is_suspension_ignored, unhandled_problem
 from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, ObjectList, Unreadable, creation_time, is_terminating, key_of, resource_version_of, uid_of
@@ -29,6 +31,8 @@ from mpiop.token_bucket import TokenBucket
 
 WAITING_SECONDS: Final = 3.0
 AGAIN_SECONDS: Final = 30.0
+UNHANDLED_SECONDS: Final = 57.0
+"""How much longer a job may wait for something about which there is no sign."""
 LATER_SECONDS: Final = 10.0
 """How long a job waits for its turn: a thousand jobs that wait at the same time are not synced each second for it."""
 BURST: Final = 10
@@ -64,6 +68,7 @@ class WarningEvents:
         self._clock = clock
         self._bucket = TokenBucket(1.0, BURST)
         self._answers: dict[Key, _Answer] = {}
+        self._waited: dict[Key, tuple[str, float, float]] = {}
         self._right = OptionalPermission(clock)
         self._log = structlog.get_logger(__name__)
 
@@ -76,7 +81,20 @@ class WarningEvents:
         due = WAITING_SECONDS - (now - _since(waiting)).total_seconds()
         if due > 0:
             return None, due
-        return await self._newest(job, waiting)
+        found, again_in_seconds = await self._newest(job, waiting)
+        if found is not None or (unhandled := unhandled_problem(waiting)) is None:
+            return found, again_in_seconds
+        left = round(UNHANDLED_SECONDS - self._waited_seconds(job.key, uid_of(waiting)), 3)
+        return (None, min(left, again_in_seconds)) if left > 0 else (unhandled, min(AGAIN_SECONDS, again_in_seconds))
+
+    def _waited_seconds(self, job: Key, uid: str) -> float:
+        """Return for how long the job has waited for the object with that UID, as far as this replica has seen it without a break."""
+        now = self._clock.monotonic()
+        known, since, last = self._waited.get(job, ("", now, now))
+        if known != uid or now - last > 2 * AGAIN_SECONDS:
+            since = now
+        self._waited[job] = uid, since, now
+        return now - since
 
     async def _newest(self, job: MPIJob, waiting: Object) -> tuple[Problem | None, float]:
         seconds, answer, version = self._clock.monotonic(), self._answers.get(job.key), resource_version_of(waiting)
@@ -108,16 +126,21 @@ class WarningEvents:
     def forget(self, job: Key) -> None:
         """Forget a job."""
         self._answers.pop(job, None)
+        self._waited.pop(job, None)
 
 
 def longest_waiting(job: MPIJob, observed: Observed) -> Object | None:
     """Return a launcher Job that should have a Pod and has none, or else the oldest Pod that should be Ready and is not.
 
-    The Job comes first: it has its Pod at once, or was refused it, while workers may wait for hours and still come.
+    The Job comes first: it has its Pod at once, or was refused it, while workers may wait for hours and still come. Last comes a suspended
+    Job whose Pod still runs.
     """
-    if job.is_suspended or job.status.is_finished:
+    if job.status.is_finished:
         return None
     launcher = observed.launcher
+    ignored = launcher if is_suspension_ignored(observed) else None
+    if job.is_suspended:
+        return ignored
     has_no_pod = launcher is not None and not observed.launcher_pods and pods.job_outcome(launcher) is None
     if has_no_pod and not observed.is_launcher_suspended:
         return launcher
@@ -126,7 +149,7 @@ def longest_waiting(job: MPIJob, observed: Observed) -> Object | None:
     if observed.launcher_pod is not None and pods.phase(observed.launcher_pod) == "Pending":
         waiting.append(observed.launcher_pod)
     waiting = [pod for pod in waiting if not (is_terminating(pod) or pods.is_finished(pod))]
-    return min(waiting, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), default=None)  # as text: there may be thousands
+    return min(waiting, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), default=ignored)  # as text: there may be thousands
 
 
 def newest_warning(waiting: Object, events: Sequence[Mapping[str, Any] | Unreadable]) -> Problem | None:
@@ -154,5 +177,5 @@ def _time(event: Mapping[str, Any]) -> tuple[str, bool]:
 
 def _since(waiting: Object) -> datetime:
     """Return when the Pod was created, or when the Job was started last."""
-    started = waiting.get("status", {}).get("startTime") if waiting.get("kind") == JOBS.kind else None
-    return parse_time(started) if started else creation_time(waiting) or _UNKNOWN
+    started = timestamp(waiting.get("status", {}).get("startTime")) if waiting.get("kind") == JOBS.kind else None
+    return started or creation_time(waiting) or _UNKNOWN

@@ -134,7 +134,7 @@ async def test_without_an_answer_no_job_is_stalled_for_a_missing_api(error: Stat
         await client.create(MPIJOBS, mpijob())
         await asyncio.sleep(10)
         assert reasons(client) == []
-        await asyncio.sleep(70)
+        await asyncio.sleep(40)
         assert reasons(client) == ["MPIJobCreated"]
         assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
 

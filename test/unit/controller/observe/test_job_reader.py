@@ -2,20 +2,42 @@
 
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from fakes.world import KEY, mpijob
 from mpiop.api.parse import parse_mpijob
+from mpiop.api.types import MPIJob
 from mpiop.controller.observe.job_reader import CAPACITY, InvalidJobError, Reader
-from mpiop.kube.objects import Key, Object
+from mpiop.controller.observe.specs import Specs, stored_spec
+from mpiop.kube.objects import Object, key_of
+
+SPECS = Specs()
+
+
+def stored(raw: Object) -> Object:
+    """Return an MPIJob as a store has it."""
+    return SPECS.trimmed(raw)
+
+
+def whole(mpijob: Object) -> Object:
+    """Return an MPIJob of a store with its spec decoded."""
+    return cast("Object", {**mpijob, "spec": msgspec.json.decode(stored_spec(mpijob).text or b"")})
+
+
+def read(reader: Reader, mpijob: Object) -> MPIJob:
+    """Return the job as a sync reads it."""
+    key, spec = key_of(mpijob), stored_spec(mpijob).text
+    assert spec is not None
+    return reader.known(key, mpijob) or reader.read(key, mpijob, spec)
 
 
 def test_the_same_state_of_a_job_is_understood_once_and_another_anew() -> None:
-    reader, raw = Reader(), mpijob(workers=2)
-    job = reader.read(KEY, raw)
-    assert reader.read(KEY, raw) is job
-    assert reader.read(KEY, mpijob(workers=3)).worker_replicas == 3
-    assert reader.read(KEY, raw) is not job, "the store holds one state of a job, and so does the reader"
+    reader, raw = Reader(), stored(mpijob(workers=2))
+    job = read(reader, raw)
+    assert read(reader, raw) is job
+    assert read(reader, stored(mpijob(workers=3))).worker_replicas == 3
+    assert read(reader, raw) is not job, "the store holds one state of a job, and so does the reader"
 
 
 def later(raw: Object, **changes: Any) -> Object:
@@ -26,18 +48,18 @@ def later(raw: Object, **changes: Any) -> Object:
 
 
 def test_of_a_job_whose_status_alone_has_changed_the_spec_is_not_parsed_again() -> None:
-    reader, raw = Reader(), mpijob(workers=2)
-    job = reader.read(KEY, raw)
+    reader, raw = Reader(), stored(mpijob(workers=2))
+    job = read(reader, raw)
     reported = later(raw, metadata={"resourceVersion": "7", "annotations": {"a": "b"}}, status={"startTime": "2026-11-22T10:00:00Z"})
-    again = reader.read(KEY, reported)
-    assert again == parse_mpijob(reported) != job
+    again = read(reader, reported)
+    assert again == parse_mpijob(whole(reported)) != job
     assert again.launcher is job.launcher
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"spec": mpijob(workers=3)["spec"]}, id="another spec"),
+        pytest.param({"spec": stored(mpijob(workers=3)).get("spec")}, id="another spec"),
         pytest.param({"metadata": {"uid": "another"}}, id="another job of that name"),
         pytest.param({"metadata": {"generation": 9}}, id="a generation that says so"),
         *(
@@ -47,40 +69,40 @@ def test_of_a_job_whose_status_alone_has_changed_the_spec_is_not_parsed_again() 
     ],
 )
 def test_a_job_that_has_changed_otherwise_is_parsed_whole(changes: dict[str, Any]) -> None:
-    reader, raw = Reader(), mpijob(workers=2)
-    job = reader.read(KEY, raw)
+    reader, raw = Reader(), stored(mpijob(workers=2))
+    job = read(reader, raw)
     edited = later(raw, **changes)
-    again = reader.read(KEY, edited)
-    assert again == parse_mpijob(edited)
+    again = read(reader, edited)
+    assert again == parse_mpijob(whole(edited))
     assert again.launcher is not job.launcher
 
 
 def test_what_is_wrong_with_a_job_is_said() -> None:
     with pytest.raises(InvalidJobError, match=r"^Found validation errors: .*slotsPerWorker"):
-        Reader().read(KEY, mpijob(slotsPerWorker=-1))
+        read(Reader(), stored(mpijob(slotsPerWorker=-1)))
     with pytest.raises(InvalidJobError, match=r"^Found validation errors: .*mpiReplicaSpecs"):
-        Reader().read(KEY, mpijob(mpiReplicaSpecs={}))
+        read(Reader(), stored(mpijob(mpiReplicaSpecs={})))
 
 
 def test_a_bounded_number_of_jobs_is_remembered() -> None:
-    reader, raws = Reader(), [mpijob(f"job-{number}") for number in range(CAPACITY + 1)]
-    jobs = [reader.read(Key("default", f"job-{number}"), raw) for number, raw in enumerate(raws)]
-    assert reader.read(Key("default", f"job-{CAPACITY}"), raws[-1]) is jobs[-1]
-    assert reader.read(Key("default", "job-0"), raws[0]) is not jobs[0]
+    reader, raws = Reader(), [stored(mpijob(f"job-{number}")) for number in range(CAPACITY + 1)]
+    jobs = [read(reader, raw) for number, raw in enumerate(raws)]
+    assert read(reader, raws[-1]) is jobs[-1]
+    assert read(reader, raws[0]) is not jobs[0]
 
 
 def test_a_job_that_is_gone_is_forgotten() -> None:
-    reader, raw = Reader(), mpijob()
-    job = reader.read(KEY, raw)
+    reader, raw = Reader(), stored(mpijob())
+    job = read(reader, raw)
     reader.forget(KEY)
     reader.forget(KEY)
-    assert reader.read(KEY, raw) is not job
+    assert read(reader, raw) is not job
 
 
 def test_an_annotation_that_was_made_wrong_is_refused() -> None:
-    reader, raw = Reader(), mpijob()
-    assert reader.read(KEY, raw).ssh == ""
+    reader, raw = Reader(), stored(mpijob())
+    assert read(reader, raw).ssh == ""
     for choice in ("Injected", "Image"):
-        assert reader.read(KEY, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": choice}})).ssh == choice
+        assert read(reader, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": choice}})).ssh == choice
     with pytest.raises(InvalidJobError, match=r"mpiop\.kubeflow\.org/ssh"):
-        reader.read(KEY, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": "Other"}}))
+        read(reader, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": "Other"}}))

@@ -9,9 +9,11 @@ import pytest
 from example_children import OPTIONS, config_map, launcher, launcher_pod, observed, service, worker
 from example_jobs import PI
 from mpiop.api.types import MPIJob, RunPolicy
+from mpiop.controller.objects.config_map import with_digests
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.desired import desired_state
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch, addresses_stages, diff
+from mpiop.kube.objects import Object
 
 RUNNING = observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod(),))
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -51,6 +53,12 @@ class Case(NamedTuple):
     want: list[str]
 
 
+def changed_hostfile() -> Object:
+    """Return the ConfigMap with a hostfile that is not ours, and a file that nobody asked for."""
+    obj = config_map("pi-worker-0", "pi-worker-1")
+    return {**obj, "data": {**obj.get("data", {}), "hostfile": "elsewhere", "other": "x"}}
+
+
 ALL_HOSTS = (
     "patch pi-config {'data': {'discover_hosts.sh': '#!/bin/sh\\necho pi-worker-0.pi.default.svc\\necho pi-worker-1.pi.default.svc\\n'}}"
 )
@@ -84,9 +92,15 @@ CASES = [
     Case("surplus workers go", PI, observed(worker(0), worker(1), worker(2), launcher=launcher()), ["delete pi-worker-2"]),
     Case("but not twice", PI, observed(worker(0), worker(1), worker(2, metadata=TERMINATING), launcher=launcher()), []),
     Case(
+        "a list of hosts that somebody has changed",
+        PI,
+        without(RUNNING, config_map=with_digests(changed_hostfile())),
+        ["patch pi-config {'data': {'hostfile': 'pi-worker-0.pi.default.svc slots=1\\npi-worker-1.pi.default.svc slots=1\\n'}}"],
+    ),
+    Case(
         "the list of hosts follows",
         PI,
-        without(RUNNING, config_map=config_map("pi-worker-0")),
+        without(RUNNING, config_map=with_digests(config_map("pi-worker-0"))),
         [ALL_HOSTS],
     ),
     Case(
@@ -128,7 +142,7 @@ def test_writes(case: Case) -> None:
 
 def test_a_launcher_that_is_unsuspended_now_finds_all_hosts() -> None:
     hosts, bar, unsuspend = writes(
-        PI, without(RUNNING, config_map=config_map("pi-worker-0"), launcher=launcher(suspend=True), launcher_pods=())
+        PI, without(RUNNING, config_map=with_digests(config_map("pi-worker-0")), launcher=launcher(suspend=True), launcher_pods=())
     )
     assert (hosts, bar) == (ALL_HOSTS, "|")
     assert "'suspend': False" in unsuspend

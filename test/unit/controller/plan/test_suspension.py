@@ -12,7 +12,10 @@ from fakes.semantics import projected
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller import names
 from mpiop.controller.observe import projections
-from mpiop.controller.plan.suspension import is_suspension_complete, unsuspend_patch
+from mpiop.controller.observe.pods import is_suspension_complete
+from mpiop.controller.observe.specs import Specs
+from mpiop.controller.plan.suspension import unsuspend_patch
+from mpiop.kube.resources import JOBS
 
 STARTED = "2026-01-01T00:00:00Z"
 SUSPENDED = [{"type": "Suspended", "status": "True"}]
@@ -24,7 +27,8 @@ GATES = [{"name": "example.com/topology"}]
 
 def launcher(*, job: MPIJob = PI, suspend: bool, **status: Any) -> Any:
     """Return the launcher Job as it is kept."""
-    return projected(example_children.launcher(job=job, suspend=suspend, **status), projections.Job)
+    whole = projected(example_children.launcher(job=job, suspend=suspend, **status), projections.Job)
+    return projections.trims(Specs())[JOBS](whole)
 
 
 def with_directives(metadata: dict[str, Any] | None = None, **spec: Any) -> MPIJob:

@@ -47,6 +47,8 @@ def running(job: MPIJob) -> MPIJob:
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+"""Not too long after the deletion of children that are Terminating."""
 NOT_READY = {"type": "Ready", "status": "False"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 
@@ -360,7 +362,7 @@ CASES = [*REFUSALS, *PODS]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_problem(case: Case) -> None:
-    found = find_problem(case.job, case.observation, case.failed)
+    found = find_problem(case.job, case.observation, case.failed, NOW)
     assert (found.reason if found else None) == case.reason
     if found and case.message:
         assert found.message == case.message

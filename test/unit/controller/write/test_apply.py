@@ -12,6 +12,7 @@ from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.plan.diff import Create, Delete, Patch
 from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
 from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, resource_version_of, uid_of
@@ -31,7 +32,7 @@ def create(name: str) -> Create:
 
 
 def applier(client: FakeClient) -> Applier:
-    return Applier(client, Consistency({}, VirtualClock()))
+    return Applier(client, Consistency({}, VirtualClock()), Contention(VirtualClock(), "us"))
 
 
 async def test_E56_creates_start_slowly_and_stop_after_the_first_batch_with_an_error() -> None:
@@ -195,7 +196,7 @@ async def test_a_patch_that_is_right_for_any_version_needs_the_same_object_only(
 @pytest.mark.parametrize("is_read_in_vain", [False, True])
 async def test_T4_after_a_conflict_the_change_is_read_live_and_waited_for(*, is_read_in_vain: bool) -> None:
     client, store = FakeClient(), Store()
-    carrying_out = Applier(client, Consistency({PODS: store}, VirtualClock()))
+    carrying_out = Applier(client, Consistency({PODS: store}, VirtualClock()), Contention(VirtualClock(), "us"))
     stored = client.server.put(PODS, pod("a"))
     store.replace([stored], resource_version_of(stored))
     changed = client.server.put_status(PODS, Key("default", "a"), {"phase": "Running"})

@@ -18,6 +18,8 @@ from mpiop.kube.resources import EVENTS
 from virtual_time import EPOCH, VirtualClock
 
 PENDING = observed(worker(0, "Pending"), worker(1))
+SUSPENDED = launcher(suspend=True, active=1, startTime="2026-01-01T00:00:00Z")
+IGNORED = observed(worker(0), worker(1), launcher=SUSPENDED, launcher_pods=(launcher_pod(),))
 
 
 def event(reason: str, message: str, second: int, *, type_: str = "Warning") -> dict[str, Any]:
@@ -50,6 +52,7 @@ WAITS = [
     Waits("a launcher Job without a Pod", observed(worker(0), worker(1), launcher=launcher()), "pi-launcher"),
     Waits("it before a worker that is pending", observed(worker(0, "Pending"), worker(1), launcher=launcher()), "pi-launcher"),
     Waits("not one that is suspended", observed(worker(0), worker(1), launcher=launcher(suspend=True)), None),
+    Waits("one whose Pod is not deleted", IGNORED, "pi-launcher"),
     Waits("not a worker that has ended", observed(worker(0, "Failed"), worker(1)), None),
 ]
 
@@ -126,6 +129,69 @@ async def test_a_pod_that_has_changed_is_asked_about_three_seconds_later() -> No
     assert (await asked.reason(observation=started), asked.lists, asked.wait_seconds) == ("Unhealthy", 2, 30.0)
 
 
+GATED = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
+READINESS_GATE = [
+    {"type": "PodScheduled", "status": "True"},
+    {
+        "type": "Ready",
+        "status": "False",
+        "reason": "ReadinessGatesNotReady",
+        "message": 'condition of pod readiness gate "g" does not exist.',
+    },
+]
+
+
+class Silent(NamedTuple):
+    id: str
+    observation: Observed
+    reason: str | None
+    words: str = ""
+
+
+SILENT = [
+    Silent("no scheduler", PENDING, "Unhandled", "no scheduler has seen pod pi-worker-0. "),
+    Silent("held back by a gate", observed(worker(0, "Pending", conditions=GATED), worker(1)), None),
+    Silent(
+        "no Job controller",
+        observed(worker(0), worker(1), launcher=launcher()),
+        "Unhandled",
+        "a Pod for the Job pi-launcher. ",
+    ),
+    Silent("no Job controller to suspend", IGNORED, "Unhandled", "the Pod of the suspended Job pi-launcher. "),
+    Silent("a readiness gate", observed(worker(0, conditions=READINESS_GATE), worker(1)), "Unhealthy", 'gate "g" does not exist. '),
+]
+
+
+@pytest.mark.parametrize("may_read", [True, False], ids=["", "without the right to read events"])
+@pytest.mark.parametrize("silent", SILENT, ids=lambda silent: silent.id)
+async def test_what_nobody_acts_on_and_no_event_explains_is_reported_after_a_minute(silent: Silent, *, may_read: bool) -> None:
+    asked = Asked()
+    asked.client.server.remove(EVENTS, key_of(MOUNT))
+    if not may_read:
+        asked.client.refuse("list", EVENTS, "", StatusError("list events", {"code": 403}))
+    passed = 0.0
+    while passed < 60:
+        assert await asked.reason(observation=silent.observation) is None
+        assert asked.wait_seconds is not None
+        await asyncio.sleep(min(asked.wait_seconds, 60 - passed))
+        passed += min(asked.wait_seconds, 60 - passed)
+    found, _ = await asked.events.problem(PI, silent.observation, asked.clock.now())
+    assert (found and found.reason) == silent.reason
+    assert found is None or silent.words in found.message
+
+
+async def test_a_wait_with_a_break_begins_anew() -> None:
+    asked = Asked()
+    asked.client.server.remove(EVENTS, key_of(MOUNT))
+    for _ in range(2):
+        await asyncio.sleep(120)  # meanwhile there was another problem
+        assert await asked.reason() is None
+    for _ in range(2):
+        await asyncio.sleep(30)
+        reason = await asked.reason()
+    assert reason == "Unhandled"
+
+
 async def test_what_waits_no_more_has_no_problem_and_the_next_pod_is_asked_about_at_once() -> None:
     asked = Asked()
     await asyncio.sleep(3)
@@ -168,7 +234,7 @@ async def test_without_the_right_nothing_is_asked_for_ten_minutes() -> None:
     await asyncio.sleep(3)
     assert await asked.reason() is None
     await asyncio.sleep(60)
-    assert (await asked.reason(), asked.lists) == (None, 1)
+    assert (await asked.reason(), asked.lists) == ("Unhandled", 1)
     asked.client.server.allow()
     await asyncio.sleep(600)
     assert await asked.reason() == "FailedMount"

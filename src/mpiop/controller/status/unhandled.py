@@ -1,0 +1,32 @@
+"""Waits that nothing in the cluster explains: whoever should act does not run, and nobody writes a condition or an event."""
+
+from typing import Final
+
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status import causes
+from mpiop.controller.status.causes import Problem, problem
+from mpiop.kube.objects import Object, is_terminating, key_of
+from mpiop.kube.resources import JOBS
+
+_GATES: Final = "ReadinessGatesNotReady"
+
+
+def unhandled_problem(waiting: Object) -> Problem | None:
+    """Return the problem of a job that has waited long for `waiting`, the launcher Job or a Pod, without any event or other sign."""
+    name = key_of(waiting).name
+    if waiting.get("kind") == JOBS.kind:
+        is_due = "has not deleted the Pod of the suspended" if pods.is_suspended(waiting) else "has not created a Pod for the"
+        return problem(causes.UNHANDLED, f"the Job controller {is_due} Job {name}")
+    if not pods.node(waiting) and pods.condition(waiting, "PodScheduled") is None:
+        return problem(causes.UNHANDLED, f"no scheduler has seen pod {name}")
+    ready = pods.condition(waiting, "Ready") or {}
+    return problem(causes.UNHEALTHY, f"pod {name} is not Ready: {ready.get('message', '')}") if ready.get("reason") == _GATES else None
+
+
+def is_suspension_ignored(observed: Observed) -> bool:
+    """Return whether the launcher Job is suspended, and its Pod was not deleted for that."""
+    launcher = observed.launcher
+    if launcher is None or not pods.is_suspended(launcher) or pods.is_suspension_complete(launcher):
+        return False
+    return not any(map(is_terminating, observed.launcher_pods))

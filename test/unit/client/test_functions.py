@@ -1,0 +1,263 @@
+"""Functions on ranks, and their results, which come by a log that anything may be printed to."""
+
+import base64
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import pytest
+
+from fakes.client_api import FakeApi, stored
+from fakes.ranks import Log, Ranks, Trap, printed, raised
+from mpiop.client import MPI, JobFailed, UnreachableError
+from mpiop.client.functions import FunctionCall
+
+VALUES = ["a" * 1000, "b" * 1000]
+"""Two pieces each."""
+RESULTS = [pickle.dumps(value) for value in VALUES]
+
+
+def call(*logs: Log, state: str = "Succeeded", **fields: Any) -> list[Any]:
+    return MPI(api=Ranks(*logs, state=state), image="i").run(lambda: None, **fields)
+
+
+def part(log: Log, first: int = 0, last: int | None = None) -> Log:
+    return lambda key: log(key)[first:last]
+
+
+def test_a_function_returns_its_results_by_rank_and_leaves_no_job() -> None:
+    api = Ranks(printed([pickle.dumps(rank * 10) for rank in range(3)]))
+    reported: list[str] = []
+    assert MPI(api=api, image="i").run(lambda: 1, ranks=3, report=reported.append) == [0, 10, 20]
+    assert reported == ["succeeded"]
+    assert api.stored == {}
+    [made] = [request[1] for request in api.requests if request[0] == "create"]
+    assert made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["args"][-2:] == ["python3", "/upload/runner.py"]
+
+
+def test_each_call_has_a_key_of_its_own() -> None:
+    assert FunctionCall(print, ()).files.content["key"] != FunctionCall(print, ()).files.content["key"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "trap"
+
+
+def changed(trap: bytes, key: bytes) -> list[str]:
+    """Return the lines of true results with the content of another one."""
+    content = base64.b64encode(trap).decode()
+    parts = [line.split(":") for line in printed([b"", b""])(key)]
+    return [":".join([*before, content, digest]) for *before, _, digest in parts]
+
+
+Hostile: TypeAlias = Callable[[bytes, bytes], Sequence[str]]
+HOSTILE: dict[str, Hostile] = {
+    "a mark without a digest": lambda trap, _key: [f"mpiop-result:{base64.b64encode(trap).decode()}"],
+    "a pickle alone": lambda trap, _key: [base64.b64encode(trap).decode()],
+    "the digest of another key": lambda trap, _key: printed([trap])(b"another"),
+    "the digest of no key": lambda trap, _key: printed([trap])(b""),
+    "other content with the digest of a line that was seen": changed,
+}
+
+
+@pytest.mark.parametrize("lines", HOSTILE.values(), ids=HOSTILE)
+def test_what_a_program_prints_is_never_unpickled(lines: Hostile, file: Path) -> None:
+    trap = partial(lines, pickle.dumps(Trap(file)))
+    assert call(trap, printed(RESULTS), trap) == VALUES
+    with pytest.raises(JobFailed, match="NoResults: the program ended without results"):
+        call(trap)
+    assert not file.exists()
+
+
+def test_the_trap_of_these_tests_works(file: Path) -> None:
+    pickle.loads(pickle.dumps(Trap(file)))  # noqa: S301 - our own
+    assert file.exists()
+
+
+class Damage(NamedTuple):
+    """What happens to the four lines of the results of two ranks."""
+
+    id: str
+    do: Callable[[list[str]], list[str]]
+    missing: str = ""
+    left: tuple[int, ...] = (0, 1)
+
+
+LOST = "rank 1 lacks 1 of 2 pieces (2)"
+DAMAGES = [
+    Damage("in another order", lambda lines: lines[::-1]),
+    Damage("each twice", lambda lines: lines + lines),
+    Damage("after text of others", lambda lines: ["step 1 of 9: " + line for line in lines]),
+    Damage("with the line ends of a terminal", lambda lines: [line.strip() + "\r" for line in lines]),
+    Damage("tagged by Open MPI 4 in the middle", lambda lines: [f"[1,0]<stdout>:{line[:30]}[1,0]<stdout>:{line[30:]}" for line in lines]),
+    Damage("tagged by Open MPI 5 in the mark", lambda lines: [f"{line[:3]}[prterun-a-1@1,0]<stdout>: {line[3:]}" for line in lines]),
+    Damage("tagged by Hydra", lambda lines: [f"[0] {line}" for line in lines]),
+    Damage("a line lost", lambda lines: lines[:3], LOST, (0,)),
+    Damage("a line cut", lambda lines: [*lines[:3], lines[3][:-9]], LOST, (0,)),
+    Damage("a line cut at its begin", lambda lines: [*lines[:3], lines[3][1:]], LOST, (0,)),
+    Damage("a line in a line", lambda lines: [*lines[:3], lines[3][:80] + lines[2].strip() + lines[3][80:]], LOST, (0,)),
+    Damage("a character changed", lambda lines: [*lines[:3], lines[3].replace("/2:2/2:", "/2:2/2:x")], LOST, (0,)),
+    Damage("a piece moved", lambda lines: [*lines[:3], lines[2].replace("/2:1/2:", "/2:2/2:")], LOST, (0,)),
+    Damage("a piece of another rank", lambda lines: [*lines[:3], lines[1].replace(":0/2:", ":1/2:")], LOST, (0,)),
+    Damage("a rank lost", lambda lines: lines[2:], "rank 0 lacks all", (1,)),
+    Damage("both damaged", lambda lines: lines[1:3], "rank 0 lacks 1 of 2 pieces (1), rank 1 lacks 1 of 2 pieces (2)", ()),
+]
+
+
+@pytest.mark.parametrize(("do", "missing", "left"), [each[1:] for each in DAMAGES], ids=[each.id for each in DAMAGES])
+def test_damaged_lines_are_read_or_named(do: Callable[[list[str]], list[str]], missing: str, left: tuple[int, ...]) -> None:
+    def log(key: bytes) -> list[str]:
+        return do([*printed(RESULTS)(key)])
+
+    if not missing:
+        assert call(log) == VALUES
+        return
+    with pytest.raises(JobFailed) as caught:
+        call(log)
+    assert str(caught.value).endswith(f"NoResults: the results in its log are incomplete: {missing}")
+    assert caught.value.results == {rank: VALUES[rank] for rank in left}
+    with pytest.raises(JobFailed, match="MPIJobFailed") as caught:
+        call(log, state="Failed")
+    assert caught.value.__notes__ == [f"the results in its log are incomplete: {missing}"]
+    assert caught.value.results == {rank: VALUES[rank] for rank in left}
+
+
+def test_of_many_ranks_and_pieces_a_few_are_named() -> None:
+    with pytest.raises(JobFailed, match=r"rank 0 lacks 13 of 14 pieces \(2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …\), .* and 90 more ranks$"):
+        call(part(printed([b"x" * 10000] * 100), 0, 1))
+
+
+@pytest.mark.parametrize(("state", "sentence"), [("Succeeded", "NoResults: the program ended without results"), ("Failed", "MPIJobFailed")])
+def test_without_results_the_job_says_why(state: str, sentence: str) -> None:
+    with pytest.raises(JobFailed, match=sentence):
+        call(lambda _key: ["nothing"], state=state)
+
+
+FIRST, SECOND = "1" * 16, "2" * 16
+OTHERS = [pickle.dumps("c" * 1000), pickle.dumps("d" * 1000)]
+
+
+@pytest.mark.parametrize(
+    "logs",
+    [
+        (raised(1, "boom", run=FIRST), printed(RESULTS, run=SECOND)),
+        (printed(RESULTS, run=FIRST), printed(OTHERS, run=SECOND)),
+        (part(printed(OTHERS, run=FIRST), 0, 3), printed(RESULTS, run=SECOND)),
+    ],
+    ids=["the first raised", "both have results", "the first was ended meanwhile"],
+)
+def test_the_first_run_of_the_launcher_that_has_all_results_counts(logs: tuple[Log, ...]) -> None:
+    assert call(*logs, max_restarts=1) == VALUES
+
+
+def test_results_of_two_runs_are_not_mixed() -> None:
+    with pytest.raises(JobFailed, match=r"rank 0 lacks all, rank 1 lacks 1 of 2 pieces \(1\)"):
+        call(part(printed(RESULTS, run=FIRST), 0, 3), part(printed(OTHERS, run=SECOND), 3), max_restarts=1)
+
+
+def test_a_rank_that_raises_is_named_with_its_traceback() -> None:
+    with pytest.raises(JobFailed, match=r"FunctionRaised: rank 1 raised:\nTraceback: boom$"):
+        call(raised(1, "Traceback: boom"), raised(0, "other"), state="Failed")
+    cut = part(raised(1, "long" * 1000), 1)
+    with pytest.raises(JobFailed, match=r"rank 0 raised:\nother$"):
+        call(cut, raised(0, "other"), state="Failed")
+    with pytest.raises(JobFailed, match=r"rank 1 raised:\nits traceback in the log is incomplete$"):
+        call(cut, state="Failed")
+
+
+def test_results_are_not_lost_when_the_api_server_goes_away_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_args: Any) -> None:
+        raise UnreachableError("no answer")
+
+    api = Ranks(printed([pickle.dumps(7)]))
+    monkeypatch.setattr(api, "patch_config_map", away)
+    monkeypatch.setattr(api, "delete_job", away)
+    with pytest.warns(UserWarning, match="no answer") as caught:
+        assert MPI(api=api, image="i").run(lambda: 1, name="f") == [7]
+    assert [str(warning.message).partition(":")[0] for warning in caught] == [
+        "configmap python3-files-fghij will stay when job f is deleted",
+        "job f was not deleted",
+    ]
+
+
+WORLD = """
+import os, time
+
+time.sleep = lambda seconds: None
+
+
+class COMM_WORLD:
+    rank, size = 0, 2
+    bcast = staticmethod(lambda value: value)
+    gather = staticmethod(lambda result: [result] * 2)
+    Abort = staticmethod(os._exit)
+"""
+"""Of a rank whose neighbour does the same."""
+
+
+class Rank:
+    """Runs a call as a rank does, in a process."""
+
+    def __init__(self, folder: Path, function: Callable[..., Any], *args: Any) -> None:
+        call = FunctionCall(function, args)
+        self.key = call.files.content["key"]
+        content = {**call.files.content, "mpi4py/__init__.py": b"", "mpi4py/MPI.py": WORLD.encode()}
+        for name, text in content.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(text)
+        command = [sys.executable, str(folder / "runner.py")]
+        self.done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        for line in [*self.done.stdout.splitlines(), *self.done.stderr.splitlines()]:
+            call.read(line)
+        self.results = partial(call.results, MPI(api=FakeApi(stored())).get("pi"))
+
+
+def test_prints_of_a_rank_and_its_children_are_not_among_its_results(tmp_path: Path) -> None:
+    text = "x" * 3000
+
+    def work(x: int) -> tuple[int, str]:
+        print("computes", end="")  # noqa: T201 - a line without an end
+        os.write(1, b"a library")
+        subprocess.run(["echo", "a child"], check=True)
+        subprocess.Popen("while echo noise; do :; done & sleep 0.3; kill $!", shell=True)  # noqa: S602 - goes on while results are written
+        return x * 3, text
+
+    rank = Rank(tmp_path, work, 14)
+    assert rank.results() == [(42, text)] * 2
+    assert re.fullmatch(r"(mpiop-result:[\w/:+=]+\n)+", rank.done.stdout)
+    assert [words in rank.done.stderr for words in ("computes", "a library", "a child", "noise")] == [True] * 4
+
+
+def test_a_rank_that_raises_ends_the_others_and_says_why(tmp_path: Path) -> None:
+    def work() -> None:
+        print("computes", end="")  # noqa: T201 - a line without an end
+        raise ValueError("é" * 5000)
+
+    rank = Rank(tmp_path, work)
+    assert rank.done.returncode == 1
+    assert "ValueError: éé" in rank.done.stderr
+    with pytest.raises(JobFailed, match=r"(?s)rank 0 raised:\n.*éé$"):
+        rank.results()
+
+
+def test_too_large_results_are_an_error_of_their_writer(tmp_path: Path) -> None:
+    def work() -> bytes:
+        return bytes(4 * 2**20)
+
+    with pytest.raises(JobFailed, match="the results have 11184834 bytes, and 8388608 may come back: write large ones to a volume"):
+        Rank(tmp_path, work).results()
+
+
+def test_an_image_with_another_python_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = "{}.{}".format(*sys.version_info[:2])
+    monkeypatch.setattr(sys, "version_info", (3, 6, 0))
+    rank = Rank(tmp_path, print)
+    with pytest.raises(JobFailed, match=f"(?s)rank 0 raised:\n.*the function was made by Python 3.6, and the image has {version}"):
+        rank.results()
