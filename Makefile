@@ -74,8 +74,8 @@ demo: ## Bring up a cluster, deploy the operator, compute π with mpirun across 
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/demo
 
 .PHONY: test
-test: ## Prove everything: lint, types, coverage, tools, agent, verify, docs, conformance, then e2e on a cluster of its own
-	@for part in lint types coverage tools agent verify docs conformance e2e; do $(MAKE) --no-print-directory $$part; done
+test: ## Prove everything: lint, types, coverage, newest Python, tools, agent, verify, docs, conformance, then e2e on a cluster of its own
+	@for part in lint types coverage unit-newest tools agent verify docs conformance e2e; do $(MAKE) --no-print-directory $$part; done
 
 ##@ While developing
 
@@ -101,6 +101,11 @@ unit: $(STAMP) ## Unit tests
 	@$(BIN)/pytest --quiet --numprocesses=$$(nproc) test/unit test/contract $(HANG)
 coverage: $(STAMP) ## The same with branch coverage, of at least 95 %
 	@$(BIN)/pytest --quiet --numprocesses=$$(nproc) test/unit test/contract --cov --cov-branch --cov-report=term --cov-fail-under=95 $(HANG)
+
+.PHONY: unit-newest
+unit-newest: $(STAMP) ## The unit tests on the newest Python of this machine, if it is newer than that of .venv
+	@hack/setup newest
+	@[ ! -e .venv/newest/.installed ] || .venv/newest/bin/python -m pytest --quiet --numprocesses=$$(nproc) test/unit test/contract $(HANG)
 
 .PHONY: tools
 tools: $(STAMP) ## Tests of what stands in hack/ and of the fakes

@@ -90,11 +90,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._thread_ended)
         return future
 
-    async def shutdown_default_executor(self) -> None:
-        """Wait for the threads at the end of the loop's life; they answer in real time."""
+    async def shutdown_default_executor(self, *timeout: Any) -> None:
+        """Wait for the threads at the end of the loop's life; they answer in real time. Python 3.12 and newer give a timeout."""
         self.threads_at_work += 1
         try:
-            await super().shutdown_default_executor()
+            await super().shutdown_default_executor(*timeout)
         finally:
             self.threads_at_work -= 1
 

@@ -88,6 +88,7 @@ def test_F54_a_job_that_another_crd_let_be_deep_stops_nobody(namespace: Kubectl,
             here.run("create", "--validate=false", "-f", "-", stdin=text)
             namespace.apply(pi_job("after"))
             until_true(namespace, "after", "Succeeded")
-            here.run("wait", "mpijob/deep", "--for=condition=Succeeded", "--timeout=120s")
+            here.until(EVENTS, lambda events: ("deep", "Unreadable") in {(e["involvedObject"]["name"], e["reason"]) for e in events})
+            assert here.read_all(PODS) == []
         finally:
             replace_definition(cluster, strict)

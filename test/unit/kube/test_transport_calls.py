@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from fakes.http_server import Exchange
 from mpiop import __version__
 from mpiop.kube.client_config import ClientConfig
-from mpiop.kube.errors import CalledOffError, StatusError, TransportError
+from mpiop.kube.errors import CalledOffError, StatusError, TooLargeError, TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, LEASES, MPIJOBS, PODS, Selection
 from mpiop.kube.tls import TLSConfig
@@ -313,6 +314,23 @@ async def test_F15_what_is_not_http_is_a_transport_error(bench: Any, garbage: by
     client = await bench.client(server)
     with pytest.raises(TransportError, match=r"^create pods default/a: "):
         await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+
+
+async def test_of_an_answer_that_is_too_large_no_more_is_read_than_the_limit(bench: Any) -> None:
+    sent = 0
+
+    async def endless(exchange: Exchange) -> None:
+        nonlocal sent
+        await exchange.begin_stream()
+        with suppress(ConnectionError):
+            while True:
+                await exchange.chunk(bytes(1024 * 1024))
+                sent += 1
+
+    client = await bench.client(await bench.serve(endless))
+    with pytest.raises(TooLargeError, match=r"^list pods: the answer has more than 33554432 bytes"):
+        await client.list_page(Selection(PODS), resource_version="0")
+    assert 32 <= sent <= 48
 
 
 async def test_a_table_is_no_list(bench: Any) -> None:
