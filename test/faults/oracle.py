@@ -96,7 +96,9 @@ def relapses(trace: Trace) -> Iterator[str]:
     """Yield statuses that went back from an end."""
     finished: dict[str, str] = {}
     for answer in trace.statuses():
-        now = {each["type"]: each["status"] for each in answer["status"].get("conditions") or ()}
+        if "conditions" not in answer["status"]:
+            continue
+        now = {each["type"]: each["status"] for each in answer["status"]["conditions"]}
         ended = next((type_ for type_ in _FINISHED if now.get(type_) == "True"), "")
         before = finished.setdefault(answer["uid"], ended)
         if before and (ended != before or now.get("Running") == "True"):

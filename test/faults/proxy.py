@@ -225,7 +225,7 @@ class Proxy:
             writer.transport.abort()
         entry.code = answer.status
         if entry.target.meaning.is_write or entry.target.meaning.resource == "leases":
-            entry.answer = _evidence(answer.body)
+            entry.answer = _evidence(answer.body) | _written_status(target, request.body)
         elif entry.target.meaning.verb == "list":
             entry.answer = _evidence_of_list(answer.body)
         return answer
@@ -240,7 +240,7 @@ def _evidence(body: bytes) -> dict[str, Any]:
     evidence = {name: metadata[name] for name in ("name", "uid", "resourceVersion") if name in metadata}
     if decoded.get("kind") == "Lease":
         evidence["holder"] = decoded["spec"].get("holderIdentity") or ""
-    return evidence | ({"status": decoded.get("status", {})} if decoded.get("kind") == "MPIJob" else {})
+    return evidence
 
 
 def _evidence_of_list(body: bytes) -> dict[str, Any]:
@@ -273,3 +273,10 @@ async def fault_proxy(upstream: Upstream, plan: Plan, context: ssl.SSLContext | 
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await listener.wait_closed()
+
+
+def _written_status(target: Target, body: bytes) -> dict[str, Any]:
+    """Return what a write changes of an MPIJob's status: the answer has only metadata."""
+    if target.meaning.resource != "mpijobs" or target.meaning.verb != "patch":
+        return {}
+    return {"status": json.loads(body).get("status") or {}}

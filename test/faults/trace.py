@@ -95,8 +95,8 @@ class Trace:
         )
 
     def statuses(self) -> list[dict[str, Any]]:
-        """Return the statuses of the MPIJob in the order in which the server stored them, each with its UID and version."""
-        stored = [e.answer for e in self._of_jobs() if e.took_effect and e.target.meaning.resource == "mpijobs"]
+        """Return what was written of the MPIJob's status in the order in which the server stored it, each with its UID and version."""
+        stored = [e.answer for e in self._of_jobs() if e.took_effect and "status" in e.answer]
         return sorted(stored, key=lambda answer: int(answer.get("resourceVersion", 0)))
 
     def most_in_a_second(self) -> int:
