@@ -225,7 +225,7 @@ class Proxy:
             writer.transport.abort()
         entry.code = answer.status
         if entry.target.meaning.is_write or entry.target.meaning.resource == "leases":
-            entry.answer = _evidence(answer.body) | _written_status(target, request.body)
+            entry.answer = _evidence(answer.body) | _written_status(entry.target, request.body)
         elif entry.target.meaning.verb == "list":
             entry.answer = _evidence_of_list(answer.body)
         return answer
@@ -279,4 +279,4 @@ def _written_status(target: Target, body: bytes) -> dict[str, Any]:
     """Return what a write changes of an MPIJob's status: the answer has only metadata."""
     if target.meaning.resource != "mpijobs" or target.meaning.verb != "patch":
         return {}
-    return {"status": json.loads(body).get("status") or {}}
+    return {"status": _decoded(body).get("status") or {}}
