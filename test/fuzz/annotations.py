@@ -21,6 +21,7 @@ WORDS: Mapping[str, Sequence[str]] = {
     c.ANNOTATION_SSH_MODE: c.SSH_MODES,
     c.ANNOTATION_SLOTS: (c.SLOTS_AUTO,),
     c.ANNOTATION_SHM: ("8Gi", "64M", "1"),
+    c.ANNOTATION_VOLCANO_QUEUE: ("default", "team-a"),
     c.ANNOTATION_MAX_RESTARTS: ("0", "3", "100"),
     c.ANNOTATION_RESTART: c.RESTART_SCOPES,
     c.ANNOTATION_RESTART_ON: (c.ON_INFRASTRUCTURE, c.ON_ANY, f"{c.ON_EXIT_CODES}=3,42"),

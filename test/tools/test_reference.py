@@ -17,7 +17,7 @@ def test_each_condition_is_explained() -> None:
 
 
 def test_each_annotation_is_explained() -> None:
-    assert set(re.findall(r"^\| `(mpiop\S+)` \| On \w", labels_page(), re.MULTILINE)) == set(NAMES)
+    assert set(re.findall(r"^\| `(mpiop\S+|scheduling\.volcano\.sh/queue-name)` \| On \w", labels_page(), re.MULTILINE)) == set(NAMES)
 
 
 def test_events_are_those_that_the_operator_records() -> None:

@@ -1,11 +1,9 @@
 """One sync of a job: observe, plan, write, report."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, ParamSpec, TypeVar
 
 from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
@@ -52,10 +50,7 @@ from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
 from mpiop.kube.resources import JOBS, MPIJOBS, SECRETS
 from mpiop.kube.throttle import FLOW
-from mpiop.workqueue import NotReady, Turns
-
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
+from mpiop.workqueue import NotReady, Turns, computing
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +133,11 @@ class Syncer:
             live = await self.applier.client.get(MPIJOBS, key, projection=PROJECTIONS[MPIJOBS])
             self._check_same(key, raw, live)
             spec = bytes(json_of(live))
-        job: MPIJob = await _compute(is_large=stored_spec(raw).is_large)(self.reader.read, key, raw, spec)
+        job: MPIJob = await computing(is_large=stored_spec(raw).is_large)(self.reader.read, key, raw, spec)
         return job
 
     async def _sync(self, job: MPIJob) -> float | None:
-        observed, compute = observe(job, self.listers), _compute(is_large=job.is_large)
+        observed, compute = observe(job, self.listers), computing(is_large=job.is_large)
         self._begin_batch(job, observed)
         if observed.has_lost_launcher(job) or observed.needs_template:
             observed = replace(observed, launcher=await self._live_launcher(job))
@@ -223,7 +218,7 @@ class Syncer:
         if desired.gang and (missing := self.gang.missing):
             failed[Step.GANG] = [FailedWrite(missing.kind, missing)]
         deleted = 0
-        for step, actions in await _compute(is_large=job.is_large)(self._plan, job, desired, observed, secret_uid, now):
+        for step, actions in await computing(is_large=job.is_large)(self._plan, job, desired, observed, secret_uid, now):
             due = [action for action in actions if not is_blocked(step, action, failed)]
             if refused := await self.applier.apply(owner, due):
                 failed.setdefault(step, []).extend(refused)
@@ -287,16 +282,6 @@ class Syncer:
 
 def _desired(job: MPIJob, observed: Observed, now: datetime, *, is_expired: bool) -> Desired | None:
     return state_after_end(job, observed, is_expired=is_expired) if job.status.is_finished else desired_state(job, observed, now)
-
-
-def _compute(*, is_large: bool) -> Callable[..., Awaitable[Any]]:
-    """Return what calls a pure function: for a large job in a thread, so that the event loop goes on."""
-    return asyncio.to_thread if is_large else _at_once
-
-
-async def _at_once(function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-    """Do what `asyncio.to_thread` does, but in this thread."""
-    return function(*args, **kwargs)
 
 
 def _version_of_spec(mpijob: Object) -> tuple[str, int]:

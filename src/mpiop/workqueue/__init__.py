@@ -3,7 +3,7 @@
 from mpiop.workqueue.measures import NoQueueMetrics, QueueMetrics
 from mpiop.workqueue.queue import ShutDown, WorkQueue
 from mpiop.workqueue.rate_limiters import BucketLimiter, ExponentialBackoff, MaxOf, RateLimiter, retry_limiter
-from mpiop.workqueue.turns import Turns
+from mpiop.workqueue.turns import Turns, computing
 from mpiop.workqueue.worker import NotReady, work
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "ShutDown",
     "Turns",
     "WorkQueue",
+    "computing",
     "retry_limiter",
     "work",
 ]

@@ -1,10 +1,14 @@
 """Turns: expensive syncs run one at a time, however many workers a queue has."""
 
-from collections.abc import Generator
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from mpiop.workqueue.worker import NotReady
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 RETRY_SECONDS: Final = 1.0
 
@@ -30,3 +34,13 @@ class Turns:
             yield
         finally:
             self._is_taken = False
+
+
+def computing(*, is_large: bool) -> Callable[..., Awaitable[Any]]:
+    """Return what calls a pure function: for a large job in a thread, so that the event loop goes on."""
+    return asyncio.to_thread if is_large else _at_once
+
+
+async def _at_once(function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+    """Do what `asyncio.to_thread` does, but in this thread."""
+    return function(*args, **kwargs)
