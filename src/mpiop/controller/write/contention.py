@@ -146,19 +146,20 @@ class Contention:
     def problem(self, job: Key, status: MPIJobStatus) -> Problem | None:
         """Return the problem of a job whose objects somebody changes back; of several objects, always the same.
 
-        What `status` reports of it counts for a while: this process may have started just now, or another operator has noticed it first.
+        What `status` reports of it counts for a while, and as long as anything has to be restored: this process may have started just now,
+        or another operator has noticed it first.
         """
-        now = self.clock.monotonic()
-        reported = [found for found in self._current(job) if found.is_reported]
-        if reported:
+        now, current = self.clock.monotonic(), self._current(job)
+        if current:
             self._believed_until[job] = now
+        if reported := [found for found in current if found.is_reported]:
             found = min(reported, key=lambda each: (each.resource is MPIJOBS, each.resource.plural, each.name))
             return _problem(found, self.field_manager)
         stored = status.true_condition(c.CONDITION_STALLED) or status.true_condition(c.CONDITION_DEGRADED)
         if stored is None or stored.reason not in _REASONS:
             self._believed_until.pop(job, None)
             return None
-        is_believed = now < self._believed_until.setdefault(job, now + _LASTING_SECONDS)
+        is_believed = bool(current) or now < self._believed_until.setdefault(job, now + _LASTING_SECONDS)
         return Problem(stored.reason, stored.message) if is_believed else None
 
     def wait_seconds(self, job: Key) -> float | None:
@@ -167,7 +168,7 @@ class Contention:
         ends = [
             found.due_seconds if found.is_waiting and found.due_seconds > now else found.ends_seconds
             for found in self._current(job)
-            if found.is_waiting or found.is_reported
+            if found.is_waiting or found.is_reported or job in self._believed_until
         ]
         ends += [until for until in (self._believed_until.get(job),) if until is not None and until > now]
         return min(ends) - now if ends else None
