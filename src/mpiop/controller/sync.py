@@ -107,7 +107,7 @@ class Syncer:
         if wait_seconds := self.applier.consistency.wait_seconds(key, uid_of(raw)):
             self.batches.postpone(key)
             raise NotReady(wait_seconds)
-        with self.turns.take() if stored_spec(raw).is_large else nullcontext():
+        with self.turns.take(key.namespace) if stored_spec(raw).is_large else nullcontext():
             try:
                 job = await self._read(key, raw)
             except InvalidJobError as error:
@@ -139,7 +139,7 @@ class Syncer:
     async def _sync(self, job: MPIJob) -> float | None:
         observed, compute = observe(job, self.listers), computing(is_large=job.is_large)
         self._begin_batch(job, observed)
-        if observed.has_lost_launcher(job) or observed.needs_template:
+        if observed.has_lost_launcher(job) or (observed.needs_template and not job.is_suspended):
             observed = replace(observed, launcher=await self._live_launcher(job))
         is_stopping = observed.is_active if job.is_suspended else observed.has_surplus_workers(job)
         if is_stopping:

@@ -1,4 +1,4 @@
-"""Turns: expensive syncs run one at a time, however many workers a queue has."""
+"""Turns: few expensive syncs run at a time, however many workers a queue has."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
@@ -11,29 +11,34 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 RETRY_SECONDS: Final = 1.0
+MOST_TURNS: Final = 3
+"""Each sync may take some 100 MiB."""
 
 
 class Turns:
-    """Lets in one sync at a time. The others are put off, so that no worker waits for a turn while cheap keys are queued."""
+    """Lets in one sync of a namespace at a time, and few of all: a namespace whose writes are slow holds up nobody else.
+
+    The others are put off, so that no worker waits for a turn while cheap keys are queued.
+    """
 
     def __init__(self) -> None:
-        """Let in the first one."""
-        self._is_taken = False
+        """Let in the first ones."""
+        self._taken: set[str] = set()
 
     @contextmanager
-    def take(self) -> Generator[None]:
-        """Hold the turn for as long as the block runs.
+    def take(self, namespace: str) -> Generator[None]:
+        """Hold a turn for as long as the block runs.
 
         Raises:
-            NotReady: Another sync has it.
+            NotReady: There is none.
         """
-        if self._is_taken:
+        if namespace in self._taken or len(self._taken) >= MOST_TURNS:
             raise NotReady(RETRY_SECONDS)
-        self._is_taken = True
+        self._taken.add(namespace)
         try:
             yield
         finally:
-            self._is_taken = False
+            self._taken.discard(namespace)
 
 
 def computing(*, is_large: bool) -> Callable[..., Awaitable[Any]]:

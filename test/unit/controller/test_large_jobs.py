@@ -143,3 +143,23 @@ async def test_a_pod_template_that_is_not_kept_is_read_before_the_launcher_is_re
     assert not job["suspend"]
     assert job["template"]["spec"]["nodeSelector"] == {"new": "1"}
     assert not job["template"]["spec"].get("tolerations")
+
+
+async def test_a_launcher_that_does_not_go_and_whose_template_is_not_kept_does_not_stop_a_suspension() -> None:
+    world = World()
+    template = {
+        "spec": {"containers": [{"name": "mpi", "image": "mpi"}], "tolerations": [{"key": f"example.com/{n}"} for n in range(4000)]}
+    }
+    await world.submit(mpiReplicaSpecs={"Launcher": {"template": template}, "Worker": {"replicas": 2, "template": template}})
+    await world.sync_until_idle()
+    world.start_workers()
+    world.start_launcher()
+    await world.sync_until_idle()
+    launcher: Any = world.one(JOBS, "pi-launcher")
+    metadata = {**launcher["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/x"]}
+    world.client.server.put(JOBS, {**launcher, "spec": {**launcher["spec"], "suspend": True}, "metadata": metadata})
+    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await world.sync()
+    await world.sync()
+    assert world.names(PODS) == ["pi-launcher-x"] or not world.names(PODS)
+    assert world.status.is_true("Suspended")

@@ -146,7 +146,9 @@ class Observed:
     @property
     def needs_template(self) -> bool:
         """Return whether the launcher Job may be resumed next, and its pod template was too large to be kept."""
-        return self.launcher is not None and pods.is_suspended(self.launcher) and _template(self.launcher).get("json", "") is None
+        launcher = self.launcher
+        can_resume = launcher is not None and not is_terminating(launcher) and pods.is_suspended(launcher)
+        return launcher is not None and can_resume and _template(launcher).get("json", "") is None
 
     def has_outdated_launcher(self, job: MPIJob) -> bool:
         """Return whether the job is resuming and its launcher Job cannot be updated to the current spec, so that it must be replaced.

@@ -15,7 +15,7 @@ from mpiop.api import constants as c
 from mpiop.controller import names
 from mpiop.controller.objects.config_map import with_digests
 from mpiop.controller.observe.specs import Specs
-from mpiop.kube.objects import Object, ObjectMeta
+from mpiop.kube.objects import Object, ObjectMeta, labels_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
 
 
@@ -167,8 +167,16 @@ _KEPT: Final = (("labels", _values("LABEL_")), ("annotations", _values("ANNOTATI
 MOST_TEMPLATE_BYTES: Final = 64 * 2**10
 """Of what may change in the pod template of a suspended Job. A larger one is read live when it is needed."""
 _MOST_FINALIZERS: Final = 16
+_MOST_CHARACTERS: Final = 1024
+"""Of a label or annotation; only the addresses that we give a launcher are longer."""
 _MOST_SELECTORS: Final = 16
 """Ours has two; a selector that has more than these differs from it all the same."""
+
+
+def _short(name: str, value: Any, obj: Object) -> Any:
+    """Return the value of a label or annotation; of one that is too long to be right, the beginning, which is wrong, too."""
+    is_ours = name == names.ANNOTATION_ADDRESSES and labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER
+    return value if is_ours or not isinstance(value, str) or len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]}..."
 
 
 def trimmed(obj: Object) -> Object:
@@ -176,7 +184,7 @@ def trimmed(obj: Object) -> Object:
     metadata: dict[str, Any] = {**obj["metadata"]}
     for field, kept in _KEPT:
         if isinstance(values := metadata.get(field), dict):
-            metadata[field] = {name: value for name, value in cast("dict[str, Any]", values).items() if name in kept}
+            metadata[field] = {name: _short(name, value, obj) for name, value in cast("dict[str, Any]", values).items() if name in kept}
     if isinstance(owners := metadata.get("ownerReferences"), list):
         known = (cast("dict[str, Any]", owner) for owner in cast("list[object]", owners) if isinstance(owner, dict))
         metadata["ownerReferences"] = [owner for owner in known if owner.get("controller")][:1]

@@ -16,6 +16,8 @@ def unhandled_problem(waiting: Object) -> Problem | None:
     """Return the problem of a job that has waited long for `waiting`, the launcher Job or a Pod, without any event or other sign."""
     name = key_of(waiting).name
     if waiting.get("kind") == JOBS.kind:
+        if not pods.is_suspended(waiting) and waiting.get("status", {}).get("failed"):
+            return None  # the Job controller may be backing off
         is_due = "has not deleted the Pod of the suspended" if pods.is_suspended(waiting) else "has not created a Pod for the"
         return problem(causes.UNHANDLED, f"the Job controller {is_due} Job {name}")
     if not pods.node(waiting) and pods.condition(waiting, "PodScheduled") is None:

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mpiop.api import constants as c
 from mpiop.controller import names
@@ -13,11 +13,15 @@ from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch
 from mpiop.controller.plan.merge_patch import merge_patch
 from mpiop.controller.status.refusals import DampedWriteError, FailedWrite, PredecessorError, ResourceExistsError
-from mpiop.controller.write.contention import Contention
+from mpiop.controller.write.contention import Contended, Contention
+from mpiop.controller.write.field_managers import WithManagedFields, Writers
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import ControllerId, Key, Object, controller_id, controller_of, is_terminating, resource_version_of, uid_of
 from mpiop.kube.request import ignore
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
+
+AT_ONCE: Final = 32
+"""Writes of a job that are built and sent at a time, as many as the client sends: more bodies would only wait in memory."""
 
 
 class Writer(Protocol):
@@ -130,8 +134,7 @@ class Applier:
         """
         contended = self.contention.check(owner.key, owner.uid, action)
         if contended is not None and contended.is_unexplained:
-            with contextlib.suppress(KubeError):
-                self.contention.explain(contended, await self.client.get(action.resource, action.key))
+            await self._explain(contended, action)
         try:
             result = await self._write(owner, action)
         except KubeError as error:
@@ -142,14 +145,24 @@ class Applier:
         self.consistency.wrote(owner.key, owner.uid, action.resource, result)
         return result
 
+    async def _explain(self, contended: Contended, action: Action) -> None:
+        try:
+            live = await self.client.get(action.resource, action.key, projection=WithManagedFields)
+        except KubeError:  # it is not asked for again
+            contended.writers = Writers()
+        else:
+            self.contention.explain(contended, live)
+
     async def _all(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
+        room = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as writes:
-            tasks = [writes.create_task(self._try(owner, action)) for action in actions]
+            tasks = [writes.create_task(self._try(owner, action, room)) for action in actions]
         return [failed for task in tasks if (failed := task.result()) is not None]
 
-    async def _try(self, owner: Owner, action: Action) -> FailedWrite | None:
+    async def _try(self, owner: Owner, action: Action, room: asyncio.Semaphore) -> FailedWrite | None:
         try:
-            await self.perform(owner, action)
+            async with room:
+                await self.perform(owner, action)
         except DampedWriteError as error:
             return FailedWrite(action.resource.kind, error) if isinstance(action, Create) else None
         except (KubeError, ResourceExistsError, PredecessorError) as error:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final, TypedDict, cast
 
 from mpiop.api.fields import as_mapping
 from mpiop.api.status import timestamp
@@ -21,6 +21,16 @@ _MAX_LENGTH: Final = 128
 def field_manager(lock_namespace: str, lease_name: str) -> str:
     """Return the name under which an operator writes. Two that write at the same time have different Leases, and so different names."""
     return f"{_MPIOP}:{lock_namespace}/{lease_name}"[:_MAX_LENGTH]
+
+
+class _ManagedFields(TypedDict, total=False):
+    managedFields: list[Any]
+
+
+class WithManagedFields(TypedDict, total=False):
+    """The projection of an object that has what tells its writers."""
+
+    metadata: _ManagedFields
 
 
 @dataclass(frozen=True, slots=True)

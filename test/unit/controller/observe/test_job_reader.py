@@ -106,3 +106,9 @@ def test_an_annotation_that_was_made_wrong_is_refused() -> None:
         assert read(reader, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": choice}})).ssh == choice
     with pytest.raises(InvalidJobError, match=r"mpiop\.kubeflow\.org/ssh"):
         read(reader, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": "Other"}}))
+
+
+def test_the_message_about_thousands_of_errors_is_short() -> None:
+    message = str(InvalidJobError([f"spec.x[{index}]: Invalid value: {'y' * 1000}" for index in range(5000)]))
+    assert len(message) < 10_000
+    assert message.endswith("and 4980 more")

@@ -11,7 +11,7 @@ from fakes.api_server import FakeClient
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.plan.diff import Create, Delete, Patch
 from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
-from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.apply import AT_ONCE, Applier, Owner
 from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
@@ -208,3 +208,38 @@ async def test_T4_after_a_conflict_the_change_is_read_live_and_waited_for(*, is_
     assert bool(carrying_out.consistency.wait_seconds(PI.key, PI.uid)) is not is_read_in_vain
     store.put(changed, resource_version_of(changed))
     assert carrying_out.consistency.wait_seconds(PI.key, PI.uid) == 0
+
+
+class UnansweringClient(FakeClient):
+    """A server that accepts requests, and answers none of them until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+
+    async def create(self, *arguments: Any, **options: Any) -> Object:
+        await self.answers.wait()
+        return await super().create(*arguments, **options)
+
+
+async def test_of_many_creates_few_bodies_wait_in_memory() -> None:
+    client, built, are_many = UnansweringClient(), list[str](), asyncio.Event()
+
+    def building(name: str) -> Create:
+        def build() -> Object:
+            built.append(name)
+            if len(built) == 127:  # batches of 1, 2, 4, … 64
+                are_many.set()
+            return pod(name)
+
+        return Create(PODS, Key("default", name), build)
+
+    applying = asyncio.create_task(applier(client).apply(OWNER, [building(f"p-{index}") for index in range(200)]))
+    client.answers.set()
+    await are_many.wait()
+    client.answers.clear()
+    await asyncio.sleep(1)
+    assert len(built) <= 127 + AT_ONCE
+    client.answers.set()
+    assert await applying == []
+    assert len(built) == 200
