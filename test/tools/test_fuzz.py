@@ -31,7 +31,7 @@ def test_what_random_jobs_hold_for_right_is_understood(annotations: dict[str, st
 
 @pytest.fixture(scope="module")
 def jobs() -> list[Strange]:
-    return random_jobs(400, 1)
+    return random_jobs(1500, 1)
 
 
 def values_of(jobs: list[Strange], name: str) -> list[str]:
