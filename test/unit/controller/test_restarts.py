@@ -367,6 +367,26 @@ async def test_a_launcher_that_fails_just_before_its_worker_is_said_to_be_evicte
     assert story.condition(c.CONDITION_FAILED) == ("True", "BackoffLimitExceeded/Error")
 
 
+async def test_a_leader_that_comes_after_the_next_launcher_still_sees_that_a_worker_was_lost() -> None:
+    story = Story(annotations=BUDGET, runPolicy={"backoffLimit": 0})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})
+    await story.run()
+    first = key_of(story.launcher_pods[0]).name
+    delete(story)
+    _fail_launcher(story, "Never")
+    for _ in range(12):  # nobody leads
+        story.cluster.control_jobs()
+        await asyncio.sleep(1)
+    assert len(story.launcher_pods) == 2
+    story.leader = Mortal(story.cluster)
+    await story.go_on(20)
+    assert (story.status.restarts, story.status.is_finished) == (1, False)
+    assert first in story.status.last_restarts[-1].launcher_pods
+    _fail_launcher(story, "Never")
+    await story.go_on(20)
+    assert story.condition(c.CONDITION_FAILED) == ("True", "BackoffLimitExceeded/Error"), "no worker is lost this time"
+
+
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 @pytest.mark.parametrize("clean_pod_policy", ["None", "All"])
 async def test_a_job_whose_program_has_failed_too_often_rests(policy: str, clean_pod_policy: str) -> None:

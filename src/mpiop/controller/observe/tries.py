@@ -101,9 +101,16 @@ def has_outcome(launcher: Object) -> bool:
     return is_ending or pods.job_outcome(launcher) is not None
 
 
-def lost_workers(job: MPIJob, observed: Observed) -> Iterator[tuple[str, Object | None]]:
-    """Yield the name of each worker that the newest launcher pod has lost, and the pod; of one that is gone, its last state, or None."""
-    noted = noted_beginning(observed.launcher_pod) if observed.launcher_pod is not None else None
+def lost_workers(job: MPIJob, observed: Observed, launcher_pod: Object | None = None) -> Iterator[tuple[str, Object | None]]:
+    """Yield the name of each worker that a launcher pod has lost, and the pod; of one that is gone, its last state, or None.
+
+    Args:
+        job: The job.
+        observed: Its children.
+        launcher_pod: The newest, if it is not given.
+    """
+    launcher_pod = launcher_pod or observed.launcher_pod
+    noted = noted_beginning(launcher_pod) if launcher_pod is not None else None
     if noted is None:
         return
     for name in names.worker_names(job)[: noted.workers]:

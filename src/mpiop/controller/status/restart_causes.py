@@ -16,7 +16,7 @@ from mpiop.controller import names
 from mpiop.controller.objects.launcher_job import user_backoff_limit
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed, restart_count_of_pod
-from mpiop.controller.observe.tries import lost_workers, mpirun_status
+from mpiop.controller.observe.tries import lost_workers, mpirun_status, noted_beginning
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, facts_of
 from mpiop.controller.status.losses import disruption_problem, lost_worker, worker_problem
@@ -58,7 +58,7 @@ def cause_of_restart(job: MPIJob, observed: Observed, now: datetime, timeout_sec
     overdue = _overdue(job, observed, now, timeout_seconds)
     if job.restart is None:
         return overdue
-    return _launcher_lost(newest) or _worker_lost(job, observed) or _program_failed(job, newest) or overdue
+    return _launcher_lost(newest) or _worker_lost(job, observed, now) or _program_failed(job, newest) or overdue
 
 
 def seconds_to_timeout(status: MPIJobStatus, now: datetime, timeout_seconds: float) -> float | None:
@@ -119,13 +119,26 @@ def _launcher_lost(newest: Object) -> Cause | None:
     return _cause(found, [newest]) if found is not None else None
 
 
-def _worker_lost(job: MPIJob, observed: Observed) -> Cause | None:
-    if observed.launcher_pod is None or _name(observed.launcher_pod) in _stopped(job):
+def _worker_lost(job: MPIJob, observed: Observed, now: datetime) -> Cause | None:
+    launcher_pod = _pod_to_judge(job, observed, now)
+    if launcher_pod is None or _name(launcher_pod) in _stopped(job):
         return None
-    lost = [(worker_problem(observed, name, pod), pod) for name, pod in lost_workers(job, observed)]
+    lost = [(worker_problem(observed, name, pod), pod) for name, pod in lost_workers(job, observed, launcher_pod)]
     is_any = job.restart is not None and job.restart.causes == c.ON_ANY
     found = [(row, pod) for row, pod in lost if is_any or row.reason in INFRASTRUCTURE or _was_told_to_end(pod)]
     return _cause(found[0][0], [pod for _, pod in found if pod is not None]) if found else None
+
+
+def _pod_to_judge(job: MPIJob, observed: Observed, now: datetime) -> Object | None:
+    """Return the launcher pod whose workers are looked at: the newest, or the failed one before it, if only that ends the job.
+
+    A new leader may begin after the Job controller has created the next pod, 10 s after the failure: that pod has not begun, so it has
+    lost no worker.
+    """
+    pod, earlier = observed.launcher_pod, observed.launcher_pods[:-1]
+    if not earlier or (pod is not None and noted_beginning(pod) is not None) or not exceeds_backoff_limit(job, observed):
+        return pod
+    return earlier[-1] if _has_failed_by_itself(job, earlier[-1]) and _has_ended_lately(earlier[-1], now) else pod
 
 
 def _was_told_to_end(worker: Object | None) -> bool:
