@@ -84,8 +84,9 @@ async def run_suite(choice: Choice, *, cluster: str, parallel: int, lease_second
 
 
 async def _faultless(ground: Ground, prefix: str) -> dict[str, Faultless]:
-    found = await asyncio.gather(*(run_faultless(ground, f"{prefix}-{life}", life) for life in LIVES))
-    lives = dict(zip(LIVES, found, strict=True))
+    async with asyncio.TaskGroup() as group:  # one that fails ends the others, before the cluster goes
+        tasks = {life: group.create_task(run_faultless(ground, f"{prefix}-{life}", life)) for life in LIVES}
+    lives = {life: task.result() for life, task in tasks.items()}
     for life, faultless in lives.items():
         (ground.folder / f"{prefix}-{life}" / "trace.txt").write_text(f"{faultless.trace}\n", encoding="utf-8")
     return lives
