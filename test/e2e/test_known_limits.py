@@ -60,7 +60,8 @@ def test_a_launcher_with_its_own_ssh_raises_no_alarm(namespace: Kubectl) -> None
 
 
 def on_host_network(job: Obj, *roles: str) -> Obj:
-    """Return `job` whose Pods of these roles have the network of their node."""
+    """Return `job` whose Pods of these roles have the network of their node; Open MPI sees whose it is once the names have addresses."""
+    job["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
     for role in roles:
         template_spec(job, role).update(hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
     return job
