@@ -10,7 +10,7 @@ import click
 from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, NoClusterError, NotFoundError, UnauthenticatedError
 from mpiop.client.progress import UNSEEN_SECONDS
-from mpiop.client.status import is_unseen, time_of
+from mpiop.client.status import PENDING, is_unseen, status_of, time_of
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.session import Session, cluster_options, console
 
@@ -109,7 +109,7 @@ def unseen_jobs(api: Api) -> Iterator[Finding]:
         text = f"no operator has seen these jobs of namespace {api.namespace}: {', '.join(waiting[:3])}"
         command = "kubectl get deployments -A -l app=mpi-operator -o jsonpath='{..args}'"
         yield Finding(PROBLEM, text, f"An operator with --namespace or $KUBEFLOW_NAMESPACE serves that namespace only: {command}")
-    elif any(not is_unseen(job) for job in jobs):
+    elif any(status_of(job).state != PENDING for job in jobs):
         yield Finding(OK, f"an operator has seen the jobs of namespace {api.namespace}")
 
 

@@ -4,7 +4,7 @@ import io
 import json
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -392,7 +392,7 @@ def test_a_job_that_is_seen_or_managed_by_another_raises_no_such_alarm(mpi: Any,
     multikueue = stored("remote")
     multikueue["spec"]["runPolicy"] = {"managedBy": "kueue.x-k8s.io/multikueue"}
     new = stored("new")
-    new["metadata"]["creationTimestamp"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    new["metadata"]["creationTimestamp"] = f"{datetime.now(UTC) + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"  # no test may be too slow for it
     api.stored = {job["metadata"]["name"]: job for job in (multikueue, new, stored("seen", state="Running"))}
     assert mpi("list")[2] == ""
     assert "Another manager runs it: kueue.x-k8s.io/multikueue." in mpi("why", "remote")[1]
