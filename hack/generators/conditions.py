@@ -71,6 +71,7 @@ ROWS = (
     Row(c.CONDITION_FAILED, "True", "ReachedMaxRestarts", "workers or the launcher were lost more often than `max-restarts` allows"),
     Row(c.CONDITION_FAILED, "True", "LauncherJobNotFound", "the launcher Job is gone, and nobody saw how it ended"),
     Row(c.CONDITION_WORKERS_UNUSED, "True", "NoWorkerReached", "the job succeeded, and `mpirun` has started nothing on the workers"),
+    Row(c.CONDITION_WORKERS_UNUSED, "Unknown", "NotKnown", "no `mpirun` reached a worker; the command may not call it"),
     Row(c.CONDITION_FINISHED, "True", c.CONDITION_SUCCEEDED, "the job has ended", "`Succeeded` or `Failed`"),
 )
 # fmt: on

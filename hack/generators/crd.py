@@ -9,9 +9,10 @@ _COLUMNS = (
     # name, type, path, priority (1 = only with -o wide), description
     ("State", "string", ".status.summary.state", 0, "Where the job stands"),
     ("Workers", "string", ".status.summary.workers", 0, "Running and desired workers"),
-    ("Restarts", "string", ".status.summary.restarts", 0, "How often the launcher has failed"),
+    ("Restarts", "string", ".status.summary.restarts", 0, "How often the operator has restarted the job, because Pods were lost"),
     ("Duration", "string", ".status.summary.duration", 0, "How long the job took"),
     ("Age", "date", ".metadata.creationTimestamp", 0, "Time since the job was created"),
+    ("Attempts", "string", ".status.summary.attempts", 1, "Failed attempts of the launcher"),
     ("Image", "string", ".spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].image", 1, "Image of the launcher"),
     ("Node", "string", ".status.summary.node", 1, "Node of the launcher"),
     ("MPI", "string", ".spec.mpiImplementation", 1, "MPI library"),

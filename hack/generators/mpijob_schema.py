@@ -173,7 +173,7 @@ def _status() -> Schema:
             "type",
             "Where the job stands. Types: Created, Running, Suspended, Succeeded, Failed; Finished, which is True after either end; "
             "Stalled, which says why a job waits, and Degraded, which says what is wrong while it runs; Warnings, which says what the "
-            "API server warned of; WorkersUnused, which says that all ran on the launcher; UpdatePending, which says that an edit "
+            "API server warned of; WorkersUnused, which reports that no mpirun reached a worker; UpdatePending, which says that an edit "
             "takes effect at the next start; and Restarting, which says that the operator replaces what was lost.",
             _condition(),
         ),
@@ -228,7 +228,8 @@ def _status() -> Schema:
             state=_string("Where the job stands, in one word, for example Running."),
             workers=_string("Running and desired workers, for example 3/4."),
             duration=_string("How long the job took, for example 4m10s; written when it has ended."),
-            restarts=_string("How often the launcher has failed since the job was started."),
+            restarts=_string("How often the operator has restarted the job, because workers or the launcher were lost."),
+            attempts=_string("How many attempts of the launcher have failed since the job was started."),
             message=_string("What is wrong: the message of Stalled, Degraded or Failed."),
             node=_string("Node of the launcher, once the job runs."),
             slots=_string("MPI processes on each worker."),

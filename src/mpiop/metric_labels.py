@@ -10,7 +10,7 @@ _CAUSES: Final = """
     ValidationError AnnotationIgnored ResourceExists PredecessorExists QuotaExceeded Forbidden WriteFailed ChangedBack SecondOperator
     SecretLost GangApiMissing Unschedulable ImagePull CreateContainerConfigError StartError InitContainerFailed NoSshd WorkerEnded
     CrashLoopBackOff OOMKilled NodeLost Disrupted WorkerDeleted StuckTerminating Unreadable
-    FailedMount FailedCreatePodSandBox Unhealthy FailedCreate Unhandled
+    FailedMount FailedCreatePodSandBox Unhealthy FailedCreate Unhandled SchedulingGated
 """
 _ENDS: Final = f"MPIJobFailed MPIJobEvicted LauncherJobNotFound ReachedMaxRestarts {_BACKOFF} DeadlineExceeded PodFailurePolicy"
 # Of Pods and containers. Source: kubernetes pkg/kubelet (lifecycle, eviction, preemption, nodeshutdown), containerd CRI.

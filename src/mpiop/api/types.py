@@ -82,7 +82,8 @@ class Summary:
         state: In one word.
         workers: `running/desired`.
         duration: How long the job took.
-        restarts: How often its launcher was tried again after a failure.
+        restarts: How often the operator has restarted the job.
+        attempts: How many attempts of the launcher have failed; "" if none.
         message: Of the condition that says what is wrong.
         node: Of the launcher, once the job runs.
         slots: MPI processes on each worker.
@@ -92,6 +93,7 @@ class Summary:
     workers: str = ""
     duration: str = ""
     restarts: str = ""
+    attempts: str = ""
     message: str = ""
     node: str = ""
     slots: str = ""

@@ -11,7 +11,7 @@ from mpiop.client.errors import ClientError, JobFailed, JobTimeoutError, NotFoun
 from mpiop.client.launcher_log import LauncherLog, container_of, run_of
 from mpiop.client.progress import newest_launcher, progress
 from mpiop.client.spec import OUTPUT
-from mpiop.client.status import JobStatus, status_of
+from mpiop.client.status import JobStatus, is_unseen, status_of
 from mpiop.client.tags import Tagged, untagged
 from mpiop.client.why import why
 
@@ -129,6 +129,17 @@ class Job:
         if not self.status.has_succeeded:
             raise self.status.failure(self.name)
         return self.status
+
+    def is_seen_within(self, seconds: float) -> bool:
+        """Return whether an operator has written its status, after waiting so long at most; True also if it cannot be read."""
+        with contextlib.suppress(ClientError):
+            for _ in range(round(seconds / POLL_SECONDS)):
+                self.refresh()
+                if not is_unseen(self.raw):
+                    return True
+                self._pause(POLL_SECONDS)
+            return False
+        return True
 
     def wait_for_output(self, report: Callable[[str], None] | None = None) -> None:
         """Wait until its launcher has begun to run, or it has ended; `report` is called with each new line of progress.

@@ -4,16 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mpiop.client.spec import QUEUE
-from mpiop.client.status import JobStatus, status_of
+from mpiop.client.status import PENDING, TERMINATING, JobStatus, is_unseen, status_of
 
 Object = Mapping[str, Any]
 ROLE: Final = "training.kubeflow.org/job-role"
+UNSEEN_SECONDS: Final = 10.0
+"""An operator that watches the namespace of a job writes its status within a second."""
 
 
 def progress(job: Object, pods: Sequence[Object]) -> str:
     """Return where the job stands: the reason if it waits, else how far its workers are."""
     status = status_of(job)
-    if status.is_finished:
+    if status.is_finished or status.state == TERMINATING:
         return status.state.lower()
     for type_ in ("Stalled", "Degraded"):
         if (problem := status.condition(type_)) is not None:
@@ -22,9 +24,15 @@ def progress(job: Object, pods: Sequence[Object]) -> str:
         return f"queued: waits for Kueue queue {job['metadata'].get('labels', {}).get(QUEUE, '')}"
     if status.condition("Suspended") is not None:
         return "suspended"
-    if status.state == "Pending":
-        return "created: waits for the operator"
+    if status.state == PENDING:
+        return f"created: {unseen(job)}" if is_unseen(job, UNSEEN_SECONDS) else "created: waits for the operator"
     return _workers(job, status, [pod for pod in pods if is_worker(pod)])
+
+
+def unseen(job: Object) -> str:
+    """Return what is known of a job that no operator has seen, and the command that helps."""
+    namespace = job["metadata"].get("namespace", "default")
+    return f"no operator has seen it: none runs, or none watches namespace {namespace}; check with: kubectl mpi doctor -n {namespace}"
 
 
 def is_worker(pod: Object) -> bool:

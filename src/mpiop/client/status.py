@@ -1,13 +1,17 @@
 """The status of a job as users read it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from mpiop.client.errors import JobFailed
 
 Object = Mapping[str, Any]
+TERMINATING: Final = "Terminating"
+PENDING: Final = "Pending"
+_OURS: Final = "kubeflow.org/mpi-operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A failed try of the launcher."""
+    """A failed attempt of the launcher."""
 
     number: int
     pod: str
@@ -39,22 +43,25 @@ class JobStatus:
     """How a job is.
 
     Attributes:
-        state: What `kubectl get mpijobs` shows: Starting, Running, Queued, Suspended, Succeeded, Failed, or the reason why it waits.
+        state: What `kubectl get mpijobs` shows: Starting, Running, Queued, Suspended, Succeeded, Failed, or the reason why it waits; or
+            Pending before an operator has seen the job, and Terminating while it is being deleted.
         workers: `running/desired`, or "".
-        restarts: How often the launcher has failed.
+        restarts: How often the operator has restarted the job.
+        failed_attempts: How many attempts of the launcher have failed.
         node: Of the launcher, or "".
         slots: MPI processes on each worker.
         message: What is wrong, or "".
         started: When the job was started.
         ended: When it ended.
         conditions: In the order of the status.
-        attempts: The last failed tries.
+        attempts: The last failed attempts.
         log: The end of the log of the launcher that failed last, or "".
     """
 
     state: str
     workers: str
     restarts: int
+    failed_attempts: int
     node: str
     slots: int
     message: str
@@ -80,7 +87,7 @@ class JobStatus:
 
     @property
     def exit_code(self) -> int | None:
-        """Return that of the launcher: 0, or that of the last failed try; None if it is not known."""
+        """Return that of the launcher: 0, or that of the last failed attempt; None if it is not known."""
         if self.has_succeeded:
             return 0
         return self.attempts[-1].exit_code if self.attempts else None
@@ -98,9 +105,10 @@ def status_of(job: Object) -> JobStatus:
     summary: Object = status.get("summary") or {}
     last: Object = status.get("lastFailure") or {}
     return JobStatus(
-        state=summary.get("state") or _state(status),
+        state=_state(job, status),
         workers=summary.get("workers", ""),
         restarts=int(summary.get("restarts") or 0),
+        failed_attempts=int(summary.get("attempts") or 0),
         node=summary.get("node", ""),
         slots=int(summary.get("slots") or job.get("spec", {}).get("slotsPerWorker") or 1),
         message=summary.get("message", ""),
@@ -112,16 +120,41 @@ def status_of(job: Object) -> JobStatus:
     )
 
 
+def is_unseen(job: Object, seconds: float = -math.inf) -> bool:
+    """Return whether no operator has written a status, although the job exists for so many seconds; False if another manager runs it."""
+    created = time_of(job["metadata"].get("creationTimestamp"))
+    if status_of(job).state != PENDING or other_manager(job) is not None or created is None:
+        return False
+    return (datetime.now(UTC) - created).total_seconds() >= seconds
+
+
+def other_manager(job: Object) -> str | None:
+    """Return who runs the job in place of an MPI operator; None if nobody does."""
+    spec: Object = job.get("spec") or {}
+    policy: Object = spec.get("runPolicy") or {}
+    manager: str = policy.get("managedBy", _OURS)
+    return None if manager == _OURS else manager
+
+
 def time_of(text: str | None) -> datetime | None:
     """Return a time of Kubernetes; None without one."""
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
 
 
-def _state(status: Object) -> str:
+def _state(job: Object, status: Object) -> str:
+    """Return the state: Terminating, or else what the operator wrote, or else what the conditions show."""
+    metadata: Object = job.get("metadata") or {}
+    summary: Object = status.get("summary") or {}
+    if metadata.get("deletionTimestamp"):
+        return TERMINATING  # the operator leaves such a job alone
+    return summary.get("state") or _state_by_conditions(status)
+
+
+def _state_by_conditions(status: Object) -> str:
     """Return the state by the conditions alone: Kubeflow's operator writes no summary."""
     true = {row["type"] for row in status.get("conditions") or () if row.get("status") == "True"}
     ranked = ("Succeeded", "Failed", "Suspended", "Running")
-    return next((type_ for type_ in ranked if type_ in true), "Starting" if true else "Pending")
+    return next((type_ for type_ in ranked if type_ in true), "Starting" if true else PENDING)
 
 
 def _condition(row: Object) -> Condition:

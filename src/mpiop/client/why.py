@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mpiop.client.progress import progress
-from mpiop.client.status import Attempt, JobStatus, status_of
+from mpiop.client.progress import progress, unseen
+from mpiop.client.status import PENDING, TERMINATING, Attempt, JobStatus, other_manager, status_of
 
 Object = Mapping[str, Any]
 
@@ -22,19 +22,29 @@ _ADVICE: Final[Mapping[str, str]] = {
 def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequence[str] = ()) -> str:
     """Return the explanation of a job from its status, its Pods, the Events about it and its Pods, and the end of its log."""
     name, status = job["metadata"]["name"], status_of(job)
+    if status.state == TERMINATING:
+        return f"Job {name} is being deleted."
     if status.has_succeeded:
-        unused = status.condition("WorkersUnused")
-        return _text(f"Job {name} succeeded.", unused.message if unused else "")
+        unused = (row.message for row in status.conditions if row.type == "WorkersUnused")  # True, or Unknown
+        return _text(f"Job {name} succeeded.", *unused)
     if status.is_finished:
         return _failed(name, status, log)
-    if status.state == "Pending":
-        return _text(f"Job {name} has been seen by no operator yet.", "Is one installed, and does it lead? kubectl mpi doctor")
+    if status.state == PENDING:
+        return _text(f"Job {name} has been seen by no operator yet.", _unseen(job))
     for type_, verb in (("Stalled", "waits"), ("Degraded", "runs, but not well"), ("Restarting", "is restarted")):
         if (problem := status.condition(type_)) is not None:
             return _text(f"Job {name} {verb}: {problem.reason}.", problem.message)
     facts = f"Job {name}: {progress(job, pods)}."
     warning = None if status.condition("Running") else newest_warning(events)
-    return _text(facts, warning or "", *_tries(status.attempts))
+    return _text(facts, warning or "", *_attempts(status.attempts))
+
+
+def _unseen(job: Object) -> str:
+    """Return why no operator has seen a job, and what helps."""
+    if (manager := other_manager(job)) is not None:
+        return f"Another manager runs it: {manager}."
+    text = unseen(job)
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def newest_warning(events: Sequence[Object]) -> str | None:
@@ -53,12 +63,12 @@ def _failed(name: str, status: JobStatus, log: Sequence[str]) -> str:
     message = str(failure).partition(f"{failure.reason}: ")[2].partition("\n")[0]
     advice = next((text for cause, text in _ADVICE.items() if cause in failure.reason or cause in message), "")
     more = ("The end of its log:", *log) if log else (f"Its log, if the Pod still exists: kubectl mpi logs {name}",)
-    return _text(words, message, *_tries(status.attempts), advice, *more)
+    return _text(words, message, *_attempts(status.attempts), advice, *more)
 
 
-def _tries(attempts: Sequence[Attempt]) -> list[str]:
+def _attempts(attempts: Sequence[Attempt]) -> list[str]:
     return [
-        f"Try {attempt.number} failed: pod {attempt.pod} on node {attempt.node}, exit code {attempt.exit_code} ({attempt.reason})."
+        f"Attempt {attempt.number} failed: pod {attempt.pod} on node {attempt.node}, exit code {attempt.exit_code} ({attempt.reason})."
         for attempt in attempts
     ]
 

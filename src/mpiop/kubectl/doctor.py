@@ -9,7 +9,8 @@ import click
 
 from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, NoClusterError, NotFoundError, UnauthenticatedError
-from mpiop.client.status import time_of
+from mpiop.client.progress import UNSEEN_SECONDS
+from mpiop.client.status import PENDING, is_unseen, status_of, time_of
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.session import Session, cluster_options, console
 
@@ -100,6 +101,18 @@ def leader(api: Api) -> Iterator[Finding]:
             yield Finding(PROBLEM, f"no operator leads in namespace {namespace}: its lease was last renewed {renewed or 'never'}", advice)
 
 
+def unseen_jobs(api: Api) -> Iterator[Finding]:
+    """Yield whether an operator serves the namespace, as far as its jobs show."""
+    jobs = api.jobs()
+    waiting = [job["metadata"]["name"] for job in jobs if is_unseen(job, UNSEEN_SECONDS)]
+    if waiting:
+        text = f"no operator has seen these jobs of namespace {api.namespace}: {', '.join(waiting[:3])}"
+        command = "kubectl get deployments -A -l app=mpi-operator -o jsonpath='{..args}'"
+        yield Finding(PROBLEM, text, f"An operator with --namespace or $KUBEFLOW_NAMESPACE serves that namespace only: {command}")
+    elif any(status_of(job).state != PENDING for job in jobs):
+        yield Finding(OK, f"an operator has seen the jobs of namespace {api.namespace}")
+
+
 def rights(api: Api) -> Iterator[Finding]:
     """Yield what the user may do in the namespace."""
     wanted = (
@@ -173,4 +186,4 @@ def pulls(api: Api) -> Iterator[Finding]:
         yield Finding(OK, f"lately no image pull has failed in namespace {api.namespace}")
 
 
-CHECKS: Final = (definition, leader, rights, quotas, queues, schedulers, nodes, pulls)
+CHECKS: Final = (definition, leader, unseen_jobs, rights, quotas, queues, schedulers, nodes, pulls)

@@ -66,26 +66,26 @@ def seconds_of(text: str) -> int:
 
 
 def _attempt(api: Api, job: Job, number: int) -> Iterator[str]:
-    """Yield the lines of a failed try; of the last one what was kept, if its Pod is gone.
+    """Yield the lines of a failed attempt; of the last one what was kept, if its Pod is gone.
 
     Raises:
-        NotFoundError: There is no such try, or its log is gone.
+        NotFoundError: There is no such attempt, or its log is gone.
     """
-    tries = {attempt.number: attempt for attempt in job.status.attempts}
-    wanted = tries.get(number)
+    attempts = {attempt.number: attempt for attempt in job.status.attempts}
+    wanted = attempts.get(number)
     if wanted is None:
-        known = ", ".join(map(str, tries)) or "none"
-        raise NotFoundError(f"job {job.name} has no failed try {number}; known are: {known}")
+        known = ", ".join(map(str, attempts)) or "none"
+        raise NotFoundError(f"job {job.name} has no failed attempt {number}; known are: {known}")
     pod = next((pod for pod in job.pods() if pod["metadata"]["name"] == wanted.pod), None)
     if pod is None:
-        if number != max(tries) or not job.status.log:
-            raise NotFoundError(f"pod {wanted.pod} of try {number} is gone, and its log with it")
+        if number != max(attempts) or not job.status.log:
+            raise NotFoundError(f"pod {wanted.pod} of attempt {number} is gone, and its log with it")
         yield from job.status.log.splitlines()
         return
     rows = pod["status"].get("containerStatuses")
     if not rows:
         reason = pod["status"].get("reason") or wanted.reason or "its node did not start it"
-        raise NotFoundError(f"pod {wanted.pod} of try {number} has no log, since its container never ran: {reason}")
+        raise NotFoundError(f"pod {wanted.pod} of attempt {number} has no log, since its container never ran: {reason}")
     is_before = rows[0].get("restartCount", 0) > 0 and not _has_ended(pod)
     for line in logs.read_lines(api, wanted.pod, _container(pod), LogOptions(previous=is_before)):
         yield line.text

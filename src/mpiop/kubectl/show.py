@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from mpiop.client.job import Job
-from mpiop.client.progress import is_ready, is_worker
-from mpiop.client.status import JobStatus, time_of
+from mpiop.client.progress import UNSEEN_SECONDS, is_ready, is_worker, unseen
+from mpiop.client.status import JobStatus, is_unseen, time_of
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import age, duration, output_option, print_objects, print_table, printable
 from mpiop.kubectl.session import Session, cluster_options, console
@@ -38,13 +38,20 @@ def list_verb(session: Session, *, all_namespaces: bool, watch: bool, output: st
                 print_table(_heads(is_wide=output == "wide", with_namespace=all_namespaces), rows, coloured=2 if all_namespaces else 1)
             shown = rows
         if not watch:
+            _report_unseen(jobs)
             return
         time.sleep(WATCH_SECONDS)
 
 
+def _report_unseen(jobs: Sequence[Job]) -> None:
+    """Warn of the namespaces in which no operator has seen a job."""
+    for job in {job.namespace: job for job in jobs if is_unseen(job.raw, UNSEEN_SECONDS)}.values():
+        click.echo(f"warning: job {job.name}: {unseen(job.raw)}", err=True)
+
+
 def _heads(*, is_wide: bool, with_namespace: bool) -> list[str]:
     heads = ["NAME", "STATE", "WORKERS", "RESTARTS", "DURATION", "AGE"]
-    return [*(["NAMESPACE"] if with_namespace else []), *heads, *(["IMAGE", "NODE", "MESSAGE"] if is_wide else [])]
+    return [*(["NAMESPACE"] if with_namespace else []), *heads, *(["ATTEMPTS", "IMAGE", "NODE", "MESSAGE"] if is_wide else [])]
 
 
 def _row(job: Job, *, is_wide: bool, with_namespace: bool) -> list[str]:
@@ -52,7 +59,7 @@ def _row(job: Job, *, is_wide: bool, with_namespace: bool) -> list[str]:
     cells = [job.name, status.state, status.workers, str(status.restarts), _duration(status), age(_created(job))]
     if is_wide:
         launcher = job.raw["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-        cells += [launcher.get("image", ""), status.node, status.message]
+        cells += [str(status.failed_attempts), launcher.get("image", ""), status.node, status.message]
     return [job.namespace, *cells] if with_namespace else cells
 
 
@@ -70,7 +77,7 @@ def _created(job: Job) -> datetime | None:
 @click.argument("name", metavar="JOB", shell_complete=complete_job)
 @cluster_options()
 def describe_verb(session: Session, name: str) -> None:
-    """Show conditions, failed tries and Pods of a job, and why it is as it is."""
+    """Show conditions, failed attempts and Pods of a job, and why it is as it is."""
     job = session.mpi().get(name)
     status, screen = job.status, console()
     facts = {
@@ -85,9 +92,9 @@ def describe_verb(session: Session, name: str) -> None:
     screen.print("\nConditions:")
     print_table(("  TYPE", "REASON", "SINCE", "MESSAGE"), [_condition_row(row) for row in status.conditions if row.is_true])
     if status.attempts:
-        screen.print("\nFailed tries:")
-        tries = [[f"  {row.number}", row.pod, row.node, str(row.exit_code), row.reason, age(row.ended)] for row in status.attempts]
-        print_table(("  TRY", "POD", "NODE", "EXIT CODE", "REASON", "AGO"), tries)
+        screen.print("\nFailed attempts:")
+        attempts = [[f"  {row.number}", row.pod, row.node, str(row.exit_code), row.reason, age(row.ended)] for row in status.attempts]
+        print_table(("  ATTEMPT", "POD", "NODE", "EXIT CODE", "REASON", "AGO"), attempts)
     if pods := job.pods():
         screen.print("\nPods:")
         print_table(("  POD", "ROLE", "READY", "PHASE", "RESTARTS", "NODE", "ADDRESS", "RANKS"), _pod_rows(job, pods))

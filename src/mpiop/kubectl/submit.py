@@ -12,6 +12,7 @@ import yaml
 from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
 from mpiop.client.job import Job
+from mpiop.client.progress import unseen
 from mpiop.client.spec import API_VERSION, KIND
 from mpiop.kubectl.inputs import read_text
 from mpiop.kubectl.output import to_yaml
@@ -19,6 +20,8 @@ from mpiop.kubectl.run import follow
 from mpiop.kubectl.session import Session, cluster_options
 
 _FIELD: Final = re.compile(r"(?:unknown field \\?\"|\")?(?P<path>(?:spec|metadata)(?:\.[A-Za-z0-9_]+|\[[^\]]+\])+)")
+SEEN_SECONDS: Final = 5.0
+"""How long `submit` waits for an operator at most; one that watches the namespace needs less than a second."""
 _STEP: Final = re.compile(r"\.?([A-Za-z0-9_]+)|\[(\d+)\]")
 
 
@@ -55,7 +58,17 @@ def submit_verb(session: Session, files: Sequence[str], *, dry_run: str | None, 
         except ClientError as error:
             raise type(error)(f"{error}; {_so_far(created, error)}") from error
     click.echo("\n".join(f"job {name} created" for name in _names(created)))
-    return follow(Job(apis[-1], created[-1])) if follows else 0
+    if follows:
+        return follow(Job(apis[-1], created[-1]))
+    report_unseen([Job(api, job) for api, job in zip(apis, created, strict=True)])
+    return 0
+
+
+def report_unseen(jobs: Sequence[Job]) -> None:
+    """Warn of each namespace in which no operator sees the last of the jobs that were just created."""
+    for job in {job.namespace: job for job in jobs}.values():
+        if not job.is_seen_within(SEEN_SECONDS):
+            click.echo(f"warning: job {job.name}: {unseen(job.raw)}", err=True)
 
 
 def _namespace(session: Session, document: Document) -> str:

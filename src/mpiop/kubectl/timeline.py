@@ -41,7 +41,7 @@ def pull_events(api: Api) -> Sequence[Object]:
 
 
 def spans(job: Object, pods: Sequence[Object], now: datetime, events: Sequence[Object] = ()) -> list[Span]:
-    """Return the spans of the job, of each Pod, launcher first, and of the failed tries whose Pods are gone.
+    """Return the spans of the job, of each Pod, launcher first, and of the failed attempts whose Pods are gone.
 
     Args:
         job: The MPIJob.

@@ -9,6 +9,7 @@ from mpiop.client.progress import progress
 from mpiop.client.status import JobStatus, status_of
 from mpiop.client.why import why
 
+UNSEEN = "no operator has seen it: none runs, or none watches namespace team; check with: kubectl mpi doctor -n team"
 CREATED = [{"type": "Created", "status": "True", "reason": "MPIJobCreated", "message": ""}]
 
 
@@ -19,7 +20,7 @@ def condition(type_: str, reason: str, message: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("job", "pods", "line"),
     [
-        (stored(), [], "created: waits for the operator"),
+        (stored(), [], f"created: {UNSEEN}"),
         (stored(state="Suspended"), [], "suspended"),
         (stored(state="Queued"), [], "queued: waits for Kueue queue "),
         (stored(state="Starting"), [], "scheduling: 0/2 workers have a node"),
@@ -71,7 +72,7 @@ WARNING = {
         (
             FAILED,
             [],
-            ["failed: BackoffLimitExceeded/OOMKilled.", "exit code 137", "Try 1 failed", "Raise the limit", "kubectl mpi logs pi"],
+            ["failed: BackoffLimitExceeded/OOMKilled.", "exit code 137", "Attempt 1 failed", "Raise the limit", "kubectl mpi logs pi"],
         ),
         (BUS_ERROR, [], ["exit code 135 (SIGBUS)", "is too small: it has 64 MiB", "mpiop.kubeflow.org/shm: 2Gi"]),
     ],

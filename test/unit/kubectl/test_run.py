@@ -104,4 +104,4 @@ def test_a_try_whose_container_never_ran_has_no_log(mpi: Any, api: FakeApi) -> N
     api.all_pods[0]["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
     code, out, err = mpi("logs", "pi", "--attempt", "1")
     assert (code, out) == (3, "")
-    assert err == "error: pod pi-launcher-x of try 1 has no log, since its container never ran: UnexpectedAdmissionError\n"
+    assert err == "error: pod pi-launcher-x of attempt 1 has no log, since its container never ran: UnexpectedAdmissionError\n"

@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from mpiop.client.errors import (
 )
 from mpiop.kubectl.completion import complete_for_kubectl
 from mpiop.kubectl.main import COMPLETE_VARIABLE, SUMMARIES, VERBS, cli, run
+from mpiop.kubectl.output import to_yaml
 
 RUN = ("run", "--image", "i", "--name", "pi", "-n", "2")
 
@@ -146,7 +148,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(mpi: Any, api: 
         (("why", "nothing"), 3, "job team/nothing: not found"),
         (("logs", "old", "--rank", "1"), 2, "does not name ranks"),
         (("logs", "old", "--since", "soon"), 2, "'soon' is no duration"),
-        (("logs", "old", "--attempt", "2"), 3, "no failed try 2; known are: none"),
+        (("logs", "old", "--attempt", "2"), 3, "no failed attempt 2; known are: none"),
         (("logs", "old", "--worker", "9"), 3, "does not have a Pod of worker 9"),
         (("shell", "old"), 3, "has no Pod of a launcher: it is Succeeded"),
         (("exec", "old", "--worker", "1", "--", "ls"), 3, "has no Pod of worker 1"),
@@ -169,7 +171,18 @@ def test_list_shows_what_kubectl_shows_and_more(mpi: Any, api: FakeApi) -> None:
     assert mpi("list") == (0, "", "no jobs in namespace team\n")
     api.stored["pi"] = stored(state="Running")
     code, out, _ = mpi("list", "-o", "wide")
-    assert out.splitlines()[0].split() == ["NAME", "STATE", "WORKERS", "RESTARTS", "DURATION", "AGE", "IMAGE", "NODE", "MESSAGE"]
+    assert out.splitlines()[0].split() == [
+        "NAME",
+        "STATE",
+        "WORKERS",
+        "RESTARTS",
+        "DURATION",
+        "AGE",
+        "ATTEMPTS",
+        "IMAGE",
+        "NODE",
+        "MESSAGE",
+    ]
     assert out.splitlines()[1].split()[:4] == ["pi", "Running", "2/2", "0"]
     assert mpi("list", "-A")[1].splitlines()[1].split()[:2] == ["team", "pi"]
     assert mpi("list", "-o", "name")[1] == "mpijob.kubeflow.org/pi\n"
@@ -186,7 +199,7 @@ def test_describe_shows_conditions_tries_pods_and_why(mpi: Any, api: FakeApi) ->
     assert code == 0
     names = [line.split()[0] for line in out.splitlines() if line.startswith("  pi-")]
     assert names == ["pi-launcher-x", "pi-worker-9", "pi-worker-10"]
-    for word in ("MPIJobRunning", "Failed tries:", "Job pi: running: 2/2 workers."):
+    for word in ("MPIJobRunning", "Failed attempts:", "Job pi: running: 2/2 workers."):
         assert word in out
     assert mpi("why", "pi")[1].startswith("Job pi: running")
 
@@ -358,6 +371,47 @@ def healthy(api: FakeApi) -> None:
             "items": [{"status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"nvidia.com/gpu": "4"}}}]
         },
     }
+
+
+def test_a_job_that_no_operator_sees_is_reported_by_each_verb(mpi: Any, api: FakeApi, tmp_path: Path) -> None:
+    healthy(api)
+    unseen = "no operator has seen it: none runs, or none watches namespace team; check with: kubectl mpi doctor -n team\n"
+    api.stored["pi"] = stored()
+    assert mpi("list")[2] == f"warning: job pi: {unseen}"
+    assert "None watches" not in mpi("why", "pi")[1]
+    assert unseen[1:].strip() in mpi("why", "pi")[1].replace("\n", " ")
+    code, out, _ = mpi("doctor")
+    assert (code, "no operator has seen these jobs of namespace team: pi" in out) == (1, True)
+    file = tmp_path / "job.yaml"
+    file.write_text(to_yaml({**stored("new"), "status": None}))
+    assert mpi("submit", str(file)) == (0, "job new created\n", f"warning: job new: {unseen}")
+
+
+def test_a_job_that_is_seen_or_managed_by_another_raises_no_such_alarm(mpi: Any, api: FakeApi) -> None:
+    healthy(api)
+    multikueue = stored("remote")
+    multikueue["spec"]["runPolicy"] = {"managedBy": "kueue.x-k8s.io/multikueue"}
+    new = stored("new")
+    new["metadata"]["creationTimestamp"] = f"{datetime.now(UTC) + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"  # no test may be too slow for it
+    api.stored = {job["metadata"]["name"]: job for job in (multikueue, new, stored("seen", state="Running"))}
+    assert mpi("list")[2] == ""
+    assert "Another manager runs it: kueue.x-k8s.io/multikueue." in mpi("why", "remote")[1]
+    code, out, _ = mpi("doctor")
+    assert (code, "an operator has seen the jobs of namespace team" in out) == (0, True)
+
+
+@pytest.mark.parametrize("state", ["", "Running", "Succeeded"])
+def test_a_job_that_is_being_deleted_is_terminating(mpi: Any, api: FakeApi, state: str) -> None:
+    api.stored["pi"] = stored(state=state)
+    api.stored["pi"]["metadata"]["deletionTimestamp"] = "2026-11-25T12:01:00Z"
+    assert mpi("list")[1].splitlines()[1].split()[:2] == ["pi", "Terminating"]
+    assert mpi("why", "pi")[1] == "Job pi is being deleted.\n"
+
+
+def test_failed_attempts_are_no_restarts(mpi: Any, api: FakeApi) -> None:
+    api.stored["pi"] = stored(summary={"state": "Running", "workers": "2/2", "restarts": "1", "attempts": "3"})
+    header, row = (line.split() for line in mpi("list", "-o", "wide")[1].splitlines())
+    assert (row[header.index("RESTARTS")], row[-2]) == ("1", "3")
 
 
 def test_doctor_finds_all_well(mpi: Any, api: FakeApi) -> None:

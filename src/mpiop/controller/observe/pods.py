@@ -70,6 +70,11 @@ def node(pod: Object) -> str:
     return pod.get("spec", {}).get("nodeName") or ""
 
 
+def scheduling_gates(pod: Object) -> Sequence[str]:
+    """Return the names of the gates that keep the pod from the scheduler; those who set them remove them."""
+    return [gate.get("name") or "" for gate in pod.get("spec", {}).get("schedulingGates") or ()]
+
+
 def is_suspended(launcher: Object) -> bool:
     """Return whether a launcher Job is suspended by its spec."""
     return bool(launcher.get("spec", {}).get("suspend"))

@@ -26,8 +26,13 @@ class _Condition(TypedDict, total=False):
     message: str | None
 
 
+class _SchedulingGate(TypedDict, total=False):
+    name: str | None
+
+
 class _PodSpec(TypedDict, total=False):
     nodeName: str | None
+    schedulingGates: list[_SchedulingGate] | None
 
 
 class _ContainerState(TypedDict, total=False):
@@ -171,6 +176,8 @@ _MOST_CHARACTERS: Final = 1024
 """Of a label or annotation; only the addresses that we give a launcher are longer."""
 _MOST_SELECTORS: Final = 16
 """Ours has two; a selector that has more than these differs from it all the same."""
+_MOST_GATES: Final = 4
+"""Scheduling gates of a Pod: a message names them."""
 
 
 def _short(name: str, value: Any, obj: Object) -> Any:
@@ -200,6 +207,12 @@ def _service(obj: Object) -> Object:
     return trimmed({**obj, "spec": {**spec, "selector": dict(islice(cast("dict[str, Any]", selector).items(), _MOST_SELECTORS))}})
 
 
+def _pod(obj: Object) -> Object:
+    spec = obj.get("spec") or {}
+    gates = spec.get("schedulingGates")
+    return trimmed({**obj, "spec": {**spec, "schedulingGates": gates[:_MOST_GATES]}} if isinstance(gates, list) else obj)
+
+
 _Count = TypedDict("_Count", {"mpiop.kubeflow.org/restart-count": str}, total=False)
 
 
@@ -226,6 +239,7 @@ def trims(specs: Specs) -> Mapping[Resource, Trim]:
     """Return the trim of each resource with another one than `trimmed`; `specs` keeps those of the MPIJobs."""
     return {
         MPIJOBS: lambda mpijob: specs.trimmed(trimmed(mpijob)),
+        PODS: _pod,
         SERVICES: _service,
         JOBS: _job,
         CONFIG_MAPS: lambda config_map: with_digests(trimmed(config_map)),

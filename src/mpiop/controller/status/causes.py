@@ -40,6 +40,7 @@ SANDBOX: Final = "FailedCreatePodSandBox"
 UNHEALTHY: Final = "Unhealthy"
 FAILED_CREATE: Final = "FailedCreate"
 UNHANDLED: Final = "Unhandled"
+SCHEDULING_GATED: Final = "SchedulingGated"
 
 DEGRADING: Final = frozenset({
     WORKER_ENDED,
@@ -159,6 +160,10 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     ),
     SANDBOX: Cause("the node cannot set up the network of a Pod", "Ask who runs the cluster: it is a fault of the node."),
     UNHEALTHY: Cause("a worker runs, but is not Ready: its readiness or startup probe fails", "Correct the probe, or what it asks."),
+    SCHEDULING_GATED: Cause(
+        "a Pod has had a scheduling gate for a minute: the scheduler ignores it until the program that sets such gates removes it",
+        "Remove the gate from the Pod template, or check the program that should remove it from the Pod.",
+    ),
     UNHANDLED: Cause(
         "for a minute, nobody has acted on a Pod or on the launcher Job, and no event says why: "
         "the scheduler that the Pod names, or the Job controller, does not run",

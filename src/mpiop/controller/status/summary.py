@@ -15,7 +15,8 @@ PROBLEM_CONDITIONS: Final = (c.CONDITION_STALLED, c.CONDITION_DEGRADED)
 
 def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
     """Return the summary of `status`."""
-    restarts = str(_restarts(status))
+    attempts = str(status.attempts[-1].number) if status.attempts else ""
+    restarts = str(status.restarts)
     wrong = map(status.true_condition, (*PROBLEM_CONDITIONS, c.CONDITION_FAILED))
     message = next((row.message for row in wrong if row is not None), "")
     node = _launcher_node(observed, status)
@@ -23,16 +24,9 @@ def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary
     if status.is_finished:
         workers = status.summary.workers or ("" if job.status.is_finished else f"0/{job.worker_replicas}")
         duration = "" if status.duration is None else format_duration(status.duration)
-        return Summary(_state(job, status), workers, duration, restarts, message, node, slots)
+        return Summary(_state(job, status), workers, duration, restarts, attempts, message, node, slots)
     running = observed.running_workers.intersection(names.worker_names(job))
-    return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "", restarts, message, node, slots)
-
-
-def _restarts(status: MPIJobStatus) -> int:
-    """Return how often the launcher was tried again; a try that failed and for whose cause the job was restarted counts once."""
-    stopped = {name for restart in status.last_restarts for name in restart.launcher_pods}
-    both = sum(attempt.pod in stopped for attempt in status.attempts)
-    return max(0, (status.attempts[-1].number if status.attempts else 0) - both) + status.restarts
+    return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "", restarts, attempts, message, node, slots)
 
 
 def _launcher_node(observed: Observed, status: MPIJobStatus) -> str:

@@ -1,12 +1,15 @@
-"""The condition Warnings: what the API server warned of when Pods and Job were created, such as a field that it does not know."""
+"""The condition Warnings: what the API server warned of when Pods and Job were created, and parts of a spec that cannot work."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.injected_ssh import is_injected
+from mpiop.controller.objects.mpi_implementations import implementation_of
 from mpiop.controller.status import conditions as cond
 from mpiop.kube.text import truncated
 
@@ -31,6 +34,28 @@ def without_warnings(status: MPIJobStatus, now: datetime) -> MPIJobStatus:
         return status
     row = cond.make(c.CONDITION_WARNINGS, "False", "Resumed", "The Pods are created again.", now)
     return replace(status, conditions=cond.set_before_last(status.conditions, row))
+
+
+def ssh_warnings(job: MPIJob, options: BuildOptions) -> Iterator[str]:
+    """Yield that the image's ssh refuses the job's key: root's ssh accepts no key of root that a group may read.
+
+    With `fsGroup`, the kubelet makes the files of a Secret readable to that group, whatever their mode is. Source: kubernetes
+    pkg/volume/volume_linux.go, OpenSSH authfile.c sshkey_perm_ok.
+    """
+    pod: dict[str, Any] = dict(job.launcher.template["spec"])
+    container: dict[str, Any] = pod["containers"][0]
+    shared: dict[str, Any] = pod.get("securityContext") or {}
+    security: dict[str, Any] = shared | (container.get("securityContext") or {})
+    user = security.get("runAsUser")
+    is_root = user == 0 or (user is None and not security.get("runAsNonRoot"))
+    names_own_ssh = any(variable.get("name") in implementation_of(job).agents for variable in container.get("env") or ())
+    if shared.get("fsGroup") is None or not is_root or job.ssh_auth_mount_path != c.DEFAULT_SSH_AUTH_MOUNT_PATH:
+        return
+    if job.worker is not None and not names_own_ssh and not is_injected(job, options):
+        yield (
+            "the launcher's Pod has fsGroup: the kubelet lets that group read the SSH key, and ssh, run as root, refuses such a key, so it "
+            "reaches no worker. Remove fsGroup from the launcher, or set mpiop.kubeflow.org/ssh: Injected"
+        )
 
 
 def _of_spec(job: MPIJob) -> Iterator[str]:

@@ -1,11 +1,13 @@
-"""The condition WorkersUnused: the job succeeded, but all ranks ran on the launcher (docs/adr/0009-launcher-alone.md)."""
+"""The condition WorkersUnused: the job succeeded, and no `mpirun` reached a worker (docs/adr/0009-launcher-alone.md)."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from mpiop.api import constants as c
-from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.api.types import Condition, MPIJob, MPIJobStatus
 from mpiop.controller import names
 from mpiop.controller.objects.ssh_script import leaves_mark
 from mpiop.controller.observe import pods
@@ -15,25 +17,24 @@ from mpiop.controller.status import conditions as cond
 from mpiop.kube.objects import Object, annotations_of
 
 NO_WORKER_REACHED: Final = "NoWorkerReached"
+NOT_KNOWN: Final = "NotKnown"
+
+_MPIRUN: Final = re.compile(r"\b(mpirun|mpiexec|orterun|prterun)\b")
+_OWN_SSH: Final = re.compile(r"\b(ssh|horovodrun)\b")
+"""Programs with which a launcher reaches its workers without `mpirun`."""
 
 
 def with_workers_unused(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
-    """Return `status`, with the condition WorkersUnused if the job succeeded without its workers.
+    """Return `status`, with the condition WorkersUnused if the job succeeded and its `mpirun` reached no worker.
 
     A finished job is checked again, since the end of the pod may be seen after that of the Job. The condition is put before the last one,
     which many programs read as the state of the job.
     """
     if not status.is_true(c.CONDITION_SUCCEEDED) or status.condition(c.CONDITION_WORKERS_UNUSED) is not None:
         return status
-    lonely = next((pod for pod in observed.launcher_pods if _ended_alone(job, pod)), None)
-    if lonely is None:
-        return status
-    message = (
-        f"the launcher succeeded, but its mpirun started nothing on any of the {job.worker_replicas} workers: all ranks ran in pod "
-        f"{lonely['metadata'].get('name', '')}. Is the image's MPI library what spec.mpiImplementation says, {job.mpi_implementation}?"
-    )
-    unused = cond.make(c.CONDITION_WORKERS_UNUSED, "True", NO_WORKER_REACHED, message, now)
-    return replace(status, conditions=cond.set_before_last(status.conditions, unused))
+    alone = next((pod for pod in observed.launcher_pods if _ended_alone(job, pod)), None)
+    unused = None if alone is None else _unused(job, observed, alone, now)
+    return status if unused is None else replace(status, conditions=cond.set_before_last(status.conditions, unused))
 
 
 def _ended_alone(job: MPIJob, pod: Object) -> bool:
@@ -42,3 +43,44 @@ def _ended_alone(job: MPIJob, pod: Object) -> bool:
         return False
     ended = pods.terminated(mpirun_status(job, pod))
     return ended.get("exitCode") == 0 and not ended.get("message")
+
+
+def _unused(job: MPIJob, observed: Observed, alone: Object, now: datetime) -> Condition | None:
+    """Return the condition; None if the launcher's command reaches the workers in another way.
+
+    It is Unknown if the command names neither: a script may call `mpirun`, or not.
+    """
+    command, pod, workers = _command(job), alone["metadata"].get("name", ""), f"any of the {job.worker_replicas} workers"
+    cause = _cause(job, observed, alone)
+    if _MPIRUN.search(command):
+        message = f"the launcher succeeded, but its mpirun started nothing on {workers}: all ranks ran in pod {pod}. {cause}"
+        return cond.make(c.CONDITION_WORKERS_UNUSED, "True", NO_WORKER_REACHED, message, now)
+    if _OWN_SSH.search(command):
+        return None
+    message = (
+        f"the launcher succeeded, and no mpirun in pod {pod} reached {workers}. If the program calls mpirun, all ranks ran in that pod. "
+        f'{cause} If it reaches its workers without mpirun, set the annotation {names.ANNOTATION_SSH_AGENT}: "false".'
+    )
+    return cond.make(c.CONDITION_WORKERS_UNUSED, "Unknown", NOT_KNOWN, message, now)
+
+
+def _cause(job: MPIJob, observed: Observed, launcher_pod: Object) -> str:
+    if _shares_network(job, observed, launcher_pod):
+        return (
+            "Launcher and workers have hostNetwork and ran on one node, so mpirun takes the workers' address for its own. "
+            "Remove hostNetwork from the launcher, or keep the workers off its node (podAntiAffinity)."
+        )
+    return f"Compare the MPI library of the image with spec.mpiImplementation, which is {job.mpi_implementation}."
+
+
+def _shares_network(job: MPIJob, observed: Observed, launcher_pod: Object) -> bool:
+    """Return whether launcher and workers have the network, and the address, of the same node."""
+    if job.worker is None or not all(replicas.template["spec"].get("hostNetwork") for replicas in (job.launcher, job.worker)):
+        return False
+    nodes = set(map(pods.node, (observed.workers or observed.gone_workers).values()))
+    return nodes == {pods.node(launcher_pod)}
+
+
+def _command(job: MPIJob) -> str:
+    container: Mapping[str, Any] = job.launcher.template["spec"]["containers"][0]
+    return " ".join(map(str, (*(container.get("command") or ()), *(container.get("args") or ()))))

@@ -82,7 +82,7 @@ class WarningEvents:
         if due > 0:
             return None, due
         found, again_in_seconds = await self._newest(job, waiting)
-        if found is not None or (unhandled := unhandled_problem(waiting)) is None:
+        if found is not None or (unhandled := unhandled_problem(job, waiting)) is None:
             return found, again_in_seconds
         left = round(UNHANDLED_SECONDS - self._waited_seconds(job.key, uid_of(waiting)), 3)  # a clock may not show 1e-15 s
         return (None, min(left, again_in_seconds)) if left > 0 else (unhandled, min(AGAIN_SECONDS, again_in_seconds))

@@ -214,7 +214,7 @@ def test_a_failed_job_ends_now() -> None:
 
 
 def test_a_job_that_ended_without_a_start_has_no_duration() -> None:
-    assert next_status(SUSPENDED, FAILED, None, LATER).summary == Summary("Failed", "0/2", "", "0", "too late", slots="1")
+    assert next_status(SUSPENDED, FAILED, None, LATER).summary == Summary("Failed", "0/2", "", "0", message="too late", slots="1")
 
 
 def test_never_seen_running_is_said_with_the_time_of_completion() -> None:

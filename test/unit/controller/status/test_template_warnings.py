@@ -2,17 +2,21 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from example_children import observed
-from example_jobs import PI
+from example_jobs import PI, container, template, with_launcher, with_workers
 from fakes.world import World
 from mpiop.api.types import MPIJob, RunPolicy
+from mpiop.controller.objects import BuildOptions
 from mpiop.controller.status.status import Findings, next_status
+from mpiop.controller.status.template_warnings import ssh_warnings
 from mpiop.kube.resources import PODS
 from virtual_time import EPOCH
 
+ROOT = replace(PI, ssh_auth_mount_path="/root/.ssh")
 UNKNOWN = 'Pod: unknown field "spec.containers[0].imagePullPolcy"'
 
 
@@ -45,6 +49,31 @@ def test_a_resumed_job_begins_without() -> None:
 def test_a_job_without_slots_is_warned_of(slots: int, *, is_warned: bool) -> None:
     text = message(warned(replace(PI, slots_per_worker=slots)))
     assert ("slotsPerWorker is 0" in (text or "")) == is_warned
+
+
+def of_pod(security: dict[str, Any], job: MPIJob = ROOT, **fields: Any) -> MPIJob:
+    """Return `job` with that securityContext of the launcher's Pod, and these fields of its container."""
+    return with_launcher(job, template(container(name="launcher", **fields), securityContext=security))
+
+
+OWN_SSH = {"env": [{"name": "OMPI_MCA_plm_rsh_agent", "value": "/opt/ssh"}]}
+KEYS = [
+    ("the image's user, root by the path of the key", of_pod({"fsGroup": 1000}), "Image", True),
+    ("root", of_pod({"fsGroup": 1000, "runAsUser": 0}), "Image", True),
+    ("root in the container", of_pod({"fsGroup": 0, "runAsUser": 7}, securityContext={"runAsUser": 0}), "Image", True),
+    ("another user", of_pod({"fsGroup": 1000, "runAsUser": 1000}), "Image", False),
+    ("not root", of_pod({"fsGroup": 1000, "runAsNonRoot": True}), "Image", False),
+    ("no group", of_pod({"runAsUser": 0}), "Image", False),
+    ("the key in another folder", of_pod({"fsGroup": 1000}, replace(ROOT, ssh_auth_mount_path="/keys")), "Image", False),
+    ("the agent", of_pod({"fsGroup": 1000}), "Injected", False),
+    ("an ssh of the user's", of_pod({"fsGroup": 1000}, **OWN_SSH), "Image", False),
+    ("no workers", with_workers(of_pod({"fsGroup": 1000}), 0), "Image", False),
+]
+
+
+@pytest.mark.parametrize(("job", "ssh", "is_refused"), [row[1:] for row in KEYS], ids=[row[0] for row in KEYS])
+def test_a_key_that_ssh_refuses_is_warned_of(job: MPIJob, ssh: str, *, is_refused: bool) -> None:
+    assert any("fsGroup" in text for text in ssh_warnings(job, BuildOptions(ssh=ssh))) == is_refused
 
 
 async def test_the_servers_warnings_are_shown_once() -> None:

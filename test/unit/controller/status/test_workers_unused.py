@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from example_children import launcher, launcher_pod, observed, worker
-from example_jobs import PI, container, template, with_annotations, with_launcher, with_workers
+from example_jobs import PI, container, template, with_annotations, with_launcher, with_worker, with_workers
 from fakes.semantics import projected
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller.objects.ssh_script import MARK
@@ -48,7 +48,7 @@ def test_a_launcher_that_called_nobody_is_reported_before_its_success() -> None:
     assert unused is not None
     assert (unused.status, unused.reason) == ("True", "NoWorkerReached")
     assert "any of the 2 workers: all ranks ran in pod pi-launcher-x" in unused.message
-    assert "spec.mpiImplementation says, OpenMPI?" in unused.message
+    assert "spec.mpiImplementation, which is OpenMPI" in unused.message
     assert status.summary.state == "Succeeded"
 
 
@@ -63,6 +63,59 @@ def test_it_is_one_warning() -> None:
 def fields(**given: Any) -> dict[str, Any]:
     """Return the launcher's template whose container has these fields too."""
     return template(container(name="launcher", **given))
+
+
+def running(*command: str) -> MPIJob:
+    """Return a job whose launcher runs that."""
+    return with_launcher(PI, fields(command=list(command)))
+
+
+COMMANDS = [
+    ("mpirun", running("/opt/openmpi/bin/mpirun", "-n", "2", "/pi"), "True"),
+    ("Hydra's", running("sh", "-c", "cd /data && mpiexec.hydra -n 2 ./pi"), "True"),
+    ("mpirun after a wait by ssh", running("sh", "-c", "until ssh pi-worker-0 true; do sleep 1; done; mpirun /pi"), "True"),
+    ("an ssh of its own", running("bash", "-c", "for n in 0 1; do ssh pi-worker-$n hostname || exit 4; done"), None),
+    ("Horovod", running("horovodrun", "-np", "2", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"), None),
+    ("a script", running("bash", "/work/run.sh"), "Unknown"),
+    ("the image's entrypoint", with_launcher(PI, fields(args=["--steps=9"])), "Unknown"),
+]
+
+
+@pytest.mark.parametrize(("job", "claim"), [row[1:] for row in COMMANDS], ids=[row[0] for row in COMMANDS])
+def test_it_claims_only_what_is_known(job: MPIJob, claim: str | None) -> None:
+    status = status_of(ended(), job=job)
+    unused = status.condition("WorkersUnused")
+    assert (unused and unused.status) == claim
+    is_alarm = any(change.condition == "WorkersUnused" for change in transitions(PI.key, PI.status, status))
+    assert is_alarm == (claim == "True")
+    assert unused is None or ("ssh-agent" in unused.message) == (claim == "Unknown")
+    assert status.conditions[-1].type == "Succeeded"
+
+
+HOST = {"hostNetwork": True}
+
+
+@pytest.mark.parametrize(
+    ("launcher_host", "worker_host", "nodes", "is_cause"),
+    [
+        (HOST, HOST, ("node-a", "node-a"), True),
+        (HOST, HOST, ("node-a", "node-b"), False),
+        ({}, HOST, ("node-a", "node-a"), False),
+        (HOST, {}, ("node-a", "node-a"), False),
+    ],
+    ids=["one node", "two nodes", "workers only", "launcher only"],
+)
+def test_one_nodes_network_is_named_as_the_cause(
+    launcher_host: dict[str, bool], worker_host: dict[str, bool], nodes: tuple[str, str], *, is_cause: bool
+) -> None:
+    job = with_launcher(PI, template(container(name="launcher", command=["mpirun", "/pi"]), **launcher_host))
+    job = with_worker(job, template(container(), **worker_host))
+    workers = [{**worker(index), "spec": {"nodeName": node}} for index, node in enumerate(nodes)]
+    pod = {**ended(), "spec": {"nodeName": "node-a"}}
+    seen = observed(*workers, launcher=launcher(outcome=COMPLETE), launcher_pods=(pod,))
+    unused = next_status(job, seen, None, NOW).condition("WorkersUnused")
+    assert unused is not None
+    assert ("hostNetwork" in unused.message, "MPI library" in unused.message) == (is_cause, not is_cause)
 
 
 @dataclass(frozen=True)
