@@ -86,11 +86,14 @@ def running_try(job: MPIJob, observed: Observed) -> str | None:
 
 
 def can_be_ended(job: MPIJob, observed: Observed) -> bool:
-    """Return whether the job runs and its launcher Job is at work, so that a try may be ended: neither over, nor ending, nor suspended."""
+    """Return whether the launcher Job is at work, so that an attempt may be ended: neither over, nor ending, nor suspended.
+
+    Workers may be missing still: a program can fail without them.
+    """
     launcher = observed.launcher
     if launcher is None or is_terminating(launcher) or pods.is_suspended(launcher):
         return False
-    if job.is_suspended or job.status.is_finished or not job.status.is_true(c.CONDITION_RUNNING):
+    if job.is_suspended or job.is_resuming or job.status.is_finished or not job.status.is_true(c.CONDITION_CREATED):
         return False
     return not has_outcome(launcher)
 
