@@ -188,13 +188,15 @@ async def test_the_time_of_the_next_pod_is_kept_though_nothing_else_happens() ->
     assert story.leader.one(PODS, WORKER.name)["metadata"]["uid"] != uid
 
 
-async def test_a_job_that_is_suspended_or_has_ended_creates_no_rejected_worker_again() -> None:
+async def test_a_suspended_job_creates_no_rejected_worker_again() -> None:
     story = Story(runPolicy={"cleanPodPolicy": "None"})
     await story.sync()
     reject(story)
+    await story.sync()
     await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
     await story.go_on(20)
     assert story.cluster.workers() == []
+    assert story.condition(c.CONDITION_STALLED) == ("False", "Resolved")
 
 
 def test_an_annotation_of_a_template_that_was_copied_from_a_pod_counts_for_nothing() -> None:

@@ -431,6 +431,15 @@ async def _fail_before_running(story: Story, policy: str, code: int = 1) -> None
     _fail_launcher(story, policy, code)
 
 
+async def test_a_container_that_is_restarted_once_too_often_before_the_workers_run_is_stopped_as_it_starts() -> None:
+    story = Story(annotations=BUDGET, runPolicy={"backoffLimit": 0})
+    await _fail_before_running(story, "OnFailure")
+    await story.sync()
+    assert story.condition(c.CONDITION_FAILED) == ("True", "BackoffLimitExceeded/Error")
+    await story.sync()
+    assert story.suspensions[-1]
+
+
 async def _attempts_without_workers(story: Story) -> int:
     """Let the launcher fail again and again, as soon as the Job controller's back-off allows; return how often its program ran."""
     await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})

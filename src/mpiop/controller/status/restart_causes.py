@@ -80,11 +80,15 @@ def failed_launcher_pods(job: MPIJob, observed: Observed, now: datetime) -> tupl
 def seconds_to_verdict(job: MPIJob, observed: Observed, now: datetime) -> float | None:
     """Return the seconds until a job whose program has failed too often is to end; None if it has not.
 
-    A kubelet that evicts a worker ends its containers first, and says why a second later. The next try begins 10 s after a failure.
+    A kubelet that evicts a worker ends its containers first, and says why a second later. The next try begins 10 s after a failure, but a
+    container is restarted at once: if its pod has begun with no worker, none can be the cause.
     """
     if not exceeds_backoff_limit(job, observed):
         return None
-    rows = pods.container_statuses(observed.launcher_pods[-1])
+    newest = observed.launcher_pods[-1]
+    if job.launcher.restart_policy != c.NEVER and noted_beginning(newest) is None:
+        return 0.0
+    rows = pods.container_statuses(newest)
     ends = [end for row in rows if (end := timestamp(pods.last_end(row).get("finishedAt"))) is not None]
     age = (now - max(ends)).total_seconds() if ends else _VERDICT_SECONDS
     return _VERDICT_SECONDS - max(0.0, age) if abs(age) < _VERDICT_SECONDS else 0.0

@@ -28,7 +28,7 @@ def find_problem(job: MPIJob, observed: Observed, failed: Sequence[FailedWrite],
 def _awaited_again(job: MPIJob, observed: Observed) -> Problem | None:
     """Return the stored problem of a worker that was rejected, until a kubelet accepts its next Pod: only then it is solved."""
     stored = job.status.true_condition(c.CONDITION_STALLED) or job.status.true_condition(c.CONDITION_DEGRADED)
-    if stored is None or stored.reason != causes.WORKER_REJECTED:
+    if job.is_suspended or stored is None or stored.reason != causes.WORKER_REJECTED:
         return None
     is_awaited = any(is_awaited_again(observed, name) for name in names.worker_names(job))
     return Problem(stored.reason, stored.message) if is_awaited else None
