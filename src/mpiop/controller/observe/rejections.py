@@ -26,10 +26,11 @@ Source: kubernetes pkg/kubelet (eviction, preemption, active_deadline, nodeshutd
 
 def is_rejected(worker: Object) -> bool:
     """Return whether a kubelet rejected the worker: it has failed for a reason of its own, and no container has a status."""
-    reason = worker.get("status", {}).get("reason")
-    if pods.phase(worker) != "Failed" or not reason or reason in _OTHER_ENDS or pods.disruption(worker) is not None:
+    if pods.phase(worker) != "Failed":
         return False
-    return not any(pods.container_statuses(worker))
+    reason = worker.get("status", {}).get("reason")
+    is_other = not reason or reason in _OTHER_ENDS or pods.disruption(worker) is not None
+    return not is_other and not any(pods.container_statuses(worker))
 
 
 def rejections(worker: Object) -> int:

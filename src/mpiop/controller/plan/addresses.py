@@ -68,10 +68,10 @@ def addresses_to_publish(job: MPIJob, observed: Observed) -> str | None:
 
 def _line(index: int, worker: Object | None, observed: Observed, before: dict[str, str]) -> str:
     """Return the line of a worker, "" if it cannot be reached. A worker published before may be unready for a while."""
-    if worker is None or is_terminating(worker) or is_rejected(worker):
+    if worker is None or is_terminating(worker):
         return ""
     if pods.is_finished(worker):
-        return f"{index} {ENDED}\n"
+        return "" if is_rejected(worker) else f"{index} {ENDED}\n"
     address = pods.address(worker)
     is_known = worker["metadata"].get("name", "") in observed.ready_workers or before.get(str(index)) == address
     return f"{index} {address}\n" if address and is_known else ""
