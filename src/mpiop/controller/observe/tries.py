@@ -79,7 +79,9 @@ def mpirun_status(job: MPIJob, launcher_pod: Object) -> Mapping[str, Any]:
 def running_try(job: MPIJob, observed: Observed) -> str | None:
     """Return the name of the try that runs now and for which addresses were published; None if there is none, or it is being ended."""
     pod = observed.launcher_pod
-    if pod is None or not can_be_ended(job, observed) or observed.is_restarting(job) or not _runs_mpirun(job, pod):
+    if pod is None or not job.status.is_true(c.CONDITION_RUNNING) or not can_be_ended(job, observed):
+        return None
+    if observed.is_restarting(job) or not _runs_mpirun(job, pod):
         return None
     noted, restarts = noted_beginning(pod), launcher_restarts(job, pod)
     return f"{pod['metadata'].get('name', '')}/{restarts}" if noted is not None and noted.restarts == restarts else None
