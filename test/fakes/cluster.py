@@ -195,6 +195,12 @@ class Cluster:
         for pod in self._some([pod for pod in self.workers() if pods.is_running(pod)]):
             self._end(pod, "Failed", reason="Evicted")
 
+    def reject_worker(self) -> None:
+        """Let a kubelet reject a worker that has not begun."""
+        for pod in self._some([pod for pod in self.workers() if pods.phase(pod) == "Pending" and not is_terminating(pod)]):
+            pod["metadata"]["finalizers"] = []
+            self.server.put(PODS, {**pod, "status": {"phase": "Failed", "reason": "OutOfcpu", "message": "no room"}})
+
     def end_launcher(self) -> None:
         for pod in self.pods():
             if pods.is_running(pod) and "-launcher-" in key_of(pod).name:

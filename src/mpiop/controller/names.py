@@ -24,6 +24,8 @@ ANNOTATION_RESTART_COUNT: Final = "mpiop.kubeflow.org/restart-count"
 """On a launcher pod, and on the workers of a job with a restart budget: how many restarts of the job there were before."""
 ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105 - the name of an annotation
 """On the ConfigMap: UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets."""
+ANNOTATION_REJECTIONS: Final = "mpiop.kubeflow.org/rejections"
+"""On a worker: how many Pods of its name a kubelet rejected in a row before it (`controller/observe/rejections.py`)."""
 ANNOTATION_LAUNCHER_REVISION: Final = "mpiop.kubeflow.org/launcher-revision"
 """On a launcher Job: hash of the fields of the MPIJob that it was made of."""
 ANNOTATION_START_REVISION: Final = "mpiop.kubeflow.org/start-revision"

@@ -400,20 +400,130 @@ async def test_a_job_whose_program_has_failed_too_often_rests(policy: str, clean
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-@pytest.mark.parametrize("suspends", [False, True], ids=["never ran", "suspended"])
-async def test_a_job_that_cannot_be_ended_yet_rests_too(policy: str, *, suspends: bool) -> None:
+async def test_a_job_whose_program_failed_as_it_was_suspended_rests(policy: str) -> None:
     story = Story(annotations=BUDGET, runPolicy={"backoffLimit": 0})
+    await _fail_before_running(story, policy)
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await _settle(story, 14)
+    assert not story.status.is_finished
+    assert await story.leader.sync() != 0
+
+
+async def test_a_program_that_had_failed_too_often_when_it_was_suspended_does_not_run_again() -> None:
+    story = Story(annotations=BUDGET, runPolicy={"backoffLimit": 0})
+    await _fail_before_running(story, "Never")
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await _settle(story, 14)
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await story.sync()
+    await story.sync()
+    assert story.condition(c.CONDITION_FAILED) == ("True", "BackoffLimitExceeded/Error")
+    assert len(story.launcher_pods) == 1
+
+
+async def _fail_before_running(story: Story, policy: str, code: int = 1) -> None:
+    """Let the launcher fail while its workers are still starting."""
     await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": policy}}}})
     await _settle(story, 3)
     for pod in story.launcher_pods:
         story.cluster.server.put_status(PODS, key_of(pod), {"phase": "Running"})
     await story.sync()
-    _fail_launcher(story, policy)
-    if suspends:
-        await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await _settle(story, 14)
-    assert not story.status.is_finished
-    assert await story.leader.sync() != 0
+    _fail_launcher(story, policy, code)
+
+
+async def test_a_container_that_is_restarted_once_too_often_before_the_workers_run_is_stopped_as_it_starts() -> None:
+    story = Story(annotations=BUDGET, runPolicy={"backoffLimit": 0})
+    await _fail_before_running(story, "OnFailure")
+    await story.sync()
+    assert story.condition(c.CONDITION_FAILED) == ("True", "BackoffLimitExceeded/Error")
+    await story.sync()
+    assert story.suspensions[-1]
+
+
+async def _attempts_without_workers(story: Story) -> int:
+    """Let the launcher fail again and again, as soon as the Job controller's back-off allows; return how often its program ran."""
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})
+    ran = set[str]()
+    for round_ in range(200):
+        await story.sync()
+        suspended = story.cluster.server.objects(JOBS) and story.suspensions[-1]
+        if suspended or round_ % 10 == 0:  # 10 s after a failure, at least
+            story.cluster.control_jobs()
+        if story.launcher_pods and story.launcher_pods[-1]["status"]["phase"] == "Pending":
+            story.cluster.server.put_status(PODS, key_of(story.launcher_pods[-1]), {"phase": "Running"})
+            ran.add(key_of(story.launcher_pods[-1]).name)
+            await story.sync()
+            _fail_launcher(story, "Never", 2)
+        await asyncio.sleep(1)
+    assert story.condition(c.CONDITION_RUNNING)[0] == "False", "it never ran with its workers"
+    assert story.suspensions[-1], "nothing runs on after the end"
+    return len(ran)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+@pytest.mark.parametrize("annotations", [BUDGET, {**BUDGET, "restart-on": "ExitCodes=3"}], ids=["Infrastructure", "another exit code"])
+async def test_before_its_workers_run_a_program_is_attempted_as_often_as_its_backoff_limit_allows(
+    limit: int, annotations: dict[str, str]
+) -> None:
+    story = Story(annotations=annotations, runPolicy={"backoffLimit": limit})
+    assert await _attempts_without_workers(story) == 1 + limit
+    assert story.condition(c.CONDITION_FAILED) == ("True", "BackoffLimitExceeded/Error")
+    assert story.status.restarts == 0
+
+
+@pytest.mark.parametrize("causes", ["Any", "ExitCodes=2"])
+async def test_before_its_workers_run_a_failure_costs_the_budget_too_if_the_job_says_so(causes: str) -> None:
+    story = Story(annotations={"max-restarts": "1", "restart-on": causes}, runPolicy={"backoffLimit": 0})
+    await _fail_before_running(story, "Never", code=2)
+    await _settle(story, 3)
+    assert [row.reason for row in story.status.last_restarts] == ["Error"]
+    assert story.status.summary.state == "Restarting"
+    await story.go_on(20)
+    assert story.condition(c.CONDITION_RUNNING)[0] == "True"
+    _fail_launcher(story, "Never", code=2)
+    await story.go_on(5)
+    assert story.condition(c.CONDITION_FAILED) == ("True", "ReachedMaxRestarts")
+
+
+@pytest.mark.parametrize(("causes", "restarts"), [("Any", 1), ("Infrastructure", 0)])
+async def test_a_worker_that_fails_before_the_launcher_has_called_it_costs_a_restart_if_the_job_says_so(causes: str, restarts: int) -> None:
+    story = Story(annotations={**BUDGET, "restart-on": causes})
+    await _settle(story, 2)
+    story.cluster.start_pods()
+    ended = {"exitCode": 1, "reason": "Error", "finishedAt": format_time(story.leader.clock.now())}
+    story.change_worker(phase="Failed", containerStatuses=[{"name": "worker", "state": {"terminated": ended}}], conditions=[])
+    _remove_finalizers(story, story.leader.one(PODS, WORKER.name))
+    await story.go_on(30)
+    assert [row.reason for row in story.status.last_restarts] == ["WorkerEnded"] * restarts
+    assert story.condition(c.CONDITION_RUNNING)[0] == ("True" if restarts else "")
+
+
+async def test_a_failure_from_before_a_suspension_costs_nothing_after_the_resume() -> None:
+    story = Story(annotations={"max-restarts": "1", "restart-on": "Any"})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})
+    await story.run()
+    _fail_launcher(story, "Never")
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
+    await story.go_on(12)
+    await story.leader.edit({"spec": {"runPolicy": {"suspend": False}}})
+    await story.go_on(20)
+    assert (story.status.restarts, story.condition(c.CONDITION_RUNNING)[0]) == (0, "True")
+
+
+async def test_without_a_budget_failures_and_restarts_together_do_not_exceed_the_backoff_limit() -> None:
+    story = Story(mpiImplementation="Intel", runPolicy={"backoffLimit": 2})
+    await story.leader.edit({"spec": {"mpiReplicaSpecs": {"Launcher": {"restartPolicy": "Never"}}}})
+    await story.run()
+    _fail_launcher(story, "Never")
+    await story.go_on(20)
+    delete(story)  # and `mpiexec` hangs
+    await story.go_on(90)
+    assert (story.status.restarts, story.status.is_finished) == (1, False)
+    assert story.leader.one(JOBS, "pi-launcher")["spec"]["backoffLimit"] == 1
+    delete(story)
+    await story.go_on(90)
+    assert story.condition(c.CONDITION_FAILED) == ("True", "ReachedMaxRestarts")
+    assert story.status.restarts == 1
 
 
 async def _settle(story: Story, rounds: int) -> None:
@@ -791,8 +901,7 @@ async def test_a_program_that_has_succeeded_is_not_run_again_though_its_pod_stil
     assert [key_of(pod) for pod in story.launcher_pods] == [key_of(launcher)]
 
 
-@pytest.mark.parametrize("reason", ["UnexpectedAdmissionError", "Evicted"])
-async def test_a_worker_whose_replacement_ends_at_once_is_replaced_every_ten_seconds(reason: str) -> None:
+async def test_a_worker_whose_replacement_is_evicted_at_once_is_replaced_every_ten_seconds() -> None:
     story = Story(annotations={"max-restarts": "1"})
     await story.run()
     evict(story)
@@ -802,7 +911,7 @@ async def test_a_worker_whose_replacement_ends_at_once_is_replaced_every_ten_sec
         worker = story.cluster.client.server.storage.get(PODS, WORKER)
         if worker is not None and not pods.is_finished(worker):
             made[worker["metadata"]["uid"]] = story.leader.clock.monotonic()
-            story.change_worker(phase="Failed", reason=reason)
+            evict(story)
         await story.sync()
         story.cluster.control_jobs()
         story.cluster.end_terminating_pods()

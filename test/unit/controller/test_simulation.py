@@ -68,6 +68,7 @@ class Life:
             (self.cluster.move_pod, 40),
             (self.cluster.fail_worker, 1),
             (self.cluster.evict_worker, 2),
+            (self.cluster.reject_worker, 2),
             (self.cluster.lose_node, 2),
             (self.cluster.disrupt, 2),
             (self.cluster.end_terminating_pods, 10),

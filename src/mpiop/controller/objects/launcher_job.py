@@ -75,11 +75,12 @@ def _backoff_limit(job: MPIJob) -> int | None:
     """Return the `backoffLimit` of the launcher Job; None leaves it to the API server.
 
     A launcher may fail before its loss is known, and the Job controller counts that. So a job with a budget of restarts gets more, and the
-    operator sees to it that failures of the program alone do not exceed the user's (`controller/status/restarts.py`).
+    operator sees to it that failures of the program alone do not exceed the user's (`controller/status/restarts.py`). Without a budget, a
+    restart is one of the retries.
     """
-    if job.restart is None:
-        return job.run_policy.backoff_limit
     status = job.status
+    if job.restart is None:
+        return max(0, user_backoff_limit(job) - status.restarts) if status.restarts else job.run_policy.backoff_limit
     forgotten = status.restarts - len(status.last_restarts)
     explained = sum(max(1, len(restart.launcher_pods)) for restart in status.last_restarts)
     return min(user_backoff_limit(job) + forgotten + explained + _SPARE_TRIES, INT32_MAX)

@@ -1,8 +1,8 @@
 """The worker pods."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, ReplicaSpec
@@ -21,7 +21,15 @@ def build_worker_pod(job: MPIJob, index: int, options: BuildOptions) -> Object:
     return worker_builder(job, options)(index)
 
 
-def worker_builder(job: MPIJob, options: BuildOptions) -> Callable[[int], Object]:
+class WorkerBuilder(Protocol):
+    """Builds worker pods of one job."""
+
+    def __call__(self, index: int, *, rejections: int = 0) -> Object:
+        """Return the pod of an index, which notes how many of its name were rejected in a row before it."""
+        ...
+
+
+def worker_builder(job: MPIJob, options: BuildOptions) -> WorkerBuilder:
     """Return the function that builds the worker pod of an index from 0, which may be beyond the desired replicas.
 
     What all workers have in common is built once, and is part of each: to build a thousand anew took a twentieth of the operator's
@@ -38,10 +46,11 @@ def worker_builder(job: MPIJob, options: BuildOptions) -> Callable[[int], Object
         raise ValueError(f"cannot build workers of {job.key}: the job has no Worker replica spec")
     template = _first_template(job, job.worker, options)
 
-    def build(index: int) -> Object:
+    def build(index: int, *, rejections: int = 0) -> Object:
         name = names.worker_name(job, index)
         metadata = names.child_metadata(job, name, template["metadata"]["labels"] | names.pod_labels(job, c.ROLE_WORKER, worker=index))
-        metadata["annotations"] = template["metadata"]["annotations"]
+        noted = {names.ANNOTATION_REJECTIONS: str(rejections)} if rejections else {}
+        metadata["annotations"] = template["metadata"]["annotations"] | noted
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"] | {"hostname": name}}
 
     return build
@@ -63,6 +72,7 @@ def _first_template(job: MPIJob, worker: ReplicaSpec, options: BuildOptions) -> 
     injected_ssh.apply_program(template, job, options)
     pt.apply_gang(template, job, options)
     pt.apply_failed_nodes(template, job)
+    template["metadata"]["annotations"].pop(names.ANNOTATION_REJECTIONS, None)  # of a template that was copied from a pod
     if job.restart is not None:
         template["metadata"]["annotations"][names.ANNOTATION_RESTART_COUNT] = str(job.status.restarts)
     return template

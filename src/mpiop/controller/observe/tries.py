@@ -79,18 +79,23 @@ def mpirun_status(job: MPIJob, launcher_pod: Object) -> Mapping[str, Any]:
 def running_try(job: MPIJob, observed: Observed) -> str | None:
     """Return the name of the try that runs now and for which addresses were published; None if there is none, or it is being ended."""
     pod = observed.launcher_pod
-    if pod is None or not can_be_ended(job, observed) or observed.is_restarting(job) or not _runs_mpirun(job, pod):
+    if pod is None or not job.status.is_true(c.CONDITION_RUNNING) or not can_be_ended(job, observed):
+        return None
+    if observed.is_restarting(job) or not _runs_mpirun(job, pod):
         return None
     noted, restarts = noted_beginning(pod), launcher_restarts(job, pod)
     return f"{pod['metadata'].get('name', '')}/{restarts}" if noted is not None and noted.restarts == restarts else None
 
 
 def can_be_ended(job: MPIJob, observed: Observed) -> bool:
-    """Return whether the job runs and its launcher Job is at work, so that a try may be ended: neither over, nor ending, nor suspended."""
+    """Return whether the launcher Job is at work, so that an attempt may be ended: neither over, nor ending, nor suspended.
+
+    Workers may be missing still: a program can fail without them.
+    """
     launcher = observed.launcher
     if launcher is None or is_terminating(launcher) or pods.is_suspended(launcher):
         return False
-    if job.is_suspended or job.status.is_finished or not job.status.is_true(c.CONDITION_RUNNING):
+    if job.is_suspended or job.is_resuming or job.status.is_finished or not job.status.is_true(c.CONDITION_CREATED):
         return False
     return not has_outcome(launcher)
 

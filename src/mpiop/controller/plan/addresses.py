@@ -1,7 +1,8 @@
 """The addresses of the workers, for the annotation of the launcher pod that the ssh script reads: a line `<index> <address>` each.
 
 The first addresses are published together, once every worker is Ready; later changes one by one. The line of a worker that terminates,
-or whose replacement is not Ready, is removed, and ssh waits again. A worker that ended and is not replaced has `ended` as its address.
+or whose replacement is not Ready, is removed, and ssh waits again. A worker that ended and is not replaced has `ended` as its address; one
+that its kubelet rejected is replaced.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from mpiop.clock import format_time
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.rejections import is_rejected
 from mpiop.controller.observe.tries import beginning_to_note
 from mpiop.kube.objects import Object, annotations_of, is_terminating
 
@@ -69,7 +71,7 @@ def _line(index: int, worker: Object | None, observed: Observed, before: dict[st
     if worker is None or is_terminating(worker):
         return ""
     if pods.is_finished(worker):
-        return f"{index} {ENDED}\n"
+        return "" if is_rejected(worker) else f"{index} {ENDED}\n"
     address = pods.address(worker)
     is_known = worker["metadata"].get("name", "") in observed.ready_workers or before.get(str(index)) == address
     return f"{index} {address}\n" if address and is_known else ""

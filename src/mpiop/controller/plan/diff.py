@@ -17,6 +17,7 @@ from mpiop.controller.objects.service import build_service
 from mpiop.controller.objects.worker_pod import worker_builder
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.rejections import goes_at_once, rejections_before
 from mpiop.controller.plan.addresses import annotations_to_publish
 from mpiop.controller.plan.desired import Desired
 from mpiop.controller.plan.merge_patch import merge_patch
@@ -214,8 +215,12 @@ def _workers(job: MPIJob, desired: Desired, observed: Observed, options: BuildOp
         for name, pod in observed.workers.items()
         if name in desired_names and desired.replace_worker(pod) and (not is_terminating(pod) or _is_stuck(desired, pod))
     ]
-    missing = {name: index for name, index in desired_names.items() if name not in observed.workers}
-    return (*deletes, *(_creations(job, missing, options) if missing else ()))
+    missing = {
+        name: index
+        for name, index in desired_names.items()
+        if (pod := observed.workers.get(name)) is None or (goes_at_once(pod) and desired.replace_worker(pod))
+    }
+    return (*deletes, *(_creations(job, missing, observed, options) if missing else ()))
 
 
 def _is_stuck(desired: Desired, pod: Object) -> bool:
@@ -231,6 +236,9 @@ def _is_stuck(desired: Desired, pod: Object) -> bool:
     )
 
 
-def _creations(job: MPIJob, indices: Mapping[str, int], options: BuildOptions) -> tuple[Action, ...]:
+def _creations(job: MPIJob, indices: Mapping[str, int], observed: Observed, options: BuildOptions) -> tuple[Action, ...]:
     build = worker_builder(job, options)
-    return tuple(Create(PODS, Key(job.namespace, name), partial(build, index)) for name, index in indices.items())
+    return tuple(
+        Create(PODS, Key(job.namespace, name), partial(build, index, rejections=rejections_before(observed, name)))
+        for name, index in indices.items()
+    )

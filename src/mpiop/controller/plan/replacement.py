@@ -2,28 +2,25 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.rejections import is_rejected, least_age_seconds
 from mpiop.controller.observe.tries import is_lost
 from mpiop.kube.objects import Object, annotations_of, creation_time
-
-LEAST_AGE_SECONDS: Final = 10.0
-"""So old is a worker at least that has ended and is replaced, like a Pod of a Job that has failed."""
 
 
 def replacement_rule(job: MPIJob, observed: Observed) -> Callable[[Object], bool]:
     """Return which workers are deleted to be created again; a worker that ended for another reason is kept for its log.
 
     In a restart it is those that are lost, or all that were made before it. A job with a budget of restarts needs none for a worker that is
-    lost to the infrastructure before the launcher has called it.
+    lost to the infrastructure before the launcher has called it. One that its kubelet rejected has lost nothing, whatever the job asks for.
     """
     if not observed.is_restarting(job):
-        return _is_taken if job.restart is not None else lambda _worker: False
+        return _is_taken if job.restart is not None else is_rejected
     if job.restart is None or job.restart.scope != c.RESTART_ALL:
         return _is_used_up
     count = str(job.status.restarts)
@@ -42,7 +39,7 @@ def seconds_too_young(worker: Object, now: datetime) -> float:
     created = creation_time(worker)
     if created is None or not pods.is_finished(worker):
         return 0.0
-    return max(0.0, LEAST_AGE_SECONDS - max(0.0, (now - created).total_seconds()))
+    return max(0.0, least_age_seconds(worker) - max(0.0, (now - created).total_seconds()))
 
 
 def _is_used_up(worker: Object) -> bool:
@@ -51,4 +48,4 @@ def _is_used_up(worker: Object) -> bool:
 
 def _is_taken(worker: Object) -> bool:
     has_ended = pods.is_evicted(worker) or (pods.is_finished(worker) and pods.disruption(worker) is not None)
-    return has_ended or pods.is_unreachable(worker)
+    return has_ended or pods.is_unreachable(worker) or is_rejected(worker)

@@ -34,6 +34,7 @@ OOM_KILLED: Final = "OOMKilled"
 NODE_LOST: Final = "NodeLost"
 DISRUPTED: Final = "Disrupted"
 WORKER_DELETED: Final = "WorkerDeleted"
+WORKER_REJECTED: Final = "WorkerRejected"
 STUCK_TERMINATING: Final = "StuckTerminating"
 FAILED_MOUNT: Final = "FailedMount"
 SANDBOX: Final = "FailedCreatePodSandBox"
@@ -49,6 +50,7 @@ DEGRADING: Final = frozenset({
     NODE_LOST,
     DISRUPTED,
     WORKER_DELETED,
+    WORKER_REJECTED,
     STUCK_TERMINATING,
     INIT_FAILED,
     ANNOTATION_IGNORED,
@@ -147,6 +149,12 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     WORKER_DELETED: Cause(
         "a worker's Pod was deleted while the launcher ran",
         "It is replaced, but a program that is not elastic has lost its ranks and must be started again.",
+    ),
+    WORKER_REJECTED: Cause(
+        "the kubelet of a node rejected a worker before any container started: the node has too little of what the Pod requests, "
+        "its devices or labels have changed, or it is shutting down",
+        "The operator creates the Pod again, first after 10 s, at last every 5 minutes. Free what the node lacks, or correct the requests, "
+        "nodeName or nodeSelector of the workers.",
     ),
     STUCK_TERMINATING: Cause(
         "a Pod (or another object of the job) that must be gone first is still Terminating 60 s after its grace period: "

@@ -5,14 +5,19 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import LostWorker, MPIJob
+from mpiop.clock import format_time
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.rejections import is_rejected, rejections, time_of_next
 from mpiop.controller.observe.tries import lost_workers, running_try
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.kube.objects import Object, is_terminating
+from mpiop.kube.text import truncated
 
 _BY_TAINT: Final = "DeletionByTaintManager"
+_WORDS_BYTES: Final = 400
+"""Of a kubelet's message: what follows it must stay whole."""
 _HYDRA: Final = frozenset({c.INTEL, c.MPICH})
 
 
@@ -37,6 +42,17 @@ def disruption_problem(pod: Object) -> Problem | None:
     if pods.is_evicted(pod):
         return problem(causes.DISRUPTED, f"pod {name} is taken from node {node}: {pod.get('status', {}).get('message', '')}")
     return None
+
+
+def rejected_problem(worker: Object) -> Problem:
+    """Return the problem of a worker that its kubelet rejected, in the kubelet's words, and when the next Pod is created."""
+    status, count, due = worker.get("status", {}), rejections(worker), time_of_next(worker)
+    what = f"worker {worker['metadata'].get('name', '')} was rejected"
+    what += f" by the kubelet of node {pods.node(worker)}" if pods.node(worker) else ""
+    what += f", {count} times in a row" if count > 1 else ""
+    next_pod = f". The next Pod is created at {format_time(due)}" if due is not None else ""
+    words = truncated(str(status.get("message") or "").rstrip(". "), _WORDS_BYTES)
+    return problem(causes.WORKER_REJECTED, f"{what}: {status['reason']}: {words}{next_pod}")
 
 
 def loss_problem(job: MPIJob, observed: Observed) -> Problem | None:
@@ -72,6 +88,8 @@ def worker_problem(observed: Observed, name: str, pod: Object | None) -> Problem
     """Return why a worker is lost; `pod` is its last state, None if that is not known."""
     if pod is not None and (disrupted := disruption_problem(pod)) is not None:
         return disrupted
+    if pod is not None and is_rejected(pod):
+        return rejected_problem(pod)
     where = f" on node {pods.node(pod)}" if pod is not None and pods.node(pod) else ""
     is_there = pod is not None and observed.workers.get(name) is pod
     if pod is None or not is_there or is_terminating(pod):

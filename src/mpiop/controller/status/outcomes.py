@@ -7,11 +7,13 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.causes import DEGRADING, Problem
+from mpiop.controller.status.causes import DEGRADING, WORKER_REJECTED, Problem
 from mpiop.controller.status.summary import PROBLEM_CONDITIONS
 
 MESSAGE_SECONDS: Final = 30.0
 """How long the message of a problem stays, though the problem would be worded otherwise by now."""
+_REJECTION_SECONDS: Final = 5.0
+"""The same for a worker that was rejected again: the message says when its next Pod is created."""
 
 
 def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:
@@ -43,7 +45,8 @@ def with_problem(status: MPIJobStatus, problem: Problem | None, now: datetime) -
 def _with_message(status: MPIJobStatus, new: Condition) -> MPIJobStatus:
     """Set the condition, and another message of the same problem after a while: the scheduler words it anew with every Pod."""
     old = status.condition(new.type)
-    is_due = old is not None and (new.last_update_time - old.last_update_time).total_seconds() >= MESSAGE_SECONDS
+    stays_seconds = _REJECTION_SECONDS if new.reason == WORKER_REJECTED else MESSAGE_SECONDS
+    is_due = old is not None and (new.last_update_time - old.last_update_time).total_seconds() >= stays_seconds
     if old is None or (old.status, old.reason) != (new.status, new.reason) or old.message == new.message or not is_due:
         return with_condition(status, new)
     conditions = cond.change(status.conditions, new.type, message=new.message, last_update_time=new.last_update_time)

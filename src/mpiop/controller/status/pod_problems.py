@@ -9,10 +9,11 @@ from mpiop.api.types import MPIJob
 from mpiop.controller.objects.worker_pod import runs_sshd
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.rejections import is_rejected
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.exit_codes import in_words
-from mpiop.controller.status.losses import disruption_problem
+from mpiop.controller.status.losses import disruption_problem, rejected_problem
 from mpiop.kube.objects import Object, is_terminating
 
 _SERVING_SECONDS: Final = 10.0
@@ -71,6 +72,9 @@ def _not_started(pod: Object, status: Mapping[str, Any]) -> Iterator[Problem]:
 def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
     """Yield why the containers of a worker ended."""
     if is_terminating(pod) or pods.is_evicted(pod):
+        return
+    if is_rejected(pod):
+        yield rejected_problem(pod)
         return
     is_running = job.status.is_true(c.CONDITION_RUNNING)
     for status in pods.main_container_statuses(pod):

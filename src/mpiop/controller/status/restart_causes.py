@@ -4,7 +4,7 @@ A job with a budget of restarts is restarted as soon as a loss is known. Of anot
 its MPI library is Hydra's, gets time to end by itself.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -16,15 +16,16 @@ from mpiop.controller import names
 from mpiop.controller.objects.launcher_job import user_backoff_limit
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed, restart_count_of_pod
+from mpiop.controller.observe.rejections import is_rejected
 from mpiop.controller.observe.tries import lost_workers, mpirun_status, noted_beginning
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, facts_of
 from mpiop.controller.status.losses import disruption_problem, lost_worker, worker_problem
-from mpiop.controller.status.root_cause import failed_exit_code, pod_failure
+from mpiop.controller.status.root_cause import failed_exit_code, pod_failure, pods_of_this_run
 from mpiop.kube.objects import Object, annotations_of, is_terminating
 from mpiop.kube.text import whole_number
 
-INFRASTRUCTURE: Final = frozenset({causes.NODE_LOST, causes.DISRUPTED, causes.WORKER_DELETED})
+INFRASTRUCTURE: Final = frozenset({causes.NODE_LOST, causes.DISRUPTED, causes.WORKER_DELETED, causes.WORKER_REJECTED})
 """Reasons of losses for which the program is not to blame."""
 _LATE_SECONDS: Final = 90.0
 """How long after the end of a launcher Kubernetes may learn that its worker's node was lost: 50 s by default, and some more."""
@@ -50,7 +51,7 @@ class Cause:
 
 def cause_of_restart(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> Cause | None:
     """Return why the current try should be ended now; None if it should not."""
-    newest = observed.launcher_pods[-1] if observed.launcher_pods else None
+    newest = next(reversed(pods_of_this_run(job, observed)), None)
     if newest is None or _name(newest) in _stopped(job) or has_succeeded(job, newest):
         return None
     if restart_count_of_pod(newest) != job.status.restarts:
@@ -79,11 +80,15 @@ def failed_launcher_pods(job: MPIJob, observed: Observed, now: datetime) -> tupl
 def seconds_to_verdict(job: MPIJob, observed: Observed, now: datetime) -> float | None:
     """Return the seconds until a job whose program has failed too often is to end; None if it has not.
 
-    A kubelet that evicts a worker ends its containers first, and says why a second later. The next try begins 10 s after a failure.
+    A kubelet that evicts a worker ends its containers first, and says why a second later. The next try begins 10 s after a failure, but a
+    container is restarted at once: if its pod has begun with no worker, none can be the cause.
     """
     if not exceeds_backoff_limit(job, observed):
         return None
-    rows = pods.container_statuses(observed.launcher_pods[-1])
+    newest = observed.launcher_pods[-1]
+    if job.launcher.restart_policy != c.NEVER and noted_beginning(newest) is None:
+        return 0.0
+    rows = pods.container_statuses(newest)
     ends = [end for row in rows if (end := timestamp(pods.last_end(row).get("finishedAt"))) is not None]
     age = (now - max(ends)).total_seconds() if ends else _VERDICT_SECONDS
     return _VERDICT_SECONDS - max(0.0, age) if abs(age) < _VERDICT_SECONDS else 0.0
@@ -123,10 +128,21 @@ def _worker_lost(job: MPIJob, observed: Observed, now: datetime) -> Cause | None
     launcher_pod = _pod_to_judge(job, observed, now)
     if launcher_pod is None or _name(launcher_pod) in _stopped(job):
         return None
-    lost = [(worker_problem(observed, name, pod), pod) for name, pod in lost_workers(job, observed, launcher_pod)]
     is_any = job.restart is not None and job.restart.causes == c.ON_ANY
+    workers = [*lost_workers(job, observed, launcher_pod), *(_ended_before(job, observed, launcher_pod) if is_any else ())]
+    lost = [(worker_problem(observed, name, pod), pod) for name, pod in workers]
     found = [(row, pod) for row, pod in lost if is_any or row.reason in INFRASTRUCTURE or _was_told_to_end(pod)]
     return _cause(found[0][0], [pod for _, pod in found if pod is not None]) if found else None
+
+
+def _ended_before(job: MPIJob, observed: Observed, launcher_pod: Object) -> Iterator[tuple[str, Object]]:
+    """Yield the workers that failed by themselves before the attempt began with them; those that were taken away are replaced anyway."""
+    if noted_beginning(launcher_pod) is not None:
+        return
+    for name in names.worker_names(job):
+        pod = observed.workers.get(name)
+        if pod is not None and pods.phase(pod) == "Failed" and disruption_problem(pod) is None and not is_rejected(pod):
+            yield name, pod
 
 
 def _pod_to_judge(job: MPIJob, observed: Observed, now: datetime) -> Object | None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from mpiop.api import constants as c
-from mpiop.api.types import MPIJob, MPIJobStatus, Restart
+from mpiop.api.types import Failure, MPIJob, MPIJobStatus, Restart
 from mpiop.controller.objects.launcher_job import seconds_to_deadline, user_backoff_limit
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.tries import can_be_ended, has_outcome
@@ -18,7 +18,7 @@ from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.losses import lost_worker
 from mpiop.controller.status.outcomes import ended
 from mpiop.controller.status.restart_causes import Cause, cause_of_restart, failed_launcher_pods, has_succeeded, seconds_to_verdict
-from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, last_failure
+from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, last_failure, pod_failure
 from mpiop.controller.status.summary import format_duration, summarized
 from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
@@ -52,7 +52,8 @@ def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: floa
         status = _failed(job, cause, now) if _is_budget_used_up(job, now) else _begun(job, observed, cause, now)
     elif seconds_to_verdict(job, observed, now) == 0:
         outcome = {"reason": BACKOFF_LIMIT_EXCEEDED, "message": "Job has reached the specified backoff limit"}
-        reason, message = failure(outcome, last_failure(job, observed) or job.status.last_failure, "")
+        last = last_failure(job, observed) or job.status.last_failure or _failure_before_suspension(observed)
+        reason, message = failure(outcome, last, "")
         status = ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
     else:
         return None
@@ -75,6 +76,10 @@ def carried_out(job: MPIJob, observed: Observed, status: MPIJobStatus, now: date
 def with_lost_worker(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
     """Return `status` with the worker that the running try has lost."""
     return replace(status, lost_worker=lost_worker(job, observed, now))
+
+
+def _failure_before_suspension(observed: Observed) -> Failure | None:
+    return next(filter(None, map(pod_failure, reversed(observed.launcher_pods))), None)
 
 
 def _is_past_deadline(job: MPIJob, observed: Observed, now: datetime) -> bool:
@@ -117,8 +122,11 @@ def _is_count_lost(status: MPIJobStatus) -> bool:
 
 
 def _is_budget_used_up(job: MPIJob, now: datetime) -> bool:
-    """Return whether no restart is left: those of the window count, or all of them."""
-    if job.restart is None or job.restart.window_seconds is None:
+    """Return whether no restart is left: those of the window count, or all of them; without a budget, failed attempts too."""
+    if job.restart is None:
+        failed = job.status.attempts[-1].number if job.status.attempts else 0
+        return job.status.restarts + failed >= _budget(job)
+    if job.restart.window_seconds is None:
         return job.status.restarts >= _budget(job)
     since = now - timedelta(seconds=job.restart.window_seconds)
     return sum(restart.time > since for restart in job.status.last_restarts) >= _budget(job)

@@ -60,7 +60,7 @@ def new_failure(job: MPIJob, observed: Observed) -> Failure | None:
 
 def last_failure(job: MPIJob, observed: Observed) -> Failure | None:
     """Return the failure of the newest launcher pod of this run that failed and still exists."""
-    pod = _failed_pod(_pods_of_this_run(job, observed))
+    pod = _failed_pod(pods_of_this_run(job, observed))
     return None if pod is None else _failure_of(pod)
 
 
@@ -90,7 +90,7 @@ def _failure_of(pod: Object) -> Failure:
 def attempts(job: MPIJob, observed: Observed) -> tuple[Attempt, ...]:
     """Return the last failed tries of the launcher in this run: those that are known, and those of its pods that ended later."""
     known = job.status.attempts
-    found = map(_failed_container, _pods_of_this_run(job, observed))
+    found = map(_failed_container, pods_of_this_run(job, observed))
     for failed in sorted(filter(None, found), key=lambda each: str(each.ended.get("finishedAt"))):
         ended = timestamp(failed.ended.get("finishedAt"))
         if ended is not None and (not known or ended > known[-1].ended):
@@ -116,7 +116,7 @@ def failed_container(observed: Observed) -> FailedContainer | None:
     return _failed_container(pod) if pod is not None else None
 
 
-def _pods_of_this_run(job: MPIJob, observed: Observed) -> Sequence[Object]:
+def pods_of_this_run(job: MPIJob, observed: Observed) -> Sequence[Object]:
     """Return the launcher pods that were created since the job was started, or the Job controller resumed it."""
     if job.status.condition(c.CONDITION_SUSPENDED) is None or observed.launcher is None:
         return observed.launcher_pods

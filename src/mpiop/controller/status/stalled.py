@@ -8,6 +8,7 @@ from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.rejections import is_awaited_again
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.losses import loss_problem
@@ -20,7 +21,17 @@ from mpiop.kube.objects import Unreadable, is_terminating, key_of
 def find_problem(job: MPIJob, observed: Observed, failed: Sequence[FailedWrite], now: datetime) -> Problem | None:
     """Return the most important problem that a user has to solve; None if there is none."""
     refused = next((found for found in map(refusal, failed) if found is not None), None)
-    return refused or terminating_problem(job, observed, now) or next(pod_problems(job, observed), None) or loss_problem(job, observed)
+    found = refused or terminating_problem(job, observed, now) or next(pod_problems(job, observed), None)
+    return found or _awaited_again(job, observed) or loss_problem(job, observed)
+
+
+def _awaited_again(job: MPIJob, observed: Observed) -> Problem | None:
+    """Return the stored problem of a worker that was rejected, until a kubelet accepts its next Pod: only then it is solved."""
+    stored = job.status.true_condition(c.CONDITION_STALLED) or job.status.true_condition(c.CONDITION_DEGRADED)
+    if job.is_suspended or stored is None or stored.reason != causes.WORKER_REJECTED:
+        return None
+    is_awaited = any(is_awaited_again(observed, name) for name in names.worker_names(job))
+    return Problem(stored.reason, stored.message) if is_awaited else None
 
 
 def ignored_problem(job: MPIJob) -> Problem | None:

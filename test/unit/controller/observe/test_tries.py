@@ -20,7 +20,8 @@ LATER = {"creationTimestamp": "2026-01-01T00:00:09Z"}
 NOT_READY = {"type": "Ready", "status": "False"}
 UNREACHABLE = [NOT_READY, {"type": "ContainersReady", "status": "True"}]
 NOW = parse_time("2026-01-01T00:01:00Z")
-RUNNING = replace(PI, status=replace(PI.status, conditions=(cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", "", NOW),)))
+STARTED = tuple(cond.make(type_, "True", f"MPIJob{type_}", "", NOW) for type_ in (c.CONDITION_CREATED, c.CONDITION_RUNNING))
+RUNNING = replace(PI, status=replace(PI.status, conditions=STARTED))
 
 
 def disrupted(reason: str) -> list[dict[str, str]]:

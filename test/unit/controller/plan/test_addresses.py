@@ -65,6 +65,8 @@ CASES = [
     Case("all are Ready before the launcher's container runs", (at(0), at(1)), BOTH, published(phase="Pending")),
     Case("version 6", (at(0, "fd00::1"), at(1, "fd00::2")), "0 fd00::1\n1 fd00::2\n"),
     Case("one has ended before it was reached", (at(0), at(1, phase="Failed")), "0 10.0.0.1\n1 ended\n"),
+    Case("one was rejected, and is created again", (at(0), worker(1, "Failed", reason="OutOfcpu")), HOLD),
+    Case("one is rejected later", (at(0), worker(1, "Failed", reason="OutOfcpu")), "0 10.0.0.1\n", published(BOTH)),
     Case("a worker too many is not published", (at(0), at(1), at(2)), BOTH),
     # Then each by itself.
     Case("all is published", (at(0), at(1)), BOTH, published(BOTH)),

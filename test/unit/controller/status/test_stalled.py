@@ -313,8 +313,14 @@ PODS = [
         "a worker that its node refused",
         observed(worker(0, "Failed", reason="OutOfcpu", message="Node didn't have enough resource: cpu")),
         (),
+        "WorkerRejected",
+    ),
+    Case(
+        "a worker whose own deadline passed before it started",
+        observed(worker(0, "Failed", reason="DeadlineExceeded", message="Pod was active on the node longer than the specified deadline")),
+        (),
         "WorkerEnded",
-        "worker pi-worker-0 failed: OutOfcpu: Node didn't have enough resource: cpu. "
+        "worker pi-worker-0 failed: DeadlineExceeded: Pod was active on the node longer than the specified deadline. "
         "Read its log, then delete its Pod: the operator replaces it.",
     ),
     Case(
