@@ -9,7 +9,8 @@ _STATES: Final = "New Starting Running Suspended Queued Restarting Succeeded Fai
 _CAUSES: Final = """
     ValidationError AnnotationIgnored ResourceExists PredecessorExists QuotaExceeded Forbidden WriteFailed ChangedBack SecondOperator
     SecretLost GangApiMissing Unschedulable ImagePull CreateContainerConfigError StartError InitContainerFailed NoSshd WorkerEnded
-    CrashLoopBackOff OOMKilled NodeLost Disrupted WorkerDeleted StuckTerminating Unreadable
+    CrashLoopBackOff OOMKilled NodeLost Disrupted WorkerDeleted WorkerDeadlineExceeded ScaledDown
+    StuckTerminating Unreadable
     FailedMount FailedCreatePodSandBox Unhealthy FailedCreate Unhandled
 """
 _ENDS: Final = f"MPIJobFailed MPIJobEvicted LauncherJobNotFound ReachedMaxRestarts {_BACKOFF} DeadlineExceeded PodFailurePolicy"

@@ -34,6 +34,8 @@ OOM_KILLED: Final = "OOMKilled"
 NODE_LOST: Final = "NodeLost"
 DISRUPTED: Final = "Disrupted"
 WORKER_DELETED: Final = "WorkerDeleted"
+WORKER_DEADLINE: Final = "WorkerDeadlineExceeded"
+SCALED_DOWN: Final = "ScaledDown"
 STUCK_TERMINATING: Final = "StuckTerminating"
 FAILED_MOUNT: Final = "FailedMount"
 SANDBOX: Final = "FailedCreatePodSandBox"
@@ -48,6 +50,8 @@ DEGRADING: Final = frozenset({
     NODE_LOST,
     DISRUPTED,
     WORKER_DELETED,
+    WORKER_DEADLINE,
+    SCALED_DOWN,
     STUCK_TERMINATING,
     INIT_FAILED,
     ANNOTATION_IGNORED,
@@ -146,6 +150,15 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     WORKER_DELETED: Cause(
         "a worker's Pod was deleted while the launcher ran",
         "It is replaced, but a program that is not elastic has lost its ranks and must be started again.",
+    ),
+    WORKER_DEADLINE: Cause(
+        "a worker ran longer than the `activeDeadlineSeconds` of its Pod template",
+        "Raise it, or remove it: spec.runPolicy.activeDeadlineSeconds limits the whole job.",
+    ),
+    SCALED_DOWN: Cause(
+        "the job was scaled down while `mpirun` used the worker that was removed",
+        "Only elastic programs continue with fewer workers. For others, suspend the job, change spec.mpiReplicaSpecs.Worker.replicas, then "
+        "resume it.",
     ),
     STUCK_TERMINATING: Cause(
         "a Pod (or another object of the job) that must be gone first is still Terminating 60 s after its grace period: "

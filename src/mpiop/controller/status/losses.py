@@ -13,7 +13,7 @@ from mpiop.controller.status.causes import Problem, problem
 from mpiop.kube.objects import Object, is_terminating
 
 _BY_TAINT: Final = "DeletionByTaintManager"
-_HYDRA: Final = frozenset({c.INTEL, c.MPICH})
+HYDRA: Final = frozenset({c.INTEL, c.MPICH})
 
 
 def is_rigid(job: MPIJob) -> bool:
@@ -21,7 +21,7 @@ def is_rigid(job: MPIJob) -> bool:
 
     A job of Open MPI may be elastic, as Horovod is, unless it asks to be restarted.
     """
-    return job.mpi_implementation in _HYDRA or job.restart is not None
+    return job.mpi_implementation in HYDRA or job.restart is not None
 
 
 def disruption_problem(pod: Object) -> Problem | None:
@@ -73,6 +73,8 @@ def worker_problem(observed: Observed, name: str, pod: Object | None) -> Problem
     if pod is not None and (disrupted := disruption_problem(pod)) is not None:
         return disrupted
     where = f" on node {pods.node(pod)}" if pod is not None and pods.node(pod) else ""
+    if pod is not None and pods.is_past_deadline(pod):
+        return problem(causes.WORKER_DEADLINE, f"worker {name}{where} ran longer than its activeDeadlineSeconds")
     is_there = pod is not None and observed.workers.get(name) is pod
     if pod is None or not is_there or is_terminating(pod):
         return problem(causes.WORKER_DELETED, f"worker {name}{where} was deleted while the launcher ran")
