@@ -139,8 +139,8 @@ RULES: Final[Sequence[LogRule]] = (
     _rule(
         "GpuOutOfMemory",
         "a GPU has too little memory",
-        r"^(?:[\w.]+: )?(?:CUDA|HIP) (?:error: )?out of memory(?P<text>\. Tried to allocate [\d.]+ \w+|$)",
-        "a GPU has too little memory: CUDA out of memory{text}",
+        r"^(?:[\w.]+: )?(?P<text>(?:CUDA|HIP) (?:error: )?out of memory(?:\. Tried to allocate [\d.]+ \w+|$))",
+        "a GPU has too little memory: {text}",
         "Use smaller batches, or more or larger GPUs.",
         shows_rank=True,
     ),

@@ -7,12 +7,20 @@ from mpiop.api import constants as c
 from mpiop.api.types import LostWorker, MPIJob
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.observe.tries import lost_workers, running_try
+from mpiop.controller.observe.tries import can_be_ended, lost_workers, running_try
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.kube.objects import Object, is_terminating
 
 _BY_TAINT: Final = "DeletionByTaintManager"
+LOSSES: Final = frozenset({
+    causes.NODE_LOST,
+    causes.DISRUPTED,
+    causes.WORKER_DELETED,
+    causes.WORKER_DEADLINE,
+    causes.WORKER_ENDED,
+    causes.OOM_KILLED,
+})
 HYDRA: Final = frozenset({c.INTEL, c.MPICH})
 
 
@@ -46,11 +54,19 @@ def loss_problem(job: MPIJob, observed: Observed) -> Problem | None:
     """
     known, current = job.status.lost_worker, running_try(job, observed)
     if current is None:
-        return None
+        return _problem_of_ended_try(job, observed)
     if known is not None and known.launcher_try == current and any(name == known.pod for name, _ in lost_workers(job, observed)):
         return Problem(known.reason, known.message)
     lost = ((name, pod) for name, pod in lost_workers(job, observed) if is_rigid(job) or name not in observed.ready_workers)
     return next((worker_problem(observed, name, pod) for name, pod in lost), None)
+
+
+def _problem_of_ended_try(job: MPIJob, observed: Observed) -> Problem | None:
+    """Return the problem that the last try had: its end resolves nothing, only the next try does, which begins with other workers."""
+    degraded = job.status.true_condition(c.CONDITION_DEGRADED)
+    if degraded is None or degraded.reason not in LOSSES or not can_be_ended(job, observed) or observed.is_restarting(job):
+        return None
+    return Problem(degraded.reason, degraded.message) if any(True for _ in lost_workers(job, observed)) else None
 
 
 def lost_worker(job: MPIJob, observed: Observed, now: datetime) -> LostWorker | None:

@@ -71,7 +71,8 @@ def verdict(status: MPIJobStatus) -> str:
     if not status.attempts:
         return last.message
     code = in_words(status.attempts[-1].exit_code, of_mpirun=True)
-    return truncated(f"the launcher failed with {code}; its log has the cause. Last attempt: {last.message}")
+    where = last.message.replace(f" {code}", "", 1)
+    return truncated(f"the launcher failed with {code}; its log has the cause. Last attempt: {where}")
 
 
 def waiting_cause(status: MPIJobStatus) -> str:

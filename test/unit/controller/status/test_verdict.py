@@ -13,6 +13,7 @@ from mpiop.api.log_rules import Finding
 from mpiop.api.types import LostWorker, MPIJob, MPIJobStatus
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.causes import Problem
+from mpiop.controller.status.losses import loss_problem
 from mpiop.controller.status.status import Findings, next_status
 from mpiop.controller.status.verdict import NO_WORDS, LastWords, judged
 from mpiop.kube.objects import Object
@@ -174,7 +175,7 @@ def test_the_summary_begins_with_the_verdict_and_the_condition_as_the_reference_
 @pytest.mark.parametrize(
     ("exit_code", "words"),
     [
-        (3, "the launcher failed with exit code 3; its log has the cause"),
+        (3, "the launcher failed with exit code 3; its log has the cause. Last attempt: pod pi-launcher-x container launcher"),
         (134, "the launcher failed with exit code 134 (mpirun could not start the program, or a signal ended a rank)"),
         (139, "the launcher failed with exit code 139 (SIGSEGV)"),
         (213, "the launcher failed with exit code 213; its log"),
@@ -245,3 +246,11 @@ def test_an_evicted_worker_is_named() -> None:
     job = after(PI, observed(worker(0), evicted, launcher=launcher(), launcher_pods=(launcher_pod(),)))
     assert failed_condition(job) == ("MPIJobEvicted", "1/2 workers are evicted")
     assert job.status.summary.message.startswith("pod pi-worker-1 is taken from node")
+
+
+def test_the_end_of_an_attempt_does_not_resolve_its_loss() -> None:
+    degraded = Problem("WorkerDeleted", "worker pi-worker-1 was deleted")
+    ran = next_status(PI, observed(*ALL, launcher=launcher(), launcher_pods=(launcher_pod(),)), degraded, datetime(2026, 1, 1, tzinfo=UTC))
+    job = replace(PI, status=ran)
+    assert loss_problem(job, observed(worker(0), launcher=launcher(), launcher_pods=(failed_launcher(),))) == degraded
+    assert loss_problem(job, observed(*ALL, launcher=launcher(), launcher_pods=(failed_launcher(), launcher_pod()))) is None
