@@ -64,7 +64,17 @@ _EXECUTABLE: Final = "Correct the command. It must exist in the image of the wor
 _READ: Final = "Read what it printed."
 _OPTION: Final = "Correct the options of mpirun: each library, and each version of Open MPI, has its own."
 
+LONG_NAME: Final = "Give the job a name of at most 47 characters, or use Open MPI 5."
+"""`mpirun` of Open MPI 4.1 smashes its stack if the host name of the launcher, `<job>-launcher`, has more than 56 characters."""
+
 RULES: Final[Sequence[LogRule]] = (
+    _rule(
+        "LongName",
+        "the name of a job has more than 47 characters, which `mpirun` of Open MPI 4.1 does not survive",
+        r"^\*\*\* stack smashing detected \*\*\*.*\n\[(?P<host>[^\s:\]]{48,}-launcher):\d+\] \*\*\* Process received signal",
+        "mpirun crashed, because its host name {host} has more than 56 characters",
+        LONG_NAME,
+    ),
     _rule(
         "ExecutableNotFound",
         "Open MPI finds no program of that name, or may not execute it",

@@ -125,6 +125,11 @@ MPICH_CODE = f"""{BAD}=   PID 10 RUNNING AT pi-worker-1.pi.team.svc
 =   CLEANING UP REMAINING PROCESSES
 """
 HYDRA_4 = "/mpich-4.3.2/src/pm/hydra/lib/utils"
+LONG = f"{'x' * 48}-launcher"
+SMASHED = (
+    f"*** stack smashing detected ***: terminated\n[{LONG}:00001] *** Process received signal ***\n"
+    f"[{LONG}:00001] Signal: Segmentation fault (11)\n"
+)
 NCCL = (
     "[rank1]:[E1126 12:00:00.1 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: "
     "WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600026 milliseconds before timing out.\n"
@@ -132,6 +137,7 @@ NCCL = (
 CUDA = f"{TRACEBACK}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 15.77 GiB\n"
 
 FOUND = [
+    ("Open MPI 4: name", SMASHED, "LongName", f"mpirun crashed, because its host name {LONG} has more than 56 characters"),
     ("Open MPI 4: no such path", OPEN_MPI_4_ACCESS, "ExecutableNotFound", "mpirun cannot execute /opt/no-such-program on pi-worker-1"),
     ("Open MPI 5: not executable", OPEN_MPI_5_ACCESS, "ExecutableNotFound", "mpirun cannot execute /etc/passwd on pi-worker-1"),
     ("Open MPI 4: not in PATH", OPEN_MPI_4_FIND, "ExecutableNotFound", "mpirun does not find the program no-such-program on pi-worker-1"),
@@ -248,6 +254,8 @@ FOUND = [
     ("Open MPI 4: connection", LOST, "ConnectionLost", "mpirun lost its connection to pi-worker-1"),
 ]
 NOTHING = [
+    ("a crash with a short name", SMASHED.replace(LONG, "pi-launcher")),
+    ("a rank that crashes with a long name", f"[{'x' * 48}-worker-1:00012] *** Process received signal ***\n"),
     ("nothing", ""),
     ("what Open MPI 4 always prints", RETURNED),
     ("a warning about an import", "WARNING: ImportError: no module named tensorboard, metrics are off\n"),

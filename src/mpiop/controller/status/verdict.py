@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from mpiop.api import constants as c
-from mpiop.api.log_rules import Finding, finding
+from mpiop.api.log_rules import LONG_NAME, Finding, finding
 from mpiop.api.status import timestamp
 from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus
 from mpiop.controller import names
@@ -31,6 +31,8 @@ from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.text import truncated
 
 _MOST_BYTES: Final = 600
+_LONGEST_NAME: Final = 47
+_SEGMENTATION_FAULT: Final = 139
 _LAST_SECONDS: Final = timedelta(seconds=30)
 """How long `mpirun` may take to end after it has lost a worker."""
 _CLOCK_TOLERANCE: Final = timedelta(seconds=2)
@@ -100,6 +102,8 @@ def _cause(job: MPIJob, observed: Observed, failed: FailedContainer, words: Last
     found = _worker_cause(job, observed, failed) or _launcher_cause(failed)
     if found is not None:
         return _in_words(found)
+    if _has_crashed_of_its_name(job, failed):
+        return f"mpirun crashed before it called a worker, as Open MPI 4.1 does if the job's name is this long. {LONG_NAME}"
     in_message = finding(str(failed.ended.get("message") or ""))  # with FallbackToLogsOnError it is the end of the log
     return str(words.finding or in_message or "")
 
@@ -119,6 +123,11 @@ def _launcher_cause(failed: FailedContainer) -> Problem | None:
     if reason in START_REASONS:
         return problem(causes.START_ERROR, f"{where} could not be started: {failed.ended.get('message') or reason}")
     return None
+
+
+def _has_crashed_of_its_name(job: MPIJob, failed: FailedContainer) -> bool:
+    is_long = job.mpi_implementation == c.OPEN_MPI and len(job.name) > _LONGEST_NAME
+    return is_long and failed.ended.get("exitCode") == _SEGMENTATION_FAULT and leaves_mark(job) and not _called_ssh(job, failed)
 
 
 def _worker_cause(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem | None:

@@ -53,6 +53,10 @@ def past_deadline(second: int) -> Object:
     return pod
 
 
+def crashed(**more: Any) -> Object:
+    return failed_launcher(exit_code=139, **more)
+
+
 @dataclass
 class Case:
     """An attempt that ended at second 100; `cause` begins the verdict, "" is none."""
@@ -69,6 +73,7 @@ class Case:
 ALL = (worker(0), worker(1))
 NO_SSHD = worker(0, "Failed", containerStatuses=[{"name": "worker", "state": {"terminated": {"exitCode": 127, "reason": "StartError"}}}])
 ONE = replace(PI, worker=replace(PI.worker, replicas=1)) if PI.worker else PI
+LONG_NAMED = replace(PI, name="x" * 48)
 HYDRA = replace(PI, mpi_implementation="Intel")
 
 
@@ -121,6 +126,9 @@ CASES = [
         ALL,
         launcher=failed_launcher(message="ModuleNotFoundError: No module named 'numpy'"),
     ),
+    Case("a name that Open MPI 4.1 does not survive", "mpirun crashed before it called a worker", ALL, launcher=crashed(), job=LONG_NAMED),
+    Case("a program that crashes in a job with that name", "", ALL, launcher=crashed(**MARKED), job=LONG_NAMED),
+    Case("a crash in a job with another name", "", ALL, launcher=crashed()),
     Case("Hydra hangs for minutes after a loss", "NodeLost: pod pi-worker-1 cannot", ALL, job=with_loss(HYDRA, 20)),
     Case("Open MPI went on after a loss", "", ALL, job=with_loss(PI, 20)),
     Case("a loss in this attempt", "NodeLost: pod pi-worker-1 cannot", ALL, job=with_loss(PI, 59), launcher=failed_launcher(ended=70)),
