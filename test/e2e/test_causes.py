@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from e2e.broken import BROKEN, Broken, broken_job, container, no_sandbox_class, one_worker
-from e2e.causes import check_shown_soon
+from e2e.causes import SHOWN_SECONDS, check_shown_soon
 from e2e.clusters import paused
 from e2e.conftest import NAME
 from e2e.ends import ENDS, End, ending_job
@@ -21,6 +21,7 @@ from e2e.kubectl import Kubectl, Obj
 from e2e.plugin import new_tool
 from e2e.test_failures import let_logs_be_read
 from e2e.waiting import until
+from mpiop.clock import parse_time
 from mpiop.controller.status.causes import CAUSES
 from mpiop.kube.resources import EVENTS, MPIJOBS, Resource
 
@@ -80,6 +81,8 @@ def failing(module_namespace: Kubectl) -> Kubectl:
 def test_a_failed_job_begins_with_its_verdict(end: End, failing: Kubectl, tmp_path: Path) -> None:
     job = failing.until_one(MPIJOBS, end.id, lambda found: summary(found).startswith(end.verdict), timeout_seconds=10)
     failed = condition(job, "Failed")
+    launcher_ended = parse_time(job["status"]["attempts"][-1]["endTime"])
+    assert (parse_time(failed["lastTransitionTime"]) - launcher_ended).total_seconds() <= SHOWN_SECONDS
     assert failed["reason"].startswith("BackoffLimitExceeded/")
     assert failed["message"].startswith("Job has reached the specified backoff limit: pod ")
     assert "SIGABRT" not in failed["message"]
