@@ -59,7 +59,7 @@ def judged(job: MPIJob, observed: Observed, words: LastWords) -> Failure | None:
     is_blamed = known is None or known.cause.partition(":")[0] in causes.CAUSES
     if known is None or is_blamed or failed is None or not known.is_same(last_failure(job, observed)):
         return known
-    found = _worker_cause(job, observed, failed)
+    found = _loss(job, observed, failed)
     return known if found is None else replace(known, cause=truncated(_in_words(found), _MOST_BYTES))
 
 
@@ -131,13 +131,20 @@ def _has_crashed_of_its_name(job: MPIJob, failed: FailedContainer) -> bool:
 
 
 def _worker_cause(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem | None:
-    """Return the worker without which the attempt could not go on."""
-    attempt = _attempt_number(job, failed)
+    """Return the worker without which the attempt could not begin, or not go on."""
+    attempt, began = _attempt_number(job, failed), noted_beginning(failed.pod)
     if attempt is None:
         return None
-    began = noted_beginning(failed.pod)
-    if began is None or began.restarts != attempt:
+    if began is None or began.restarts < attempt:
         return next(ended_worker_problems(job, observed), None) if _called_ssh(job, failed) else None
+    return _loss(job, observed, failed)
+
+
+def _loss(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem | None:
+    """Return the worker that the attempt began with and lost; None if the pod notes the beginning of another attempt."""
+    attempt, began = _attempt_number(job, failed), noted_beginning(failed.pod)
+    if attempt is None or began is None or began.restarts != attempt:
+        return None
     ended = timestamp(failed.ended.get("finishedAt"))
     if (stored := _stored_loss(job, failed, attempt, ended)) is not None:
         return stored

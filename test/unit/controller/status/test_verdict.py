@@ -206,6 +206,20 @@ def test_a_loss_that_is_seen_after_the_end_of_the_launcher_is_added() -> None:
         assert job.status.summary.message.startswith("OOMKilled: worker pi-worker-1 ended while the launcher ran")
 
 
+def test_a_worker_that_ends_while_the_next_attempt_runs_is_no_cause_of_the_first() -> None:
+    job = after(PI, observed(*ALL, launcher=launcher(), launcher_pods=(failed_launcher(exit_code=3, **MARKED),)), LOG)
+    pod = failed_launcher(exit_code=3, restarts=1, **MARKED)
+    [row] = pod["status"]["containerStatuses"]
+    row |= {"state": {"running": {}}, "lastState": row["state"]}
+    pod["status"]["phase"] = "Running"
+    assert (
+        after(
+            job, observed(worker(0), ended_worker(second=130, reason="OOMKilled"), launcher=launcher(), launcher_pods=(pod,))
+        ).status.last_failure
+        == job.status.last_failure
+    )
+
+
 def test_what_happens_to_workers_after_the_end_of_the_job_is_no_cause() -> None:
     pod = failed_launcher()
     ended = after(PI, ended_with(*ALL, pod=pod))
