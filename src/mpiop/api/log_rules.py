@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _MOST_LINES: Final = 2000
-_MOST_CHARACTERS: Final = 1000
-"""Of a line."""
+_MOST_IN_LINE: Final = 1000
 _MOST_IN_FACTS: Final = 200
 """Characters of each text that is taken from the log."""
 _LINE_ENDS: Final = re.compile(r"[\r\n]+")
@@ -105,15 +104,8 @@ RULES: Final[Sequence[LogRule]] = (
     ),
     _rule(
         "UnknownOption",
-        "`mpirun` of Open MPI 4 does not know an option",
-        r'^mpirun: Error: unknown option "(?P<text>[^"]*)"',
-        "mpirun does not know its option {text}",
-        _OPTION,
-    ),
-    _rule(
-        "UnknownOption",
-        "`mpirun` of Open MPI 5 does not know an option",
-        r"^An unrecognized option was included on the \w+ command line:\s+Option: (?P<text>\S+)",
+        "`mpirun` of Open MPI does not know an option",
+        r'^(?:mpirun: Error: unknown option "|An unrecognized option was included on the \w+ command line:\s+Option: )(?P<text>[^"\s]+)',
         "mpirun does not know its option {text}",
         _OPTION,
     ),
@@ -305,4 +297,4 @@ def _text(template: str, match: re.Match[str]) -> str:
 def _normalized(log: str) -> str:
     """Return the last lines without the tags of ranks, each cut to what a pattern may look at."""
     lines = _LINE_ENDS.split(log)[-_MOST_LINES:]
-    return "\n".join(_TAG.sub("", line[:_MOST_CHARACTERS]) for line in lines)
+    return "\n".join(_TAG.sub("", line[:_MOST_IN_LINE]) for line in lines)
