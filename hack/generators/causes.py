@@ -1,10 +1,13 @@
-"""The page docs/reference/causes.md: each reason of Stalled and Degraded, from the operator's own table."""
+"""The page docs/reference/causes.md: each reason of Stalled and Degraded, and how failed jobs read, from the operator's own tables."""
 
+import re
+
+from mpiop.api.log_rules import RULES
 from mpiop.controller.status.causes import CAUSES, DEGRADING
 
 _HEAD = """# Causes
 
-<!-- Made by hack/generate from src/mpiop/controller/status/causes.py; edit that. -->
+<!-- Made by hack/generate from src/mpiop/controller/status/causes.py and src/mpiop/api/log_rules.py; edit those. -->
 
 While one of these causes holds, the condition `Stalled` is True, or `Degraded` if the job runs already and other ranks may go on.
 `kubectl get mpijobs` shows the reason as `STATE`; the message of the condition names the object and says what to do.
@@ -51,10 +54,45 @@ Any other reason is that of the newest event of the Pod that the job waits for, 
 """
 
 
+_ENDS = """
+## How failed jobs read
+
+`kubectl get mpijobs -o wide` (MESSAGE) and `kubectl mpi why` begin with the verdict. It has the first of these sources that knows the
+cause:
+
+1. A worker without which `mpirun` could not continue: `NoSshd`, `WorkerDeadlineExceeded`, `ScaledDown`, `WorkerDeleted`, `OOMKilled`,
+   `Disrupted`, `NodeLost` or `WorkerEnded`. A loss counts only if `mpirun` ended within 30 s after it.
+2. What Kubernetes reports about the launcher: `OOMKilled`, `StartError`, `Disrupted` or `NodeLost`.
+3. The end of the launcher's log, by the rules below. The operator applies them where it [may read
+   logs](../troubleshooting.md#the-log-of-a-launcher-that-is-gone); `kubectl mpi why` applies them with your own permission.
+4. The exit code. `mpirun` of Open MPI 4 ends with codes from 130 to 135 if it cannot start the program, so these are not reported as
+   signals.
+
+The condition `Failed` has the form that Kubeflow's operator writes, then `Cause:` and the same verdict. `DeadlineExceeded` is followed
+by what the job waited for. `status.lastFailure.cause` has the cause of the last failed attempt.
+
+| rule | when | verdict | advice |
+|---|---|---|---|
+"""
+
+
+def _rule_text(text: str) -> str:
+    """Return the template of a rule with its groups as placeholders, such as FILE."""
+    return re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), text)
+
+
+def _ends() -> str:
+    rows = (
+        f"| `{rule.name}` | {rule.when} | {_rule_text(rule.facts)} | {_rule_text(rule.advice) or 'depends on the signal'} |\n"
+        for rule in RULES
+    )
+    return _ENDS + "".join(rows)
+
+
 def causes_page() -> str:
     """Return the text of the page."""
     rows = (
         f"| `{reason}` | {cause.when} | {cause.advice} | `{'Degraded' if reason in DEGRADING else 'Stalled'}` |\n"
         for reason, cause in CAUSES.items()
     )
-    return _HEAD + "".join(rows) + _FOOT
+    return _HEAD + "".join(rows) + _FOOT + _ends()

@@ -186,6 +186,7 @@ def _status() -> Schema:
             reason=_string("Why, in one word, for example OOMKilled."),
             message=_string("Which pod on which node, container, exit code, and the container's own message."),
             log=_string("The end of the container's log, if the operator may read logs."),
+            cause=_string("Why it failed, in a sentence; left out if only its exit code is known."),
         ),
         attempts=_list(
             "The last three failed tries of the launcher, the newest last.",
@@ -230,7 +231,7 @@ def _status() -> Schema:
             duration=_string("How long the job took, for example 4m10s; written when it has ended."),
             restarts=_string("How often the operator has restarted the job, because workers or the launcher were lost."),
             attempts=_string("How many attempts of the launcher have failed since the job was started."),
-            message=_string("What is wrong: the message of Stalled, Degraded or Failed."),
+            message=_string("What is wrong: the message of Stalled or Degraded, or why the job failed."),
             node=_string("Node of the launcher, once the job runs."),
             slots=_string("MPI processes on each worker."),
         ),

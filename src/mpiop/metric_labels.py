@@ -9,8 +9,8 @@ _STATES: Final = "New Starting Running Suspended Queued Restarting Succeeded Fai
 _CAUSES: Final = """
     ValidationError AnnotationIgnored ResourceExists PredecessorExists QuotaExceeded Forbidden WriteFailed ChangedBack SecondOperator
     SecretLost GangApiMissing Unschedulable ImagePull CreateContainerConfigError StartError InitContainerFailed NoSshd WorkerEnded
-    CrashLoopBackOff OOMKilled NodeLost Disrupted WorkerDeleted WorkerRejected StuckTerminating Unreadable
-    FailedMount FailedCreatePodSandBox Unhealthy FailedCreate Unhandled SchedulingGated
+    CrashLoopBackOff OOMKilled NodeLost Disrupted WorkerDeleted WorkerDeadlineExceeded WorkerRejected ScaledDown
+    StuckTerminating Unreadable FailedMount FailedCreatePodSandBox Unhealthy FailedCreate Unhandled SchedulingGated
 """
 _ENDS: Final = f"MPIJobFailed MPIJobEvicted LauncherJobNotFound ReachedMaxRestarts {_BACKOFF} DeadlineExceeded PodFailurePolicy"
 # Of Pods and containers. Source: kubernetes pkg/kubelet (lifecycle, eviction, preemption, nodeshutdown), containerd CRI.

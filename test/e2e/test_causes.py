@@ -7,16 +7,21 @@ import asyncio
 import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from e2e.broken import BROKEN, Broken, broken_job, container, no_sandbox_class, one_worker
-from e2e.causes import check_shown_soon
+from e2e.causes import SHOWN_SECONDS, check_shown_soon
 from e2e.clusters import paused
 from e2e.conftest import NAME
+from e2e.ends import ENDS, End, ending_job
 from e2e.jobs import condition, held, is_true, pi_job, state, until_true
 from e2e.kubectl import Kubectl, Obj
+from e2e.plugin import new_tool
+from e2e.test_failures import let_logs_be_read
 from e2e.waiting import until
+from mpiop.clock import parse_time
 from mpiop.controller.status.causes import CAUSES
 from mpiop.kube.resources import EVENTS, MPIJOBS, Resource
 
@@ -24,6 +29,11 @@ SEEN_SECONDS = 60
 ONLY_IN_EVENTS = {"FailedMount", "FailedCreatePodSandBox", "Unhealthy"}
 """The operator reads the events of one job a second, so of many at once the last would be shown late."""
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+
+
+def summary(job: Obj) -> str:
+    """Return what `kubectl get mpijobs -o wide` shows as MESSAGE."""
+    return str(job["status"]["summary"].get("message", ""))
 
 
 def says(job: Obj, broken: Broken) -> bool:
@@ -51,6 +61,43 @@ def test_F69_a_job_says_why_it_waits(broken: Broken, here: Kubectl) -> None:
     assert (problem["status"], problem["reason"]) == ("True", broken.reason)
     assert problem["message"].endswith(CAUSES[broken.reason].advice)
     check_shown_soon(broken.id, broken.reason, here)
+
+
+@pytest.fixture(scope="module")
+def failing(module_namespace: Kubectl) -> Kubectl:
+    """A namespace with all jobs that fail, where the operator may not read logs."""
+    for at_once in (ENDS[:6], ENDS[6:]):  # so that what the nodes do to one another's containers is not measured
+        module_namespace.apply(*map(ending_job, at_once))
+        for end in at_once:
+            if end.harm is not None:
+                until_true(module_namespace, end.id, "Running")
+                end.harm(module_namespace, end.id)
+        for end in at_once:
+            until_true(module_namespace, end.id, "Failed", timeout_seconds=SEEN_SECONDS * 2)
+    return module_namespace
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.id)
+def test_a_failed_job_begins_with_its_verdict(end: End, failing: Kubectl, tmp_path: Path) -> None:
+    job = failing.until_one(MPIJOBS, end.id, lambda found: summary(found).startswith(end.verdict), timeout_seconds=10)
+    failed = condition(job, "Failed")
+    launcher_ended = parse_time(job["status"]["attempts"][-1]["endTime"])
+    assert (parse_time(failed["lastTransitionTime"]) - launcher_ended).total_seconds() <= SHOWN_SECONDS
+    assert failed["reason"].startswith("BackoffLimitExceeded/")
+    assert failed["message"].startswith("Job has reached the specified backoff limit: pod ")
+    assert "SIGABRT" not in failed["message"]
+    # A deleted worker may be replaced before the launcher ends.
+    assert end.harm is not None or "Resolved" not in {condition(job, type_).get("reason") for type_ in ("Stalled", "Degraded")}
+    lines = new_tool(failing, tmp_path).run("why", end.id).splitlines()
+    assert lines[0].startswith(f"Job {end.id} failed: {end.why or end.verdict}")
+
+
+def test_the_operator_applies_the_same_rules_where_it_may_read_logs(namespace: Kubectl, cluster: Kubectl, tmp_path: Path) -> None:
+    let_logs_be_read(namespace, cluster, tmp_path)
+    known = [end for end in ENDS if end.why]
+    namespace.apply(*map(ending_job, known))
+    for end in known:
+        assert summary(until_true(namespace, end.id, "Failed", timeout_seconds=SEEN_SECONDS * 2)).startswith(end.why)
 
 
 def test_a_job_beside_them_is_not_disturbed(here: Kubectl) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from e2e.broken import BROKEN
+from e2e.ends import ENDS
 from mpiop.controller.status.causes import CAUSES
 
 _MEASURED = re.compile(r"(?:check_shown_soon|stalled_for)\((?:\"?\w+\"?, )?\"(\w+)\"")
@@ -23,4 +24,5 @@ _ELSEWHERE = {
 def test_a_cause_is_measured_on_a_cluster(reason: str) -> None:
     texts = [path.read_text() for path in Path("test/e2e").glob("test_*.py")]
     measured = {reason for text in texts for reason in (*_MEASURED.findall(text), *_PARAMETER.findall(text))}
-    assert reason in measured | {broken.reason for broken in BROKEN}
+    ends = {end.verdict.partition(":")[0] for end in ENDS}
+    assert reason in measured | ends | {broken.reason for broken in BROKEN}

@@ -18,6 +18,7 @@ _Value = TypeVar("_Value")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STATUS_VALUES: Final = ("True", "False", "Unknown")
 _SUMMARY: Final = tuple(field.name for field in fields(Summary))
+_FAILURE: Final = tuple(field.name for field in fields(Failure))
 _COUNTS: Final = ("active", "succeeded", "failed")
 
 
@@ -141,13 +142,12 @@ def _replica_status_to_wire(status: ReplicaStatus) -> dict[str, int]:
 
 def _failure(raw: object) -> Failure | None:
     fields = as_mapping(raw) or {}
-    failure = Failure(_text(fields.get("reason")), _text(fields.get("message")), _text(fields.get("log")))
+    failure = Failure(*(_text(fields.get(name)) for name in _FAILURE))
     return failure if failure.reason or failure.message else None
 
 
 def _failure_to_wire(failure: Failure | None) -> dict[str, str]:
-    wire = {"reason": failure.reason, "message": failure.message, "log": failure.log} if failure else {}
-    return _filled(wire)
+    return _filled({name: getattr(failure, name) for name in _FAILURE}) if failure else {}
 
 
 def _attempt(raw: object) -> Attempt | None:

@@ -130,11 +130,17 @@ class Failure:
         reason: In one word.
         message: Which pod, container, exit code and message.
         log: The end of the container's log; "" if the operator may not read it. The same failure with another log is the same failure.
+        cause: Why it failed, in a sentence, or "" if only its exit code is known.
     """
 
     reason: str
     message: str
     log: str = field(default="", compare=False)
+    cause: str = ""
+
+    def is_same(self, other: "Failure | None") -> bool:
+        """Return whether both are about the same end; of one of them more may be known."""
+        return other is not None and (self.reason, self.message) == (other.reason, other.message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from mpiop.client.tags import Tagged, untagged
 from mpiop.client.why import why
 
 POLL_SECONDS: Final = 0.5
-LOG_LINES: Final = 20
-"""So many lines of its log explain a failed job: the last ten are often `mpirun`'s own."""
+LOG_LINES: Final = 200
+"""So many lines of a failed job's log are searched for its cause."""
 _TRIES: Final = 30
 """So often the log of a job that has ended is asked for: its node may be lost for ever."""
 
@@ -95,12 +95,12 @@ class Job:
         return progress(self.raw, self.pods())
 
     def why(self, *, with_log: bool = True) -> str:
-        """Return why it is as it is, and what helps; of a failed job also the end of its log."""
+        """Return why it is as it is, and what helps; of a failed job also the end of its log, unless `with_log` is false."""
         self.refresh()
         pods = self.pods()
         uids = [self.raw["metadata"]["uid"], *(pod["metadata"]["uid"] for pod in pods)]
-        log = self._end_of_log() if with_log and self.status.is_finished and not self.status.has_succeeded else ()
-        return why(self.raw, pods, [event for uid in uids[:5] for event in self._api.events(uid)], log)
+        log = self._end_of_log() if self.status.is_finished and not self.status.has_succeeded else ()
+        return why(self.raw, pods, [event for uid in uids[:5] for event in self._api.events(uid)], log, with_log=with_log)
 
     def _end_of_log(self) -> Sequence[str]:
         """Return the last lines of the launcher's log, or of what was kept of it."""

@@ -56,6 +56,7 @@ class JobStatus:
         conditions: In the order of the status.
         attempts: The last failed attempts.
         log: The end of the log of the launcher that failed last, or "".
+        cause: Why that launcher failed, as far as the operator knows; "" if it knows only an exit code.
     """
 
     state: str
@@ -70,6 +71,7 @@ class JobStatus:
     conditions: tuple[Condition, ...]
     attempts: tuple[Attempt, ...]
     log: str
+    cause: str = ""
 
     def condition(self, type_: str) -> Condition | None:
         """Return the condition of that type if it is true."""
@@ -117,6 +119,7 @@ def status_of(job: Object) -> JobStatus:
         conditions=tuple(map(_condition, status.get("conditions") or ())),
         attempts=tuple(map(_attempt, status.get("attempts") or ())),
         log=last.get("log", ""),
+        cause=last.get("cause", ""),
     )
 
 

@@ -3,10 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from mpiop.api.log_rules import finding
 from mpiop.client.progress import progress, unseen
 from mpiop.client.status import PENDING, TERMINATING, Attempt, JobStatus, other_manager, status_of
 
 Object = Mapping[str, Any]
+
+LOG_LINES: Final = 20
+"""So many lines of its log explain a failed job: the last ten are often `mpirun`'s own."""
+_BACKOFF_LIMIT: Final = "BackoffLimitExceeded"
 
 _ADVICE: Final[Mapping[str, str]] = {
     "OOMKilled": "A container used more memory than its limit. Raise the limit (kubectl mpi run --memory), or use more workers.",
@@ -19,8 +24,16 @@ _ADVICE: Final[Mapping[str, str]] = {
 }
 
 
-def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequence[str] = ()) -> str:
-    """Return the explanation of a job from its status, its Pods, the Events about it and its Pods, and the end of its log."""
+def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequence[str] = (), *, with_log: bool = True) -> str:
+    """Return the explanation of a job.
+
+    Args:
+        job: As stored.
+        pods: Of the job.
+        events: About the job and its Pods.
+        log: The end of its launcher's log.
+        with_log: Whether the explanation ends with the log.
+    """
     name, status = job["metadata"]["name"], status_of(job)
     if status.state == TERMINATING:
         return f"Job {name} is being deleted."
@@ -28,7 +41,7 @@ def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequ
         unused = (row.message for row in status.conditions if row.type == "WorkersUnused")  # True, or Unknown
         return _text(f"Job {name} succeeded.", *unused)
     if status.is_finished:
-        return _failed(name, status, log)
+        return _failed(name, status, log, with_log=with_log)
     if status.state == PENDING:
         return _text(f"Job {name} has been seen by no operator yet.", _unseen(job))
     for type_, verb in (("Stalled", "waits"), ("Degraded", "runs, but not well"), ("Restarting", "is restarted")):
@@ -57,13 +70,23 @@ def newest_warning(events: Sequence[Object]) -> str | None:
     return f"{newest['reason']} ({about['kind'].lower()} {about['name']}): {newest.get('message', '')}"
 
 
-def _failed(name: str, status: JobStatus, log: Sequence[str]) -> str:
+def _failed(name: str, status: JobStatus, log: Sequence[str], *, with_log: bool) -> str:
     failure = status.failure(name)
-    words = f"Job {name} failed: {failure.reason}."
     message = str(failure).partition(f"{failure.reason}: ")[2].partition("\n")[0]
+    verdict, reason = _verdict(status, log), f"{failure.reason}: {message}"
     advice = next((text for cause, text in _ADVICE.items() if cause in failure.reason or cause in message), "")
-    more = ("The end of its log:", *log) if log else (f"Its log, if the Pod still exists: kubectl mpi logs {name}",)
-    return _text(words, message, *_attempts(status.attempts), advice, *more)
+    more = (
+        ("The end of its log:", *log[-LOG_LINES:]) if log and with_log else (f"Its log, if the Pod still exists: kubectl mpi logs {name}",)
+    )
+    return _text(f"Job {name} failed: {verdict or reason}", reason if verdict else "", *_attempts(status.attempts), advice, *more)
+
+
+def _verdict(status: JobStatus, log: Sequence[str]) -> str:
+    """Return why the job failed, in plain words; the operator may know it, or may read no log, which the user may; "" if nobody knows."""
+    failed = status.condition("Failed")
+    is_of_launcher = failed is not None and failed.reason.startswith(_BACKOFF_LIMIT)
+    found = finding("\n".join(log)) if is_of_launcher and not status.cause else None
+    return str(found) if found is not None else status.message.partition("\n")[0]
 
 
 def _attempts(attempts: Sequence[Attempt]) -> list[str]:

@@ -40,6 +40,7 @@ from mpiop.controller.status.stalled import ended_worker_problem, find_problem, 
 from mpiop.controller.status.status import Findings, current_problem, next_status, unobserved_status
 from mpiop.controller.status.template_warnings import ssh_warnings
 from mpiop.controller.status.terminating import seconds_to_late
+from mpiop.controller.status.verdict import NO_WORDS
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.go_operator_children import with_unlabelled
 from mpiop.controller.write.job_log import log_clean_up
@@ -161,8 +162,8 @@ class Syncer:
         failed = await self._apply(owner, job, observed, desired, now)
         problem, recheck_seconds = await self._find_problem(job, observed, failed, now)
         has_created_launcher = observed.launcher is None and desired is not None and bool(desired.launcher) and not failed
-        log = await self.logs.last_words(observed) if new_failure(job, observed) else ""
-        findings = Findings(has_created_launcher, [*ssh_warnings(job, self.options), *owner.warnings], log)
+        words = await self.logs.last_words(job, observed) if new_failure(job, observed) else NO_WORDS
+        findings = Findings(has_created_launcher, [*ssh_warnings(job, self.options), *owner.warnings], words)
         new = await compute(next_status, job, observed, problem, now, findings)
         await self.reporter.report(job, new)
         self.reporter.show(job, observed)

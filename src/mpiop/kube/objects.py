@@ -56,6 +56,7 @@ class ObjectMeta(TypedDict, total=False):
     generation: int
     creationTimestamp: str
     deletionTimestamp: str
+    deletionGracePeriodSeconds: int
     labels: dict[str, str]
     annotations: dict[str, str]
     ownerReferences: list[OwnerReference]

@@ -254,7 +254,7 @@ def test_a_failed_job_says_why_with_the_end_of_its_log() -> None:
     assert job_of(api).why().endswith("The end of its log:\n" + "\n".join(f"line {number}" for number in range(10, 30)))
     api.all_pods, api.logs = [pod("pi-launcher-x", role="launcher")], {"pi-launcher-x": [b"1 [1,0]<stderr>:no input file\n"]}
     assert job_of(api, is_tagged=True).why().endswith("The end of its log:\nno input file")
-    assert api.requests[-1][-1] == LogOptions(tail=20)
+    assert api.requests[-1][-1] == LogOptions(tail=200)
     assert "the end of its log" not in job_of(api).why(with_log=False).lower()
 
 

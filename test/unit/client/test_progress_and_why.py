@@ -68,11 +68,17 @@ WARNING = {
         (stored(**condition("Stalled", "NoSshd", "Install sshd.")), [], ["Job pi waits: NoSshd.\nInstall sshd."]),
         (stored(**condition("Degraded", "OOMKilled", "Raise it.")), [], ["Job pi runs, but not well: OOMKilled.\nRaise it."]),
         (stored(**condition("Restarting", "NodeLost", "restart 1")), [], ["Job pi is restarted: NodeLost.\nrestart 1"]),
-        (stored(**condition("Failed", "ReachedMaxRestarts", "2 tries")), [], ["failed: ReachedMaxRestarts.", "max-restarts"]),
+        (stored(**condition("Failed", "ReachedMaxRestarts", "2 tries")), [], ["failed: ReachedMaxRestarts: 2 tries", "max-restarts"]),
         (
             FAILED,
             [],
-            ["failed: BackoffLimitExceeded/OOMKilled.", "exit code 137", "Attempt 1 failed", "Raise the limit", "kubectl mpi logs pi"],
+            [
+                "failed: BackoffLimitExceeded/OOMKilled: pod pi",
+                "exit code 137",
+                "Attempt 1 failed",
+                "Raise the limit",
+                "kubectl mpi logs pi",
+            ],
         ),
         (BUS_ERROR, [], ["exit code 135 (SIGBUS)", "is too small: it has 64 MiB", "mpiop.kubeflow.org/shm: 2Gi"]),
     ],
@@ -80,6 +86,29 @@ WARNING = {
 def test_why_a_job_is_as_it_is(job: dict[str, Any], events: list[Any], words: list[str]) -> None:
     text = why(job, [], events)
     assert [word for word in words if word not in text] == []
+
+
+ENDED = condition("Failed", "BackoffLimitExceeded/Error", "Job has reached the specified backoff limit: pod pi-launcher-x exit code 3")
+ENDED |= {"summary": {"state": "Failed", "message": "the launcher failed with exit code 3; its log has the cause"}}
+RANK = ["The first process to do so was:", "  Process name: [[5141,1],2]", "  Exit code:    3"]
+KNOWN = {
+    "summary": {"state": "Failed", "message": "NoSshd: pi-worker-0 has no sshd"},
+    "lastFailure": {"cause": "NoSshd: pi-worker-0 has no sshd"},
+}
+
+
+@pytest.mark.parametrize(
+    ("job", "log", "first"),
+    [
+        (stored(**ENDED), RANK, "the program exited with code 3 on rank 2. Read what it printed."),
+        (stored(**ENDED), ["Bye"], "the launcher failed with exit code 3; its log has the cause"),
+        (stored(**ENDED | KNOWN), RANK, "NoSshd: pi-worker-0 has no sshd"),
+        (stored(**condition("Failed", "DeadlineExceeded", "too long")), RANK, "DeadlineExceeded: too long"),
+    ],
+    ids=["the user may read the log, and the operator may not", "no rule", "what the operator saw counts more", "not the launcher's end"],
+)
+def test_why_begins_with_the_verdict(job: dict[str, Any], log: list[str], first: str) -> None:
+    assert why(job, [], [], log).splitlines()[0] == f"Job pi failed: {first}"
 
 
 def test_why_a_failed_job_ends_with_the_end_of_its_log() -> None:

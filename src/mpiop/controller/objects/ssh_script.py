@@ -149,6 +149,11 @@ def leaves_mark(job: MPIJob) -> bool:
     return wants_script(job) and launcher.get("terminationMessagePolicy") != _FALLBACK
 
 
+def without_mark(message: str) -> str:
+    """Return a launcher's termination message without the mark, of which users know nothing."""
+    return message.removeprefix(MARK).strip()
+
+
 def script_environment(job: MPIJob) -> Mapping[str, str]:
     """Return the variables by which `mpirun` calls the script."""
     implementation = implementation_of(job)

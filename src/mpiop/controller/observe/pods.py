@@ -48,6 +48,11 @@ def is_evicted(pod: Object) -> bool:
     return phase(pod) == "Failed" and pod.get("status", {}).get("reason") == "Evicted"
 
 
+def is_past_deadline(pod: Object) -> bool:
+    """Return whether the kubelet ended the pod because it ran longer than its own `activeDeadlineSeconds`."""
+    return phase(pod) == "Failed" and pod.get("status", {}).get("reason") == "DeadlineExceeded"
+
+
 def disruption(pod: Object) -> Mapping[str, Any] | None:
     """Return the pod's condition DisruptionTarget if it is True: the cluster takes the pod away, and the program is not to blame."""
     row = condition(pod, "DisruptionTarget")

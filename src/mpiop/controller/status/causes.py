@@ -35,6 +35,8 @@ NODE_LOST: Final = "NodeLost"
 DISRUPTED: Final = "Disrupted"
 WORKER_DELETED: Final = "WorkerDeleted"
 WORKER_REJECTED: Final = "WorkerRejected"
+WORKER_DEADLINE: Final = "WorkerDeadlineExceeded"
+SCALED_DOWN: Final = "ScaledDown"
 STUCK_TERMINATING: Final = "StuckTerminating"
 FAILED_MOUNT: Final = "FailedMount"
 SANDBOX: Final = "FailedCreatePodSandBox"
@@ -51,6 +53,8 @@ DEGRADING: Final = frozenset({
     DISRUPTED,
     WORKER_DELETED,
     WORKER_REJECTED,
+    WORKER_DEADLINE,
+    SCALED_DOWN,
     STUCK_TERMINATING,
     INIT_FAILED,
     ANNOTATION_IGNORED,
@@ -155,6 +159,15 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         "its devices or labels have changed, or it is shutting down",
         "The operator creates the Pod again, first after 10 s, at last every 5 minutes. Free what the node lacks, or correct the requests, "
         "nodeName or nodeSelector of the workers.",
+    ),
+    WORKER_DEADLINE: Cause(
+        "a worker ran longer than the `activeDeadlineSeconds` of its Pod template",
+        "Raise it, or remove it: spec.runPolicy.activeDeadlineSeconds limits the whole job.",
+    ),
+    SCALED_DOWN: Cause(
+        "the job was scaled down while `mpirun` used the worker that was removed",
+        "Only elastic programs continue with fewer workers. For others, suspend the job, change spec.mpiReplicaSpecs.Worker.replicas, then "
+        "resume it.",
     ),
     STUCK_TERMINATING: Cause(
         "a Pod (or another object of the job) that must be gone first is still Terminating 60 s after its grace period: "

@@ -9,7 +9,7 @@ from mpiop.clock import format_time
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.rejections import is_rejected, rejections, time_of_next
-from mpiop.controller.observe.tries import lost_workers, running_try
+from mpiop.controller.observe.tries import can_be_ended, lost_workers, running_try
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.kube.objects import Object, is_terminating
@@ -18,7 +18,16 @@ from mpiop.kube.text import truncated
 _BY_TAINT: Final = "DeletionByTaintManager"
 _WORDS_BYTES: Final = 400
 """Of a kubelet's message: what follows it must stay whole."""
-_HYDRA: Final = frozenset({c.INTEL, c.MPICH})
+LOSSES: Final = frozenset({
+    causes.NODE_LOST,
+    causes.DISRUPTED,
+    causes.WORKER_DELETED,
+    causes.WORKER_REJECTED,
+    causes.WORKER_DEADLINE,
+    causes.WORKER_ENDED,
+    causes.OOM_KILLED,
+})
+HYDRA: Final = frozenset({c.INTEL, c.MPICH})
 
 
 def is_rigid(job: MPIJob) -> bool:
@@ -26,7 +35,7 @@ def is_rigid(job: MPIJob) -> bool:
 
     A job of Open MPI may be elastic, as Horovod is, unless it asks to be restarted.
     """
-    return job.mpi_implementation in _HYDRA or job.restart is not None
+    return job.mpi_implementation in HYDRA or job.restart is not None
 
 
 def disruption_problem(pod: Object) -> Problem | None:
@@ -62,11 +71,19 @@ def loss_problem(job: MPIJob, observed: Observed) -> Problem | None:
     """
     known, current = job.status.lost_worker, running_try(job, observed)
     if current is None:
-        return None
+        return _problem_of_ended_try(job, observed)
     if known is not None and known.launcher_try == current and any(name == known.pod for name, _ in lost_workers(job, observed)):
         return Problem(known.reason, known.message)
     lost = ((name, pod) for name, pod in lost_workers(job, observed) if is_rigid(job) or name not in observed.ready_workers)
     return next((worker_problem(observed, name, pod) for name, pod in lost), None)
+
+
+def _problem_of_ended_try(job: MPIJob, observed: Observed) -> Problem | None:
+    """Return the problem that the last try had: its end resolves nothing, only the next try does, which begins with other workers."""
+    degraded = job.status.true_condition(c.CONDITION_DEGRADED)
+    if degraded is None or degraded.reason not in LOSSES or not can_be_ended(job, observed) or observed.is_restarting(job):
+        return None
+    return Problem(degraded.reason, degraded.message) if any(True for _ in lost_workers(job, observed)) else None
 
 
 def lost_worker(job: MPIJob, observed: Observed, now: datetime) -> LostWorker | None:
@@ -91,6 +108,8 @@ def worker_problem(observed: Observed, name: str, pod: Object | None) -> Problem
     if pod is not None and is_rejected(pod):
         return rejected_problem(pod)
     where = f" on node {pods.node(pod)}" if pod is not None and pods.node(pod) else ""
+    if pod is not None and pods.is_past_deadline(pod):
+        return problem(causes.WORKER_DEADLINE, f"worker {name}{where} ran longer than its activeDeadlineSeconds")
     is_there = pod is not None and observed.workers.get(name) is pod
     if pod is None or not is_there or is_terminating(pod):
         return problem(causes.WORKER_DELETED, f"worker {name}{where} was deleted while the launcher ran")

@@ -7,18 +7,22 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.causes import DEGRADING, WORKER_REJECTED, Problem
+from mpiop.controller.status.causes import DEGRADING, WORKER_REJECTED, Problem, facts_of
 from mpiop.controller.status.summary import PROBLEM_CONDITIONS
+from mpiop.kube.text import truncated
 
+JOB_FAILED: Final = "JobFailed"
 MESSAGE_SECONDS: Final = 30.0
 """How long the message of a problem stays, though the problem would be worded otherwise by now."""
 _REJECTION_SECONDS: Final = 5.0
 """The same for a worker that was rejected again: the message says when its next Pod is created."""
 
 
-def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:
-    """Return `status` of a job that has ended as `end` says, at `completed`."""
-    status = with_problem(status, None, end.last_update_time)
+def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime, *, verdict: str = "") -> MPIJobStatus:
+    """Return `status` of a job that has ended as `end` says, at `completed`; `verdict` is why it failed, by default the message."""
+    has_failed = end.type == c.CONDITION_FAILED
+    status = _unresolved(status, end) if has_failed else with_problem(status, None, end.last_update_time)
+    summary = replace(status.summary, message=truncated(verdict or end.message) if has_failed else "")
     if status.condition(c.CONDITION_RUNNING) is None:
         message = f"MPIJob {job.key} is finished but Running condition was never set."
         status = with_condition(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
@@ -27,7 +31,16 @@ def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime
         conditions = cond.turn_false(conditions, type_)
     with_end = cond.set_condition(conditions, end)
     finished = cond.make(c.CONDITION_FINISHED, "True", end.type, end.message, end.last_update_time)
-    return replace(status, conditions=cond.set_before_last(with_end, finished), completion_time=completed, lost_worker=None)
+    conditions = cond.set_before_last(with_end, finished)
+    return replace(status, conditions=conditions, completion_time=completed, lost_worker=None, summary=summary)
+
+
+def _unresolved(status: MPIJobStatus, end: Condition) -> MPIJobStatus:
+    """Return `status` of a job that failed: the problem that it still has is over with it, but was not resolved."""
+    for row in filter(None, map(status.true_condition, PROBLEM_CONDITIONS)):
+        message = truncated(f"The job has failed with this problem: {row.reason}: {facts_of(row.reason, row.message)}")
+        status = with_condition(status, cond.make(row.type, "False", JOB_FAILED, message, end.last_update_time))
+    return status
 
 
 def with_problem(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MPIJobStatus:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
+from mpiop.controller.objects.ssh_script import without_mark
 from mpiop.controller.objects.worker_pod import runs_sshd
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
@@ -14,13 +15,13 @@ from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.exit_codes import in_words
 from mpiop.controller.status.losses import disruption_problem, rejected_problem
-from mpiop.kube.objects import Object, is_terminating
+from mpiop.kube.objects import Object, is_terminating, labels_of
 
 _SERVING_SECONDS: Final = 10.0
 """An sshd that ends sooner has served nobody, although its pod was Ready for a moment."""
 _IMAGE_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
-_START_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"})
-_LOOPS: Final = {causes.OOM_KILLED: causes.OOM_KILLED, **dict.fromkeys(_START_REASONS, causes.START_ERROR)}
+START_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"})
+_LOOPS: Final = {causes.OOM_KILLED: causes.OOM_KILLED, **dict.fromkeys(START_REASONS, causes.START_ERROR)}
 """The problem of a crash loop, by the reason of its last end, where that says more than that it is a loop."""
 _NOT_FOUND_EXIT_CODE: Final = 127
 
@@ -31,8 +32,7 @@ def pod_problems(job: MPIJob, observed: Observed) -> Iterator[Problem]:
     everyone = [*workers, observed.launcher_pod] if observed.launcher_pod is not None else workers
     for pod in everyone:
         yield from _waiting(pod)
-    for pod in workers:
-        yield from _ended(job, observed, pod)
+    yield from ended_worker_problems(job, observed)
     for pod in everyone:
         yield from _crash_loop(pod)
 
@@ -65,8 +65,15 @@ def _not_started(pod: Object, status: Mapping[str, Any]) -> Iterator[Problem]:
         yield problem(causes.IMAGE_PULL, f"pod {_name(pod)} cannot get image {status.get('image', '')}: {words}")
     elif reason == causes.CONFIG_ERROR:
         yield problem(causes.CONFIG_ERROR, f"{_container(pod, status)} cannot be created: {words}")
-    elif reason in _START_REASONS:
+    elif reason in START_REASONS:
         yield problem(causes.START_ERROR, f"{_container(pod, status)} cannot be started: {words}")
+
+
+def ended_worker_problems(job: MPIJob, observed: Observed) -> Iterator[Problem]:
+    """Yield why workers that are not Ready ended."""
+    for name, pod in observed.workers.items():
+        if name not in observed.ready_workers:
+            yield from _ended(job, observed, pod)
 
 
 def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
@@ -75,6 +82,9 @@ def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
         return
     if is_rejected(pod):
         yield rejected_problem(pod)
+        return
+    if pods.is_past_deadline(pod):
+        yield problem(causes.WORKER_DEADLINE, f"worker {_name(pod)} ran longer than its activeDeadlineSeconds")
         return
     is_running = job.status.is_true(c.CONDITION_RUNNING)
     for status in pods.main_container_statuses(pod):
@@ -102,7 +112,7 @@ def _crash_loop(pod: Object) -> Iterator[Problem]:
 
 
 def _never_started(ended: Mapping[str, Any]) -> bool:
-    return ended.get("exitCode") == _NOT_FOUND_EXIT_CODE or ended.get("reason") in _START_REASONS
+    return ended.get("exitCode") == _NOT_FOUND_EXIT_CODE or ended.get("reason") in START_REASONS
 
 
 def _no_command(job: MPIJob, pod: Object, status: Mapping[str, Any], ended: Mapping[str, Any]) -> Problem:
@@ -114,8 +124,10 @@ def _no_command(job: MPIJob, pod: Object, status: Mapping[str, Any], ended: Mapp
 
 
 def _how_it_ended(pod: Object, status: Mapping[str, Any], ended: Mapping[str, Any]) -> str:
-    reason, message = ended.get("reason") or "Error", str(ended.get("message") or "").strip()
-    return f"{_container(pod, status)} ended: {in_words(ended.get('exitCode'))}, {reason}" + (f": {message}" if message else "")
+    reason, message = ended.get("reason") or "Error", without_mark(str(ended.get("message") or ""))
+    of_mpirun = labels_of(pod).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER
+    words = in_words(ended.get("exitCode"), of_mpirun=of_mpirun)
+    return f"{_container(pod, status)} ended: {words}, {reason}" + (f": {message}" if message else "")
 
 
 def _ran_seconds(ended: Mapping[str, Any]) -> float:

@@ -18,8 +18,9 @@ from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.losses import lost_worker
 from mpiop.controller.status.outcomes import ended
 from mpiop.controller.status.restart_causes import Cause, cause_of_restart, failed_launcher_pods, has_succeeded, seconds_to_verdict
-from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, last_failure, pod_failure
+from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, pod_failure
 from mpiop.controller.status.summary import format_duration, summarized
+from mpiop.controller.status.verdict import NO_WORDS, judged, verdict, waited_end, waiting_cause
 from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
 REACHED_MAX_RESTARTS: Final = "ReachedMaxRestarts"
@@ -43,7 +44,8 @@ def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: floa
         timeout_seconds: How long a try of a program that cannot go on may hang after it has lost a worker; 0 is for ever.
     """
     if _is_past_deadline(job, observed, now):
-        status = ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", DEADLINE_EXCEEDED, _PAST_DEADLINE, now), now)
+        end = waited_end(job.status, DEADLINE_EXCEEDED, _PAST_DEADLINE, now)
+        status = ended(job, job.status, end, now, verdict=waiting_cause(job.status))
         return replace(status, summary=summarized(job, observed, status))
     if not can_be_ended(job, observed) or observed.is_restarting(job) or observed.evicted_workers(job) or _is_count_lost(job.status):
         return None
@@ -52,9 +54,9 @@ def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: floa
         status = _failed(job, cause, now) if _is_budget_used_up(job, now) else _begun(job, observed, cause, now)
     elif seconds_to_verdict(job, observed, now) == 0:
         outcome = {"reason": BACKOFF_LIMIT_EXCEEDED, "message": "Job has reached the specified backoff limit"}
-        last = last_failure(job, observed) or job.status.last_failure or _failure_before_suspension(observed)
-        reason, message = failure(outcome, last, "")
-        status = ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
+        status = replace(job.status, last_failure=judged(job, observed, NO_WORDS) or _failure_before_suspension(observed))
+        reason, message = failure(outcome, status.last_failure, "")
+        status = ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now, verdict=verdict(status))
     else:
         return None
     return replace(status, summary=summarized(job, observed, status))

@@ -13,7 +13,7 @@ from typing import Any, Final
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
 from mpiop.api.types import Attempt, Failure, MPIJob
-from mpiop.controller.objects.ssh_script import MARK
+from mpiop.controller.objects.ssh_script import without_mark
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.exit_codes import in_words
@@ -39,23 +39,27 @@ class FailedContainer:
 def failure(outcome: Mapping[str, Any], last: Failure | None, default_message: str) -> tuple[str, str]:
     """Return reason and message of a failed job from the launcher Job's Failed condition and the `last` failure of its pods.
 
-    `BackoffLimitExceeded` does not name the cause, so that of the pod is added, and the end of its log. The message has at most 1024 bytes.
+    `BackoffLimitExceeded` does not name the cause, so that of the pod is added, then the verdict and the end of the log. The reason remains
+    the pod's own, because programs compare it. The message has at most 1024 bytes.
     """
     reason: str = outcome.get("reason") or "MPIJobFailed"
     message: str = outcome.get("message") or default_message
     if reason == BACKOFF_LIMIT_EXCEEDED and last is not None:
         reason, message = f"{reason}/{last.reason}", f"{message}: {last.message}"
+    if last is not None and last.cause:
+        message = f"{truncated(message, MAX_MESSAGE_BYTES // 3)}. Cause: {last.cause}"
     if last is None or not last.log:
         return reason, truncated(message)
-    message = truncated(message, MAX_MESSAGE_BYTES // 2)
+    message = truncated(message, MAX_MESSAGE_BYTES * 2 // 3)
     room = MAX_MESSAGE_BYTES - len(message.encode()) - 1
     return reason, f"{message}\n{last.log.encode()[-room:].decode(errors='ignore')}"
 
 
 def new_failure(job: MPIJob, observed: Observed) -> Failure | None:
-    """Return the last failure if the status of the job does not have it."""
+    """Return the last failure if the status of the job does not have it; another attempt that ended in the same way is another failure."""
     found = last_failure(job, observed)
-    return None if found == job.status.last_failure else found
+    is_known = found is None or (found.is_same(job.status.last_failure) and attempts(job, observed) == job.status.attempts)
+    return None if is_known else found
 
 
 def last_failure(job: MPIJob, observed: Observed) -> Failure | None:
@@ -80,9 +84,9 @@ def _failure_of(pod: Object) -> Failure:
     words = [f"pod {pod['metadata'].get('name', '')}"]
     if node := pods.node(pod):
         words.append(f"on node {node}")
-    words.append(f"container {failed.name} {in_words(failed.ended.get('exitCode'))}" if failed else "failed")
+    words.append(f"container {failed.name} {in_words(failed.ended.get('exitCode'), of_mpirun=True)}" if failed else "failed")
     ended = failed.ended if failed else dict[str, Any]()
-    details = [detail for detail in (_own_message(ended), status.get("message")) if detail]
+    details = [detail for detail in (without_mark(ended.get("message") or ""), status.get("message")) if detail]
     reason = status.get("reason") or ended.get("reason") or "Error"
     return Failure(reason, truncated(": ".join([" ".join(words), *details])))
 
@@ -110,9 +114,9 @@ def _attempt(failed: FailedContainer, ended: datetime, number: int) -> Attempt:
     )
 
 
-def failed_container(observed: Observed) -> FailedContainer | None:
+def failed_container(job: MPIJob, observed: Observed) -> FailedContainer | None:
     """Return the container that `last_failure` is about; None if no container of a launcher pod failed."""
-    pod = _failed_pod(observed.launcher_pods)
+    pod = _failed_pod(_pods_of_this_run(job, observed))
     return _failed_container(pod) if pod is not None else None
 
 
@@ -139,12 +143,6 @@ def _failed_container(pod: Object) -> FailedContainer | None:
     """Return the container that is the cause: it ended first and was not restarted; others may have failed because of it."""
     failed = sorted(_failed_containers(pod), key=lambda each: (each.is_restarted, each.ended.get("finishedAt", "")))
     return failed[0] if failed else None
-
-
-def _own_message(ended: Mapping[str, Any]) -> str:
-    """Return the container's termination message without our mark."""
-    message: str = ended.get("message") or ""
-    return message.removeprefix(MARK).strip()
 
 
 def _failed_containers(pod: Object) -> Iterator[FailedContainer]:

@@ -16,9 +16,10 @@ from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Pr
 from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.outcomes import ended, with_condition, with_problem
 from mpiop.controller.status.restarts import RESTARTED, carried_out, with_lost_worker
-from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, attempts, failure, new_failure
+from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, attempts, failure
 from mpiop.controller.status.summary import summarized
 from mpiop.controller.status.template_warnings import with_warnings, without_warnings
+from mpiop.controller.status.verdict import NO_WORDS, LastWords, evicted_worker, judged, verdict, waited_end, waiting_cause
 from mpiop.controller.status.workers_unused import with_workers_unused
 from mpiop.kube.objects import Key, Object
 
@@ -39,20 +40,18 @@ class Findings:
     Attributes:
         has_created_launcher: It has created the launcher Job.
         warnings: What the API server warned of when children were created.
-        log: The end of the log of the launcher that failed last, if that failure is new.
+        words: Of the log of the launcher that failed last, if that failure is new.
     """
 
     has_created_launcher: bool = False
     warnings: Collection[str] = ()
-    log: str = ""
+    words: LastWords = NO_WORDS
 
 
 def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime, findings: Findings = Findings()) -> MPIJobStatus:
     """Return the status of a valid job; equal to the stored one if nothing has changed."""
-    status = replace(job.status, attempts=attempts(job, observed))
-    if failed := new_failure(job, observed):
-        status = replace(status, last_failure=replace(failed, log=findings.log))
-    status = _completed(_explained(observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
+    status = replace(job.status, attempts=attempts(job, observed), last_failure=judged(job, observed, findings.words))
+    status = _completed(_explained(job, observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
     status = with_warnings(job, with_workers_unused(job, observed, status, now), findings.warnings, now)
     status = replace(status, replica_statuses=_replica_statuses(status, observed, has_created_launcher=findings.has_created_launcher))
     return replace(status, summary=summarized(job, observed, status))
@@ -93,7 +92,8 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
         return ended(job, status, cond.make(c.CONDITION_FAILED, "True", LAUNCHER_LOST, _LAUNCHER_LOST_MESSAGE, now), now)
     if evicted := observed.evicted_workers(job):
         message = f"{evicted}/{job.worker_replicas} workers are evicted"
-        return ended(job, status, cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now), now)
+        evicted_end = cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now)
+        return ended(job, status, evicted_end, now, verdict=evicted_worker(observed))
     if is_running(job, observed):
         status = with_condition(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
     status = with_failed_nodes(job, carried_out(job, observed, with_lost_worker(job, observed, status, now), now), now)
@@ -127,21 +127,27 @@ def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Ma
         status = replace(status, conditions=cond.turn_false(status.conditions, c.CONDITION_FAILED))
         return ended(job, status, success, completed or now)
     reason, message = failure(outcome, status.last_failure, f"MPIJob {job.key} has failed")
-    return ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now)
+    if reason.startswith(BACKOFF_LIMIT_EXCEEDED):
+        return ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now, verdict=verdict(status))
+    return ended(job, status, waited_end(status, reason, message, now), now, verdict=waiting_cause(status))
 
 
-def _explained(observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
-    """Add the cause to a failure recorded without one: the end of the pod may be seen after that of the Job."""
-    failed, outcome = status.condition(c.CONDITION_FAILED), pods.job_outcome(observed.launcher)
-    if failed is None or failed.reason != BACKOFF_LIMIT_EXCEEDED or outcome is None or not status.is_true(c.CONDITION_FAILED):
+def _explained(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    """Add the cause to a failure recorded without it: the end of a pod may be seen after that of the Job."""
+    failed, outcome = status.true_condition(c.CONDITION_FAILED), pods.job_outcome(observed.launcher)
+    if failed is None or outcome is None or not failed.reason.startswith(BACKOFF_LIMIT_EXCEEDED):
+        return status
+    if failed.reason != BACKOFF_LIMIT_EXCEEDED and status.last_failure == job.status.last_failure:
         return status
     reason, message = failure(outcome, status.last_failure, failed.message)
-    return with_condition(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
+    status = with_condition(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
+    conditions = cond.change(status.conditions, c.CONDITION_FAILED, message=message)
+    return replace(status, conditions=conditions, summary=replace(status.summary, message=verdict(status) or message))
 
 
 def failure_between(old: MPIJobStatus, new: MPIJobStatus) -> Failure | None:
     """Return the failure of the launcher that `new` has and `old` has not."""
-    return None if new.last_failure == old.last_failure else new.last_failure
+    return None if new.last_failure is None or new.last_failure.is_same(old.last_failure) else new.last_failure
 
 
 def _completed(status: MPIJobStatus) -> MPIJobStatus:

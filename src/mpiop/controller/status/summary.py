@@ -22,6 +22,7 @@ def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary
     node = _launcher_node(observed, status)
     slots = job.status.summary.slots if job.status.is_finished else str(job.slots_per_worker)
     if status.is_finished:
+        message = status.summary.message or message
         workers = status.summary.workers or ("" if job.status.is_finished else f"0/{job.worker_replicas}")
         duration = "" if status.duration is None else format_duration(status.duration)
         return Summary(_state(job, status), workers, duration, restarts, attempts, message, node, slots)

@@ -4,9 +4,12 @@ from typing import Final, Protocol
 
 import structlog
 
+from mpiop.api.log_rules import finding
+from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.root_cause import FailedContainer, failed_container
+from mpiop.controller.status.verdict import LastWords
 from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, key_of
@@ -33,17 +36,18 @@ class LauncherLogs:
         self._right = OptionalPermission(clock)
         self._log = structlog.get_logger(__name__)
 
-    async def last_words(self, observed: Observed) -> str:
-        """Return the end of the log of the container that failed last: 80 lines and 2 KiB at most; "" if it cannot be read."""
-        failed = failed_container(observed)
+    async def last_words(self, job: MPIJob, observed: Observed) -> LastWords:
+        """Return the end of the log of the container that failed last, 2 KiB at most, and what it reports; nothing if it cannot be read."""
+        failed = failed_container(job, observed)
         if failed is None or self._right.wait_seconds(key_of(failed.pod).namespace):
-            return ""
+            return LastWords()
         try:
-            return cleaned(await self._read(failed))
+            text = await self._read(failed)
         except KubeError as error:
             self._right.note(key_of(failed.pod).namespace, error)
             self._log.debug("log of a failed launcher not read", error=str(error))
-            return ""
+            return LastWords()
+        return LastWords(cleaned(text), finding(text))
 
     async def _read(self, failed: FailedContainer) -> str:
         pod = key_of(failed.pod)

@@ -157,7 +157,7 @@ CASES = [
         CREATED
         | {
             "Finished": ("True", "Failed"),
-            "Stalled": ("False", "Resolved"),
+            "Stalled": ("False", "JobFailed"),
             "Running": ("False", "MPIJobRunning"),
             "Failed": ("True", "DeadlineExceeded"),
         },

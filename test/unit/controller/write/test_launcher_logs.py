@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from example_children import launcher_pod, observed
+from example_jobs import PI
 from fakes.api_server import FakeClient
 from fakes.world import World
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status.verdict import LastWords
 from mpiop.controller.write.launcher_logs import BYTES, LauncherLogs, cleaned
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, key_of
@@ -33,7 +35,7 @@ def failed(**state: Any) -> Observed:
 async def test_the_log_of_the_container_that_failed_is_read(state: dict[str, Any], previous: str) -> None:
     client = FakeClient()
     client.server.logs[POD] = "line\nsegmentation fault\n"
-    assert await LauncherLogs(client, VirtualClock()).last_words(failed(**state)) == "line\nsegmentation fault"
+    assert await LauncherLogs(client, VirtualClock()).last_words(PI, failed(**state)) == LastWords("line\nsegmentation fault")
     [request] = client.server.requests
     assert (request.path, request.params.get("previous", "")) == ("/api/v1/namespaces/default/pods/pi-launcher-x/log", previous)
     assert (request.params["container"], request.params["tailLines"]) == ("launcher", "80")
@@ -41,7 +43,7 @@ async def test_the_log_of_the_container_that_failed_is_read(state: dict[str, Any
 
 async def test_nothing_is_read_of_a_launcher_that_did_not_fail() -> None:
     client = FakeClient()
-    assert await LauncherLogs(client, VirtualClock()).last_words(observed(launcher_pods=(launcher_pod(),))) == ""
+    assert await LauncherLogs(client, VirtualClock()).last_words(PI, observed(launcher_pods=(launcher_pod(),))) == LastWords()
     assert client.server.requests == []
 
 
@@ -50,18 +52,18 @@ async def test_without_the_right_nothing_is_asked_for_ten_minutes() -> None:
     client.server.logs[POD] = "words"
     client.refuse("log", PODS, "", StatusError("log pods", {"code": 403}))
     logs = LauncherLogs(client, VirtualClock())
-    assert [await logs.last_words(failed(state={"terminated": ENDED})) for _ in range(3)] == ["", "", ""]
+    assert [await logs.last_words(PI, failed(state={"terminated": ENDED})) for _ in range(3)] == [LastWords()] * 3
     assert len(client.server.requests) == 1
     elsewhere = launcher_pod(metadata={"namespace": "granted"}, containerStatuses=[{"name": "launcher", "state": {"terminated": ENDED}}])
-    await logs.last_words(observed(launcher_pods=(elsewhere,)))
+    await logs.last_words(PI, observed(launcher_pods=(elsewhere,)))
     assert len(client.server.requests) == 2, "the right may be there in another namespace"
     client.server.allow()
     await asyncio.sleep(600)
-    assert await logs.last_words(failed(state={"terminated": ENDED})) == "words"
+    assert await logs.last_words(PI, failed(state={"terminated": ENDED})) == LastWords("words")
 
 
 async def test_a_pod_that_is_gone_has_no_last_words() -> None:
-    assert await LauncherLogs(FakeClient(), VirtualClock()).last_words(failed(state={"terminated": ENDED})) == ""
+    assert await LauncherLogs(FakeClient(), VirtualClock()).last_words(PI, failed(state={"terminated": ENDED})) == LastWords()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,300 @@
+"""What the end of a launcher's log says about why it failed: one row for each text of an MPI library, of ssh or of Python.
+
+The operator applies the rows if it may read logs; `kubectl mpi why` applies them with the user's own permission. The texts are those of
+Open MPI 4.1 and 5.0, MPICH 4.3 and Intel MPI 2021, as their `mpirun` prints them. A log is text of the tenant's: no pattern backtracks over
+more than a line.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_MOST_LINES: Final = 2000
+_MOST_IN_LINE: Final = 1000
+_MOST_IN_FACTS: Final = 200
+"""Characters of each text that is taken from the log."""
+_LINE_ENDS: Final = re.compile(r"[\r\n]+")
+_TAG: Final = re.compile(r"^(?:\[[\d,]+\]<std\w+>: ?|\[\d+\] |\[rank\d+\]: ?)")
+"""How `mpirun --tag-output`, `mpiexec -l` and PyTorch begin a line of a rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRule:
+    """A text and what it means.
+
+    Attributes:
+        name: Of the cause, in one word.
+        when: When the libraries print it, for the documents.
+        pattern: Finds the text.
+        facts: Sentence with the groups of the pattern.
+        advice: What a user should do.
+        is_last: Whether the last match counts instead of the first.
+        shows_rank: Whether the end of the first rank that failed is added to the facts.
+    """
+
+    name: str
+    when: str
+    pattern: re.Pattern[str]
+    facts: str
+    advice: str
+    is_last: bool = False
+    shows_rank: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a log reports: the name of the rule, a sentence without a final period, and advice."""
+
+    name: str
+    facts: str
+    advice: str
+
+    def __str__(self) -> str:
+        """Return facts and advice."""
+        return f"{self.facts}. {self.advice}"
+
+
+def _rule(name: str, when: str, pattern: str, facts: str, advice: str, **options: bool) -> LogRule:
+    return LogRule(name, when, re.compile(pattern, re.MULTILINE), facts, advice, **options)
+
+
+_EXECUTABLE: Final = "Correct the command. It must exist in the image of the workers, and the user must be allowed to execute it."
+_READ: Final = "Read what it printed."
+_OPTION: Final = "Correct the options of mpirun: each library, and each version of Open MPI, has its own."
+
+LONG_NAME: Final = "Give the job a name of at most 47 characters, or use Open MPI 5."
+"""`mpirun` of Open MPI 4.1 smashes its stack if the host name of the launcher, `<job>-launcher`, has more than 56 characters."""
+
+RULES: Final[Sequence[LogRule]] = (
+    _rule(
+        "LongName",
+        "the name of a job has more than 47 characters, which `mpirun` of Open MPI 4.1 does not survive",
+        r"^\*\*\* stack smashing detected \*\*\*.*\n\[(?P<host>[^\s:\]]{48,}-launcher):\d+\] \*\*\* Process received signal",
+        "mpirun crashed, because its host name {host} has more than 56 characters",
+        LONG_NAME,
+    ),
+    _rule(
+        "ExecutableNotFound",
+        "Open MPI finds no program of that name, or may not execute it",
+        r"could not\s+(?:access\s+or execute an|access\s+an) executable:\s+Executable: (?P<file>\S+)\s+Node: +(?P<host>[^\s.]+)",
+        "mpirun cannot execute {file} on {host}",
+        _EXECUTABLE,
+    ),
+    _rule(
+        "ExecutableNotFound",
+        "Open MPI finds no program of that name in PATH",
+        r"unable to find the specified executable file(?:.*\n){1,12}?\s*Node: +(?P<host>[^\s.]+)\S*\s+Executable: (?P<file>\S+)",
+        "mpirun does not find the program {file} on {host}",
+        _EXECUTABLE,
+    ),
+    _rule(
+        "ExecutableNotFound",
+        "MPICH or Intel MPI cannot start the program",
+        r"^\[proxy:[\d:]+@(?P<host>[^\]]+)\] HYD\w+ .*execvp error on file (?P<file>\S*) \((?P<text>[^)]*)\)",
+        "mpirun cannot execute {file} on {host}: {text}",
+        _EXECUTABLE,
+    ),
+    _rule(
+        "WorkingDirectoryNotFound",
+        "Open MPI cannot change to the working directory",
+        r"could not\s+change to the specified working directory:\s+Working directory: (?P<file>\S+)\s+Node: +(?P<host>[^\s.]+)",
+        "the working directory {file} does not exist on {host}",
+        "Create it in the image of the workers, or mount a volume there.",
+    ),
+    _rule(
+        "UnknownOption",
+        "`mpirun` of Open MPI does not know an option",
+        r'^(?:mpirun: Error: unknown option "|An unrecognized option was included on the \w+ command line:\s+Option: )(?P<text>[^"\s]+)',
+        "mpirun does not know its option {text}",
+        _OPTION,
+    ),
+    _rule(
+        "UnknownOption",
+        "`mpirun` of MPICH or Intel MPI does not know an option",
+        r"^\[mpiexec@[^\]]+\] match_arg .*unrecognized argument (?P<text>\S+)",
+        "mpirun does not know its option -{text}",
+        _OPTION,
+    ),
+    _rule(
+        "NotEnoughSlots",
+        "more processes are asked for than there are slots",
+        r"^There are not enough slots available in the system to satisfy the (?P<count>\d+)\s+slots",
+        "mpirun is asked for {count} processes, and there are fewer slots",
+        "Raise the number of workers or spec.slotsPerWorker, or pass mpirun a smaller -n (or --oversubscribe). "
+        "If there are as many slots, spec.mpiImplementation is not the library of the image.",
+    ),
+    _rule(
+        "SshPermissionDenied",
+        "ssh is refused by the sshd of a worker",
+        r"^(?:\S+@)?(?P<host>[^\s:@]+): Permission denied \((?P<text>[a-z,-]+)\)",
+        "ssh to {host} was refused: Permission denied ({text})",
+        "sshAuthMountPath must be ~/.ssh of the user that the containers run as, or use the annotation mpiop.kubeflow.org/ssh: Injected.",
+    ),
+    _rule(
+        "HostKeyVerificationFailed",
+        "ssh does not accept the host key of a worker",
+        r"^Host key verification failed\.",
+        "ssh does not accept the host key of a worker",
+        "Use StrictHostKeyChecking no, or the job's key as host key of sshd (docs/images.md).",
+    ),
+    _rule(
+        "GpuOutOfMemory",
+        "a GPU has too little memory",
+        r"^(?:[\w.]+: )?(?P<text>(?:CUDA|HIP) (?:error: )?out of memory(?:\. Tried to allocate [\d.]+ \w+|$))",
+        "a GPU has too little memory: {text}",
+        "Use smaller batches, or more or larger GPUs.",
+        shows_rank=True,
+    ),
+    _rule(
+        "NcclTimeout",
+        "a collective operation of NCCL timed out",
+        r"Watchdog caught collective operation timeout: WorkNCCL\(.*?OpType=(?P<text>\w+)",
+        "a collective operation of NCCL timed out ({text})",
+        "Another rank may have failed or hung first: look for the first error in the log, and set NCCL_DEBUG=INFO.",
+        shows_rank=True,
+    ),
+    _rule(
+        "ModuleNotFound",
+        "Python does not find a module",
+        r"^ModuleNotFoundError: No module named '(?P<text>[^']+)'",
+        "Python finds no module named {text}",
+        "Install it in the image.",
+        is_last=True,
+        shows_rank=True,
+    ),
+    _rule(
+        "ImportError",
+        "Python cannot import something",
+        r"^ImportError: (?P<text>.+)$",
+        "Python cannot import: {text}",
+        "Correct the image: a library is missing, or has another version.",
+        is_last=True,
+        shows_rank=True,
+    ),
+    _rule(
+        "PythonError",
+        "Python ends with any other exception",
+        r"^(?P<text>[A-Za-z_][\w.]*(?:Error|Exception)(?:: (?!.*(?:by peer|remote process exited)).*)?)$",
+        "Python raised {text}",
+        "Read the traceback in the log.",
+        is_last=True,
+        shows_rank=True,
+    ),
+    _rule(
+        "MpiAbort",
+        "the program calls `MPI_Abort` of Open MPI",
+        r"^MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator .*(?:\n.*)?\n?.*with errorcode (?P<code>-?\d+)",
+        "the program called MPI_Abort with code {code} on rank {rank}",
+        _READ,
+    ),
+    _rule(
+        "MpiAbort",
+        "the program calls `MPI_Abort` of MPICH or Intel MPI",
+        r"^Abort\((?P<code>-?\d+)\) on node \d+ \(rank (?P<rank>\d+) in comm \d+\): application called MPI_Abort",
+        "the program called MPI_Abort with code {code} on rank {rank}",
+        _READ,
+    ),
+    _rule(
+        "ProgramFailed",
+        "a rank of Open MPI exits with another code than 0",
+        r"The first process to do so was:\s+Process name: \[\S*[,@](?P<rank>\d+)\]\s+Exit code: +(?P<code>\d+)",
+        "the program exited with code {code} on rank {rank}",
+        _READ,
+    ),
+    _rule(
+        "ProgramKilled",
+        "a signal ends a rank of Open MPI",
+        r"process rank (?P<rank>\d+) with PID \d+ on node (?P<host>[^\s.]+)\S* exited on\s+signal (?P<code>\d+) \((?P<text>[^)]*)\)",
+        "signal {code} ({text}) ended the program on rank {rank}, {host}",
+        "",
+    ),
+    _rule(
+        "ProgramKilled",
+        "a signal ends a rank of Intel MPI",
+        r"^= +RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +KILLED BY SIGNAL: (?P<code>\d+) \((?P<text>[^)]*)\)",
+        "signal {code} ({text}) ended the program on rank {rank}, {host}",
+        "",
+    ),
+    _rule(
+        "ProgramFailed",
+        "a rank of Intel MPI exits with another code than 0",
+        r"^= +RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +EXIT (?:STATUS|CODE): (?P<code>\d+)",
+        "the program exited with code {code} on rank {rank}, {host}",
+        _READ,
+    ),
+    _rule(
+        "ProgramKilled",
+        "a signal ends a rank of MPICH",
+        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n(?:.*\n){1,12}?.*THE EXIT STRING: (?P<text>[^(\n]+) \(signal (?P<code>\d+)\)",
+        "signal {code} ({text}) ended the program on {host}",
+        "",
+    ),
+    _rule(
+        "ProgramFailed",
+        "a rank of MPICH exits with another code than 0",
+        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +EXIT CODE: (?P<code>\d+)",
+        "the program exited with code {code} on {host}",
+        _READ,
+    ),
+    _rule(
+        "WorkerHasEnded",
+        "a worker has ended before `mpirun` calls it",
+        r"^waiting for (?P<host>[^\s.:]+)\S*: its Pod has ended",
+        "mpirun cannot reach {host}, which has ended",
+        "Read its log: kubectl logs {host}.",
+    ),
+    _rule(
+        "SshNotConnected",
+        "ssh cannot connect to a worker",
+        r"^ssh: connect to host (?P<host>\S+) port (?P<code>\d+): (?P<text>.+)$",
+        "ssh cannot connect to {host}, port {code}: {text}",
+        "sshd must listen on that port, and no NetworkPolicy may block it.",
+    ),
+    _rule(
+        "ConnectionLost",
+        "`mpirun` of Open MPI loses its connection to a worker",
+        r"has lost communication with a remote daemon(?:.*\n){1,4}?.*Remote daemon: \S+ on node (?P<host>[^\s.]+)",
+        "mpirun lost its connection to {host}",
+        "That worker, its node or its network has failed: kubectl get events.",
+    ),
+)
+"""Those that name the cause best come first."""
+
+_SIGNALS: Final[Mapping[str, str]] = {
+    "4": "The program has instructions that the processor of that node does not have: compile it for all nodes.",
+    "7": "Often /dev/shm is too small: set the annotation mpiop.kubeflow.org/shm: 2Gi of the MPIJob (kubectl mpi run --shm 2Gi).",
+    "9": "Often the container has used more memory than its limit: raise it, or use more workers.",
+}
+_RANK_RULES: Final = frozenset({"MpiAbort", "ProgramFailed", "ProgramKilled"})
+
+
+def finding(log: str) -> Finding | None:
+    """Return what the end of a log says about its launcher's failure; None if no row applies."""
+    text = _normalized(log)
+    found = _first(text, lambda _: True)
+    if found is None:
+        return None
+    rule, match = found
+    facts = _text(rule.facts, match)
+    if rule.shows_rank and (first_rank := _first(text, lambda other: other.name in _RANK_RULES)) is not None:
+        facts = f"{facts} ({_text(first_rank[0].facts, first_rank[1])})"
+    return Finding(rule.name, facts, _text(rule.advice, match) or _SIGNALS.get(match["code"], _READ))
+
+
+def _first(text: str, is_wanted: Callable[[LogRule], bool]) -> tuple[LogRule, re.Match[str]] | None:
+    for rule in filter(is_wanted, RULES):
+        matches = list(rule.pattern.finditer(text)) if rule.is_last else [rule.pattern.search(text)]
+        if matches and (match := matches[-1]) is not None:
+            return rule, match
+    return None
+
+
+def _text(template: str, match: re.Match[str]) -> str:
+    return template.format(**{name: (value or "").strip()[:_MOST_IN_FACTS] for name, value in match.groupdict().items()})
+
+
+def _normalized(log: str) -> str:
+    """Return the last lines without the tags of ranks, each cut to what a pattern may look at."""
+    lines = _LINE_ENDS.split(log)[-_MOST_LINES:]
+    return "\n".join(_TAG.sub("", line[:_MOST_IN_LINE]) for line in lines)

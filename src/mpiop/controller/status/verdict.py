@@ -1,0 +1,216 @@
+"""Why an attempt of the launcher failed, in one sentence: the verdict.
+
+The sources, the most trusted first: a worker that the attempt lost, or that ended before it; what Kubernetes reports about the launcher's
+pod; the end of its log (`mpiop.api.log_rules`). If none of them knows, the exit code remains, which is no cause.
+
+A loss counts only if it ended the attempt: the attempt began with the worker, lost it while it ran, and ended within seconds after that.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from mpiop.api import constants as c
+from mpiop.api.log_rules import LONG_NAME, Finding, finding
+from mpiop.api.status import timestamp
+from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus
+from mpiop.controller import names
+from mpiop.controller.objects.ssh_script import MARK, leaves_mark
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.tries import is_lost, launcher_restarts, noted_beginning
+from mpiop.controller.status import causes
+from mpiop.controller.status import conditions as cond
+from mpiop.controller.status.causes import Problem, problem
+from mpiop.controller.status.exit_codes import in_words
+from mpiop.controller.status.losses import HYDRA, disruption_problem, worker_problem
+from mpiop.controller.status.pod_problems import START_REASONS, ended_worker_problems
+from mpiop.controller.status.root_cause import FailedContainer, failed_container, last_failure, new_failure
+from mpiop.kube.objects import Object, is_terminating
+from mpiop.kube.text import truncated
+
+_MOST_BYTES: Final = 600
+_LONGEST_NAME: Final = 47
+_SEGMENTATION_FAULT: Final = 139
+_LAST_SECONDS: Final = timedelta(seconds=30)
+"""How long `mpirun` may take to end after it has lost a worker."""
+_CLOCK_TOLERANCE: Final = timedelta(seconds=2)
+"""By how much the clocks of the API server and of nodes may differ, which write whole seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastWords:
+    """What was read from the log of a launcher that failed: its end, and what a rule finds in it."""
+
+    end: str = ""
+    finding: Finding | None = None
+
+
+NO_WORDS: Final = LastWords()
+
+
+def judged(job: MPIJob, observed: Observed, words: LastWords) -> Failure | None:
+    """Return how the launcher failed last, and why; the stored failure unless another is new, or a loss that caused it is seen later."""
+    known, failed = job.status.last_failure, failed_container(job, observed)
+    if (new := new_failure(job, observed)) is not None:
+        cause = _cause(job, observed, failed, words) if failed is not None else f"{new.reason}: {new.message}"
+        return replace(new, log=words.end, cause=truncated(cause, _MOST_BYTES))
+    is_blamed = known is None or known.cause.partition(":")[0] in causes.CAUSES
+    if known is None or is_blamed or failed is None or not known.is_same(last_failure(job, observed)):
+        return known
+    found = _loss(job, observed, failed)
+    return known if found is None else replace(known, cause=truncated(_in_words(found), _MOST_BYTES))
+
+
+def verdict(status: MPIJobStatus) -> str:
+    """Return why the launcher of a job failed last: the cause, or what its exit code means, then which attempt it was; "" without one."""
+    last = status.last_failure
+    if last is None:
+        return ""
+    if last.cause:
+        return truncated(f"{last.cause.rstrip('.')}. Last attempt: {last.message}")
+    if not status.attempts:
+        return last.message
+    code = in_words(status.attempts[-1].exit_code, of_mpirun=True)
+    where = last.message.replace(f" {code}", "", 1)
+    return truncated(f"the launcher failed with {code}; its log has the cause. Last attempt: {where}")
+
+
+def waiting_cause(status: MPIJobStatus) -> str:
+    """Return the cause for which a job still waits, or "": it is that of an end that has nothing to do with the launcher."""
+    stalled = status.true_condition(c.CONDITION_STALLED)
+    return f"{stalled.reason}: {stalled.message}" if stalled is not None else ""
+
+
+def waited_end(status: MPIJobStatus, reason: str, message: str, now: datetime) -> Condition:
+    """Return the condition Failed of a job that ends for another cause than its launcher, such as its deadline, with what it waited for."""
+    cause = waiting_cause(status)
+    text = truncated(f"{message}. Cause: {cause}" if cause else message)
+    return cond.make(c.CONDITION_FAILED, "True", reason, text, now)
+
+
+def evicted_worker(observed: Observed) -> str:
+    """Return which worker was evicted first by name, and why."""
+    evicted = (pod for _, pod in sorted(observed.workers.items()) if pods.is_evicted(pod))
+    found = next(filter(None, map(disruption_problem, evicted)), None)
+    return found.message if found is not None else ""
+
+
+def _cause(job: MPIJob, observed: Observed, failed: FailedContainer, words: LastWords) -> str:
+    """Return why the container of a launcher failed, or "" if only its exit code is known."""
+    found = _worker_cause(job, observed, failed) or _launcher_cause(failed)
+    if found is not None:
+        return _in_words(found)
+    if _has_crashed_of_its_name(job, failed):
+        return f"mpirun crashed before it called a worker, as Open MPI 4.1 does if the job's name is this long. {LONG_NAME}"
+    in_message = finding(str(failed.ended.get("message") or ""))  # with FallbackToLogsOnError it is the end of the log
+    return str(words.finding or in_message or "")
+
+
+def _in_words(found: Problem) -> str:
+    return f"{found.reason}: {found.message}"
+
+
+def _launcher_cause(failed: FailedContainer) -> Problem | None:
+    """Return what Kubernetes reports about the launcher's own end."""
+    where = f"container {failed.name} of pod {failed.pod['metadata'].get('name', '')}"
+    reason = failed.ended.get("reason")
+    if (disrupted := disruption_problem(failed.pod)) is not None:
+        return disrupted
+    if reason == causes.OOM_KILLED:
+        return problem(causes.OOM_KILLED, f"{where} was killed, because it used more memory than its limit")
+    if reason in START_REASONS:
+        return problem(causes.START_ERROR, f"{where} could not be started: {failed.ended.get('message') or reason}")
+    return None
+
+
+def _has_crashed_of_its_name(job: MPIJob, failed: FailedContainer) -> bool:
+    is_long = job.mpi_implementation == c.OPEN_MPI and len(job.name) > _LONGEST_NAME
+    return is_long and failed.ended.get("exitCode") == _SEGMENTATION_FAULT and leaves_mark(job) and not _called_ssh(job, failed)
+
+
+def _worker_cause(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem | None:
+    """Return the worker without which the attempt could not begin, or not go on."""
+    attempt, began = _attempt_number(job, failed), noted_beginning(failed.pod)
+    if attempt is None:
+        return None
+    if began is None or began.restarts < attempt:
+        return next(ended_worker_problems(job, observed), None) if _called_ssh(job, failed) else None
+    return _loss(job, observed, failed)
+
+
+def _loss(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem | None:
+    """Return the worker that the attempt began with and lost; None if the pod notes the beginning of another attempt."""
+    attempt, began = _attempt_number(job, failed), noted_beginning(failed.pod)
+    if attempt is None or began is None or began.restarts != attempt:
+        return None
+    ended = timestamp(failed.ended.get("finishedAt"))
+    if (stored := _stored_loss(job, failed, attempt, ended)) is not None:
+        return stored
+    went = list(_candidates(observed, began.newest))
+    if job.status.is_finished:  # then workers are deleted, and nodes may be lost, for other causes
+        went = [(name, pod) for name, pod in went if observed.workers.get(name) is pod and _signs(pod) and not is_terminating(pod)]
+    lost = [(name, pod) for name, pod in went if _ended_it(pod, failed, ended)]
+    return _problem_of(job, observed, *min(lost, key=lambda each: _first_sign(each[1]))) if lost else None
+
+
+def _attempt_number(job: MPIJob, failed: FailedContainer) -> int | None:
+    """Return how often `mpirun` had been restarted in its pod when it failed; None if another container failed."""
+    if failed.name != job.launcher.template["spec"]["containers"][0].get("name", ""):
+        return None
+    return launcher_restarts(job, failed.pod) - failed.is_restarted
+
+
+def _called_ssh(job: MPIJob, failed: FailedContainer) -> bool:
+    """Return whether `mpirun` has called a worker, as far as that is known: an earlier failure is the launcher's own."""
+    return not leaves_mark(job) or str(failed.ended.get("message") or "").startswith(MARK)
+
+
+def _stored_loss(job: MPIJob, failed: FailedContainer, attempt: int, ended: datetime | None) -> Problem | None:
+    """Return the loss in the status; Hydra's `mpirun` may hang for minutes after it."""
+    lost = job.status.lost_worker
+    if lost is None or lost.launcher_try != f"{failed.pod['metadata'].get('name', '')}/{attempt}":
+        return None
+    is_late = ended is not None and ended - lost.time > _LAST_SECONDS and job.mpi_implementation not in HYDRA
+    return None if is_late else Problem(lost.reason, lost.message)
+
+
+def _candidates(observed: Observed, newest: str) -> Iterator[tuple[str, Object]]:
+    """Yield the workers that the attempt began with and that went: those that exist, and the last states of those that are gone."""
+    for name in sorted(observed.workers.keys() | observed.gone_workers.keys()):
+        for pod in (observed.workers.get(name), observed.gone_workers.get(name)):
+            if pod is not None and pod["metadata"].get("creationTimestamp", "") <= newest:
+                yield name, pod
+                break
+
+
+def _ended_it(worker: Object, failed: FailedContainer, ended: datetime | None) -> bool:
+    """Return whether a worker went while the attempt ran, and the attempt ended soon after."""
+    signs, started = _signs(worker), timestamp(failed.ended.get("startedAt"))
+    if not signs:  # conditions have no time here, and are about now
+        return is_lost(worker)
+    if started is None or ended is None:
+        return False
+    return started - _CLOCK_TOLERANCE <= max(signs) and min(signs) - _CLOCK_TOLERANCE <= ended <= max(signs) + _LAST_SECONDS
+
+
+def _signs(worker: Object) -> list[datetime]:
+    """Return when a worker was asked to go, and when its containers ended."""
+    metadata = worker["metadata"]
+    signs = [timestamp(pods.last_end(row).get("finishedAt")) for row in pods.main_container_statuses(worker)]
+    if (deletion := timestamp(metadata.get("deletionTimestamp"))) is not None:
+        signs.append(deletion - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0))
+    return [sign for sign in signs if sign is not None]
+
+
+def _first_sign(worker: Object) -> float:
+    return min((sign.timestamp() for sign in _signs(worker)), default=0.0)
+
+
+def _problem_of(job: MPIJob, observed: Observed, name: str, pod: Object) -> Problem:
+    index = names.worker_index(job.name, name)
+    was_deleted = is_terminating(pod) or observed.workers.get(name) is not pod
+    if was_deleted and pods.disruption(pod) is None and index is not None and index >= job.worker_replicas:
+        return problem(causes.SCALED_DOWN, f"worker {name} was removed, because the job was scaled down to {job.worker_replicas}")
+    return worker_problem(observed, name, pod)
