@@ -72,6 +72,9 @@ func call(called *client.Client) int {
 	}
 	called.Signals = signals
 	parents := client.Parents()
+	if called.Addresses.Path != "" && client.HasPrterun(parents) { // on a worker, daemons start others, and mpirun is elsewhere
+		called.Lost = func() { client.Abort(parents) }
+	}
 	code, err := called.Run()
 	if lost := new(client.LostError); errors.As(err, &lost) && lost.Ended {
 		client.Abort(parents)
