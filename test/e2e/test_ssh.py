@@ -1,4 +1,7 @@
-"""The script and the program that `mpirun` calls for ssh, next to what is the user's: log files, variables, PATH."""
+"""The script and the program that `mpirun` calls for ssh, next to what is the user's: log files, variables, PATH.
+
+And a daemon that is killed: MPIOP_E2E_RUNS repeats that.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -10,6 +13,7 @@ from e2e.clusters import project
 from e2e.conftest import NAME
 from e2e.jobs import (
     LAUNCHER,
+    is_true,
     launcher_container,
     launcher_pod,
     let_workers_come,
@@ -21,6 +25,8 @@ from e2e.jobs import (
 )
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import plain_job, sshd_job
+from e2e.test_mpi import RUNS
+from mpiop.kube.resources import MPIJOBS
 
 LOG_IN_FILE: Final = """
 exec 3>&1 >/tmp/run.log 2>&1
@@ -31,15 +37,16 @@ cat /tmp/run.log >&3
 """
 HAS_WAITED: Final = "until grep -q 'no address for 20 s' /tmp/run.log; do sleep 0.2; done"
 POOR_PATH: Final = 'mkdir /tmp/bin; ln -s /usr/bin/ssh /usr/bin/orted /tmp/bin; PATH=/tmp/bin; exec /usr/bin/"$@"'
+KILL_DAEMON: Final = 'for p in /proc/[0-9]*; do read -r name <$p/comm && [ "$name" = prted ] && kill -9 "${p#/proc/}"; done; exit 0'
 OWN_AGENT: Final = '#!/bin/sh\necho "my own agent runs" >&2\nexec ssh "$@"\n'
 
 
 @pytest.fixture(scope="module")
 def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    """The plain image of Open MPI, on the node."""
+    """The plain images of Open MPI, on the node."""
     assert cluster
     if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", "plain-openmpi"))
+        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", "plain-openmpi", "plain-openmpi5"))
 
 
 def log_of(here: Kubectl) -> list[str]:
@@ -104,3 +111,18 @@ def test_a_PATH_without_the_programs_of_the_script(namespace: Kubectl) -> None:
     log = log_of(namespace)
     assert not [line for line in log if "not found" in line]
     assert len(log) < 100
+
+
+@pytest.mark.usefixtures("images")
+@pytest.mark.parametrize("attempt", range(RUNS))
+def test_open_mpi_5_does_not_succeed_without_a_daemon(namespace: Kubectl, attempt: int) -> None:
+    """Its `mpirun` exits with 0 as soon as it sees that the connection to a daemon has ended. With one worker it waits for no other."""
+    job = plain_job("openmpi5", "pi", workers=1 + attempt % 2)
+    job["spec"]["runPolicy"]["backoffLimit"] = 0
+    launcher_container(job)["args"] = ["sh", "-c", "echo runs; sleep 600"]
+    namespace.apply(job)
+    with namespace.following(launcher_pod(namespace, "pi"), timeout_seconds=60) as lines:
+        assert any("runs" in line for line in lines)
+    namespace.run("exec", "pi-worker-0", "--", "sh", "-c", KILL_DAEMON)
+    ended = namespace.until_one(MPIJOBS, "pi", lambda job: is_true(job, "Failed") or is_true(job, "Succeeded"))
+    assert is_true(ended, "Failed"), namespace.run("logs", f"--selector={LAUNCHER}", "--tail=-1")
