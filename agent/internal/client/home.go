@@ -3,6 +3,7 @@ package client
 import (
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,12 +20,12 @@ const drainTime = 5 * time.Second
 const mostSignals = 64
 
 // homeOf finds where a daemon of Open MPI 5 is to connect to: `prte_hnp_uri "name;tcp://10.0.0.1,10.0.0.2:40000:24,24"`.
-var homeOf = regexp.MustCompile(`prte_hnp_uri "?[^";]*;(tcp://[0-9.,]+:([0-9]+):([0-9]+)[0-9,]*)`)
+var homeOf = regexp.MustCompile(`prte_hnp_uri "?[^";]*;(tcp://([0-9.,]+):([0-9]+):([0-9]+)[0-9,]*)`)
 
 // home brings a daemon's connections to mpirun through ours. When the daemon or its host is lost, mpirun must not see that its connection
 // ends: it would exit at once, and with 0 (PRRTE 3.0). So it is ended before.
 type home struct {
-	port    string
+	mpirun  string
 	lost    func()
 	settled chan struct{} // closed when it is known how the daemon ended, and mpirun has ended if it has to
 	once    sync.Once
@@ -38,18 +39,20 @@ func (c *Client) openHome(connection *connection) (string, *home) {
 		return c.Arguments.Command, nil
 	}
 	ip, err := wire.IPOf(connection.RemoteAddr())
-	if err != nil || ip.To4() == nil {
+	ours, failed := wire.IPOf(connection.LocalAddr())
+	// Daemons may use another network than we do; then they do not find a port of this one.
+	if err != nil || failed != nil || ip.To4() == nil || !slices.Contains(strings.Split(found[2], ","), ours.String()) {
 		return c.Arguments.Command, nil
 	}
-	done, answer, err := connection.SendRequest(wire.Home, true, nil)
+	done, answer, err := connection.SendRequest(wire.Home, true, ssh.Marshal(wire.HomeAt{IP: ip.String()}))
 	var given wire.HomePort
 	if err != nil || !done || ssh.Unmarshal(answer, &given) != nil {
 		return c.Arguments.Command, nil // an sshd of an image
 	}
-	opened := &home{port: found[2], lost: c.Lost, settled: make(chan struct{})}
+	opened := &home{mpirun: net.JoinHostPort(ours.String(), found[3]), lost: c.Lost, settled: make(chan struct{})}
 	connection.home.Store(opened)
-	ours := "tcp://" + ip.String() + ":" + strconv.Itoa(int(given.Port)) + ":" + found[3]
-	return strings.ReplaceAll(c.Arguments.Command, found[1], ours), opened
+	through := "tcp://" + ip.String() + ":" + strconv.Itoa(int(given.Port)) + ":" + found[4]
+	return strings.ReplaceAll(c.Arguments.Command, found[1], through), opened
 }
 
 // settle ends mpirun if the daemon is lost.
@@ -93,7 +96,7 @@ func serveChannels(channels <-chan ssh.NewChannel, expected func() *home) {
 
 func (h *home) bring(offered ssh.NewChannel) {
 	defer h.open.Done()
-	mpirun, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", h.port))
+	mpirun, err := net.Dial("tcp", h.mpirun)
 	if err != nil {
 		_ = offered.Reject(ssh.ConnectionFailed, err.Error())
 		return

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net"
 
 	"golang.org/x/crypto/ssh"
@@ -11,11 +12,17 @@ import (
 // mostHome is how many connections at once a client is brought by its port. Daemons that the one of this host has started use it too.
 const mostHome = 256
 
+var errOtherAddress = errors.New("the client knows this host by another address")
+
 // listenHome returns a listener for connections that are brought to the client, at the address at which the client knows us.
-func listenHome(connection ssh.Conn) (*net.TCPListener, error) {
+func listenHome(connection ssh.Conn, asked []byte) (*net.TCPListener, error) {
 	ip, err := wire.IPOf(connection.LocalAddr())
 	if err != nil {
 		return nil, err
+	}
+	var known wire.HomeAt
+	if err := ssh.Unmarshal(asked, &known); err != nil || !ip.Equal(net.ParseIP(known.IP)) {
+		return nil, errOtherAddress
 	}
 	return net.ListenTCP("tcp", &net.TCPAddr{IP: ip})
 }
@@ -49,7 +56,7 @@ func bringHome(connection ssh.Conn, listener net.Listener) {
 
 // answerHome answers one request for a port; a connection has one at most.
 func (s *Server) answerHome(connection ssh.Conn, request *ssh.Request) {
-	listener, err := listenHome(connection)
+	listener, err := listenHome(connection, request.Payload)
 	if err != nil {
 		s.Say("no port for a daemon: %v", err)
 		_ = request.Reply(false, nil)

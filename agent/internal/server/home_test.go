@@ -103,6 +103,7 @@ func TestOtherCommandsStayAsTheyAre(t *testing.T) {
 		isAsked bool
 	}{
 		{`echo prte_hnp_uri "x;tcp://10.9.8.7:1:24"`, false},
+		{`echo prte_hnp_uri "x;tcp://10.9.8.7:1:24"`, true},
 		{`echo orte_hnp_uri "x;tcp://10.9.8.7:1"`, true},
 		{`echo prte_hnp_uri "x;tcp6://[fd00::1]:1:64"`, true},
 	} {

@@ -17,6 +17,9 @@ const (
 	Ended = "ended@mpiop.kubeflow.org"
 )
 
+// HomeAt asks for a port at the address at which the client knows the server. A proxy between both may show the server another.
+type HomeAt struct{ IP string }
+
 // HomePort answers Home.
 type HomePort struct{ Port uint32 }
 
