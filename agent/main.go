@@ -79,8 +79,10 @@ func done(err error) int {
 }
 
 func say(format string, values ...any) {
-	fmt.Fprintf(os.Stderr, "mpiop-agent: "+format+"\n", values...)
+	fmt.Fprintf(os.Stderr, line(format), values...)
 }
+
+func line(format string) string { return "mpiop-agent: " + format + "\n" }
 
 func runInstall(words []string) int {
 	if len(words) != 1 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -73,15 +72,15 @@ func call(called *client.Client) int {
 	}
 	called.Signals = signals
 	parents := client.Parents()
+	if called.Addresses.Path != "" && client.HasPrterun(parents) { // on a worker, daemons start others, and mpirun is elsewhere
+		called.Lost = func() { client.Abort(parents) }
+	}
 	code, err := called.Run()
 	if lost := new(client.LostError); errors.As(err, &lost) && lost.Ended {
 		client.Abort(parents)
 	}
 	if err != nil {
-		say("%v", err)
-		if !logIsOurs() {
-			sayInLog("%v", err)
-		}
+		sayEverywhere("%v", err)
 		endParents()
 	}
 	return code
@@ -123,24 +122,49 @@ func runEnd(words []string) int {
 // podLog returns the standard error of our container's first process.
 func podLog() string { return "/proc/" + strconv.Itoa(process.First()) + "/fd/2" }
 
-// sayInLog writes into the Pod's log: some programs, that of Intel MPI for one, show nothing of what their ssh says.
-func sayInLog(format string, values ...any) {
-	var out io.Writer = os.Stderr
-	if log, err := os.OpenFile(podLog(), os.O_WRONLY|os.O_APPEND, 0); err == nil {
-		defer log.Close()
-		out = log
+// openLog returns the log of the Pod, and nil if a file of the user's takes its place: opened again, that has a position of its own, so
+// our lines would overwrite the program's.
+func openLog(path string) *os.File {
+	about, err := os.Stat(path)
+	if err != nil || about.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) == 0 {
+		return nil
 	}
-	fmt.Fprintf(out, "mpiop-agent: "+format+"\n", values...)
+	// A pipe that nobody reads must not stop us.
+	log, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	return log
 }
 
-// logIsOurs returns whether our standard error goes into the Pod's log.
-func logIsOurs() bool {
-	ours, err := os.Stderr.Stat()
-	if err != nil {
-		return false
+// sayInLog writes into the Pod's log: some programs, that of Intel MPI for one, show nothing of what their ssh says.
+func sayInLog(format string, values ...any) {
+	log := openLog(podLog())
+	if log == nil {
+		say(format, values...)
+		return
 	}
-	log, err := os.Stat(podLog())
-	return err == nil && os.SameFile(ours, log)
+	defer log.Close()
+	fmt.Fprintf(log, line(format), values...)
+}
+
+// sayEverywhere writes to our standard error, and into the Pod's log if that is another.
+func sayEverywhere(format string, values ...any) {
+	say(format, values...)
+	log := openLog(podLog())
+	if log == nil {
+		return
+	}
+	defer log.Close()
+	if !isSame(os.Stderr, log) {
+		fmt.Fprintf(log, line(format), values...)
+	}
+}
+
+func isSame(one, other *os.File) bool {
+	first, failed := one.Stat()
+	second, err := other.Stat()
+	return failed == nil && err == nil && os.SameFile(first, second)
 }
 
 // markMessage does not append: several may find the file empty at the same time, and then all write the same to the same place.

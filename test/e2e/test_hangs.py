@@ -53,8 +53,6 @@ from mpiop.kube.resources import MPIJOBS, PODS, Resource
 CLUSTER: Final = f"{NAME}-hangs"
 FIRST, SECOND = f"mpiop-{CLUSTER}", f"mpiop-{CLUSTER}-2"
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
-HASTY: Final = "openmpi5"
-"""Its `mpirun` ends with 0 within milliseconds when a daemon is killed: mpiop-agent may come too late (docs/plain-images.md, limits)."""
 TABLE: Final = ROOT / "build" / "e2e" / "hangs.md"
 ROUNDS: Final = 400
 """They take some minutes on two cores."""
@@ -131,11 +129,11 @@ def add_row(fault: str, seconds: Mapping[Kind, str]) -> None:
         table.write(f"| {fault} | {cells} |\n")
 
 
-def judge(here: Kubectl, fault: str, awaited: Sequence[Run], ends: Mapping[Run, End], *, forgiven: str = "") -> None:
-    """Write the row, and fail unless every `mpirun` that must has ended, and none with 0 but that of the library `forgiven`."""
+def judge(here: Kubectl, fault: str, awaited: Sequence[Run], ends: Mapping[Run, End]) -> None:
+    """Write the row, and fail unless every `mpirun` that must has ended, and none with 0."""
     add_row(fault, {run.kind: f"{ends[run].seconds:.0f} s, {ends[run].exit_code}" if run in ends else "hangs" for run in awaited})
     bound = [run for run in awaited if run.is_bound]
-    wrong = [run for run in bound if run not in ends or (ends[run].exit_code == 0 and run.kind.library != forgiven)]
+    wrong = [run for run in bound if run not in ends or ends[run].exit_code == 0]
     logs = {run.name: here.attempt("logs", f"--selector={run.labels()}", "--tail=20").stdout for run in wrong}
     assert not wrong, f"{fault}: {[(run.name, ends.get(run)) for run in wrong]}\n{logs}"
 
@@ -160,7 +158,7 @@ def test_faults_of_one_worker(here: Kubectl) -> None:
     here.until_one(NODES, SECOND, lambda node: not is_true(node, "Ready"))
     judge_all(
         lambda: judge(here, "worker's container frozen", frozen, ends),
-        lambda: judge(here, "sshd killed", killed, ends, forgiven=HASTY),
+        lambda: judge(here, "sshd killed", killed, ends),
         lambda: judge(here, "worker's Pod deleted by force", deleted, ends),
         lambda: goes_on(here, "worker's kubelet stopped", orphaned),
     )
@@ -214,7 +212,7 @@ def test_a_node_that_is_switched_off_while_no_operator_runs(here: Kubectl, two_n
     project("hack/cluster", "stop", "--name", CLUSTER, "node-2")
     ends = ends_of(here, lost)
     operator.kubectl.run("scale", "deployment/mpi-operator", f"--replicas={replicas}")
-    judge(here, "worker's node: all processes killed, and no operator", lost, ends, forgiven=HASTY)
+    judge(here, "worker's node: all processes killed, and no operator", lost, ends)
     ended = {run.name for run in ends}
     here.until(MPIJOBS, lambda jobs: ended <= {job["metadata"]["name"] for job in jobs if has_ended(job)})
 

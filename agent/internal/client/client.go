@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,6 +40,8 @@ type Client struct {
 	Output, Error io.Writer
 	// Signals are passed on to the command.
 	Signals <-chan os.Signal
+	// Lost ends mpirun with an error, if it is one that would take the loss of a daemon for a success; else nil.
+	Lost func()
 
 	node string
 }
@@ -200,6 +203,7 @@ type connection struct {
 	channel  ssh.Channel
 	requests <-chan *ssh.Request
 	told     <-chan string
+	home     *atomic.Pointer[home]
 	address  string
 }
 
@@ -238,8 +242,9 @@ func (c *Client) logIn(ctx context.Context, address string) (*connection, error)
 	}
 	told := make(chan string, 1)
 	go answer(requests, told)
-	go rejectAll(channels)
-	return &connection{Conn: conn, heard: heard, told: told, address: address}, nil
+	opened := new(atomic.Pointer[home])
+	go serveChannels(channels, opened.Load)
+	return &connection{Conn: conn, heard: heard, told: told, home: opened, address: address}, nil
 }
 
 // config pins the host: it has to have the job's key. An sshd of an image proves it with the key itself, ours with the derived one.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -13,6 +14,9 @@ const (
 	TimeToNotice = 3 * time.Second
 	// TimeToEnd is the time from TERM to KILL.
 	TimeToEnd = 10 * time.Second
+
+	// timeToAbort is what prterun has to end after a third signal.
+	timeToAbort = 2 * time.Second
 
 	endPoll = 100 * time.Millisecond
 	deepest = 16
@@ -32,17 +36,23 @@ func Parents() []process.Process {
 	return found
 }
 
-// Abort makes prterun, if it is among the processes, end with 1 at once. When the connection to a daemon ends, it ends within
-// milliseconds too, but with 0, though ranks are lost (PRRTE 3.0); the third signal that asks it to end makes it exit where it stands.
+// HasPrterun returns whether prterun, the mpirun of Open MPI 5, is among the processes.
+func HasPrterun(processes []process.Process) bool {
+	return slices.ContainsFunc(processes, process.Process.IsPrterun)
+}
+
+// Abort makes prterun, if it is among the processes, end with an error, and returns when it has. When the connection to a daemon ends, it
+// ends within milliseconds too, but with 0, though ranks are lost (PRRTE 3.0); the third signal that asks it to end makes it exit with 1
+// where it stands.
 func Abort(processes []process.Process) {
-	for _, each := range processes {
-		if !each.IsPrterun() {
-			continue
-		}
-		// Each signal is another, for one that is pending already is not counted twice.
-		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-			signalAll([]process.Process{each}, signal)
-		}
+	ended := slices.DeleteFunc(slices.Clone(processes), func(each process.Process) bool { return !each.IsPrterun() })
+	// Each signal is another, for one that is pending already is not counted twice.
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		signalAll(ended, signal)
+	}
+	if !areGone(ended, timeToAbort) {
+		signalAll(ended, syscall.SIGKILL)
+		areGone(ended, timeToAbort)
 	}
 }
 

@@ -18,7 +18,14 @@ import (
 func (c *Client) run(connection *connection) (int, error) {
 	silent := make(chan bool, 1)
 	go func() { silent <- wire.Watch(connection, connection.heard, c.Times.Interval, wire.Silent) }()
-	accepted, err := connection.channel.SendRequest("exec", true, ssh.Marshal(wire.Exec{Command: c.Arguments.Command}))
+	command, home := c.openHome(connection)
+	settle := func(bool) {}
+	if home != nil {
+		settle = home.settle
+		defer home.drain()
+	}
+	defer settle(true)
+	accepted, err := connection.channel.SendRequest("exec", true, ssh.Marshal(wire.Exec{Command: command}))
 	if err != nil {
 		return wire.Lost, c.lost(fmt.Sprintf("cannot run a command at %s: %v", connection.address, err))
 	}
@@ -27,7 +34,7 @@ func (c *Client) run(connection *connection) (int, error) {
 	}
 	stop, over := c.passSignals(connection, connection.channel)
 	defer stop()
-	code, isTold, unwritten := c.passStreams(connection.channel, connection.requests, over)
+	code, isTold, unwritten := c.passStreams(connection.channel, connection.requests, over, settle)
 	select {
 	case c.node = <-connection.told:
 	default:
@@ -50,7 +57,9 @@ func (c *Client) run(connection *connection) (int, error) {
 
 // passStreams returns when both outputs have ended, or the time after a signal is over: whether the exit code was told, and why output
 // was not written.
-func (c *Client) passStreams(channel ssh.Channel, requests <-chan *ssh.Request, over <-chan struct{}) (code int, isTold bool, unwritten error) {
+func (c *Client) passStreams(
+	channel ssh.Channel, requests <-chan *ssh.Request, over <-chan struct{}, settle func(bool),
+) (code int, isTold bool, unwritten error) {
 	go func() {
 		if c.Input != nil {
 			_, _ = io.Copy(channel, c.Input)
@@ -60,7 +69,7 @@ func (c *Client) passStreams(channel ssh.Channel, requests <-chan *ssh.Request, 
 	outputs := make(chan error, 2)
 	go func() { outputs <- copyOut(c.Output, channel) }()
 	go func() { outputs <- copyOut(c.Error, channel.Stderr()) }()
-	code, isTold = readStatus(requests)
+	code, isTold = readStatus(requests, settle)
 	for range 2 {
 		select {
 		case err := <-outputs:
@@ -83,11 +92,16 @@ func copyOut(to io.Writer, from io.Reader) error {
 	return err
 }
 
-// readStatus returns the exit code of the command, and whether it was told.
-func readStatus(requests <-chan *ssh.Request) (code int, isTold bool) {
+// readStatus returns the exit code of the command, and whether it was told. It calls settle as soon as that is known, or that it is not.
+func readStatus(requests <-chan *ssh.Request, settle func(bool)) (code int, isTold bool) {
 	// The channel ends after the last request, whether the command ended or the connection.
 	for request := range requests {
 		switch request.Type {
+		case wire.Ended:
+			var status wire.ExitStatus
+			if ssh.Unmarshal(request.Payload, &status) == nil {
+				settle(wasKilled(int(status.Code)))
+			}
 		case "exit-status":
 			var status wire.ExitStatus
 			if ssh.Unmarshal(request.Payload, &status) == nil {
@@ -103,6 +117,7 @@ func readStatus(requests <-chan *ssh.Request) (code int, isTold bool) {
 			_ = request.Reply(false, nil)
 		}
 	}
+	settle(!isTold || wasKilled(code))
 	return code, isTold
 }
 
@@ -149,11 +164,5 @@ func answer(requests <-chan *ssh.Request, told chan<- string) {
 		if request.WantReply {
 			_ = request.Reply(false, nil)
 		}
-	}
-}
-
-func rejectAll(channels <-chan ssh.NewChannel) {
-	for channel := range channels {
-		_ = channel.Reject(ssh.Prohibited, "a client serves nothing")
 	}
 }

@@ -41,8 +41,14 @@ func (s *Server) WaitForCommands(limit time.Duration) {
 }
 
 // answer answers the requests of a connection that are not about its session.
-func (s *Server) answer(requests <-chan *ssh.Request) {
+func (s *Server) answer(connection ssh.Conn, requests <-chan *ssh.Request) {
+	hasHome := false
 	for request := range requests {
+		if request.Type == wire.Home && !hasHome {
+			hasHome = true
+			s.answerHome(connection, request)
+			continue
+		}
 		done := request.Type == wire.Checkpoint && s.Checkpoint()
 		if request.WantReply {
 			_ = request.Reply(done, nil)

@@ -182,7 +182,7 @@ func (s *Server) serve(arrived *guard, end time.Time) {
 		return
 	}
 	defer connection.Close()
-	go s.answer(requests)
+	go s.answer(connection, requests)
 	go wire.Watch(connection, heard, s.Interval, wire.Silent)
 	if _, _, err := connection.SendRequest(wire.Node, false, []byte(s.Node)); err != nil {
 		return

@@ -150,8 +150,11 @@ func (s *session) follow(pid int, ended <-chan syscall.WaitStatus, pipes *pipes)
 	outputs.Go(func() { copyOut(s.channel, output) })
 	outputs.Go(func() { copyOut(s.channel.Stderr(), said) })
 	status, err := subreaper.ReadStatus(pipes.status)
-	<-ended
-	if err != nil {
+	if err == nil {
+		// What the command has started may take a while to end; who waits for the command is told now.
+		_, _ = s.channel.SendRequest(wire.Ended, false, ssh.Marshal(wire.ExitStatus{Code: codeOf(status)}))
+	}
+	if own := <-ended; err != nil || own.Signaled() {
 		// The subreaper was killed, by the kernel for want of memory maybe. What is still in its session ends with it.
 		s.server.Say("a session ended before its command; its processes are killed")
 		killSession(pid)
@@ -185,8 +188,14 @@ func (s *session) tell(status syscall.WaitStatus) {
 			_, _ = s.channel.SendRequest("exit-signal", false, ssh.Marshal(wire.ExitSignal{Name: name, CoreDumped: status.CoreDump()}))
 			return
 		}
-		_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(wire.ExitStatus{Code: uint32(128 + status.Signal())}))
-		return
 	}
-	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(wire.ExitStatus{Code: uint32(status.ExitStatus())}))
+	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(wire.ExitStatus{Code: codeOf(status)}))
+}
+
+// codeOf returns what a shell says of a command that ended so.
+func codeOf(status syscall.WaitStatus) uint32 {
+	if status.Signaled() {
+		return uint32(128 + status.Signal())
+	}
+	return uint32(status.ExitStatus())
 }

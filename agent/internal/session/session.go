@@ -38,7 +38,8 @@ const (
 	betweenTwoKills = 50 * time.Millisecond
 )
 
-// Main runs the command until it and all that it started have ended, and writes its wait status to the status pipe.
+// Main runs the command until it and all that it started have ended. It writes the wait status of the command to the status pipe, as soon as
+// that has ended.
 // The end of the control pipe is the end of the connection.
 func Main(command string) error {
 	syscall.CloseOnExec(control)
@@ -49,24 +50,20 @@ func Main(command string) error {
 	// Caught, not ignored: what is ignored here would be ignored by the command too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	all := children.New()
-	code, err := run(command, all, os.NewFile(control, "control"))
-	if err != nil {
-		return err
-	}
-	return binary.Write(os.NewFile(status, "status"), binary.LittleEndian, uint32(code))
+	return run(command, all, os.NewFile(control, "control"), os.NewFile(status, "status"))
 }
 
-func run(command string, all *children.Children, controlPipe io.Reader) (syscall.WaitStatus, error) {
+func run(command string, all *children.Children, controlPipe io.Reader, statusPipe io.Writer) error {
 	pid, ended, err := all.Start(shell, []string{"sh", "-c", command}, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "mpiop-agent: cannot run a command in this image: %v; mpirun's command lines need a shell\n", err)
-		return syscall.WaitStatus(notFound << 8), nil
+		return writeStatus(statusPipe, notFound<<8)
 	}
 	if err := forgetStreams(); err != nil {
 		process.SignalAll(descendants(), syscall.SIGKILL)
-		return 0, err
+		return err
 	}
 	closed := make(chan struct{})
 	var podEnds atomic.Bool
@@ -77,7 +74,9 @@ func run(command string, all *children.Children, controlPipe io.Reader) (syscall
 	var code syscall.WaitStatus
 	select {
 	case code = <-ended:
+		err := writeStatus(statusPipe, code)
 		endAll(all, &podEnds)
+		return err
 	case <-closed:
 		endAll(all, &podEnds)
 		select {
@@ -85,7 +84,11 @@ func run(command string, all *children.Children, controlPipe io.Reader) (syscall
 		default:
 		}
 	}
-	return code, nil
+	return writeStatus(statusPipe, code)
+}
+
+func writeStatus(pipe io.Writer, code syscall.WaitStatus) error {
+	return binary.Write(pipe, binary.LittleEndian, uint32(code))
 }
 
 // forgetStreams closes our ends of the command's streams: they end when the command's do.

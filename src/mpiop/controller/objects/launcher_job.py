@@ -125,13 +125,14 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     pt.apply_identity(template, job, names.launcher_name(job), names.pod_labels(job, c.ROLE_LAUNCHER))
     template["spec"]["restartPolicy"] = job.launcher.restart_policy
     container = pt.first_container(template)
-    variables = {
-        **implementations.launcher_environment(job),
+    additions = {
+        **implementations.launcher_additions(job),
         **ssh_script.script_environment(job),
         **injected_ssh.launcher_environment(job, options),
         **binding.launcher_environment(job, options),
     }
-    pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **variables})
+    pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **implementations.launcher_environment(job)})
+    pt.add_defaults(container, additions)
     if not job.run_launcher_as_worker:
         pt.override_environment(container, pt.NO_GPU)
     pt.apply_ssh_keys(template, job)

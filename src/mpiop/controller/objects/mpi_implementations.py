@@ -1,6 +1,6 @@
 """OpenMPI, Intel and MPICH as rows of one table: how each finds its hosts and reaches them.
 
-The first names of every row are those of the reference operator, which users' scripts read; the others are what the libraries really obey:
+Users' scripts read the variables of the reference operator. The additions are what the libraries really obey:
 Open MPI 5 reads `PRTE_MCA_*` alone (with the old names only, it starts all ranks on the launcher and exits 0), and Hydra renamed
 `HYDRA_LAUNCH_EXTRA_ARGS` in 2011.
 """
@@ -44,7 +44,8 @@ class Implementation:
 
     Attributes:
         host_line: Line of the hostfile, with `{host}` and `{slots}`.
-        environment: Variables of the launcher, in order, with `{slots}` and `{keep_fqdn}`.
+        environment: Variables of the launcher that the reference operator sets too, in its order, with `{slots}` and `{keep_fqdn}`.
+        additions: Further variables of the launcher.
         agents: Variables that name the program which `mpirun` and its daemons call in the place of ssh.
         agent_fallback: What is appended for a host that lacks the program; "" where a list of programs is not understood.
         interface_variable: Names the interface whose address daemons are to call back, else they look for the launcher by its host name;
@@ -53,6 +54,7 @@ class Implementation:
 
     host_line: str
     environment: Mapping[str, str]
+    additions: Mapping[str, str]
     agents: tuple[str, ...]
     agent_fallback: str = ""
     interface_variable: str = ""
@@ -66,6 +68,8 @@ IMPLEMENTATIONS: Final[Mapping[str, Implementation]] = {
             "OMPI_MCA_orte_default_hostfile": HOSTFILE_PATH,
             "OMPI_MCA_plm_rsh_args": _SSH_ARGUMENTS,
             "OMPI_MCA_orte_set_default_slots": "{slots}",
+        },
+        additions={
             # With true, a launcher that stands in its own hostfile does not know itself there and is reached by ssh.
             "PRTE_MCA_prte_keep_fqdn_hostnames": "{keep_fqdn}",
             "PRTE_MCA_prte_default_hostfile": HOSTFILE_PATH,
@@ -83,8 +87,8 @@ IMPLEMENTATIONS: Final[Mapping[str, Implementation]] = {
             "I_MPI_HYDRA_HOST_FILE": HOSTFILE_PATH,
             "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": _SSH_ARGUMENTS,
             "I_MPI_PERHOST": "{slots}",
-            "I_MPI_HYDRA_BOOTSTRAP": "ssh",
         },
+        additions={"I_MPI_HYDRA_BOOTSTRAP": "ssh"},
         agents=("I_MPI_HYDRA_BOOTSTRAP_EXEC",),
         interface_variable="I_MPI_HYDRA_IFACE",
     ),
@@ -93,6 +97,8 @@ IMPLEMENTATIONS: Final[Mapping[str, Implementation]] = {
         environment={
             "HYDRA_HOST_FILE": HOSTFILE_PATH,
             "HYDRA_LAUNCH_EXTRA_ARGS": _SSH_ARGUMENTS,
+        },
+        additions={
             "HYDRA_LAUNCHER_EXTRA_ARGS": _SSH_ARGUMENTS,
             "HYDRA_LAUNCHER": "ssh",
         },
@@ -108,13 +114,22 @@ def implementation_of(job: MPIJob) -> Implementation:
 
 
 def launcher_environment(job: MPIJob) -> dict[str, str]:
-    """Return the environment variables by which `mpirun` finds the hosts."""
-    values = {"slots": str(job.slots_per_worker), "keep_fqdn": "false" if job.run_launcher_as_worker else "true"}
-    variables = {name: value.format_map(values) for name, value in implementation_of(job).environment.items()}
+    """Return the environment variables by which `mpirun` finds the hosts, those of the reference operator."""
+    return _filled(job, implementation_of(job).environment)
+
+
+def launcher_additions(job: MPIJob) -> dict[str, str]:
+    """Return the further variables by which it finds and reaches them; the user's come before these, wherever they are set."""
+    variables = _filled(job, implementation_of(job).additions)
     interface_variable = implementation_of(job).interface_variable
     if interface_variable and not uses_host_network(job):
         variables[interface_variable] = _INTERFACE
     return variables
+
+
+def _filled(job: MPIJob, variables: Mapping[str, str]) -> dict[str, str]:
+    values = {"slots": str(job.slots_per_worker), "keep_fqdn": "false" if job.run_launcher_as_worker else "true"}
+    return {name: value.format_map(values) for name, value in variables.items()}
 
 
 def asks_for_launcher(job: MPIJob) -> bool:

@@ -3,7 +3,7 @@
 The functions that return None change the fresh copy that `copied_template` made, never the user's template.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from mpiop.api import constants as c
@@ -123,6 +123,34 @@ def add_environment(container: dict[str, Any], variables: Mapping[str, str]) -> 
     given: list[dict[str, Any]] = container.get("env") or []
     taken = {variable.get("name") for variable in given}
     container["env"] = given + [{"name": name, "value": value} for name, value in variables.items() if name not in taken]
+
+
+def add_defaults(container: dict[str, Any], variables: Mapping[str, str]) -> None:
+    """Append those variables that the user has not set, neither in `env` nor by `envFrom`.
+
+    Only the kubelet knows what is in the ConfigMaps and Secrets of `envFrom`, over which `env` takes precedence. So a reference to the same
+    key follows each variable, which replaces it, or does nothing if there is no such key (docs/adr/0030-defaults-after-env-from.md).
+    """
+    taken = {variable.get("name") for variable in container.get("env") or ()}
+    add_environment(container, variables)
+    sources: Sequence[Mapping[str, Any]] = container.get("envFrom") or ()
+    container["env"] += [
+        {"name": name, "valueFrom": reference}
+        for name in variables
+        if name not in taken
+        for source in sources
+        for reference in _references(source, name)
+    ]
+
+
+def _references(source: Mapping[str, Any], variable: str) -> Iterator[dict[str, Any]]:
+    """Yield the references to what the source of `envFrom` has for the variable: one, or none if its prefix is another."""
+    key = variable.removeprefix(source.get("prefix") or "")
+    if not key or not variable.startswith(source.get("prefix") or ""):
+        return
+    for kind in ("configMap", "secret"):
+        if name := section(source, f"{kind}Ref").get("name"):
+            yield {f"{kind}KeyRef": {"name": name, "key": key, "optional": True}}
 
 
 def add_variable(container: dict[str, Any], variable: dict[str, Any]) -> None:

@@ -29,11 +29,15 @@ MARK: Final = "mpirun calls ssh"
 """First line of the launcher's termination message once `mpirun` has called another host (docs/adr/0009-launcher-alone.md)."""
 VOLUME: Final = "mpi-hosts"
 
+_TOOLS: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DEFAULT_MESSAGE_PATH: Final = "/dev/termination-log"
 _FALLBACK: Final = "FallbackToLogsOnError"
 
 # For dash, busybox and bash, without a writable file. The options are those of ssh(1).
-_READ_ARGUMENTS: Final = r"""
+_COMMON: Final = r"""
+# Runs one of the script's own programs. The user's PATH may lack them, and stays as it is for ssh and the user's programs.
+tool() { PATH=$tools${PATH:+:$PATH} "$@"; }
+
 read_arguments() {
     while getopts :46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w: option; do
         [ "$option" != F ] || config=''
@@ -49,9 +53,17 @@ read_arguments "$@"
 _LAUNCHER_SCRIPT: Final = r"""
 IFS='
 '
-# Into the Pod's log, for some launchers, that of Intel MPI for one, show nothing of what their ssh says.
+# Into the Pod's log, because some launchers, such as Intel MPI's, show nothing of what their ssh prints. Never into a file of the user's:
+# opened again, it has a position of its own, so the lines would overwrite the program's.
+log=/proc/1/fd/2
 say() {
-    { echo "waiting for $host: $*" >>/proc/1/fd/2; } 2>/dev/null || echo "waiting for $host: $*" >&2
+    if [ -p "$log" ] || [ -c "$log" ]; then { echo "waiting for $host: $*" >>"$log"; } 2>/dev/null && return; fi
+    echo "waiting for $host: $*" >&2
+}
+
+stop() {
+    say "$*"
+    exit 255
 }
 
 # Sets `now` to the seconds since the machine started.
@@ -78,7 +90,7 @@ case $index in 0?* | *[!0-9]*) index='' ;; esac
 # Lines of "<index> <address>"; "by-name" stands for all where they are too many.
 find_address() {
     [ -s "$addresses" ] || return 1
-    for line in $(cat "$addresses"); do
+    for line in $(tool cat "$addresses"); do
         case $line in
         by-name) [ -n "$by_name" ] || by_name=1 next_look=0 ;;
         "$index "*) address=${line#* } ;;
@@ -91,24 +103,24 @@ if [ -n "$index" ]; then
     read_clock
     started=$now by_name='' pause=0.2
     next_words=$((started + 10)) next_look=$((started + 60))
+    for program in cat sleep; do
+        tool command -v "$program" >/dev/null || stop "cannot wait, because the image has no $program"
+    done
     until find_address; do
         read_clock
         # The operator may be down. A name server remembers for up to 30 s that it knew no such name.
         if [ "$now" -ge "$next_look" ]; then
             next_look=$((now + 35))
-            if ! command -v getent >/dev/null || getent hosts "$host" >/dev/null 2>&1; then break; fi
+            if ! tool command -v getent >/dev/null || tool getent hosts "$host" >/dev/null 2>&1; then break; fi
         fi
         if [ "$now" -ge "$next_words" ]; then
             next_words=$((now + 10))
             say "no address for $((now - started)) s; the operator publishes it once all workers are Ready"
         fi
         [ $((now - started)) -lt 5 ] || pause=1
-        sleep "$pause" 2>/dev/null || sleep 1
+        tool sleep "$pause" 2>/dev/null || tool sleep 1 || stop 'cannot wait, because sleep fails'
     done
-    if [ "$address" = ended ]; then
-        say 'its Pod has ended and is not made again; delete the Pod to have another'
-        exit 255
-    fi
+    [ "$address" != ended ] || stop 'its Pod has ended and is not made again; delete the Pod to have another'
 fi
 
 [ -z "$config" ] || set -- -F "$config" "$@"
@@ -120,9 +132,9 @@ exec ssh "$@"
 _WORKER_SCRIPT: Final = r"""
 # Not for addresses, of which getent wants to know the name, nor for what only ssh's configuration knows.
 case ${host%%.*} in *-worker-*[0-9]) tries=30 ;; *) tries=0 ;; esac
-while [ "$tries" -gt 0 ] && command -v getent >/dev/null && ! getent hosts "$host" >/dev/null 2>&1; do
+while [ "$tries" -gt 0 ] && tool command -v getent >/dev/null && ! tool getent hosts "$host" >/dev/null 2>&1; do
     tries=$((tries - 1))
-    sleep 2
+    tool sleep 2 || break
 done
 [ -z "$config" ] || set -- -F "$config" "$@"
 exec ssh "$@"
@@ -212,6 +224,6 @@ def _launcher_values(job: MPIJob) -> dict[str, str]:
 
 
 def _script(values: Mapping[str, str], body: str) -> str:
-    settings = {**values, "config": f"{AGENT_MOUNT_PATH}/{SSH_CONFIG}", "address": ""}
+    settings = {**values, "config": f"{AGENT_MOUNT_PATH}/{SSH_CONFIG}", "address": "", "tools": _TOOLS}
     lines = "".join(f"{name}={quote(value)}\n" for name, value in settings.items())
-    return f"#!/bin/sh\n# mpirun and its daemons call this in the place of ssh.\nset -fu\n{lines}{_READ_ARGUMENTS}{body}"
+    return f"#!/bin/sh\n# mpirun and its daemons call this in the place of ssh.\nset -fu\n{lines}{_COMMON}{body}"

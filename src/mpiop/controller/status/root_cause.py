@@ -116,7 +116,7 @@ def _attempt(failed: FailedContainer, ended: datetime, number: int) -> Attempt:
 
 def failed_container(job: MPIJob, observed: Observed) -> FailedContainer | None:
     """Return the container that `last_failure` is about; None if no container of a launcher pod failed."""
-    pod = _failed_pod(_pods_of_this_run(job, observed))
+    pod = _failed_pod(pods_of_this_run(job, observed))
     return _failed_container(pod) if pod is not None else None
 
 

@@ -1,5 +1,6 @@
 """The launcher Job: a row for each rule; the whole of one is compared by test/conformance, our files in test_ssh_script."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -97,3 +98,69 @@ def test_gang_scheduling() -> None:
     pod = pod_of(PI, BuildOptions(gang_scheduler="volcano"))
     assert pod["spec"]["schedulerName"] == "volcano"
     assert pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "pi"
+
+
+OURS = "/etc/mpi-hosts/ssh:ssh"
+CONFIG_MAPS = {"settings": {"OMPI_MCA_plm_rsh_agent": "/opt/agent/myssh"}, "agent": {"agent": "/opt/agent/myssh"}, "other": {"A": "1"}}
+
+
+def environment_of_container(container: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that the kubelet gives to the container: `env` in its order after `envFrom`; what is optional may be missing.
+
+    Source: kubernetes pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables.
+    """
+    variables: dict[str, str] = {}
+    for source in container.get("envFrom", ()):
+        [reference] = [source[kind] for kind in ("configMapRef", "secretRef") if kind in source]
+        variables |= {source.get("prefix", "") + key: value for key, value in CONFIG_MAPS.get(reference["name"], {}).items()}
+    for variable in container["env"]:
+        if "value" in variable:
+            variables[variable["name"]] = variable["value"]
+            continue
+        [reference] = variable["valueFrom"].values()
+        assert reference["optional"]
+        if (value := CONFIG_MAPS.get(reference["name"], {}).get(reference["key"])) is not None:
+            variables[variable["name"]] = value
+    return variables
+
+
+@pytest.mark.parametrize(
+    ("agent", "sources"),
+    [
+        pytest.param(OURS, [], id="no source"),
+        pytest.param(OURS, [{"configMapRef": {"name": "other"}}], id="a source without the variable"),
+        pytest.param(OURS, [{"configMapRef": {"name": "missing", "optional": True}}], id="a source that does not exist"),
+        pytest.param("/opt/agent/myssh", [{"configMapRef": {"name": "settings"}}], id="a ConfigMap"),
+        pytest.param("/opt/agent/myssh", [{"secretRef": {"name": "settings"}}], id="a Secret"),
+        pytest.param("/opt/agent/myssh", [{"configMapRef": {"name": "settings"}}, {"configMapRef": {"name": "other"}}], id="one of two"),
+        pytest.param("/opt/agent/myssh", [{"prefix": "OMPI_MCA_plm_rsh_", "configMapRef": {"name": "agent"}}], id="a prefix"),
+        pytest.param(OURS, [{"prefix": "X_", "configMapRef": {"name": "settings"}}], id="another prefix"),
+        pytest.param(OURS, [{"prefix": "OMPI_MCA_plm_rsh_agent", "configMapRef": {"name": "agent"}}], id="a prefix that is the variable"),
+    ],
+)
+def test_what_the_user_sets_by_envFrom_comes_before_what_the_reference_operator_does_not_set(agent: str, sources: list[Any]) -> None:
+    pod = pod_of(with_launcher(PI, template(container(envFrom=sources))))
+    variables = environment_of_container(pod["spec"]["containers"][0])
+    assert variables["OMPI_MCA_plm_rsh_agent"] == agent
+    assert variables["PRTE_MCA_plm_ssh_agent"] == OURS
+
+
+def test_variables_of_the_reference_operator_come_before_envFrom_as_they_did() -> None:
+    sources = [{"configMapRef": {"name": "settings"}}]
+    pod = pod_of(with_launcher(PI, template(container(envFrom=sources))))
+    repeated = {variable["name"] for variable in pod["spec"]["containers"][0]["env"] if "valueFrom" in variable}
+    assert repeated == {
+        "OMPI_MCA_plm_rsh_agent",
+        "PRTE_MCA_plm_ssh_agent",
+        "PRTE_MCA_plm_ssh_args",
+        "PRTE_MCA_prte_default_hostfile",
+        "PRTE_MCA_prte_keep_fqdn_hostnames",
+        "PRTE_MCA_prte_set_default_slots",
+    }
+
+
+def test_a_variable_that_the_user_sets_in_env_is_left_to_them_alone() -> None:
+    given = [{"name": "OMPI_MCA_plm_rsh_agent", "value": "rsh"}]
+    pod = pod_of(with_launcher(PI, template(container(env=given, envFrom=[{"configMapRef": {"name": "settings"}}]))))
+    env = pod["spec"]["containers"][0]["env"]
+    assert [variable for variable in env if variable["name"] == "OMPI_MCA_plm_rsh_agent"] == given

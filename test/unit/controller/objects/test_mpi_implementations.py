@@ -9,7 +9,7 @@ import yaml
 
 from example_jobs import PI, template, with_launcher, with_worker
 from mpiop.api.types import MPIJob
-from mpiop.controller.objects.mpi_implementations import host_line, launcher_environment
+from mpiop.controller.objects.mpi_implementations import host_line, launcher_additions, launcher_environment
 
 ENVIRONMENTS = """
 OpenMPI:
@@ -36,9 +36,13 @@ MPICH:
 """
 
 
+def all_variables(job: MPIJob) -> dict[str, str]:
+    return launcher_environment(job) | launcher_additions(job)
+
+
 @pytest.mark.parametrize(("implementation", "variables"), yaml.safe_load(ENVIRONMENTS).items())
 def test_variables_of_the_launcher(implementation: str, variables: dict[str, str]) -> None:
-    assert launcher_environment(replace(PI, mpi_implementation=implementation, slots_per_worker=3)) == variables
+    assert all_variables(replace(PI, mpi_implementation=implementation, slots_per_worker=3)) == variables
 
 
 @pytest.mark.parametrize(("implementation", "variable"), [("Intel", "I_MPI_HYDRA_IFACE"), ("MPICH", "HYDRA_IFACE")])
@@ -47,17 +51,17 @@ def test_no_interface_is_named_on_the_network_of_a_node(
     implementation: str, variable: str, change: Callable[[MPIJob, dict[str, Any]], MPIJob]
 ) -> None:
     job = change(replace(PI, mpi_implementation=implementation), template(hostNetwork=True))
-    assert variable not in launcher_environment(job)
+    assert variable not in all_variables(job)
 
 
 def test_a_launcher_in_its_own_hostfile_has_to_recognise_itself() -> None:
-    variables = launcher_environment(replace(PI, run_launcher_as_worker=True))
+    variables = all_variables(replace(PI, run_launcher_as_worker=True))
     assert variables["PRTE_MCA_prte_keep_fqdn_hostnames"] == "false"
     assert variables["OMPI_MCA_orte_keep_fqdn_hostnames"] == "true"
 
 
 def test_no_value_that_prrte_hands_on_holds_an_equals_sign() -> None:
-    assert not [value for name, value in launcher_environment(PI).items() if name.startswith("PRTE_") and "=" in value]
+    assert not [value for name, value in all_variables(PI).items() if name.startswith("PRTE_") and "=" in value]
 
 
 @pytest.mark.parametrize(("implementation", "line"), [("OpenMPI", "w slots=3"), ("Intel", "w:3"), ("MPICH", "w:3")])

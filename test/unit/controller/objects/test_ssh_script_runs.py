@@ -1,10 +1,11 @@
 """The script that stands in for ssh, run for real, in virtual time."""
 
 import contextlib
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,29 +112,55 @@ class Pod:
     def know_names(self, *, after_seconds: int) -> None:
         (self.root / "known").write_text(f"{BEGUN + after_seconds}\n")
 
-    def run(self, *arguments: str, stdin: str = "") -> Run:
-        clock, lookups, log = self.root / "clock", self.root / "lookups", self.root / "log"
+    def reset(self) -> tuple[Path, Path]:
+        """Let the time begin again; return the files of the clock and of the lookups."""
+        clock, lookups = self.root / "clock", self.root / "lookups"
         clock.write_text(f"{BEGUN}.0 0.00\n")
         lookups.write_text("")
-        log.write_text("")
-        done = subprocess.run(
-            [*self.shell, "script", *arguments],
-            cwd=self.root,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return clock, lookups
+
+    def redirect_log(self, file: Path) -> None:
+        """Let the launcher's standard error be that file."""
+        (self.root / "log").rename(self.root / "pipe")
+        (self.root / "log").symlink_to(file)
+
+    def run(self, *arguments: str, stdin: str = "", path: str = "") -> Run:
+        clock, lookups = self.reset()
+        with self.reading_log() as read_log:
+            done = subprocess.run(
+                [*self.shell, "script", *arguments],
+                cwd=self.root,
+                env={"PATH": path} if path else self.environment,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            words = read_log()
         return Run(
             returncode=done.returncode,
             stdout=done.stdout.replace(str(self.root / "mounted"), MOUNT),
             stderr=done.stderr,
             seconds=round(float(clock.read_text().split()[0]) - BEGUN, 1),
             lookups=[int(line.split()[0]) for line in lookups.read_text().splitlines()],
-            words=log.read_text().splitlines(),
+            words=words,
         )
+
+    @contextlib.contextmanager
+    def reading_log(self) -> Iterator[Callable[[], list[str]]]:
+        """Read the log of the pod, which is a pipe to the container's runtime."""
+        log = os.open(self.root / "log", os.O_RDWR | os.O_NONBLOCK)
+
+        def read() -> list[str]:
+            with contextlib.suppress(BlockingIOError):
+                return os.read(log, 65536).decode().splitlines()
+            return []
+
+        try:
+            yield read
+        finally:
+            os.close(log)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -145,9 +172,11 @@ def make_pod(root: Path, shell: list[str], script: str) -> Pod:
     (root / "mounted").mkdir()
     (root / "bin" / "cat").symlink_to("/bin/cat")
     script = script.replace(MOUNT, str(root / "mounted")).replace("/proc/uptime", str(root / "clock"))
-    script = script.replace("/proc/1/fd/2", str(root / "log"))
+    script = script.replace("log=/proc/1/fd/2", f"log='{root}/log'")
     script = re.sub(r"\bsleep (?=[\"0-9])", f"{root}/bin/sleep ", script)  # some shells have one of their own
+    script = re.sub(r"^tools=.*", f"tools={root}/bin", script, flags=re.MULTILINE)
     (root / "script").write_text(script)
+    os.mkfifo(root / "log")
     pod = Pod(root, shell)
     pod.install("ssh", SSH)
     pod.install("sleep", SLEEP)
@@ -445,3 +474,66 @@ def test_where_it_cannot_write_into_the_log_of_the_pod_it_speaks_on_stderr(launc
     launcher.publish("0 10.0.0.1\n1 10.0.0.2\n", after_seconds=15)
     run = launcher.run(HOST, "true")
     assert run.stderr == f"waiting for {HOST}: no address for 10 s; the operator publishes it once all workers are Ready\n"
+
+
+WAITING = f"waiting for {HOST}: no address for {{}} s; the operator publishes it once all workers are Ready\n"
+
+
+def test_it_never_opens_a_file_of_the_users_again(launcher: Pod) -> None:
+    """`mpirun >run.log 2>&1`: opened again, the file has a second position, where lines overwrite those of the program."""
+    launcher.publish("0 10.0.0.1\n", after_seconds=25)
+    launcher.install("ssh", "echo the program runs\n")
+    log = launcher.root / "run.log"
+    launcher.redirect_log(log)
+    launcher.reset()
+    with log.open("w") as output:
+        print("run 4711 begins", file=output, flush=True)
+        subprocess.run(
+            [*launcher.shell, "script", HOST], cwd=launcher.root, env=launcher.environment, stdout=output, stderr=output, check=True
+        )
+        print("run 4711 ends", file=output)
+    waits = "".join(WAITING.format(seconds) for seconds in (10, 20))
+    assert log.read_text() == f"run 4711 begins\n{waits}the program runs\nrun 4711 ends\n"
+
+
+def test_a_file_that_the_launcher_alone_writes_to_stays_as_it_is(launcher: Pod) -> None:
+    launcher.publish("0 10.0.0.1\n", after_seconds=15)
+    file = launcher.root / "metrics"
+    launcher.redirect_log(file)
+    file.write_text("loss=0.1\n")
+    assert launcher.run(HOST, "true").stderr == WAITING.format(10)
+    assert file.read_text() == "loss=0.1\n"
+
+
+def test_it_finds_its_own_programs_though_the_users_PATH_lacks_them(launcher: Pod) -> None:
+    """As in an image whose /bin is not a link to /usr/bin, with `PATH=/opt/mpi/bin:/usr/bin`."""
+    launcher.publish("0 10.0.0.1\n", after_seconds=3)
+    (launcher.root / "usr-bin").mkdir()
+    launcher.install("ssh", 'echo "[$PATH]"\n')
+    (launcher.root / "bin" / "ssh").rename(launcher.root / "usr-bin" / "ssh")
+    path = str(launcher.root / "usr-bin")
+    run = launcher.run(HOST, "true", path=path)
+    assert run.calls == [[path]], "ssh and the user's program have the PATH that the user gave them"
+    assert (run.seconds, run.words, run.stderr) == (3, [], "")
+
+
+@pytest.mark.parametrize("program", ["sleep", "cat"])
+def test_without_a_program_that_it_needs_it_stops_with_its_name(launcher: Pod, program: str) -> None:
+    (launcher.root / "bin" / program).unlink()
+    run = launcher.run(HOST, "true")
+    [message] = run.words
+    assert f"the image has no {program}" in message
+    assert (run.calls, run.returncode, run.seconds) == ([], 255, 0)
+
+
+def test_a_sleep_that_fails_stops_it(launcher: Pod) -> None:
+    launcher.install("sleep", "exit 1\n")
+    run = launcher.run(HOST, "true")
+    assert run.words == [f"waiting for {HOST}: cannot wait, because sleep fails"]
+    assert (run.calls, run.returncode) == ([], 255)
+
+
+def test_on_a_worker_without_sleep_ssh_has_to_try_it(worker: Pod) -> None:
+    (worker.root / "bin" / "sleep").unlink()
+    run = worker.run(HOST, "true")
+    assert (run.call, run.lookups) == ([*OURS, HOST, "true"], [0])

@@ -1,0 +1,152 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mpiop/agent/internal/client"
+	"mpiop/agent/internal/wire"
+)
+
+// A daemon of Open MPI 5 as far as this test needs one: it connects to where its command line says, speaks, and does not end by itself.
+const daemon = `address=${2#*tcp://}
+exec 3<>"/dev/tcp/${address%%:*}/$(echo "$address" | cut -d: -f2)"
+echo hello >&3
+`
+
+// called is a client below mpirun, and mpirun's side of the daemon's connection.
+type called struct {
+	client  *client.Client
+	mpirun  net.Conn
+	ended   chan error
+	hasLost atomic.Bool
+}
+
+func callDaemon(t *testing.T, place *place, then string) *called {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer listener.Close()
+	tcp := listener.(*net.TCPListener)
+	check(t, tcp.SetDeadline(time.Now().Add(20*time.Second)))
+	script := filepath.Join(t.TempDir(), "daemon")
+	check(t, os.WriteFile(script, []byte(daemon+then+"\n"), 0o600))
+	command := fmt.Sprintf(`exec bash %s prte_hnp_uri "prterun-pi@0.0;tcp://10.9.8.7,127.0.0.1:%d:24,8"`, script, tcp.Addr().(*net.TCPAddr).Port)
+	made := &called{client: place.client(command), ended: make(chan error, 1)}
+	made.client.Lost = func() { made.hasLost.Store(true) }
+	go func() {
+		_, err := made.client.Run()
+		made.ended <- err
+	}()
+	made.mpirun, err = listener.Accept()
+	check(t, err)
+	check(t, made.mpirun.SetDeadline(time.Now().Add(20*time.Second)))
+	t.Cleanup(func() { _ = made.mpirun.Close() })
+	return made
+}
+
+// Whoever sees the end of the daemon's connection has been ended before, if the daemon is lost: mpirun would take that for a success.
+func TestMpirunIsEndedBeforeItSeesThatItsDaemonIsLost(t *testing.T) {
+	for name, row := range map[string]struct {
+		then   string
+		isLost bool
+	}{
+		"it ends by itself":                  {"exit 0", false},
+		"it ends with an error":              {"exit 3", false},
+		"it says something last":             {"echo more >&3; exit 0", false},
+		"it is killed":                       {"kill -9 $$", true},
+		"it is killed, and leaves something": {"(trap \"\" TERM; sleep 4726.25) 3>&- & kill -9 $$", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			called := callDaemon(t, serve(t, wire.Interval), row.then)
+			text, err := io.ReadAll(called.mpirun)
+			check(t, err)
+			if called.hasLost.Load() != row.isLost || !strings.HasPrefix(string(text), "hello\n") {
+				t.Errorf("lost %v, and mpirun heard %q", called.hasLost.Load(), text)
+			}
+			if strings.Contains(row.then, "more") != strings.Contains(string(text), "more") {
+				t.Errorf("mpirun heard %q", text)
+			}
+			check(t, <-called.ended)
+		})
+	}
+}
+
+func TestMpirunIsEndedBeforeItSeesThatItsHostIsLost(t *testing.T) {
+	place := serve(t, wire.Interval)
+	through := forwarded(t, place)
+	called := callDaemon(t, place, "sleep 4726.5")
+	_, err := bufio.NewReader(called.mpirun).ReadString('\n')
+	check(t, err)
+	through.cut()
+	if _, err := called.mpirun.Read(make([]byte, 1)); err == nil || !called.hasLost.Load() {
+		t.Errorf("lost %v: %v", called.hasLost.Load(), err)
+	}
+	if err := <-called.ended; err == nil {
+		t.Error("the client does not report it")
+	}
+}
+
+// An mpirun that is not Open MPI 5's, a daemon that another daemon starts, a command of the user's: they connect as they are told.
+func TestOtherCommandsStayAsTheyAre(t *testing.T) {
+	place := serve(t, wire.Interval)
+	for _, row := range []struct {
+		command string
+		isAsked bool
+	}{
+		{`echo prte_hnp_uri "x;tcp://10.9.8.7:1:24"`, false},
+		{`echo prte_hnp_uri "x;tcp://10.9.8.7:1:24"`, true},
+		{`echo orte_hnp_uri "x;tcp://10.9.8.7:1"`, true},
+		{`echo prte_hnp_uri "x;tcp6://[fd00::1]:1:64"`, true},
+	} {
+		calling := place.client(row.command)
+		var output strings.Builder
+		calling.Output = &output
+		if row.isAsked {
+			calling.Lost = func() { t.Error("it ended well") }
+		}
+		if code, err := calling.Run(); err != nil || code != 0 || output.String() != strings.ReplaceAll(row.command[5:], `"`, "")+"\n" {
+			t.Errorf("got %d, %v, %q", code, err, output.String())
+		}
+	}
+}
+
+// bridge stands between client and server.
+type bridge struct{ connections chan net.Conn }
+
+func (p *bridge) cut() { _ = (<-p.connections).Close() }
+
+func forwarded(t *testing.T, place *place) *bridge {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	made := &bridge{connections: make(chan net.Conn, 16)}
+	target := place.listener.Addr().String()
+	go func() {
+		for {
+			arrived, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			onward, err := net.Dial("tcp", target)
+			if err != nil {
+				_ = arrived.Close()
+				return
+			}
+			made.connections <- onward
+			go func() { _, _ = io.Copy(onward, arrived); _ = onward.Close() }()
+			go func() { _, _ = io.Copy(arrived, onward); _ = arrived.Close() }()
+		}
+	}()
+	t.Cleanup(func() { _ = listener.Close() })
+	place.port = listener.Addr().(*net.TCPAddr).Port
+	return made
+}
