@@ -182,11 +182,13 @@ class MPIJobStatus:
     """Status of the job as stored; conditions keep their order.
 
     Attributes:
+        observed_generation: Generation of the MPIJob that the status of a waiting job describes; else 0.
         failed_nodes: Nodes on which the job is not to run again, the newest last; empty if its annotations do not ask for it.
         restarts: How many restarts were decided since the job was created; the number of the last of `last_restarts`.
     """
 
     conditions: tuple[Condition, ...] = ()
+    observed_generation: int = 0
     replica_statuses: Mapping[str, ReplicaStatus] = field(default_factory=dict[str, ReplicaStatus])
     start_time: datetime | None = None
     completion_time: datetime | None = None

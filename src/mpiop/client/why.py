@@ -17,6 +17,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "ReachedMaxRestarts": "Raise the annotation mpiop.kubeflow.org/max-restarts, once what takes its Pods away is mended.",
     "LauncherJobNotFound": "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
 }
+_VERBS: Final[Mapping[str, str]] = {"Degraded": "runs, but not well", "Restarting": "is restarted"}
 
 
 def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequence[str] = ()) -> str:
@@ -29,9 +30,8 @@ def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequ
         return _failed(name, status, log)
     if status.state == "Pending":
         return _text(f"Job {name} has been seen by no operator yet.", "Is one installed, and does it lead? kubectl mpi doctor")
-    for type_, verb in (("Stalled", "waits"), ("Degraded", "runs, but not well"), ("Restarting", "is restarted")):
-        if (problem := status.condition(type_)) is not None:
-            return _text(f"Job {name} {verb}: {problem.reason}.", problem.message)
+    if (problem := status.problem or status.condition("Restarting")) is not None:
+        return _text(f"Job {name} {_VERBS.get(problem.type, 'waits')}: {problem.reason}.", problem.message)
     facts = f"Job {name}: {progress(job, pods)}."
     warning = None if status.condition("Running") else newest_warning(events)
     return _text(facts, warning or "", *_tries(status.attempts))

@@ -8,7 +8,7 @@ from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import DEGRADING, Problem
-from mpiop.controller.status.summary import PROBLEM_CONDITIONS
+from mpiop.controller.status.reconciling import is_stalled, reconciling, with_reconciling
 
 MESSAGE_SECONDS: Final = 30.0
 """How long the message of a problem stays, though the problem would be worded otherwise by now."""
@@ -16,7 +16,7 @@ MESSAGE_SECONDS: Final = 30.0
 
 def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime) -> MPIJobStatus:
     """Return `status` of a job that has ended as `end` says, at `completed`."""
-    status = with_problem(status, None, end.last_update_time)
+    status = with_reconciling(with_problem(status, None, end.last_update_time), None)
     if status.condition(c.CONDITION_RUNNING) is None:
         message = f"MPIJob {job.key} is finished but Running condition was never set."
         status = with_condition(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
@@ -25,19 +25,34 @@ def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime
         conditions = cond.turn_false(conditions, type_)
     with_end = cond.set_condition(conditions, end)
     finished = cond.make(c.CONDITION_FINISHED, "True", end.type, end.message, end.last_update_time)
-    return replace(status, conditions=cond.set_before_last(with_end, finished), completion_time=completed, lost_worker=None)
+    status = replace(status, conditions=cond.set_before_last(with_end, finished), completion_time=completed, lost_worker=None)
+    return stalled_by_failure(status, end) if end.type == c.CONDITION_FAILED else status
+
+
+def stalled_by_failure(status: MPIJobStatus, failed: Condition) -> MPIJobStatus:
+    """Return `status` with Stalled as `failed` says, because kstatus knows no other sign of a failure."""
+    stalled = replace(failed, type=c.CONDITION_STALLED)
+    return replace(status, conditions=cond.set_before_last(status.conditions, stalled))
 
 
 def with_problem(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MPIJobStatus:
-    """Say in Stalled, or in Degraded while the job runs, which problem there is; once it is solved, the condition says so."""
-    is_degradation = problem is not None and problem.reason in DEGRADING and status.is_true(c.CONDITION_RUNNING)
-    current = c.CONDITION_DEGRADED if is_degradation else c.CONDITION_STALLED
-    for type_ in PROBLEM_CONDITIONS:
+    """Name the problem in Reconciling, after its grace period in Stalled, or in Degraded while the job runs; what is solved turns False."""
+    current = None if problem is None else _condition_of(status, problem, now)
+    waits_for = problem if current == c.CONDITION_RECONCILING else None
+    row = None if current == c.CONDITION_STALLED else reconciling(status, waits_for, now)
+    for type_ in (c.CONDITION_STALLED, c.CONDITION_DEGRADED):
         if problem is not None and type_ == current:
             status = _with_message(status, cond.make(type_, "True", problem.reason, problem.message, now))
         elif status.is_true(type_):
-            status = with_condition(status, cond.make(type_, "False", "Resolved", "Nothing is in the way any more.", now))
-    return status
+            status = with_condition(status, cond.make(type_, "False", "Resolved", "The problem is resolved.", now))
+    return with_reconciling(status, row) if row is None else _with_message(with_reconciling(status, row), row)
+
+
+def _condition_of(status: MPIJobStatus, problem: Problem, now: datetime) -> str:
+    """Return the type of the condition that names the problem."""
+    if problem.reason in DEGRADING and status.is_true(c.CONDITION_RUNNING):
+        return c.CONDITION_DEGRADED
+    return c.CONDITION_STALLED if is_stalled(status, problem, now) else c.CONDITION_RECONCILING
 
 
 def _with_message(status: MPIJobStatus, new: Condition) -> MPIJobStatus:
