@@ -188,7 +188,6 @@ class MPIJobStatus:
     """
 
     conditions: tuple[Condition, ...] = ()
-    observed_generation: int = 0
     replica_statuses: Mapping[str, ReplicaStatus] = field(default_factory=dict[str, ReplicaStatus])
     start_time: datetime | None = None
     completion_time: datetime | None = None
@@ -199,6 +198,7 @@ class MPIJobStatus:
     last_restarts: tuple[Restart, ...] = ()
     failed_nodes: tuple[str, ...] = ()
     summary: Summary = Summary()
+    observed_generation: int = 0
 
     def condition(self, type_: str) -> Condition | None:
         """Return the condition of that type."""
