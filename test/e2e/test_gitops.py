@@ -50,7 +50,7 @@ WAITING = ("InProgress", "Progressing")
 
 def test_a_job_that_waits_for_a_node_is_in_progress_until_it_has_one(namespace: Kubectl, tools: Tools) -> None:
     node = namespace.run("get", "nodes", "-o", "name").splitlines()[0]
-    job = pi_job(workers=1)
+    job = pi_job()
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["nodeSelector"] = {LABEL: namespace.namespace}
     namespace.apply(job)
     try:
