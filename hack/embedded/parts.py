@@ -95,6 +95,7 @@ PARTS = {
                 "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=37",
             ),
         ),
+        Part("gitops", (Program(".", ("gitops",)),), 30),
         Part("kube-state-metrics", (Program("k8s.io/kube-state-metrics/v2", ("kube-state-metrics",)),), 120),
         Part("metrics-server", (Program("sigs.k8s.io/metrics-server/cmd/metrics-server", ("metrics-server",)),), 100),
         Part("cosign", (Program("github.com/sigstore/cosign/v3/cmd/cosign", ("cosign",)),), 240),

@@ -3,23 +3,24 @@
 import re
 
 from mpiop.api.log_rules import RULES
-from mpiop.controller.status.causes import CAUSES, DEGRADING
+from mpiop.controller.status.causes import CAUSES, DEGRADING, Cause
 
 _HEAD = """# Causes
 
 <!-- Made by hack/generate from src/mpiop/controller/status/causes.py and src/mpiop/api/log_rules.py; edit those. -->
 
-While one of these causes holds, the condition `Stalled` is True, or `Degraded` if the job runs already and other ranks may go on.
+While one of these causes holds, it is the reason of the condition `Reconciling`, and of `Stalled` after a [grace period](../gitops.md),
+or of `Degraded` if the job runs already and other ranks may go on.
 `kubectl get mpijobs` shows the reason as `STATE`; the message of the condition names the object and says what to do.
-The condition turns False when the cause is gone.
+When the cause is gone, `Stalled` and `Degraded` turn False, and `Reconciling` has another reason or is removed.
 
 ```shell
 kubectl get mpijobs
 kubectl get mpijob pi -o jsonpath='{range .status.conditions[?(@.status=="True")]}{.type}: {.reason}: {.message}{"\\n"}{end}'
 ```
 
-| reason | when | what to do | condition while the job runs |
-|---|---|---|---|
+| reason | when | what to do | grace period | condition while the job runs |
+|---|---|---|---|---|
 """
 _FOOT = """
 ## As users see it
@@ -92,7 +93,11 @@ def _ends() -> str:
 def causes_page() -> str:
     """Return the text of the page."""
     rows = (
-        f"| `{reason}` | {cause.when} | {cause.advice} | `{'Degraded' if reason in DEGRADING else 'Stalled'}` |\n"
+        f"| `{reason}` | {cause.when} | {cause.advice} | {_grace(cause)} | `{'Degraded' if reason in DEGRADING else 'Stalled'}` |\n"
         for reason, cause in CAUSES.items()
     )
     return _HEAD + "".join(rows) + _FOOT + _ends()
+
+
+def _grace(cause: Cause) -> str:
+    return f"{cause.grace_seconds / 60:.0f} min" if cause.grace_seconds else "none"

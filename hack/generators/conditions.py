@@ -7,6 +7,7 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJobStatus
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import CAUSES, DEGRADING, NODE_LOST, OOM_KILLED, RESOURCE_EXISTS, UNSCHEDULABLE
+from mpiop.controller.status.reconciling import STARTING
 from mpiop.controller.status.status import transitions
 from mpiop.kube.objects import Key
 
@@ -16,7 +17,8 @@ _HEAD = f"""# Conditions and events
 
 `kubectl describe mpijob NAME` shows both. Conditions stay in the status of the job; events go after an hour, unless
 the cluster keeps them longer. Each event is recorded once, after the status was stored, by `{c.EVENT_COMPONENT}`. A condition that changes
-moves to the end of the list: programs that read the last one as the state of the job, as they do with Kubeflow's operator, find it there.
+moves to the end of the list (`Reconciling` is the first):
+programs that read the last one as the state of the job, as they do with Kubeflow's operator, find it there.
 
 | condition | status, reason | when | event |
 |---|---|---|---|
@@ -51,10 +53,11 @@ ROWS = (
     Row(c.CONDITION_RUNNING, "False", "MPIJobSuspended", "the job is suspended"),
     Row(c.CONDITION_SUSPENDED, "True", "MPIJobSuspended", "`suspend` is true. When all Pods are gone, `replicaStatuses.*.active` is 0"),
     Row(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "it is false again; `startTime` is set anew"),
-    Row(c.CONDITION_STALLED, "True", UNSCHEDULABLE, "something is in the way of a job that does not run yet", "…"),
+    Row(c.CONDITION_RECONCILING, "True", STARTING, "the job waits for its Pods; removed when it runs or ends"),
+    Row(c.CONDITION_RECONCILING, "True", UNSCHEDULABLE, "time or an autoscaler may resolve what it waits for", "…"),
+    Row(c.CONDITION_STALLED, "True", UNSCHEDULABLE, "its [grace period](../gitops.md) is over, or the job failed", "…"),
     Row(c.CONDITION_STALLED, "True", RESOURCE_EXISTS, "one of these causes; only its event has another name, that of Kubeflow's operator"),
-    Row(c.CONDITION_STALLED, "False", "Resolved", "nothing is in the way any more"),
-    Row(c.CONDITION_STALLED, "False", "JobFailed", "the job has failed, and the cause was not resolved; the message names it"),
+    Row(c.CONDITION_STALLED, "False", "Resolved", "the problem is resolved"),
     Row(c.CONDITION_DEGRADED, "True", OOM_KILLED, "the job runs, and something is wrong with a Pod of it", "…"),
     Row(c.CONDITION_DEGRADED, "False", "Resolved", "nothing is wrong any more"),
     Row(c.CONDITION_DEGRADED, "False", "JobFailed", "the job has failed with this problem; the message names it"),

@@ -172,11 +172,13 @@ def _status() -> Schema:
         conditions=_list_map(
             "type",
             "Where the job stands. Types: Created, Running, Suspended, Succeeded, Failed; Finished, which is True after either end; "
-            "Stalled, which says why a job waits, and Degraded, which says what is wrong while it runs; Warnings, which says what the "
+            "Reconciling, which says why a job waits, Stalled, which says what nothing but you can solve, and Degraded, which says what is "
+            "wrong while it runs; Warnings, which says what the "
             "API server warned of; WorkersUnused, which reports that no mpirun reached a worker; UpdatePending, which says that an edit "
             "takes effect at the next start; and Restarting, which says that the operator replaces what was lost.",
             _condition(),
         ),
+        observedGeneration=_integer("Generation of the job that the status describes; absent unless the job waits.", bits=64),
         replicaStatuses=_object("Number of pods by role.", Launcher=_replica_status("launcher"), Worker=_replica_status("worker")),
         startTime=_time("When the job was first worked on; set anew by each resume."),
         completionTime=_time("When the job succeeded or failed."),
@@ -231,7 +233,7 @@ def _status() -> Schema:
             duration=_string("How long the job took, for example 4m10s; written when it has ended."),
             restarts=_string("How often the operator has restarted the job, because workers or the launcher were lost."),
             attempts=_string("How many attempts of the launcher have failed since the job was started."),
-            message=_string("What is wrong: the message of Stalled or Degraded, or why the job failed."),
+            message=_string("What is wrong: the message of Reconciling, Stalled or Degraded, or why the job failed."),
             node=_string("Node of the launcher, once the job runs."),
             slots=_string("MPI processes on each worker."),
         ),

@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 
 from e2e.conftest import namespace_of_test
-from e2e.jobs import LAUNCHER, condition, edit, held, launcher_container, launcher_pod, let_run, pi_job, until_true
+from e2e.jobs import LAUNCHER, condition, edit, held, launcher_container, launcher_pod, let_run, pi_job, until_true, until_waiting
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.operator_pods import Operator
 from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS, WORKLOADS_1_36
@@ -120,7 +120,7 @@ def run_second_after_first(ground: Ground, here: Kubectl) -> list[Obj]:
     here.apply(seated(pi_job("second", workers=2)))
     refused = until_refused(here, "second", 3)
     assert bound(refused) == []
-    assert condition(until_true(here, "second", "Stalled"), "Stalled")["reason"] == "Unschedulable"
+    assert until_waiting(here, "second")["reason"] == "Unschedulable"
     let_run(here, first)
     until_true(here, "first", "Succeeded")
     ended = datetime.fromisoformat(here.read(PODS, first)["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"])

@@ -120,6 +120,17 @@ def is_true(obj: Obj, type_: str) -> bool:
     return bool(condition(obj, type_).get("status") == "True")
 
 
+def waiting_for(job: Obj) -> Obj:
+    """Return the condition that names why the job waits, Stalled or Reconciling; {} when there is none."""
+    rows = (condition(job, type_) for type_ in ("Stalled", "Reconciling"))
+    return next((row for row in rows if row.get("status") == "True" and row["reason"] != "Starting"), {})
+
+
+def until_waiting(here: Kubectl, name: str) -> Obj:
+    """Return the condition that names why the job waits, as soon as there is one."""
+    return waiting_for(here.until_one(MPIJOBS, name, lambda job: bool(waiting_for(job)), timeout_seconds=DONE_SECONDS))
+
+
 def edit(here: Kubectl, **spec: Any) -> None:
     """Change the spec of the job `pi`."""
     here.run("patch", "mpijob", "pi", "--type=merge", "--patch", json.dumps({"spec": spec}))

@@ -16,7 +16,7 @@ from e2e.causes import SHOWN_SECONDS, check_shown_soon
 from e2e.clusters import paused
 from e2e.conftest import NAME
 from e2e.ends import ENDS, End, ending_job
-from e2e.jobs import condition, held, is_true, pi_job, state, until_true
+from e2e.jobs import condition, held, is_true, pi_job, state, until_true, waiting_for
 from e2e.kubectl import Kubectl, Obj
 from e2e.plugin import new_tool
 from e2e.test_failures import let_logs_be_read
@@ -57,7 +57,7 @@ def here(module_namespace: Kubectl, cluster: Kubectl) -> Iterator[Kubectl]:
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.id)
 def test_F69_a_job_says_why_it_waits(broken: Broken, here: Kubectl) -> None:
     job = here.until_one(MPIJOBS, broken.id, lambda found: says(found, broken), timeout_seconds=SEEN_SECONDS)
-    problem = condition(job, "Stalled" if is_true(job, "Stalled") else "Degraded")
+    problem = waiting_for(job) or condition(job, "Degraded")
     assert (problem["status"], problem["reason"]) == ("True", broken.reason)
     assert problem["message"].endswith(CAUSES[broken.reason].advice)
     check_shown_soon(broken.id, broken.reason, here)
@@ -302,7 +302,7 @@ def test_a_lost_node_is_named(namespace: Kubectl, is_current_cluster: bool) -> N
 
 
 def stalled_for(reason: str, here: Kubectl) -> Obj:
-    """Return the condition Stalled of the job `pi` as soon as it has that reason."""
+    """Return the condition that names why the job `pi` waits, as soon as it has that reason."""
     job = here.until_one(MPIJOBS, "pi", lambda found: state(found) == reason, timeout_seconds=SEEN_SECONDS)
     check_shown_soon("pi", reason, here)
-    return condition(job, "Stalled")
+    return waiting_for(job)

@@ -30,7 +30,7 @@ from e2e.gangs import (
     until_bound,
     until_refused,
 )
-from e2e.jobs import condition, edit, held, launcher_pod, let_run, pi_job, until_true
+from e2e.jobs import edit, held, launcher_pod, let_run, pi_job, until_true, until_waiting
 from e2e.kubectl import Kubectl, Obj
 from e2e.neighbours import build_program, module_folder
 from embedded.build import programs_of
@@ -154,7 +154,7 @@ def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_th
     edit(here, mpiReplicaSpecs={"Worker": {"replicas": 3}})
     until_group(here, minMember=4, minResources={"memory": "1Gi"}, scheduleTimeoutSeconds=0)
     edit_run_policy(here, schedulingPolicy={"minAvailable": 0})
-    stalled = condition(until_true(here, "pi", "Stalled"), "Stalled")
+    stalled = until_waiting(here, "pi")
     assert "minMember" in stalled["message"], "its definition wants 1 at least"
     here.run("delete", "mpijob", "pi")
     here.until_gone(COSCHEDULING_POD_GROUPS, "pi")

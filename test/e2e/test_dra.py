@@ -11,7 +11,7 @@ from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
 from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, new_namespace
-from e2e.jobs import LAUNCHER, WORKER, condition, launcher_container, until_true
+from e2e.jobs import LAUNCHER, WORKER, launcher_container, until_true, until_waiting
 from e2e.kubectl import Kubectl, Obj
 from e2e.neighbours import load_program
 from e2e.operator_pods import Operator
@@ -134,6 +134,5 @@ def test_a_worker_without_a_device_waits_and_the_job_says_so(shell: tuple[Kubect
     for spec in job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]:
         spec["resources"].pop("limits")
     here.apply(*objects[1:])
-    stalled = until_true(here, "too-many", "Stalled")
-    assert condition(stalled, "Stalled")["reason"] == "Unschedulable"
+    assert until_waiting(here, "too-many")["reason"] == "Unschedulable"
     here.run("delete", "mpijob", "too-many")

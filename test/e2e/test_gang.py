@@ -28,7 +28,7 @@ from e2e.gangs import (
     until_bound,
     until_refused,
 )
-from e2e.jobs import condition, held, launcher_pod, let_run, pi_job, until_true
+from e2e.jobs import held, launcher_pod, let_run, pi_job, until_true, until_waiting
 from e2e.kubectl import DEPLOYMENTS, Kubectl
 from e2e.shell import open_shell
 from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS
@@ -82,7 +82,7 @@ def test_a_gang_that_does_not_fit_holds_no_pod_and_computes_when_there_is_room(g
     ground.make_room(2)
     here.apply(seated(pi_job("pi", workers=2)))
     assert bound(until_refused(here, "pi", 3)) == []
-    assert condition(until_true(here, "pi", "Stalled"), "Stalled")["reason"] == "Unschedulable"
+    assert until_waiting(here, "pi")["reason"] == "Unschedulable"
     assert min_count(here) == 3
     assert bound(here.read_all(PODS)) == []
     ground.make_room(3)

@@ -15,7 +15,7 @@ from e2e.broken import container, with_volume
 from e2e.causes import check_shown_soon
 from e2e.clusters import ROOT, paused, project
 from e2e.conftest import NAME
-from e2e.jobs import LAUNCHER, condition, evict, held, launcher_container, let_run, phase, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, condition, evict, held, launcher_container, let_run, phase, pi_job, until_true, waiting_for, with_script
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.operator_pods import Operator
 from mpiop.clock import format_time, parse_time
@@ -167,7 +167,7 @@ def test_preemption_costs_a_restart(namespace: Kubectl, cluster: Kubectl, is_cur
         }
         important["containers"][0]["resources"] = {"requests": {"cpu": f"{600 * cores}m"}}  # type: ignore[index]  # as written above
         namespace.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "important"}, "spec": important})
-        waiting = namespace.until_one(MPIJOBS, "pi", lambda found: condition(found, "Stalled").get("status") == "True")
+        waiting = namespace.until_one(MPIJOBS, "pi", lambda found: bool(waiting_for(found)))
         assert condition(waiting, "Restarting")["status"] == "True"
         assert namespace.read(JOBS, "pi-launcher")["spec"]["suspend"] is True, "no launcher runs while its workers have no room"
         namespace.run("delete", "pod", "important", "--now")

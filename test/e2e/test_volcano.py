@@ -31,7 +31,7 @@ from e2e.gangs import (
     until_bound,
     until_refused,
 )
-from e2e.jobs import condition, edit, held, launcher_pod, let_run, pi_job, until_true
+from e2e.jobs import edit, held, launcher_pod, let_run, pi_job, until_true, until_waiting
 from e2e.kubectl import Kubectl
 from e2e.neighbours import load_program, module_folder
 from mpiop.kube.resources import PODS, VOLCANO_POD_GROUPS, Resource
@@ -97,7 +97,7 @@ def until_group(here: Kubectl, **spec: object) -> None:
 def test_without_its_api_a_job_says_so_and_runs_when_it_is_installed(ground: Ground, here: Kubectl, request: pytest.FixtureRequest) -> None:
     ground.make_room(3)
     here.apply(seated(pi_job("pi", workers=2)))
-    stalled = condition(until_true(here, "pi", "Stalled"), "Stalled")
+    stalled = until_waiting(here, "pi")
     assert stalled["reason"] == "GangApiMissing"
     assert "install Volcano" in stalled["message"]
     assert here.read_all(PODS) == []

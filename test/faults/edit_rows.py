@@ -144,12 +144,15 @@ async def _shared(run: Run) -> None:
 
 
 async def until_said(run: Run, reason: str) -> None:
-    """Wait until Stalled or Degraded says a reason: which of them depends on how far the job is."""
+    """Wait until Reconciling, Stalled or Degraded says a reason: which of them depends on how far the job is."""
 
     async def is_said() -> bool:
         found: Any = await run.job()
         conditions = found.get("status", {}).get("conditions") or ()
-        return any(each["type"] in {"Stalled", "Degraded"} and each["status"] == "True" and each["reason"] == reason for each in conditions)
+        return any(
+            each["type"] in {"Reconciling", "Stalled", "Degraded"} and each["status"] == "True" and each["reason"] == reason
+            for each in conditions
+        )
 
     await run.until(f"a condition because of {reason}", is_said)
 

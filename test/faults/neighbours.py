@@ -66,12 +66,13 @@ async def find(run: Run, resource: Resource, name: str) -> Any:
 
 
 async def until_reason(run: Run, type_: str, reason: str, words: str = "") -> None:
-    """Wait until a condition of the job is True for that reason, and its message has the words."""
+    """Wait until a condition of the job is True for that reason, and its message has the words; Reconciling counts as Stalled."""
+    types = {type_, "Reconciling"} if type_ == "Stalled" else {type_}
 
     async def is_said() -> bool:
         job: Any = await run.job()
         return any(
-            each["type"] == type_ and each["status"] == "True" and each["reason"] == reason and words in each["message"]
+            each["type"] in types and each["status"] == "True" and each["reason"] == reason and words in each["message"]
             for each in job.get("status", {}).get("conditions") or ()
         )
 

@@ -35,8 +35,9 @@ def verdict(job: Object, pods: Iterable[Object]) -> Verdict | None:
     wire: Any = job
     status = wire.get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or () if each["status"] == "True"}
-    for type_, outcome in ((c.CONDITION_FAILED, Verdict.FAILED), (c.CONDITION_STALLED, Verdict.STALLED)):
-        if (found := conditions.get(type_)) and found.get("reason") and found.get("message"):
+    ends = ((c.CONDITION_FAILED, Verdict.FAILED), (c.CONDITION_STALLED, Verdict.STALLED), (c.CONDITION_RECONCILING, Verdict.STALLED))
+    for type_, outcome in ends:
+        if (found := conditions.get(type_)) and found.get("reason", "Starting") != "Starting" and found.get("message"):
             return outcome
     if c.CONDITION_SUSPENDED in conditions:
         return Verdict.SUSPENDED

@@ -95,7 +95,7 @@ async def test_fault_4_a_failed_create_reaches_the_status() -> None:
     await world.submit()
     world.client.refuse("create", PODS, "", StatusError("test", {"code": 403, "message": "exceeded quota: pods"}))
     await world.sync_refused()
-    stalled = world.status.condition(c.CONDITION_STALLED)
+    stalled = world.status.condition(c.CONDITION_RECONCILING)
     assert world.status.is_true(c.CONDITION_CREATED)
     assert stalled is not None
     assert stalled.message.startswith("worker pod created failed: exceeded quota: pods. ")

@@ -33,6 +33,7 @@ def parse_status(raw: object, *, created: datetime = _EPOCH) -> MPIJobStatus:
     summary = as_mapping(status.get("summary")) or {}
     return MPIJobStatus(
         conditions=_conditions(status.get("conditions"), created),
+        observed_generation=max(as_integer(status.get("observedGeneration")) or 0, 0),
         replica_statuses=_replica_statuses(status.get("replicaStatuses")),
         start_time=timestamp(status.get("startTime")),
         completion_time=timestamp(status.get("completionTime")),
@@ -59,6 +60,7 @@ def status_to_wire(status: MPIJobStatus) -> dict[str, Any]:
     """
     wire: dict[str, Any] = {
         "conditions": [_condition_to_wire(condition) for condition in status.conditions],
+        "observedGeneration": status.observed_generation,
         "replicaStatuses": {role: _replica_status_to_wire(status.replica_statuses[role]) for role in sorted(status.replica_statuses)},
         "startTime": format_time(status.start_time) if status.start_time else None,
         "completionTime": format_time(status.completion_time) if status.completion_time else None,

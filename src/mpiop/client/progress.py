@@ -17,9 +17,8 @@ def progress(job: Object, pods: Sequence[Object]) -> str:
     status = status_of(job)
     if status.is_finished or status.state == TERMINATING:
         return status.state.lower()
-    for type_ in ("Stalled", "Degraded"):
-        if (problem := status.condition(type_)) is not None:
-            return f"{problem.reason}: {problem.message}"
+    if (problem := status.problem) is not None:
+        return f"{problem.reason}: {problem.message}"
     if status.state == "Queued":
         return f"queued: waits for Kueue queue {job['metadata'].get('labels', {}).get(QUEUE, '')}"
     if status.condition("Suspended") is not None:

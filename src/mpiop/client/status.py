@@ -78,6 +78,12 @@ class JobStatus:
         return next((row for row in self.conditions if row.type == type_ and row.is_true), None)
 
     @property
+    def problem(self) -> Condition | None:
+        """Return the condition that names why a job that has not ended waits, or runs badly; None without a problem."""
+        found = (self.condition(type_) for type_ in ("Stalled", "Reconciling", "Degraded"))
+        return next((row for row in found if row is not None and row.reason != "Starting"), None)
+
+    @property
     def has_succeeded(self) -> bool:
         """Return whether the job has succeeded."""
         return self.condition("Succeeded") is not None

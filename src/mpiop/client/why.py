@@ -22,6 +22,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "ReachedMaxRestarts": "Raise the annotation mpiop.kubeflow.org/max-restarts, once what takes its Pods away is mended.",
     "LauncherJobNotFound": "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
 }
+_VERBS: Final[Mapping[str, str]] = {"Degraded": "runs, but not well", "Restarting": "is restarted"}
 
 
 def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequence[str] = (), *, with_log: bool = True) -> str:
@@ -44,9 +45,8 @@ def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequ
         return _failed(name, status, log, with_log=with_log)
     if status.state == PENDING:
         return _text(f"Job {name} has been seen by no operator yet.", _unseen(job))
-    for type_, verb in (("Stalled", "waits"), ("Degraded", "runs, but not well"), ("Restarting", "is restarted")):
-        if (problem := status.condition(type_)) is not None:
-            return _text(f"Job {name} {verb}: {problem.reason}.", problem.message)
+    if (problem := status.problem or status.condition("Restarting")) is not None:
+        return _text(f"Job {name} {_VERBS.get(problem.type, 'waits')}: {problem.reason}.", problem.message)
     facts = f"Job {name}: {progress(job, pods)}."
     warning = None if status.condition("Running") else newest_warning(events)
     return _text(facts, warning or "", *_attempts(status.attempts))

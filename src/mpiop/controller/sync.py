@@ -25,6 +25,7 @@ from mpiop.controller.plan.replacement import seconds_to_replacement
 from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.failed_nodes import seconds_to_expiry
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
+from mpiop.controller.status.reconciling import current_problem, seconds_to_stalled
 from mpiop.controller.status.refusals import (
     DampedWriteError,
     FailedWrite,
@@ -37,7 +38,7 @@ from mpiop.controller.status.restart_causes import seconds_to_timeout, seconds_t
 from mpiop.controller.status.restarts import decide
 from mpiop.controller.status.root_cause import new_failure
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem, ignored_problem, unreadable_problem
-from mpiop.controller.status.status import Findings, current_problem, next_status, unobserved_status
+from mpiop.controller.status.status import Findings, next_status, unobserved_status
 from mpiop.controller.status.template_warnings import ssh_warnings
 from mpiop.controller.status.terminating import seconds_to_late
 from mpiop.controller.status.verdict import NO_WORDS
@@ -179,6 +180,7 @@ class Syncer:
             seconds_to_verdict(job, observed, now),
             seconds_to_late(job, observed, now),
             seconds_to_expiry(job, new, now),
+            seconds_to_stalled(new, now),
             max(0, seconds_to_deadline(job, now) or 0),
             self.applier.contention.wait_seconds(job.key),
         )

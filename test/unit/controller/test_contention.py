@@ -14,6 +14,7 @@ from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
 from mpiop.api.types import Condition
+from mpiop.controller.status.reconciling import STARTING
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
 from mpiop.metrics import Metrics
@@ -39,7 +40,7 @@ class Case(NamedTuple):
     reason: str
     message: str
     others: tuple[Options, ...] = ()
-    condition: str = c.CONDITION_STALLED
+    condition: str = c.CONDITION_RECONCILING
 
 
 async def nothing(_client: FakeClient) -> None:
@@ -170,7 +171,10 @@ def writes(client: FakeClient, resource: Resource, name: str) -> int:
 def problem(client: FakeClient) -> Condition | None:
     """Return the problem that the job reports."""
     status = parse_status((client.server.storage.get(MPIJOBS, KEY) or {}).get("status"))
-    return status.true_condition(c.CONDITION_STALLED) or status.true_condition(c.CONDITION_DEGRADED)
+    waits_for = (status.true_condition(type_) for type_ in (c.CONDITION_STALLED, c.CONDITION_RECONCILING))
+    return next((row for row in waits_for if row is not None and row.reason != STARTING), None) or status.true_condition(
+        c.CONDITION_DEGRADED
+    )
 
 
 @asynccontextmanager

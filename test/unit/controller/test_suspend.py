@@ -10,6 +10,7 @@ from example_jobs import MPIRUN, SSHD
 from fakes.world import World
 from mpiop.api import constants as c
 from mpiop.controller import names
+from mpiop.controller.status.reconciling import current_problem
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
@@ -425,9 +426,9 @@ async def test_a_pod_that_does_not_go_is_reported_by_itself_after_a_minute(pod: 
     if resumes:
         await resume(world)
     await wait_on_timers(world, 50)
-    assert world.status.condition(c.CONDITION_STALLED) is None
+    assert current_problem(world.status) is None
     await wait_on_timers(world, 15)
-    stalled = world.status.true_condition(c.CONDITION_STALLED)
+    stalled = world.status.true_condition(c.CONDITION_RECONCILING)
     assert stalled is not None
     assert (stalled.reason, world.status.summary.state) == ("StuckTerminating", "StuckTerminating")
     assert f"Pod {pod}" in stalled.message
@@ -435,5 +436,5 @@ async def test_a_pod_that_does_not_go_is_reported_by_itself_after_a_minute(pod: 
     await world.client.patch(PODS, Key("default", pod), {"metadata": {"finalizers": []}})
     carry_out(world)
     await wait_on_timers(world, 5)
-    assert not world.status.is_true(c.CONDITION_STALLED)
+    assert current_problem(world.status) is None
     assert world.status.is_true(c.CONDITION_SUSPENDED) != resumes

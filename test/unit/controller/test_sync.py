@@ -10,6 +10,7 @@ from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
 from mpiop.api.types import Failure, ReplicaStatus
 from mpiop.controller.names import ANNOTATION_ADDRESSES, ANNOTATION_SECRET_UID
+from mpiop.controller.status.reconciling import current_problem
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, controller_of, labels_of, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
@@ -362,11 +363,11 @@ async def test_E56_a_quota_is_asked_few_times_and_the_job_says_why_it_waits() ->
     await world.sync_refused()
     assert sum("create Pod" in write for write in world.writes) <= 2
     assert world.recorder.reported[-1] == ("Warning", "QuotaExceeded", "worker pod created failed: exceeded quota: pods")
-    assert world.status.is_true(c.CONDITION_STALLED)
+    assert current_problem(world.status) is not None
     world.client.server.allow()
     await world.sync_until_idle()
     assert len(world.names(PODS)) == 100
-    assert not world.status.is_true(c.CONDITION_STALLED)
+    assert current_problem(world.status) is None
 
 
 @pytest.mark.parametrize(
@@ -538,7 +539,7 @@ async def test_a_write_that_could_not_be_tried_does_not_end_a_stall() -> None:
     world.client.refuse("create", PODS, "", TransportError("lost"), times=1)
     with pytest.raises(ExceptionGroup):
         await world.sync()
-    assert world.status.is_true(c.CONDITION_STALLED)
+    assert current_problem(world.status) is not None
     assert world.recorder.reasons == ["MPIJobCreated", "QuotaExceeded"]
 
 
@@ -674,17 +675,17 @@ async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> Non
     for _ in range(2):
         with pytest.raises(ExceptionGroup):
             await world.sync()
-        assert world.status.condition("Stalled") is None
+        assert current_problem(world.status) is None
         await asyncio.sleep(2)
     with pytest.raises(ExceptionGroup):
         await world.sync()
-    stalled = world.status.condition("Stalled")
+    stalled = world.status.condition("Reconciling")
     assert stalled is not None
     assert (stalled.status, stalled.reason) == ("True", "WriteFailed")
     assert ("Warning", "WriteFailed", "worker pod created failed: failed calling webhook: no endpoints") in world.recorder.reported
     world.client.server.allow()
     await world.sync_until_idle()
-    assert not world.status.is_true("Stalled")
+    assert current_problem(world.status) is None
 
 
 async def test_of_updates_without_an_answer_only_the_last_are_remembered() -> None:

@@ -64,36 +64,61 @@ DEGRADING: Final = frozenset({
 })
 """Reasons that make a job which runs Degraded instead of Stalled: some of its ranks may go on."""
 
+_GRACE_SECONDS: Final = 300.0
+"""Long enough for what often resolves itself: an object that is applied later, a registry or a webhook that restarts."""
+_NEW_NODE_SECONDS: Final = 900.0
+"""The cluster autoscaler gives up after 15 minutes (its `--max-node-provision-time`)."""
+_CRASHING_SECONDS: Final = 120.0
+"""Shorter than the longest back-off of a kubelet, because a container that runs in between begins another grace period."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """When a reason is shown, and what a user should do; both are Markdown sentences, the advice without a link."""
+    """When a reason is shown, and what a user should do; both are Markdown sentences, the advice without a link.
+
+    Attributes:
+        grace_seconds: How long a job waits for this cause before it is Stalled; 0 if nothing but a user or an administrator can help.
+    """
 
     when: str
     advice: str
+    grace_seconds: float = _GRACE_SECONDS
 
 
 CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
-    VALIDATION_ERROR: Cause("the spec is invalid, or the API server refused an object that was made from it", "Correct the field."),
+    VALIDATION_ERROR: Cause(
+        "the spec is invalid, or the API server refused an object that was made from it",
+        "Correct the field.",
+        grace_seconds=0,
+    ),
     ANNOTATION_IGNORED: Cause(
-        "an annotation of a job that has begun is wrong: the job goes on as if it were absent", "Correct or remove the annotation."
+        "an annotation of a job that has begun is wrong: the job goes on as if it were absent",
+        "Correct or remove the annotation.",
+        grace_seconds=0,
     ),
     UNREADABLE: Cause(
         "the operator cannot decode an object of the job, for example because its fields are nested hundreds of levels deep",
         "Correct or delete that object; until then the operator leaves the job as it is.",
+        grace_seconds=0,
     ),
     RESOURCE_EXISTS: Cause(
         "an object with a name that the job needs exists, and does not belong to the job",
         "Delete or rename that object; the job continues within 60 s.",
+        grace_seconds=0,
     ),
     PREDECESSOR_EXISTS: Cause(
         "an object of a deleted job of the same name is still being deleted, usually because of a finalizer",
         "Find out who set the finalizer: kubectl get KIND NAME -o yaml.",
     ),
-    QUOTA_EXCEEDED: Cause("a ResourceQuota refused a Pod", "Use less, free some, or ask for a larger quota."),
+    QUOTA_EXCEEDED: Cause(
+        "a ResourceQuota refused a Pod",
+        "Use less, free some, or ask for a larger quota.",
+        grace_seconds=_NEW_NODE_SECONDS,
+    ),
     FORBIDDEN: Cause(
         "an admission policy, a webhook, Pod Security, a LimitRange or a missing right of the operator forbids a write",
         "Change what the message names: the Pod template, the policy, or the operator's rights.",
+        grace_seconds=0,
     ),
     WRITE_FAILED: Cause(
         "a write has failed for at least 5 s: a webhook does not answer, or the API server is overloaded",
@@ -108,7 +133,9 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         "Stop one of them, or give each its own namespaces (--namespace).",
     ),
     SECRET_LOST: Cause(
-        "the Secret with the SSH key of the job was deleted while Pods use it", "Suspend and resume the job to give it a new key."
+        "the Secret with the SSH key of the job was deleted while Pods use it",
+        "Suspend and resume the job to give it a new key.",
+        grace_seconds=0,
     ),
     GANG_API_MISSING: Cause(
         "the operator runs with gang scheduling, and the API server does not serve the PodGroups",
@@ -116,7 +143,9 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     ),
     UNSCHEDULABLE: Cause(
         "the scheduler finds no node for a Pod; the message says what is missing on how many nodes",
-        "Request less, free resources, or correct the node selector, the tolerations or the volume claim.",
+        "A cluster autoscaler may add a node. Else request less, free resources, "
+        "or correct the node selector, the tolerations or the volume claim.",
+        grace_seconds=_NEW_NODE_SECONDS,
     ),
     IMAGE_PULL: Cause(
         "the kubelet cannot pull an image", "Correct the name of the image, or add the pull secret of the registry (imagePullSecrets)."
@@ -128,20 +157,29 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     START_ERROR: Cause(
         "the container runtime cannot start a container: the command does not exist, or the security context does not allow it",
         "Correct the command, the image or the security context.",
+        grace_seconds=0,
     ),
     INIT_FAILED: Cause("an init container or a sidecar failed", "Read its log: kubectl logs POD -c CONTAINER."),
     NO_SSHD: Cause(
         "a worker has no `/usr/sbin/sshd`, or its sshd ended at once",
         "Install sshd in the image, with the job's key as host key (docs/images.md), or use `mpiop.kubeflow.org/ssh: Injected`.",
+        grace_seconds=0,
     ),
     WORKER_ENDED: Cause(
         "a worker ended while the job needs it, and its restartPolicy does not restart it",
         "Read its log, then delete its Pod: the operator replaces it.",
+        grace_seconds=0,
     ),
     CRASH_LOOP: Cause(
-        "a container ends over and over; the message has its exit code", "Read its log: kubectl logs POD -c CONTAINER --previous."
+        "a container ends over and over; the message has its exit code",
+        "Read its log: kubectl logs POD -c CONTAINER --previous.",
+        grace_seconds=_CRASHING_SECONDS,
     ),
-    OOM_KILLED: Cause("a container used more memory than its limit, and was killed", "Raise its memory limit, or use more workers."),
+    OOM_KILLED: Cause(
+        "a container used more memory than its limit, and was killed",
+        "Raise its memory limit, or use more workers.",
+        grace_seconds=_CRASHING_SECONDS,
+    ),
     NODE_LOST: Cause(
         "the node of a Pod does not answer: nobody knows whether the Pod runs, and Kubernetes cannot delete it",
         "Repair or delete the Node: only then the Pod is replaced, unless the job has the annotation `mpiop.kubeflow.org/max-restarts`.",
@@ -207,6 +245,11 @@ def problem(reason: str, facts: str) -> Problem:
     advice = _advice(reason)
     facts = truncated(" ".join(facts.split()).rstrip("."), MAX_MESSAGE_BYTES - len(advice.encode()))
     return Problem(reason, facts + advice)
+
+
+def grace_seconds(reason: str) -> float:
+    """Return how long a job waits for that reason before it is Stalled; for an event's reason, as for most causes."""
+    return CAUSES[reason].grace_seconds if reason in CAUSES else _GRACE_SECONDS
 
 
 def facts_of(reason: str, message: str) -> str:

@@ -8,7 +8,7 @@ from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import DEGRADING, WORKER_REJECTED, Problem, facts_of
-from mpiop.controller.status.summary import PROBLEM_CONDITIONS
+from mpiop.controller.status.reconciling import is_stalled, reconciling, with_reconciling
 from mpiop.kube.text import truncated
 
 JOB_FAILED: Final = "JobFailed"
@@ -22,6 +22,7 @@ def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime
     """Return `status` of a job that has ended as `end` says, at `completed`; `verdict` is why it failed, by default the message."""
     has_failed = end.type == c.CONDITION_FAILED
     status = _unresolved(status, end) if has_failed else with_problem(status, None, end.last_update_time)
+    status = with_reconciling(status, None)
     summary = replace(status.summary, message=truncated(verdict or end.message) if has_failed else "")
     if status.condition(c.CONDITION_RUNNING) is None:
         message = f"MPIJob {job.key} is finished but Running condition was never set."
@@ -32,27 +33,42 @@ def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime
     with_end = cond.set_condition(conditions, end)
     finished = cond.make(c.CONDITION_FINISHED, "True", end.type, end.message, end.last_update_time)
     conditions = cond.set_before_last(with_end, finished)
-    return replace(status, conditions=conditions, completion_time=completed, lost_worker=None, summary=summary)
+    status = replace(status, conditions=conditions, completion_time=completed, lost_worker=None, summary=summary)
+    return stalled_by_failure(status, end) if has_failed else status
 
 
 def _unresolved(status: MPIJobStatus, end: Condition) -> MPIJobStatus:
-    """Return `status` of a job that failed: the problem that it still has is over with it, but was not resolved."""
-    for row in filter(None, map(status.true_condition, PROBLEM_CONDITIONS)):
-        message = truncated(f"The job has failed with this problem: {row.reason}: {facts_of(row.reason, row.message)}")
-        status = with_condition(status, cond.make(row.type, "False", JOB_FAILED, message, end.last_update_time))
-    return status
+    """Return `status` of a job that failed: what it ran with is over, but was not resolved."""
+    if (row := status.true_condition(c.CONDITION_DEGRADED)) is None:
+        return status
+    message = truncated(f"The job has failed with this problem: {row.reason}: {facts_of(row.reason, row.message)}")
+    return with_condition(status, cond.make(row.type, "False", JOB_FAILED, message, end.last_update_time))
+
+
+def stalled_by_failure(status: MPIJobStatus, failed: Condition) -> MPIJobStatus:
+    """Return `status` with Stalled as `failed` says, because kstatus knows no other sign of a failure."""
+    stalled = replace(failed, type=c.CONDITION_STALLED)
+    return replace(status, conditions=cond.set_before_last(status.conditions, stalled))
 
 
 def with_problem(status: MPIJobStatus, problem: Problem | None, now: datetime) -> MPIJobStatus:
-    """Say in Stalled, or in Degraded while the job runs, which problem there is; once it is solved, the condition says so."""
-    is_degradation = problem is not None and problem.reason in DEGRADING and status.is_true(c.CONDITION_RUNNING)
-    current = c.CONDITION_DEGRADED if is_degradation else c.CONDITION_STALLED
-    for type_ in PROBLEM_CONDITIONS:
+    """Name the problem in Reconciling, after its grace period in Stalled, or in Degraded while the job runs; what is solved turns False."""
+    current = None if problem is None else _condition_of(status, problem, now)
+    waits_for = problem if current == c.CONDITION_RECONCILING else None
+    row = None if current == c.CONDITION_STALLED else reconciling(status, waits_for, now)
+    for type_ in (c.CONDITION_STALLED, c.CONDITION_DEGRADED):
         if problem is not None and type_ == current:
             status = _with_message(status, cond.make(type_, "True", problem.reason, problem.message, now))
         elif status.is_true(type_):
-            status = with_condition(status, cond.make(type_, "False", "Resolved", "Nothing is in the way any more.", now))
-    return status
+            status = with_condition(status, cond.make(type_, "False", "Resolved", "The problem is resolved.", now))
+    return with_reconciling(status, row) if row is None else _with_message(with_reconciling(status, row), row)
+
+
+def _condition_of(status: MPIJobStatus, problem: Problem, now: datetime) -> str:
+    """Return the type of the condition that names the problem."""
+    if problem.reason in DEGRADING and status.is_true(c.CONDITION_RUNNING):
+        return c.CONDITION_DEGRADED
+    return c.CONDITION_STALLED if is_stalled(status, problem, now) else c.CONDITION_RECONCILING
 
 
 def _with_message(status: MPIJobStatus, new: Condition) -> MPIJobStatus:

@@ -14,7 +14,8 @@ from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
 from mpiop.controller.status.failed_nodes import with_failed_nodes
-from mpiop.controller.status.outcomes import ended, with_condition, with_problem
+from mpiop.controller.status.outcomes import ended, stalled_by_failure, with_condition, with_problem
+from mpiop.controller.status.reconciling import STARTING, as_reported, current_problem, with_reconciling
 from mpiop.controller.status.restarts import RESTARTED, carried_out, with_lost_worker
 from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, attempts, failure
 from mpiop.controller.status.summary import summarized
@@ -64,7 +65,8 @@ def invalid_status(stored: MPIJobStatus, message: str, now: datetime) -> MPIJobS
     stalled = cond.make(c.CONDITION_STALLED, "True", VALIDATION_ERROR, message, now)
     # The reason stays the same after another invalid edit, but the message must be about the current spec.
     conditions = cond.change(cond.set_condition(stored.conditions, stalled), stalled.type, message=message)
-    return replace(stored, conditions=conditions, summary=replace(stored.summary, state=VALIDATION_ERROR, message=message))
+    stored = with_reconciling(replace(stored, conditions=conditions), None)
+    return replace(stored, summary=replace(stored.summary, state=VALIDATION_ERROR, message=message))
 
 
 def unobserved_status(stored: MPIJobStatus, problem: Problem, now: datetime) -> MPIJobStatus:
@@ -73,12 +75,6 @@ def unobserved_status(stored: MPIJobStatus, problem: Problem, now: datetime) -> 
         return stored
     summary = replace(stored.summary, state=problem.reason, message=problem.message)
     return replace(with_problem(stored, problem, now), summary=summary)
-
-
-def current_problem(status: MPIJobStatus) -> Problem | None:
-    """Return the problem that the stored status names; it is kept while failed writes hide whether it is solved."""
-    stalled = status.true_condition(c.CONDITION_STALLED)
-    return Problem(stalled.reason, stalled.message) if stalled is not None else None
 
 
 def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPIJobStatus, *, now: datetime) -> MPIJobStatus:
@@ -142,7 +138,8 @@ def _explained(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datet
     reason, message = failure(outcome, status.last_failure, failed.message)
     status = with_condition(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
     conditions = cond.change(status.conditions, c.CONDITION_FAILED, message=message)
-    return replace(status, conditions=conditions, summary=replace(status.summary, message=verdict(status) or message))
+    status = replace(status, conditions=conditions, summary=replace(status.summary, message=verdict(status) or message))
+    return stalled_by_failure(status, status.condition(c.CONDITION_FAILED) or failed)
 
 
 def failure_between(old: MPIJobStatus, new: MPIJobStatus) -> Failure | None:
@@ -207,7 +204,8 @@ class Transition:
 
 def transitions(key: Key, old: MPIJobStatus, new: MPIJobStatus) -> list[Transition]:
     """Return the transitions between two statuses, in the order of their events."""
-    found = (_event(key, condition) for condition in new.conditions if _is_new(old.condition(condition.type), condition))
+    changed = (row for row in as_reported(new) if _is_new(old.condition(row.type), row) and not _is_known(old, new, row))
+    found = (_event(key, row) for row in changed)
     return [transition for transition in found if transition is not None]
 
 
@@ -216,6 +214,14 @@ def _is_new(before: Condition | None, condition: Condition) -> bool:
         return True
     # A failure has one event; a later change of its reason adds the cause.
     return before.reason != condition.reason and condition.type != c.CONDITION_FAILED
+
+
+def _is_known(old: MPIJobStatus, new: MPIJobStatus, row: Condition) -> bool:
+    """Return whether the event of a problem was recorded when the job began to wait for it, or is that of its failure."""
+    if row.type not in {c.CONDITION_RECONCILING, c.CONDITION_STALLED}:
+        return False
+    known = current_problem(old)
+    return new.is_finished or row.reason == STARTING or (known is not None and known.reason == row.reason)
 
 
 def _event(key: Key, condition: Condition) -> Transition | None:
@@ -230,7 +236,7 @@ def _event(key: Key, condition: Condition) -> Transition | None:
             return Transition(condition.type, "Normal", condition.reason, f"MPIJob {key} is running")
         case c.CONDITION_CREATED | c.CONDITION_SUCCEEDED | c.CONDITION_UPDATE_PENDING:
             return Transition(condition.type, "Normal", condition.reason, condition.message)
-        case c.CONDITION_STALLED | c.CONDITION_DEGRADED | c.CONDITION_RESTARTING:
+        case c.CONDITION_RECONCILING | c.CONDITION_STALLED | c.CONDITION_DEGRADED | c.CONDITION_RESTARTING:
             return Transition(condition.type, "Warning", _problem_event(condition), facts_of(condition.reason, condition.message))
         case _:
             return Transition(condition.type, "Warning", condition.reason, condition.message)

@@ -1,24 +1,22 @@
 """The summary of a status: what `kubectl get mpijobs` shows in its columns."""
 
 from datetime import timedelta
-from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus, Summary
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status.reconciling import STARTING, current_problem
 from mpiop.kube.objects import labels_of
-
-PROBLEM_CONDITIONS: Final = (c.CONDITION_STALLED, c.CONDITION_DEGRADED)
 
 
 def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
     """Return the summary of `status`."""
     attempts = str(status.attempts[-1].number) if status.attempts else ""
     restarts = str(status.restarts)
-    wrong = map(status.true_condition, (*PROBLEM_CONDITIONS, c.CONDITION_FAILED))
-    message = next((row.message for row in wrong if row is not None), "")
+    wrong = status.true_condition(c.CONDITION_FAILED) or current_problem(status) or status.true_condition(c.CONDITION_DEGRADED)
+    message = wrong.message if wrong is not None else ""
     node = _launcher_node(observed, status)
     slots = job.status.summary.slots if job.status.is_finished else str(job.slots_per_worker)
     if status.is_finished:
@@ -40,11 +38,10 @@ def _launcher_node(observed: Observed, status: MPIJobStatus) -> str:
 
 def _state(job: MPIJob, status: MPIJobStatus) -> str:
     """Return the state of the job in one word; for a stalled or degraded one it is the reason, as kubectl shows it for Pods."""
-    for problem in map(status.true_condition, PROBLEM_CONDITIONS):
-        if problem is not None:
-            return problem.reason
+    if (problem := current_problem(status) or status.true_condition(c.CONDITION_DEGRADED)) is not None:
+        return problem.reason
     ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RESTARTING, c.CONDITION_RUNNING)
-    state = next((type_ for type_ in ranked if status.is_true(type_)), "Starting")
+    state = next((type_ for type_ in ranked if status.is_true(type_)), STARTING)
     return "Queued" if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state
 
 

@@ -26,6 +26,7 @@ from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.exit_codes import in_words
 from mpiop.controller.status.losses import HYDRA, disruption_problem, worker_problem
 from mpiop.controller.status.pod_problems import START_REASONS, ended_worker_problems
+from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.status.root_cause import FailedContainer, failed_container, last_failure, new_failure
 from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.text import truncated
@@ -79,8 +80,8 @@ def verdict(status: MPIJobStatus) -> str:
 
 def waiting_cause(status: MPIJobStatus) -> str:
     """Return the cause for which a job still waits, or "": it is that of an end that has nothing to do with the launcher."""
-    stalled = status.true_condition(c.CONDITION_STALLED)
-    return f"{stalled.reason}: {stalled.message}" if stalled is not None else ""
+    found = current_problem(status)
+    return _in_words(found) if found is not None else ""
 
 
 def waited_end(status: MPIJobStatus, reason: str, message: str, now: datetime) -> Condition:

@@ -18,6 +18,7 @@ from mpiop.clock import Clock
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
+from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.status.refusals import DampedWriteError
 from mpiop.controller.write.field_managers import Path, Writers, writers_of
 from mpiop.kube.objects import Key, Object, uid_of
@@ -155,7 +156,7 @@ class Contention:
         if reported := [found for found in current if found.is_reported]:
             found = min(reported, key=lambda each: (each.resource is MPIJOBS, each.resource.plural, each.name))
             return _problem(found, self.field_manager)
-        stored = status.true_condition(c.CONDITION_STALLED) or status.true_condition(c.CONDITION_DEGRADED)
+        stored = current_problem(status) or status.true_condition(c.CONDITION_DEGRADED)
         if stored is None or stored.reason not in _REASONS:
             self._believed_until.pop(job, None)
             return None

@@ -7,6 +7,7 @@ import structlog
 
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJobStatus
+from mpiop.controller.status.reconciling import STARTING, as_reported
 from mpiop.controller.status.restarts import RESTARTED
 from mpiop.controller.status.status import failure_between
 from mpiop.kube.objects import Object, key_of, uid_of
@@ -16,6 +17,7 @@ _PHRASES: Final[Mapping[tuple[str, str], str]] = {
     (c.CONDITION_RUNNING, "True"): "job running",
     (c.CONDITION_SUSPENDED, "True"): "job suspended",
     (c.CONDITION_SUSPENDED, "False"): "job resumed",
+    (c.CONDITION_RECONCILING, "True"): "job waits",
     (c.CONDITION_STALLED, "True"): "job stalled",
     (c.CONDITION_STALLED, "False"): "job no longer stalled",
     (c.CONDITION_DEGRADED, "True"): "job degraded",
@@ -47,10 +49,16 @@ def changes(old: MPIJobStatus, new: MPIJobStatus) -> Iterator[tuple[str, Mapping
     """Yield a phrase and its details for each change that is part of the story."""
     if (failed := failure_between(old, new)) is not None:
         yield "launcher failed", {"reason": failed.reason, "message": failed.message}
-    for row in new.conditions:
+    for row in as_reported(new):
         phrase = _PHRASES.get((row.type, row.status)) or _PHRASES.get((row.type, row.reason))
         before = old.condition(row.type)
-        if phrase is not None and (before is None or (before.status, before.reason) != (row.status, row.reason)):
+        is_end = row.type == c.CONDITION_STALLED and new.is_finished
+        if (
+            phrase is not None
+            and not is_end
+            and row.reason != STARTING
+            and (before is None or (before.status, before.reason) != (row.status, row.reason))
+        ):
             yield phrase, _details(row, new)
 
 

@@ -13,6 +13,7 @@ from mpiop.clock import Clock
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.diff import Patch
 from mpiop.controller.plan.merge_patch import merge_patch
+from mpiop.controller.status.reconciling import with_generation
 from mpiop.controller.status.stalled import unreadable_problem
 from mpiop.controller.status.status import Transition, failure_between, invalid_status, transitions
 from mpiop.controller.write.apply import Applier, Owner
@@ -65,6 +66,7 @@ class Reporter:
     async def report(self, job: MPIJob, new: MPIJobStatus) -> None:
         """Store `new` if it differs, then record its transitions."""
         self._record_unanswered(job.raw, job.status)
+        new = with_generation(job.status, new, job.generation)
         if new != job.status:
             await self._store(job.raw, job.status, new)
 
@@ -72,7 +74,7 @@ class Reporter:
         """Store and record that the job of `raw` is invalid."""
         stored = parse_status(raw.get("status"))
         self._record_unanswered(raw, stored)
-        new = invalid_status(stored, message, self.now())
+        new = with_generation(stored, invalid_status(stored, message, self.now()), raw["metadata"].get("generation", 0))
         if new != stored:
             await self._store(raw, stored, new)
 

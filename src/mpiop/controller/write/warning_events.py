@@ -20,8 +20,8 @@ from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.causes import FAILED_CREATE, Problem, problem
+from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.status.refusals import refusal_reason
-from mpiop.controller.status.status import current_problem
 from mpiop.controller.status.unhandled import is_suspension_ignored, unhandled_problem
 from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError

@@ -115,7 +115,7 @@ async def test_an_api_that_may_not_be_used_holds_up_nothing_but_what_needs_it(ve
         await asyncio.sleep(30)
         assert reasons(client) == ["MPIJobCreated", "GangApiMissing"]
         [job] = client.server.objects(MPIJOBS)
-        assert "no such right" in job.get("status", {})["conditions"][-1]["message"]
+        assert "no such right" in job.get("status", {})["conditions"][0]["message"]
         assert [str(problem) for problem in replica._discovery.problems() if "no such right" in problem]
         assert names(client, JOBS) == names(client, PODS) == []
         client.server.allow()

@@ -140,7 +140,8 @@ PODS = [
         (),
         "Unschedulable",
         "pod pi-worker-0 cannot be scheduled: 0/1 nodes. "
-        "Request less, free resources, or correct the node selector, the tolerations or the volume claim.",
+        "A cluster autoscaler may add a node. Else request less, free resources, "
+        "or correct the node selector, the tolerations or the volume claim.",
     ),
     Case(
         "scheduling gated is no fault", observed(worker(0, "Pending", conditions=[UNSCHEDULABLE | {"reason": "SchedulingGated"}])), (), None

@@ -22,6 +22,7 @@ RUNNING = observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(lau
 COMPLETE = observed(launcher=launcher(outcome={"type": "Complete"}, succeeded=1, completionTime="2026-01-01T12:00:30Z"))
 FAILED = observed(launcher=launcher(outcome={"type": "Failed", "reason": "DeadlineExceeded", "message": "too late"}, failed=1))
 QUOTA = Problem("QuotaExceeded", "worker pod created failed: exceeded quota")
+FORBIDDEN = Problem("Forbidden", "worker pod created failed: denied")
 
 
 def after(job: MPIJob, *observations: Observed, at: datetime = NOON, problem: Problem | None = None) -> MPIJob:
@@ -37,6 +38,13 @@ def conditions(status: MPIJobStatus) -> dict[str, tuple[str, str]]:
 
 SUSPENDED = replace(PI, run_policy=RunPolicy(suspend=True))
 CREATED = {"Created": ("True", "MPIJobCreated")}
+WAITING = CREATED | {"Reconciling": ("True", "Starting")}
+
+
+def failed(reason: str) -> dict[str, tuple[str, str]]:
+    """Return the conditions of the end of a job that failed for `reason`."""
+    last = {"Stalled": ("True", reason), "Failed": ("True", reason)}
+    return {"Finished": ("True", "Failed"), "Running": ("False", "MPIJobRunning"), **last}
 
 
 class Case(NamedTuple):
@@ -48,19 +56,19 @@ class Case(NamedTuple):
 
 
 CASES = [
-    Case("new", PI, observed(), CREATED),
+    Case("new", PI, observed(), WAITING),
     Case("all pods run", PI, RUNNING, CREATED | {"Running": ("True", "MPIJobRunning")}),
     Case(
         "a worker does not run yet",
         PI,
         observed(worker(0), worker(1, "Pending"), launcher=launcher(), launcher_pods=(launcher_pod(),)),
-        CREATED,
+        WAITING,
     ),
     Case(
         "the launcher waits in its gate",
         PI,
         observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod("Pending"),)),
-        CREATED,
+        WAITING,
     ),
     Case(
         "a launcher on its own",
@@ -90,7 +98,7 @@ CASES = [
         "resumed",
         replace(after(SUSPENDED, observed()), run_policy=RunPolicy()),
         observed(),
-        CREATED | {"Suspended": ("False", "MPIJobResumed"), "Running": ("False", "MPIJobSuspended")},
+        WAITING | {"Suspended": ("False", "MPIJobResumed"), "Running": ("False", "MPIJobSuspended")},
     ),
     Case(
         "succeeded",
@@ -108,27 +116,27 @@ CASES = [
         "failed for the launcher Job's own reason",
         after(PI, RUNNING),
         FAILED,
-        CREATED | {"Finished": ("True", "Failed"), "Running": ("False", "MPIJobRunning"), "Failed": ("True", "DeadlineExceeded")},
+        CREATED | failed("DeadlineExceeded"),
     ),
     Case(
         "failed without a reason",
         PI,
         observed(launcher=launcher(outcome={"type": "Failed"})),
-        CREATED | {"Finished": ("True", "Failed"), "Running": ("False", "MPIJobRunning"), "Failed": ("True", "MPIJobFailed")},
+        CREATED | failed("MPIJobFailed"),
     ),
     Case(
         "a worker was evicted",
         after(PI, RUNNING),
         observed(worker(0), worker(1, "Failed", reason="Evicted"), launcher=launcher()),
-        CREATED | {"Finished": ("True", "Failed"), "Running": ("False", "MPIJobRunning"), "Failed": ("True", "MPIJobEvicted")},
+        CREATED | failed("MPIJobEvicted"),
     ),
     Case(
         "the launcher Job is gone unseen",
         after(PI, RUNNING),
         observed(worker(0), worker(1)),
-        CREATED | {"Finished": ("True", "Failed"), "Running": ("False", "MPIJobRunning"), "Failed": ("True", "LauncherJobNotFound")},
+        CREATED | failed("LauncherJobNotFound"),
     ),
-    Case("stalled", PI, observed(), CREATED | {"Stalled": ("True", "QuotaExceeded")}, QUOTA),
+    Case("a problem", PI, observed(), CREATED | {"Reconciling": ("True", "QuotaExceeded")}, QUOTA),
     Case(
         "a worker ended while the job runs",
         after(PI, RUNNING),
@@ -143,24 +151,18 @@ CASES = [
         CREATED | {"Running": ("True", "MPIJobRunning"), "Degraded": ("False", "Resolved")},
     ),
     Case(
-        "stalled while it runs",
+        "a problem while it runs",
         after(PI, RUNNING),
         RUNNING,
-        CREATED | {"Running": ("True", "MPIJobRunning"), "Stalled": ("True", "QuotaExceeded")},
+        CREATED | {"Running": ("True", "MPIJobRunning"), "Reconciling": ("True", "QuotaExceeded")},
         QUOTA,
     ),
-    Case("no longer stalled", after(PI, observed(), problem=QUOTA), observed(), CREATED | {"Stalled": ("False", "Resolved")}),
+    Case("no longer stalled", after(PI, observed(), problem=FORBIDDEN), observed(), WAITING | {"Stalled": ("False", "Resolved")}),
     Case(
         "stalled until its end",
         after(PI, observed(), problem=QUOTA),
         FAILED,
-        CREATED
-        | {
-            "Finished": ("True", "Failed"),
-            "Stalled": ("False", "JobFailed"),
-            "Running": ("False", "MPIJobRunning"),
-            "Failed": ("True", "DeadlineExceeded"),
-        },
+        CREATED | failed("DeadlineExceeded"),
     ),
 ]
 
@@ -188,12 +190,12 @@ def test_another_message_of_the_same_problem_replaces_the_old_one_after_a_while(
 
 
 def message(status: MPIJobStatus) -> str:
-    stalled = status.condition(c.CONDITION_STALLED)
+    stalled = status.condition(c.CONDITION_RECONCILING)
     return stalled.message if stalled else ""
 
 
 def job_time(job: MPIJob) -> datetime:
-    stalled = job.status.condition(c.CONDITION_STALLED)
+    stalled = job.status.condition(c.CONDITION_RECONCILING)
     assert stalled is not None
     return stalled.last_update_time
 

@@ -30,10 +30,10 @@ async def test_the_life_of_a_job_can_be_told_from_the_log() -> None:
         world.end_launcher()
         await world.sync_until_idle()
     assert story(logs) == [
-        *("job created", "job stalled", "job no longer stalled", "job running", "job suspended", "job resumed"),
+        *("job created", "job waits", "job running", "job suspended", "job resumed"),
         *("job running", "job succeeded", "job cleaned up"),
     ]
     assert next(line for line in logs if line["event"] == "job cleaned up")["deleted"] == 2
-    stalled = next(line for line in logs if line["event"] == "job stalled")
+    stalled = next(line for line in logs if line["event"] == "job waits")
     assert (stalled["job"], stalled["generation"], stalled["reason"]) == ("default/pi", 1, "QuotaExceeded")
     assert stalled["uid"]

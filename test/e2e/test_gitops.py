@@ -1,0 +1,87 @@
+"""The health of jobs as GitOps tools compute it: cli-utils' own kstatus, and docs/gitops.md's script for Argo CD in its Lua."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from e2e.jobs import condition, is_true, launcher_container, pi_job, state, until_true
+from e2e.kubectl import Kubectl, Obj
+from e2e.neighbours import ROOT, build_program
+from mpiop.kube.resources import MPIJOBS
+
+LABEL = "example.com/pool"
+
+
+class Tools:
+    """The program of hack/embedded/go/gitops."""
+
+    def __init__(self, folder: Path) -> None:
+        self._program = build_program("gitops")
+        self._script = folder / "health.lua"
+        [script] = re.findall(r"```lua\n(.*?)```", (ROOT / "docs/gitops.md").read_text(encoding="utf-8"), re.DOTALL)
+        self._script.write_text(script, encoding="utf-8")
+
+    def health(self, job: Obj) -> tuple[str, str]:
+        """Return the health of `job` for kstatus, and for Argo CD."""
+        return self._run(job, "kstatus")["status"], self._run(job, "argocd", str(self._script))["status"]
+
+    def message(self, job: Obj) -> str:
+        """Return what kstatus reports with its health."""
+        return self._run(job, "kstatus")["message"]
+
+    def _run(self, job: Obj, *arguments: str) -> dict[str, str]:
+        command = [str(self._program), *arguments]
+        shown: dict[str, str] = json.loads(
+            subprocess.run(command, input=json.dumps(job), check=True, capture_output=True, text=True).stdout
+        )
+        return shown
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
+    return Tools(tmp_path_factory.mktemp("gitops"))
+
+
+WAITING = ("InProgress", "Progressing")
+
+
+def test_a_job_that_waits_for_a_node_is_in_progress_until_it_has_one(namespace: Kubectl, tools: Tools) -> None:
+    node = namespace.run("get", "nodes", "-o", "name").splitlines()[0]
+    job = pi_job()
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["nodeSelector"] = {LABEL: namespace.namespace}
+    namespace.apply(job)
+    try:
+        waits = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Unschedulable", timeout_seconds=30)
+        assert tools.health(waits) == WAITING
+        assert "autoscaler may add a node" in tools.message(waits)
+        assert waits["status"]["observedGeneration"] == waits["metadata"]["generation"]
+        assert not is_true(waits, "Stalled")
+        namespace.run("label", node, f"{LABEL}={namespace.namespace}", "--overwrite")
+        done = until_true(namespace, "pi", "Succeeded")
+    finally:
+        namespace.run("label", node, f"{LABEL}-")
+    assert tools.health(done) == ("Current", "Healthy")
+
+
+def test_a_failed_job_is_failed_with_its_cause(namespace: Kubectl, tools: Tools) -> None:
+    job = pi_job(workers=1)
+    launcher_container(job)["command"] = ["/bin/sh", "-c", "exit 3"]
+    job["spec"].setdefault("runPolicy", {})["backoffLimit"] = 0
+    namespace.apply(job)
+    failed = until_true(namespace, "pi", "Failed")
+    assert tools.health(failed) == ("Failed", "Degraded")
+    assert tools.message(failed) == condition(failed, "Failed")["message"]
+
+
+def test_a_suspended_job_is_current_and_an_invalid_one_failed_until_it_is_edited(namespace: Kubectl, tools: Tools) -> None:
+    job = pi_job(workers=1)
+    job["metadata"]["annotations"] = {"mpiop.kubeflow.org/slots": "auto"}
+    namespace.apply(job)
+    assert tools.health(until_true(namespace, "pi", "Stalled")) == ("Failed", "Degraded")
+    namespace.run("annotate", "mpijob", "pi", "--overwrite", "mpiop.kubeflow.org/slots=Auto")
+    namespace.run("patch", "mpijob", "pi", "--type=merge", "-p", '{"spec":{"runPolicy":{"suspend":true}}}')
+    suspended = until_true(namespace, "pi", "Suspended")
+    assert tools.health(suspended) == ("Current", "Suspended")
