@@ -105,16 +105,16 @@ async def test_a_rejected_worker_is_reported_in_the_kubelets_words_with_the_time
     shown = set[tuple[str, str]]()
     for _ in range(100):
         await reject_each(story, 1, WORKER.name)
-        shown.add(story.condition(c.CONDITION_STALLED))
+        shown.add(story.condition(c.CONDITION_RECONCILING))
     assert shown == {("True", "WorkerRejected")}, "not resolved before a kubelet accepts a Pod"
     assert story.leader.recorder.reasons.count("WorkerRejected") == 1
-    stalled = story.status.true_condition(c.CONDITION_STALLED)
-    assert stalled is not None
+    waits = story.status.true_condition(c.CONDITION_RECONCILING)
+    assert waits is not None
     pod = story.leader.one(PODS, WORKER.name)
-    assert stalled.message.startswith(f"worker pi-worker-1 was rejected, 4 times in a row: OutOfcpu: {WORDS}. The next Pod is created at ")
-    due = parse_time(stalled.message.partition("created at ")[2][:20])
+    assert waits.message.startswith(f"worker pi-worker-1 was rejected, 4 times in a row: OutOfcpu: {WORDS}. The next Pod is created at ")
+    due = parse_time(waits.message.partition("created at ")[2][:20])
     assert (due - parse_time(pod["metadata"]["creationTimestamp"])).total_seconds() == 80
-    assert "its log" not in stalled.message
+    assert "its log" not in waits.message
     assert story.status.summary.state == "WorkerRejected"
 
 
@@ -147,7 +147,7 @@ async def test_a_rejected_pod_that_is_held_keeps_its_count() -> None:
     pod["metadata"]["finalizers"] = ["example.com/held"]
     story.cluster.server.put(PODS, pod)
     await reject_each(story, 30, WORKER.name)
-    assert story.condition(c.CONDITION_STALLED) == ("True", "WorkerRejected")
+    assert story.condition(c.CONDITION_RECONCILING) == ("True", "WorkerRejected")
     assert not any("AlreadyExists" in write for write in story.leader.writes)
     pod = story.leader.one(PODS, WORKER.name)
     pod["metadata"]["finalizers"] = []
@@ -196,7 +196,7 @@ async def test_a_suspended_job_creates_no_rejected_worker_again() -> None:
     await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
     await story.go_on(20)
     assert story.cluster.workers() == []
-    assert story.condition(c.CONDITION_STALLED) == ("False", "Resolved")
+    assert story.condition(c.CONDITION_RECONCILING) == ("", "")
 
 
 def test_an_annotation_of_a_template_that_was_copied_from_a_pod_counts_for_nothing() -> None:

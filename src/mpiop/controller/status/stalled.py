@@ -13,6 +13,7 @@ from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.losses import loss_problem
 from mpiop.controller.status.pod_problems import pod_problems
+from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.status.refusals import FailedWrite, refusal
 from mpiop.controller.status.terminating import terminating_problem
 from mpiop.kube.objects import Unreadable, is_terminating, key_of
@@ -27,7 +28,7 @@ def find_problem(job: MPIJob, observed: Observed, failed: Sequence[FailedWrite],
 
 def _awaited_again(job: MPIJob, observed: Observed) -> Problem | None:
     """Return the stored problem of a worker that was rejected, until a kubelet accepts its next Pod: only then it is solved."""
-    stored = job.status.true_condition(c.CONDITION_STALLED) or job.status.true_condition(c.CONDITION_DEGRADED)
+    stored = current_problem(job.status) or job.status.true_condition(c.CONDITION_DEGRADED)
     if job.is_suspended or stored is None or stored.reason != causes.WORKER_REJECTED:
         return None
     is_awaited = any(is_awaited_again(observed, name) for name in names.worker_names(job))

@@ -98,11 +98,11 @@ def test_the_reason_of_an_unknown_event_gets_a_grace_period() -> None:
 
 
 def test_a_failed_job_is_failed_with_the_same_words_and_one_event() -> None:
-    for before in (at(PI, 0, observed(), NO_NODE), at(PI, 0, RUNNING)):
+    for before, message in ((at(PI, 0, observed(), NO_NODE), "too late. Cause: Unschedulable: no node"), (at(PI, 0, RUNNING), "too late")):
         failed = at(before, 30, FAILED)
         rows = {row.type: (row.status, row.reason, row.message) for row in failed.status.conditions}
         assert kstatus(failed.status) == STALLED
-        assert rows["Stalled"] == rows["Failed"] == ("True", "DeadlineExceeded", "too late")
+        assert rows["Stalled"] == rows["Failed"] == ("True", "DeadlineExceeded", message)
         assert "Reconciling" not in rows
         assert failed.status.conditions[-1].type == "Failed", "many programs read the last one"
         assert events(before, failed) == ["DeadlineExceeded"]

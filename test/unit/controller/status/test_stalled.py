@@ -320,9 +320,9 @@ PODS = [
         "a worker whose own deadline passed before it started",
         observed(worker(0, "Failed", reason="DeadlineExceeded", message="Pod was active on the node longer than the specified deadline")),
         (),
-        "WorkerEnded",
-        "worker pi-worker-0 failed: DeadlineExceeded: Pod was active on the node longer than the specified deadline. "
-        "Read its log, then delete its Pod: the operator replaces it.",
+        "WorkerDeadlineExceeded",
+        "worker pi-worker-0 ran longer than its activeDeadlineSeconds. Raise it, or remove it: "
+        "spec.runPolicy.activeDeadlineSeconds limits the whole job.",
     ),
     Case(
         "a worker on a lost node",
