@@ -7,7 +7,7 @@ import pytest
 
 from e2e.broken import container, one_worker
 from e2e.causes import check_shown_soon
-from e2e.jobs import condition, edit, launcher_container, let_workers_come, state, until_true, without_workers_yet
+from e2e.jobs import condition, edit, launcher_container, let_workers_come, state, until_true, waiting_for, without_workers_yet
 from e2e.kubectl import Kubectl, Obj
 from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 
@@ -78,19 +78,19 @@ def test_a_worker_without_room_on_its_node_is_created_again_until_there_is_room(
     job = annotated(without_room(cluster), **annotations)
     job["spec"]["runPolicy"]["backoffLimit"] = 0
     namespace.apply(job)
-    stalled = condition(namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "WorkerRejected"), "Stalled")
+    waits = waiting_for(namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "WorkerRejected"))
     check_shown_soon("pi", "WorkerRejected", namespace)
     node = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["nodeName"]
-    assert f"worker {WORKER} was rejected by the kubelet of node {node}: OutOfcpu: " in stalled["message"]
-    assert "The next Pod is created at 20" in stalled["message"]
-    assert " log" not in stalled["message"]
+    assert f"worker {WORKER} was rejected by the kubelet of node {node}: OutOfcpu: " in waits["message"]
+    assert "The next Pod is created at 20" in waits["message"]
+    assert " log" not in waits["message"]
 
     def is_third(found: Obj) -> bool:
         return found["metadata"]["annotations"].get(REJECTIONS) == "2" and found["status"]["phase"] == "Failed"
 
     namespace.until_one(PODS, WORKER, is_third, timeout_seconds=60)
-    found = namespace.until_one(MPIJOBS, "pi", lambda found: "3 times in a row" in condition(found, "Stalled")["message"])
-    assert condition(found, "Stalled")["lastTransitionTime"] == stalled["lastTransitionTime"], "one problem, reported once"
+    found = namespace.until_one(MPIJOBS, "pi", lambda found: "3 times in a row" in waiting_for(found).get("message", ""))
+    assert waiting_for(found)["lastTransitionTime"] == waits["lastTransitionTime"], "one problem, reported once"
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     container(worker).pop("resources")
     edit(namespace, mpiReplicaSpecs={**job["spec"]["mpiReplicaSpecs"], "Worker": worker})
@@ -111,10 +111,10 @@ def test_a_worker_that_its_kubelet_rejected_is_created_again(reason: str, namesp
     first = namespace.until_one(PODS, WORKER, lambda found: "uid" in found["metadata"])["metadata"]["uid"]
     fail_pod(namespace, WORKER, reason)
     rejected = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "WorkerRejected")
-    assert f"{reason}: Pod was rejected: Allocate failed" in condition(rejected, "Stalled")["message"]
+    assert f"{reason}: Pod was rejected: Allocate failed" in waiting_for(rejected)["message"]
     second = namespace.until_one(PODS, WORKER, lambda found: found["metadata"]["uid"] != first)
     assert second["metadata"]["annotations"][REJECTIONS] == "1"
     let_workers_come(namespace, "pi")
     ended = until_true(namespace, "pi", "Succeeded")
-    assert condition(ended, "Stalled")["status"] == "False"
+    assert not waiting_for(ended)
     assert "attempts" not in ended["status"]
