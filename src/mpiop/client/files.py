@@ -87,7 +87,7 @@ def _content(root: Path, file: Path) -> bytes:
     """Return the content of a file below `root`; a link that was put there since it was found is an error."""
     with ExitStack() as opened:
         folder: int | None = None
-        for part in (root, *file.relative_to(root).parts[:-1]):
+        for part in (str(root), *file.relative_to(root).parts[:-1]):
             folder = os.open(part, _NO_LINK | os.O_DIRECTORY, dir_fd=folder)
             opened.callback(os.close, folder)
         with os.fdopen(os.open(file.name, _NO_LINK | os.O_NONBLOCK, dir_fd=folder), "rb") as stream:
