@@ -152,7 +152,7 @@ func runServer(words []string) int {
 		say("%v; with hostNetwork, each worker of a node needs a port of its own", err)
 		return failed
 	}
-	serving := server.New(job, children.New(), server.LimitsFor(memory))
+	serving := server.New(job, children.New(), server.LimitsFor(memory, server.Descriptors()))
 	serving.Interval = interval
 	serving.Program, serving.Words = self, []string{"mpiop-agent", session.Word}
 	serving.Node, serving.Say, serving.CheckpointSignal = *node, say, wire.SignalOf(*checkpoint)

@@ -431,6 +431,40 @@ CASES: Final = (
         user={"token": "t"},
     ),
     Case(
+        id="a user without a name before the context's",
+        top={"users": [{"user": {"token": "nobody's"}}, {"name": "u", "user": JANE}]},
+        sends={**bearer("t"), "impersonate-user": "jane"},
+    ),
+    Case(
+        id="a context without a user, and a user without a name",
+        top={"contexts": [{"name": "c", "context": {"cluster": "k"}}], "users": [{"user": {"token": "t"}}]},
+        sends=bearer("t"),
+    ),
+    Case(
+        id="two users of one name",
+        top={"users": [{"name": "u", "user": {"token": "a"}}, {"name": "u", "user": {"token": "b"}}]},
+        refused="users of the kubeconfig $DIR/kubeconfig has two entries with the name 'u'; remove one",
+        by_kubectl='duplicate name "u" in list',
+    ),
+    Case(
+        id="two users of a name that the context does not ask for",
+        top={"users": [{"name": "u", "user": {"token": "a"}}, {"name": "v"}, {"name": "v"}]},
+        refused="users of the kubeconfig $DIR/kubeconfig has two entries with the name 'v'; remove one",
+        by_kubectl='duplicate name "v" in list',
+    ),
+    Case(
+        id="a user whose name is a number",
+        top={"users": [{"name": "u", "user": {"token": "t"}}, {"name": 5}]},
+        refused="name of the kubeconfig $DIR/kubeconfig's users must be a text: put it in quotes",
+        by_kubectl="cannot unmarshal number",
+    ),
+    Case(
+        id="a provider of OIDC over plain HTTP",
+        user=oidc(**{"idp-issuer-url": "http://127.0.0.1:9", "refresh-token": "r"}),
+        refused="idp-issuer-url must begin with https://",
+        by_kubectl="refused",
+    ),
+    Case(
         id="a proxy that is not a URL",
         cluster={"proxy-url": "http://p:port"},
         refused="proxy-url 'http://p:port' is not a valid URL",

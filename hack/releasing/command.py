@@ -11,19 +11,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from imaging.catalogue import ROOT
+from imaging.catalogue import CATALOGUE, ROOT
 from imaging.engines import EPOCH
 from releasing import files, signing
 from releasing.errors import ReleaseError
 
 NAMESPACE: Final = "mpiop"
+_FROM_SCRATCH: Final = frozenset(image.name for image in CATALOGUE if image.is_go)
 _EPILOG = """\
 It writes into the folder: mpi-operator.yaml (install with kubectl), mpiop-VERSION.tgz (the Helm chart), the wheel of the tools,
 operator.tar and agent.tar (the images), operator.cdx.json and agent.cdx.json (what is in them, CycloneDX), notes.md and SHA256SUMS;
-with --key also SHA256SUMS.sig.
+with --key also SHA256SUMS.sig. With --key all changes must be committed, and the images are made of nothing built before (--fresh): what
+is signed is made of the commit.
 
 With --registry the images are pushed, and YAML and chart name them by their digests. With --key as well, the images are signed there,
-with a statement of how they were built (SLSA provenance); cosign.pub is the public key, and provenance.json the statement.
+with a statement of how each was built (SLSA provenance): operator.provenance.json and agent.provenance.json. cosign.pub is the public key.
 
 Check the files:    ssh-keygen -Y verify -f ALLOWED_SIGNERS -I SIGNER -n mpiop -s SHA256SUMS.sig <SHA256SUMS
 Check an image:     cosign verify --key cosign.pub --insecure-ignore-tlog IMAGE@DIGEST
@@ -53,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--registry", default="", help="push the images there, like registry.example.com/team")
     parser.add_argument("--plain-http", action="store_true", help="the registry speaks HTTP")
     parser.add_argument("--key", type=Path, help="private SSH key that signs SHA256SUMS and the pushed images; no service is asked")
-    parser.add_argument("--fresh", action="store_true", help="build the images of nothing built before")
+    parser.add_argument("--fresh", action="store_true", help="build the images of nothing built before, as always with --key")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     return parser
 
@@ -62,20 +64,41 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
     """Make the files of a release.
 
     Raises:
-        ReleaseError: The checkout is not that of `version`.
+        ReleaseError: The checkout is not that of `version`, or a signed release would not be that of its commit.
         CalledProcessError: A program failed, and has said why.
     """
     files.check_version(root, version)
     key = signing.read_key(options.key) if options.key is not None and options.registry else None
-    epoch = _commit_seconds(root)
+    commit = _commit(root) if options.key is not None else ""
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
-    dated = {**os.environ, EPOCH: str(epoch)}
-    pushed = _images(root, version, output, options, dated)
-    images = pushed and pushed.images
+    pushed = _images(root, version, output, options, {**os.environ, EPOCH: str(_commit_seconds(root))})
+    _write_files(root, version, output, pushed and pushed.images)
+    if commit and commit != _commit(root):
+        raise ReleaseError(f"HEAD was {commit} when the release began, and is not any more; nothing was signed")
+    if pushed is not None and key is not None:
+        _say("signing the images")
+        with TemporaryDirectory() as folder:
+            signer = signing.Signer(_program(root, "cosign"), Path(folder), options.plain_http)
+            (output / signing.PUBLIC_KEY).write_bytes(signer.import_key(key))
+            for name, image in pushed.images._asdict().items():
+                statement = output / f"{name}.provenance.json"
+                base = "" if name in _FROM_SCRATCH else pushed.base
+                statement.write_text(json.dumps(signing.provenance(version, commit, base), indent=2) + "\n", "utf-8")
+                signer.sign(image, statement)
+    (output / files.SUMS).write_text(files.checksums(output.iterdir()), "utf-8")
+    if options.key is not None:
+        _run("signing", ["ssh-keygen", "-q", "-Y", "sign", "-f", options.key, "-n", NAMESPACE, output / files.SUMS])
+    _say(f"done: {output}")
+    _say(f"install it: kubectl apply -f {output}/mpi-operator.yaml")
+    _say(f"or: helm install mpi-operator {output}/mpiop-{version}.tgz --namespace mpi-operator --create-namespace")
+
+
+def _write_files(root: Path, version: str, output: Path, images: files.Images | None) -> None:
+    """Write YAML, chart, notes, wheel and the lists of what is in the saved images."""
     manifest = (root / "deploy/v2beta1/mpi-operator.yaml").read_text("utf-8")
     (output / "mpi-operator.yaml").write_text(files.manifest(manifest, version, images) if images else manifest, "utf-8")
-    (output / f"mpiop-{version}.tgz").write_bytes(files.chart(root / "charts/mpiop", images, epoch))
+    (output / f"mpiop-{version}.tgz").write_bytes(files.chart(root / "charts/mpiop", images, _commit_seconds(root)))
     (output / "notes.md").write_text(files.notes((root / "CHANGELOG.md").read_text("utf-8"), version), "utf-8")
     _run(
         "building the wheel", [root / ".venv/bin/pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", output, root]
@@ -84,18 +107,6 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
     for name in files.Images._fields:
         archive, bill = output / f"{name}.tar", output / f"{name}.cdx.json"
         _run(f"writing {bill.name}", [syft, "scan", "--quiet", f"docker-archive:{archive}", f"--output=cyclonedx-json={bill}"])
-    if pushed is not None and key is not None:
-        _say("signing the images")
-        with TemporaryDirectory() as folder:
-            signer = signing.Signer(_program(root, "cosign"), Path(folder), options.plain_http)
-            (output / signing.PUBLIC_KEY).write_bytes(signer.import_key(key))
-            _sign(root, version, output, pushed, signer)
-    (output / files.SUMS).write_text(files.checksums(output.iterdir()), "utf-8")
-    if options.key is not None:
-        _run("signing", ["ssh-keygen", "-q", "-Y", "sign", "-f", options.key, "-n", NAMESPACE, output / files.SUMS])
-    _say(f"done: {output}")
-    _say(f"install it: kubectl apply -f {output}/mpi-operator.yaml")
-    _say(f"or: helm install mpi-operator {output}/mpiop-{version}.tgz --namespace mpi-operator --create-namespace")
 
 
 class _Pushed(NamedTuple):
@@ -106,7 +117,7 @@ class _Pushed(NamedTuple):
 def _images(root: Path, version: str, output: Path, options: argparse.Namespace, environment: Mapping[str, str]) -> _Pushed | None:
     """Build the images and save them; return their names with digests, and that of their base, if they were pushed."""
     command = [root / "hack/images", "push" if options.registry else "build", f"--release-version=v{version}", f"--save={output}"]
-    command += [*(f"--only={name}" for name in files.Images._fields), *(("--fresh",) if options.fresh else ())]
+    command += [*(f"--only={name}" for name in files.Images._fields), *(("--fresh",) if options.fresh or options.key is not None else ())]
     if not options.registry:
         _run("building the images", command, environment)
         return None
@@ -120,13 +131,17 @@ def _images(root: Path, version: str, output: Path, options: argparse.Namespace,
     return _Pushed(images, names["base"])
 
 
-def _sign(root: Path, version: str, output: Path, pushed: _Pushed, signer: signing.Signer) -> None:
-    """Sign the pushed images in their registry, with the provenance that is written into `output`."""
-    statement = output / "provenance.json"
-    commit = _answer(["git", "-C", root, "rev-parse", "HEAD"]).strip()
-    statement.write_text(json.dumps(signing.provenance(version, commit, pushed.base), indent=2) + "\n", "utf-8")
-    for image in pushed.images:
-        signer.sign(image, statement)
+def _commit(root: Path) -> str:
+    """Return the hash of the commit that the checkout is, without any change.
+
+    Raises:
+        ReleaseError: Changes are not committed.
+    """
+    changes = _answer(["git", "-C", root, "status", "--porcelain", "--untracked-files=all"]).splitlines()
+    if changes:
+        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        raise ReleaseError(f"a signed release states its commit, but there are changes that are not committed: {changes[0].strip()}{more}")
+    return _answer(["git", "-C", root, "rev-parse", "HEAD"]).strip()
 
 
 def _program(root: Path, name: str) -> Path:

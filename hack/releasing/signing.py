@@ -64,16 +64,17 @@ class Signer:
 
 
 def provenance(version: str, commit: str, base: str) -> Mapping[str, Any]:
-    """Return the SLSA provenance (v1 predicate) of the images of a release.
+    """Return the SLSA provenance (v1 predicate) of an image of a release.
 
     Args:
         version: Of the release.
-        commit: Hash of the commit that the images were built from.
-        base: Reference of their base image, with a digest if it has one.
+        commit: Hash of the commit that the image was built from.
+        base: Reference of its base image, with a digest if it has one; "" if it has none.
     """
     name, _, digest = base.partition("@sha256:")
     dependencies: list[Mapping[str, Any]] = [{"name": "source", "digest": {"gitCommit": commit}}]
-    dependencies.append({"name": "base", "uri": f"oci://{name}", **({"digest": {"sha256": digest}} if digest else {})})
+    if base:
+        dependencies.append({"name": "base", "uri": f"oci://{name}", **({"digest": {"sha256": digest}} if digest else {})})
     return {
         "buildDefinition": {
             "buildType": _BUILD_TYPE,

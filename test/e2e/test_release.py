@@ -49,13 +49,15 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkout")
     for name in COPIED:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    for name in ("Dockerfile", ".dockerignore", "README.md", "pyproject.toml", "setup.cfg"):
+    for name in ("Dockerfile", ".dockerignore", ".gitignore", "README.md", "pyproject.toml", "setup.cfg"):
         shutil.copy(ROOT / name, folder / name)
     (folder / ".venv").symlink_to(ROOT / ".venv")
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     (folder / "CHANGELOG.md").write_text(changelog.replace("## Unreleased", f"## {VERSION}", 1), "utf-8")
     git = ("git", "-C", str(folder), "-c", "user.name=e2e", "-c", "user.email=e2e@example.com")
-    for arguments in (("init", "--quiet"), ("add", "CHANGELOG.md"), ("commit", "--quiet", "--message=release")):
+    answer([*git, "init", "--quiet"])
+    (folder / ".git/info/exclude").write_text(".venv\n")
+    for arguments in (("add", "."), ("commit", "--quiet", "--message=release")):
         answer([*git, *arguments])
     return folder
 
@@ -133,7 +135,9 @@ def test_the_images_are_signed_and_their_provenance_names_the_commit(released: P
         attested = answer([cosign, "verify-attestation", f"--key={released / 'cosign.pub'}", "--type=slsaprovenance1", *options])
         statement = json.loads(base64.b64decode(json.loads(attested.splitlines()[0])["payload"]))
         assert statement["subject"][0]["digest"]["sha256"] == image.partition("@sha256:")[2]
-        assert statement["predicate"]["buildDefinition"]["resolvedDependencies"][0] == {"name": "source", "digest": {"gitCommit": commit}}
+        source, *others = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+        assert source == {"name": "source", "digest": {"gitCommit": commit}}
+        assert [each["name"] for each in others] == ([] if suffix else ["base"])
         forged = subprocess.run([cosign, "verify", f"--key={other}", *options], capture_output=True, text=True, check=False)
         assert forged.returncode != 0
 

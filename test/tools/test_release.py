@@ -1,12 +1,16 @@
 """What a release is made of, without its image."""
 
 import io
+import json
 import re
+import shutil
+import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 import yaml
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -94,6 +98,81 @@ def test_the_provenance_names_version_commit_and_base() -> None:
     ]
     local = signing.provenance("0.1.0", "c" * 40, "localhost/mpiop-base:bookworm")
     assert local["buildDefinition"]["resolvedDependencies"][1] == {"name": "base", "uri": "oci://localhost/mpiop-base:bookworm"}
+
+    assert [each["name"] for each in signing.provenance("0.1.0", "c" * 40, "")["buildDefinition"]["resolvedDependencies"]] == ["source"]
+
+
+def git(checkout: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(checkout), "-c", "user.name=a", "-c", "user.email=a@example.com", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A committed checkout, of which the programs do nothing but write their arguments into `asked`."""
+    folder, asked = tmp_path / "checkout", tmp_path / "asked"
+    for name in ("charts/mpiop", "deploy/v2beta1"):
+        shutil.copytree(ROOT / name, folder / name)
+    (folder / "src/mpiop").mkdir(parents=True)
+    shutil.copy(ROOT / "src/mpiop/__init__.py", folder / "src/mpiop")
+    (folder / "CHANGELOG.md").write_text(f"# Changelog\n\n## {mpiop.__version__}\n\n- first\n")
+    lines = "".join(f"echo {name} {image}\n" for name, image in (("base", REGISTRY_BASE), *IMAGES._asdict().items()))
+    scripts = {"hack/images": lines, "hack/cluster": f'echo "$2\t{folder}/program"\n', ".venv/bin/pip": "", "program": COSIGN}
+    for name, text in scripts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{asked}\n{text}')
+        (folder / name).chmod(0o755)
+    for arguments in (("init", "--quiet"), ("add", "--force", "."), ("commit", "--quiet", "--message=a")):
+        git(folder, *arguments)
+    return folder
+
+
+COSIGN = """\
+for word in "$@"; do case $word in --output-key-prefix=*) touch "${word#*=}.pub"; esac; done
+"""
+
+
+def release(checkout: Path, *, is_signed: bool = True) -> tuple[int, str]:
+    """Return the exit code, and what was asked of the programs."""
+    key, asked = checkout.parent / "key", checkout.parent / "asked"
+    key.write_bytes(ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+    key.chmod(0o600)
+    options = [f"--root={checkout}", f"--output={checkout.parent / 'dist'}", "--registry=registry.example.com/team"]
+    code = main([mpiop.__version__, *options, *([f"--key={key}"] if is_signed else [])])
+    return code, asked.read_text() if asked.exists() else ""
+
+
+def dependencies(checkout: Path, name: str) -> list[str]:
+    statement = json.loads((checkout.parent / f"dist/{name}.provenance.json").read_text())
+    return [each["name"] for each in statement["buildDefinition"]["resolvedDependencies"]]
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_only_images_that_were_built_for_it_are_signed(checkout: Path, *, is_signed: bool) -> None:
+    code, asked = release(checkout, is_signed=is_signed)
+    [build] = [line for line in asked.splitlines() if line.startswith("hack/images")]
+    assert (code, "--fresh" in build, "program sign " in asked) == (0, is_signed, is_signed)
+    if is_signed:
+        assert (dependencies(checkout, "operator"), dependencies(checkout, "agent")) == (["source", "base"], ["source"])
+
+
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "new"])
+def test_a_checkout_with_changes_is_not_signed(checkout: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    with (checkout / name).open("a") as file:
+        file.write("changed\n")
+    assert release(checkout) == (1, "")
+    assert re.search(rf"changes that are not committed: (M|\?\?) {name}$", capsys.readouterr().err, re.MULTILINE)
+    assert release(checkout, is_signed=False)[0] == 0
+
+
+@pytest.mark.parametrize("change", ["echo >new", "git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m b"])
+def test_a_checkout_that_changes_meanwhile_is_not_signed(checkout: Path, change: str) -> None:
+    with (checkout / ".venv/bin/pip").open("a") as file:
+        file.write(f"cd {checkout} && {change}\n")
+    git(checkout, "commit", "--quiet", "--all", "--message=b")
+    code, asked = release(checkout)
+    assert (code, "program sign " in asked) == (1, False)
+    assert not (checkout.parent / "dist/SHA256SUMS.sig").exists()
 
 
 def test_a_key_that_cannot_sign_images_is_refused_before_anything_is_signed(tmp_path: Path) -> None:

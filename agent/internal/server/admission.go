@@ -1,8 +1,10 @@
 package server
 
 import (
+	"math"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"mpiop/agent/internal/greeting"
@@ -12,7 +14,7 @@ import (
 type Limits struct {
 	// Silent is how many are kept that have sent no line yet. They have little more than a descriptor.
 	Silent int
-	// Strangers is how many are kept that have sent one without a proof.
+	// Strangers is how many are kept that have sent one without a proof, and how many with one.
 	Strangers int
 }
 
@@ -21,8 +23,12 @@ const (
 	leastStrangers            = 8
 	// A stranger in a handshake may have two packets of `beforeLogin`, and what x/crypto has for each connection.
 	strangerBytes = 128 << 10
-	// ofMemory is the share of the container's memory that strangers may have.
+	// ofMemory is the share of the container's memory that strangers may have, and members too.
 	ofMemory = 8
+	// ofDescriptors is the share of the descriptors that all of these may have; the others are for commands.
+	ofDescriptors = 4
+	// forEachStranger is how many connections Limits has for each stranger: the silent ones, itself, and a member.
+	forEachStranger = mostSilent/mostStrangers + 2
 
 	// A key exchange and a signature cost 0.6 ms of one core, so strangers take about 1 % of it.
 	turnsPerSecond = 20
@@ -30,12 +36,26 @@ const (
 	placesOfSilent = 2
 )
 
-// LimitsFor returns what fits into a container with so many bytes of memory, which it shares with ranks; 0 stands for no limit.
-func LimitsFor(memory int64) Limits {
+// Descriptors returns how many this process may have, once Go has raised the soft limit to the hard one; 0 if that is unknown.
+func Descriptors() int64 {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int64(min(limit.Cur, math.MaxInt64))
+}
+
+// LimitsFor returns what fits into a container with so many bytes of memory, which it shares with ranks, and a process with so many
+// descriptors; 0 stands for no limit.
+func LimitsFor(memory, descriptors int64) Limits {
 	strangers := int64(mostStrangers)
 	if memory > 0 {
-		strangers = max(leastStrangers, min(strangers, memory/ofMemory/strangerBytes))
+		strangers = min(strangers, memory/ofMemory/strangerBytes)
 	}
+	if descriptors > 0 {
+		strangers = min(strangers, descriptors/ofDescriptors/forEachStranger)
+	}
+	strangers = max(leastStrangers, strangers)
 	return Limits{Silent: int(strangers) * (mostSilent / mostStrangers), Strangers: int(strangers)}
 }
 
@@ -46,15 +66,17 @@ type admission struct {
 	secret    []byte
 	silent    *pending
 	strangers *pending
-	turns     chan struct{}
-	seen      seen
+	// proven are few, for a member logs in at once. But a proof may be somebody else's who got it from a member.
+	proven *pending
+	turns  chan struct{}
+	seen   seen
 	// places bounds all connections that have not logged in, with members and with those that are being closed.
 	places chan struct{}
 }
 
 func newAdmission(secret []byte, limits Limits) *admission {
 	made := &admission{
-		secret: secret, silent: newPending(limits.Silent), strangers: newPending(limits.Strangers),
+		secret: secret, silent: newPending(limits.Silent), strangers: newPending(limits.Strangers), proven: newPending(limits.Strangers),
 		turns: make(chan struct{}, turnsPerSecond), seen: seen{known: map[greeting.Nonce]struct{}{}},
 		places: make(chan struct{}, placesOfSilent*limits.Silent),
 	}
@@ -89,7 +111,8 @@ func (a *admission) enter(arrived *guard, end time.Time) {
 	arrived.admit = func(line string) error {
 		arrived.leave()
 		if nonce, isProven := greeting.Read(a.secret, line); isProven && a.seen.add(nonce) {
-			arrived.leave = func() {}
+			waiting := a.proven.add(arrived)
+			arrived.leave = func() { a.proven.remove(waiting) }
 			return nil
 		}
 		waiting := a.strangers.add(arrived)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ type caller struct {
 	net.Conn
 	address  string
 	isClosed bool
+	exit     func()
 }
 
 func (c *caller) RemoteAddr() net.Addr {
@@ -24,6 +26,9 @@ func (c *caller) RemoteAddr() net.Addr {
 
 func (c *caller) Close() error {
 	c.isClosed = true
+	if c.exit != nil {
+		go c.exit()
+	}
 	return nil
 }
 
@@ -37,7 +42,7 @@ func arrive(a *admission, address string, within time.Duration) (*guard, *caller
 }
 
 func TestAProofOfTheKeyNeedsNoTurn(t *testing.T) {
-	a := newAdmission(testSecret, LimitsFor(0))
+	a := newAdmission(testSecret, LimitsFor(0, 0))
 	for range turnsPerSecond {
 		stranger, _ := arrive(a, "10.0.0.1", time.Second)
 		if err := stranger.admit("SSH-2.0-x"); err != nil {
@@ -106,6 +111,44 @@ func TestWhoWaitsForATurnIsClosedByAFlood(t *testing.T) {
 	}
 }
 
+func TestProofsThatSomebodyCollectedHoldNoPlaces(t *testing.T) {
+	limits := Limits{Silent: 4, Strangers: 2}
+	a := newAdmission(testSecret, limits)
+	for range 10 * limits.Silent {
+		arrived, one := arrive(a, "10.0.0.2", time.Minute)
+		if err := arrived.admit(greeting.New(testSecret)); err != nil {
+			t.Fatal(err)
+		}
+		one.exit = func() { a.exit(arrived) } // the server's handshake fails then
+	}
+	member, theirs := arrive(a, "10.0.0.1", time.Minute)
+	if err := member.admit(greeting.New(testSecret)); err != nil || theirs.isClosed {
+		t.Errorf("a member: %v, closed: %v", err, theirs.isClosed)
+	}
+	if a.proven.count != limits.Strangers {
+		t.Errorf("%d are kept", a.proven.count)
+	}
+	a.exit(member)
+	if a.proven.count != limits.Strangers-1 {
+		t.Errorf("%d are kept", a.proven.count)
+	}
+}
+
+func TestAnErrorThatIsRepeatedIsOneLineInAPeriod(t *testing.T) {
+	var found []string
+	var kind repeated
+	start := time.Now()
+	for at := range 2400 { // 20 in a second
+		if line := kind.add("cannot", errTooMuch, start.Add(time.Duration(at)*50*time.Millisecond), time.Minute); line != "" {
+			found = append(found, line)
+		}
+	}
+	want := []string{"cannot: " + errTooMuch.Error(), "cannot: " + errTooMuch.Error() + "; 1199 times more since the last such line"}
+	if !slices.Equal(found, want) {
+		t.Errorf("got %q", found)
+	}
+}
+
 func TestOldProofsAreForgotten(t *testing.T) {
 	kept := seen{known: map[greeting.Nonce]struct{}{}}
 	for at := range remembered + 2 {
@@ -122,8 +165,19 @@ func TestWhatFitsIntoAContainer(t *testing.T) {
 	for memory, want := range map[int64]Limits{
 		0: {1024, 128}, 64 << 30: {1024, 128}, 256 << 20: {1024, 128}, 64 << 20: {512, 64}, 16 << 20: {128, 16}, 1 << 20: {64, 8},
 	} {
-		if got := LimitsFor(memory); got != want {
+		if got := LimitsFor(memory, 0); got != want {
 			t.Errorf("%d MiB: got %v", memory>>20, got)
 		}
+	}
+	for descriptors, want := range map[int64]Limits{1 << 20: {1024, 128}, 5120: {1024, 128}, 1024: {200, 25}, 16: {64, 8}} {
+		if got := LimitsFor(0, descriptors); got != want {
+			t.Errorf("%d descriptors: got %v", descriptors, got)
+		}
+	}
+	if got := LimitsFor(64<<20, 1024); got != (Limits{200, 25}) {
+		t.Errorf("the smaller one counts: got %v", got)
+	}
+	if got := Descriptors(); got <= 0 {
+		t.Errorf("got %d descriptors", got)
 	}
 }

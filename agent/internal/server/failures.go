@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"sync"
+	"time"
 )
 
 // failures counts the connections that did not log in. They are reported together: there may be thousands in a second.
@@ -44,5 +45,28 @@ func (f *failures) take() string {
 	line := fmt.Sprintf("failed logins: %d, of which %d offered another key; %d came from %s", f.all, f.otherKey, f.bySource[heaviest], heaviest)
 	f.all, f.otherKey = 0, 0
 	clear(f.bySource)
+	return line
+}
+
+// repeated is an error that may occur many times in a second, for example when no descriptor is free.
+type repeated struct {
+	mutex  sync.Mutex
+	said   time.Time
+	unsaid int
+}
+
+// add returns the line to write, "" if there was one less than a period ago.
+func (r *repeated) add(what string, err error, now time.Time, period time.Duration) string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if !r.said.IsZero() && now.Sub(r.said) < period {
+		r.unsaid++
+		return ""
+	}
+	line := fmt.Sprintf("%s: %v", what, err)
+	if r.unsaid > 0 {
+		line += fmt.Sprintf("; %d times more since the last such line", r.unsaid)
+	}
+	r.said, r.unsaid = now, 0
 	return line
 }

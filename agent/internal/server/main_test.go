@@ -78,7 +78,7 @@ func serveWith(t testing.TB, set func(*place)) *place {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	made := &place{job: testkit.Key(t), listener: listener, host: "127.0.0.1", port: listener.Addr().(*net.TCPAddr).Port}
-	made.serving = server.New(made.job, all, server.LimitsFor(0))
+	made.serving = server.New(made.job, all, server.LimitsFor(0, 0))
 	made.serving.Program, made.serving.Words = self, []string{self, session.Word}
 	made.serving.Node = "node-7"
 	made.serving.Say = t.Logf

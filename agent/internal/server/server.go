@@ -35,7 +35,7 @@ type Server struct {
 	Say func(format string, values ...any)
 	// Interval is the time between two keep-alives.
 	Interval time.Duration
-	// BetweenReports is the time between two lines about failed logins.
+	// BetweenReports is the time between two lines about failed logins, and between two about the same error.
 	BetweenReports time.Duration
 	// CheckpointSignal asks ranks to save their work; 0 if they are not to be asked.
 	CheckpointSignal syscall.Signal
@@ -44,6 +44,8 @@ type Server struct {
 	children  *children.Children
 	admission *admission
 	failures  failures
+	// Errors of which the log has one line in BetweenReports.
+	unaccepted, unstarted repeated
 
 	mutex    sync.Mutex // never held while something is written to a pipe
 	sessions map[*session]struct{}
@@ -119,7 +121,7 @@ func (s *Server) Serve(listener net.Listener) error {
 		}
 		if err != nil {
 			// No descriptor is free, for one; that passes.
-			s.Say("cannot accept a connection: %v", err)
+			s.sayOnce(&s.unaccepted, "cannot accept a connection", err)
 			time.Sleep(pauseAfterError)
 			continue
 		}
@@ -167,6 +169,12 @@ func (s *Server) report(done <-chan struct{}) {
 
 func (s *Server) sayFailures() {
 	if line := s.failures.take(); line != "" {
+		s.Say("%s", line)
+	}
+}
+
+func (s *Server) sayOnce(kind *repeated, what string, err error) {
+	if line := kind.add(what, err, time.Now(), s.BetweenReports); line != "" {
 		s.Say("%s", line)
 	}
 }

@@ -105,7 +105,7 @@ func (s *session) closeControl() {
 func (s *session) start(command string) bool {
 	isStarted, err := s.tryStart(command)
 	if err != nil {
-		s.server.Say("cannot run a command: %v", err)
+		s.server.sayOnce(&s.server.unstarted, "cannot run a command", err)
 	}
 	return isStarted
 }

@@ -60,8 +60,10 @@ class Connection:
     def send(self, call: Call) -> urllib3.BaseHTTPResponse:
         """Send a request and return the answer, of which the head was read.
 
+        Redirects are not followed: they could lead to another host, or to plain HTTP, with the credentials of this one.
+
         Raises:
-            NoClusterError: There is none.
+            NoClusterError: There is none, or it is a redirect.
             UnauthenticatedError: There is no credential to send.
         """
         try:
@@ -74,6 +76,10 @@ class Connection:
             raise UnauthenticatedError(str(error)) from error
         except (HTTPError, OSError) as error:
             raise NoClusterError(f"{call.what}: {self._failure(error)}") from error
+        if 300 <= answer.status < 400:  # noqa: PLR2004 - redirects
+            answer.drain_conn()
+            at = f" of {self.origin}" if self.origin else ""
+            raise NoClusterError(f"{call.what}: {self._config.server} answers with a redirect ({answer.status}); check server{at}")
         return answer
 
     def _attempt(self, call: Call, credential: Credential) -> urllib3.BaseHTTPResponse:
@@ -88,7 +94,7 @@ class Connection:
             headers["Authorization"] = f"Bearer {credential.token}"
         url = self._config.server + call.path + (f"?{urlencode(call.query, safe='/', quote_via=quote)}" if call.query else "")
         pool = self._pool_of(self._authenticator.context(credential))
-        return pool.request(call.method, url, body=body, headers=headers, timeout=TIMEOUT, preload_content=False)
+        return pool.request(call.method, url, body=body, headers=headers, timeout=TIMEOUT, preload_content=False, redirect=False)
 
     def _pool_of(self, context: ssl.SSLContext | None) -> urllib3.PoolManager:
         """Return connections of `context`; changed certificates make another one."""

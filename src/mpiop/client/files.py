@@ -2,8 +2,10 @@
 
 import base64
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ MAX_BYTES: Final = 1000 * 1024
 MOST_ENTRIES: Final = 10_000
 """The job lists the files twice, and has at most 1.5 MB. A folder that was named by mistake, such as a home, is not read for minutes."""
 _LEFT_OUT: Final = frozenset({".git", "__pycache__", ".venv", "node_modules"})
+_NO_LINK: Final = os.O_RDONLY | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +62,43 @@ class Files:
 def read_files(path: Path) -> Files:
     """Return a file, or all files of a folder, without `.git` and the like.
 
-    `path` itself may be a link to anywhere. Links in the folder are read if they point into it: a link to elsewhere may have come with the
-    folder, from a repository or an archive, and what it points to would be readable for all who may read ConfigMaps.
+    `path` itself may be a link to anywhere. Links in the folder are read if they point into it, and not into what is left out: another link
+    may have come with the folder, from a repository or an archive, and what it points to would be readable for all who may read ConfigMaps.
 
     Raises:
-        InvalidError: There is no such folder, it is too large, a link leaves it, or a file cannot be read.
+        InvalidError: There is no such folder, it is too large, a link leads out of it, or a file cannot be read.
     """
     try:
-        found = {path.name: path} if path.is_file() else dict(_files_of(path))
-        if sum(each.stat().st_size for each in found.values()) > 100 * MAX_BYTES:
-            raise InvalidError(f"{path} is far too large to travel with a job: {MAX_BYTES:,} bytes are possible")
-        return Files({name: each.read_bytes() for name, each in found.items()})
+        if path.is_file():
+            return _checked(path, {path.name: path}, Path.read_bytes)
+        root = Path(os.path.realpath(path))
+        return _checked(path, dict(_files_of(path, root)), partial(_content, root))
     except OSError as error:
         raise InvalidError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-def _files_of(path: Path) -> Iterator[tuple[str, Path]]:
+def _checked(path: Path, found: Mapping[str, Path], read: Callable[[Path], bytes]) -> Files:
+    if sum(each.stat().st_size for each in found.values()) > 100 * MAX_BYTES:
+        raise InvalidError(f"{path} is far too large to travel with a job: {MAX_BYTES:,} bytes are possible")
+    return Files({name: read(each) for name, each in found.items()})
+
+
+def _content(root: Path, file: Path) -> bytes:
+    """Return the content of a file below `root`; a link that was put there since it was found is an error."""
+    with ExitStack() as opened:
+        folder: int | None = None
+        for part in (str(root), *file.relative_to(root).parts[:-1]):
+            folder = os.open(part, _NO_LINK | os.O_DIRECTORY, dir_fd=folder)
+            opened.callback(os.close, folder)
+        with os.fdopen(os.open(file.name, _NO_LINK | os.O_NONBLOCK, dir_fd=folder), "rb") as stream:
+            return stream.read()
+
+
+def _files_of(path: Path, root: Path) -> Iterator[tuple[str, Path]]:
     """Yield the regular files of a folder, by their names in it; broken links, pipes and devices are left out."""
     if not path.is_dir():
         raise InvalidError(f"{path} is neither a file nor a folder" if path.exists() else f"{path} does not exist")
-    root, seen = Path(os.path.realpath(path)), 0
+    seen = 0
     waiting = [(Path(), root, frozenset({root}))]
     while waiting:
         name, folder, above = waiting.pop()
@@ -87,13 +107,22 @@ def _files_of(path: Path) -> Iterator[tuple[str, Path]]:
             if seen > MOST_ENTRIES:
                 raise InvalidError(f"{path} has more than {MOST_ENTRIES:,} files and folders: too many to travel with a job")
             inside, target = name / each.name, Path(os.path.realpath(each))
-            if each.name in _LEFT_OUT or not (target.is_file() or target.is_dir()):
+            if _left_out(Path(each.name)) or not (target.is_file() or target.is_dir()):
                 continue
             if not target.is_relative_to(root):
                 raise InvalidError(f"{path / inside} is a link to {target}, outside of {path}: copy it into the folder, or remove the link")
+            if hidden := _left_out(target.relative_to(root)):
+                raise InvalidError(
+                    f"{path / inside} is a link to {target}, and {hidden} is left out: copy what it points to, or remove the link"
+                )
             if target in above:
                 raise InvalidError(f"{path / inside} is a link to {target}, which it is in itself: remove the link")
             if target.is_dir():
                 waiting.append((inside, target, above | {target}))
             else:
                 yield str(inside), target
+
+
+def _left_out(path: Path) -> str:
+    """Return the part of `path` that is left out, or ""; macOS opens `.git` as `.GIT` too."""
+    return next((part for part in path.parts if part.casefold() in _LEFT_OUT), "")

@@ -10,6 +10,8 @@ from mpiop.client.api import Api, LogOptions
 from mpiop.client.errors import NotFoundError, UnreachableError
 
 RETRY_SECONDS: Final = 1.0
+MOST_BYTES: Final = 1024 * 1024
+"""Of a line; the rest of it is left out. A program that prints no line end must not fill the memory of who follows it."""
 _ALL: Final = LogOptions()
 _TO_THE_SECOND: Final = len("2026-11-25T12:00:00")
 
@@ -107,14 +109,17 @@ def is_running(pod: Mapping[str, Any], container: str) -> bool:
 
 
 def _lines(pieces: Iterator[bytes], *, is_last: bool) -> Iterator[Line]:
-    rest = b""
+    line = bytearray()
     for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from map(_line, whole)
-    if rest and is_last:
-        yield _line(rest)
+        end, *others = piece.split(b"\n")
+        line += end[: MOST_BYTES - len(line)]
+        for other in others:
+            yield _line(line)
+            line = bytearray(other[:MOST_BYTES])
+    if line and is_last:
+        yield _line(line)
 
 
-def _line(raw: bytes) -> Line:
+def _line(raw: bytearray) -> Line:
     stamp, _, text = raw.decode(errors="replace").partition(" ")
     return Line(stamp, text)

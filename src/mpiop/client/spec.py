@@ -1,6 +1,7 @@
 """What a user asks for, and the MPIJob that it becomes."""
 
 import math
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -110,9 +111,13 @@ class JobSpec:
                 raise InvalidError(f"{name} is {getattr(self, name)}: it must be at least 1")
         if self.mpi not in LIBRARIES:
             raise InvalidError(f"mpi is {self.mpi!r}: it must be one of {', '.join(LIBRARIES)}")
+        mounted: dict[str, str] = {}
         for path, claim in self.mounts.items():
             if not path.startswith("/"):
                 raise InvalidError(f"mount {claim}:{path}: the path must be absolute")
+            if other := mounted.get(mount_path(path)):
+                raise InvalidError(f"mount {claim}:{path}: {other} is mounted at {mount_path(path)} already")
+            mounted[mount_path(path)] = claim
             if not claim.removesuffix(READ_ONLY) or ":" in claim.removesuffix(READ_ONLY):
                 raise InvalidError(f"mount {claim!r} at {path}: it must be a PersistentVolumeClaim, or CLAIM{READ_ONLY}")
 
@@ -120,6 +125,11 @@ class JobSpec:
     def workers(self) -> int:
         """Return the number of workers."""
         return math.ceil(self.ranks / self.slots)
+
+
+def mount_path(path: str) -> str:
+    """Return `path` as a container sees it: `/a` for `/a/`, `//a` and `/b/../a`; what is relative stays so."""
+    return posixpath.normpath(re.sub("^/+", "/", path)) if path else path
 
 
 def manifest(spec: JobSpec, name: str) -> dict[str, Any]:

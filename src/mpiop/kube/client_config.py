@@ -41,6 +41,13 @@ class ClientConfig:
     origin: str = ""
 
 
+def without_password(url: str) -> str:
+    """Return `url`, which need not be a valid one, for a message: all before an `@` may be a user name and a password."""
+    scheme, separator, _ = url.partition("://")
+    before, _, host = url.rpartition("@")
+    return f"{scheme}{separator}***@{host}" if separator and before else f"***@{host}" if before else url
+
+
 def checked_url(url: str, what: str) -> str:
     """Return `url` if one can connect to its host and send its path as it stands.
 
@@ -54,7 +61,7 @@ def checked_url(url: str, what: str) -> str:
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise ConfigError(f"{what} {url!r} is not a valid URL; it should look like https://host:6443")
+        raise ConfigError(f"{what} {without_password(url)!r} is not a valid URL; it should look like https://host:6443")
     return url
 
 
@@ -66,5 +73,5 @@ def checked_server(server: str) -> str:
     """
     url = server if "://" in server else f"http://{server}"
     if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"the API server's address {server!r} is neither http:// nor https://")
+        raise ConfigError(f"the API server's address {without_password(server)!r} is neither http:// nor https://")
     return checked_url(url.rstrip("/"), "the API server's address")

@@ -74,7 +74,7 @@ def _listed(environment: Mapping[str, str]) -> list[Path]:
 
 
 def _kubeconfig(paths: list[Path], *, context: str = "", server: str = "") -> ClientConfig:
-    # Only those who use a kubeconfig pay for importing the kubernetes package: 0.6 s and 20 MB.
+    # Only those who use a kubeconfig pay for importing PyYAML.
     from mpiop.kube.kubeconfig import load_kubeconfig  # noqa: PLC0415
 
     return load_kubeconfig(paths, context=context, server=checked_server(server) if server else "")

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, Final
 
 from mpiop.kube.errors import ConfigError
@@ -76,6 +77,8 @@ class Plugin:
         program = shutil.which(self.command)
         if program is None:
             raise self._error(f"is not installed, or not executable; install it{': ' if self.install_hint else ''}{self.install_hint}")
+        if not Path(program).is_absolute():  # as Go: an empty element of $PATH, or `.`, is the folder that the user happens to be in
+            raise self._error(f"is in the current folder only ({program}); install it into a folder of $PATH, which is absolute")
         is_watched = is_interactive or sys.stderr.isatty()  # a notebook is none, whatever it was started from
         try:
             process = subprocess.Popen(  # noqa: S603 - the kubeconfig names it

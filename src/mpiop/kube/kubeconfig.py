@@ -1,7 +1,7 @@
 """Kubeconfig files, with the rules of kubectl 1.36 (client-go's clientcmd): what it does, or one sentence why not.
 
-The `kubernetes` package reads and merges the files. It must not decide more (docs/adr/0025-kubeconfig.md): where something is
-missing or fails, it goes on with fewer credentials, or as another user.
+Where something is missing or fails, the `kubernetes` package continues with fewer credentials, or as another user; so it is not used
+here (docs/adr/0025-kubeconfig.md).
 """
 
 import base64
@@ -13,19 +13,12 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
-import yaml
-from kubernetes.config import ConfigException, kube_config
-
-from mpiop.kube.client_config import ClientConfig, ExecPlugin, checked_server, checked_url
+from mpiop.kube.client_config import ClientConfig, ExecPlugin, checked_server, checked_url, without_password
 from mpiop.kube.errors import ConfigError, NoContextError
 from mpiop.kube.exec_plugin import Plugin
+from mpiop.kube.kubeconfig_files import KubeconfigFile, read_kubeconfigs
 from mpiop.kube.oidc import oidc_credential
 from mpiop.kube.tls import TLSConfig
-
-_KubeConfigMerger: Any = kube_config.KubeConfigMerger  # it has no types
-
-_FAILURES = (yaml.YAMLError, OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What the package raises for a file that is not a kubeconfig; those from ValueError on are not part of its design."""
 
 _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _CLUSTER_EXTENSION = "client.authentication.k8s.io/exec"
@@ -45,39 +38,27 @@ def load_kubeconfig(paths: Sequence[Path], *, context: str = "", server: str = "
         ConfigError: A file cannot be read, an entry is missing, or it asks for something that is not supported; in one sentence that
             names file, context, cluster and user.
     """
-    merger = _merged(paths)
-    origin = f"kubeconfig {', '.join(merger.config_files)}"
-    # The package takes the last current-context, client-go the first.
-    current = (_Entry(f"kubeconfig {file}", content, Path()).text("current-context") for file, content in merger.config_files.items())
+    files = read_kubeconfigs(paths)
+    if not files:
+        raise NoContextError(
+            f"{', '.join(map(str, paths))}: no such kubeconfig, or an empty one; name one with --kubeconfig or $KUBECONFIG"
+        )
+    contexts, clusters, users = (_rows(files, kind) for kind in ("context", "cluster", "user"))
+    origin = f"kubeconfig {', '.join(str(file.path) for file in files)}"
+    current = (_top(file).text("current-context") for file in files)
     if not (name := context or next(filter(None, current), "")):
         raise NoContextError(f"{origin} has no current-context; choose one with `kubectl config use-context NAME`")
     origin += f", context {name!r}"
     try:
-        chosen = _entry(merger, "context", name)
-        cluster = _entry(merger, "cluster", chosen.text("cluster"))
-        user = _entry(merger, "user", chosen.text("user")) if chosen.text("user") else _Entry("user", {}, Path())
+        chosen = _entry(contexts, "context", name)
+        cluster = _entry(clusters, "cluster", chosen.text("cluster"))
+        is_anonymous = not chosen.text("user") and "" not in users
+        user = _Entry("user", {}, Path()) if is_anonymous else _entry(users, "user", chosen.text("user"))
         origin += f" (cluster {chosen.text('cluster')!r}, user {chosen.text('user')!r})"
         config = _config(cluster, user, server, partial(_oidc, paths, chosen.text("user")))
         return replace(config, namespace=chosen.text("namespace"), origin=origin)
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from error
-
-
-def _merged(paths: Sequence[Path]) -> Any:
-    merger = _KubeConfigMerger("")
-    for path in dict.fromkeys(paths):
-        try:
-            merger.load_config(str(path.absolute()))
-        except (FileNotFoundError, ConfigException):
-            continue  # it does not exist, or is empty, which client-go does not mind either
-        except _FAILURES as error:
-            reason = (isinstance(error, OSError) and error.strerror) or f"{type(error).__name__}: {error}"
-            raise ConfigError(f"{path} cannot be used as a kubeconfig: {' '.join(reason.split())}") from error
-    if not merger.config_files:
-        raise NoContextError(
-            f"{', '.join(map(str, paths))}: no such kubeconfig, or an empty one; name one with --kubeconfig or $KUBECONFIG"
-        )
-    return merger
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +88,9 @@ class _Entry:
 
     def parts(self, field: str) -> "list[_Entry]":
         found: list[Any] = self._typed(field, list, "a list") or []
-        if not all(isinstance(value, dict) for value in found):
+        if not all(isinstance(value, dict | None) for value in found):
             raise ConfigError(f"{field} of the {self.kind} must be a list of mappings")
-        return [_Entry(f"{self.kind}'s {field}", value, self.file) for value in found]
+        return [_Entry(f"{self.kind}'s {field}", value or {}, self.file) for value in found]
 
     def path(self, field: str) -> str:
         """Return a path, absolute: it begins at the folder of the file that names it."""
@@ -134,14 +115,32 @@ class _Entry:
         return value
 
 
-def _entry(merger: Any, kind: str, name: str) -> _Entry:
-    """Return the entry `name` of the list of `kind`s; the package would take a missing user for none at all."""
-    nodes = (node for node in merger.config.value[f"{kind}s"] if isinstance(node.value, dict))
-    rows = [_Entry(f"list of {kind}s", node.value, Path(node.path)) for node in nodes]
-    known = {row.text("name"): row for row in rows}
-    if name not in known:
-        raise ConfigError(f"there is no {kind} {name!r}; the {kind}s are: {', '.join(map(repr, known)) or 'none'}")
-    return known[name].part(kind, name=kind) or _Entry(kind, {}, Path())
+def _top(file: KubeconfigFile) -> _Entry:
+    return _Entry(f"kubeconfig {file.path}", file.content, file.path)
+
+
+def _rows(files: Sequence[KubeconfigFile], kind: str) -> dict[str, _Entry]:
+    """Return the entries of the lists of `kind`s by name, which may be "" as for client-go; the first file wins.
+
+    Raises:
+        ConfigError: A file has two of one name, or something that is not an entry; client-go refuses both too.
+    """
+    found: dict[str, _Entry] = {}
+    for file in files:
+        own: dict[str, _Entry] = {}
+        for row in _top(file).parts(f"{kind}s"):
+            name = row.text("name")
+            if name in own:
+                raise ConfigError(f"{kind}s of the kubeconfig {file.path} has two entries with the name {name!r}; remove one")
+            own[name] = row.part(kind, name=kind) or _Entry(kind, {}, file.path)
+        found = own | found
+    return found
+
+
+def _entry(rows: Mapping[str, _Entry], kind: str, name: str) -> _Entry:
+    if name not in rows:
+        raise ConfigError(f"there is no {kind} {name!r}; the {kind}s are: {', '.join(map(repr, rows)) or 'none'}")
+    return rows[name]
 
 
 def _config(cluster: _Entry, user: _Entry, server: str, oidc: ExecPlugin) -> ClientConfig:
@@ -152,7 +151,7 @@ def _config(cluster: _Entry, user: _Entry, server: str, oidc: ExecPlugin) -> Cli
     if user.text("token") and not token:
         raise ConfigError("the user's token has only white space")
     if proxy and not proxy.startswith(("http://", "https://")):
-        raise ConfigError(f"proxy-url {proxy!r} is not supported; use an http:// or https:// proxy")
+        raise ConfigError(f"proxy-url {without_password(proxy)!r} is not supported; use an http:// or https:// proxy")
     config = ClientConfig(
         url,
         tls=_tls(cluster, user, is_moved=bool(server)),
@@ -266,11 +265,11 @@ def _checked_provider(user: _Entry, plugin: Plugin | None, oidc: ExecPlugin) -> 
 
 def _oidc(paths: Sequence[Path], name: str) -> Mapping[str, Any]:
     """Return the token of a user's OIDC provider; the files are read again, because kubectl may have refreshed it meanwhile."""
-    merger = _merged(paths)
-    user = _entry(merger, "user", name)
+    files = read_kubeconfigs(paths)
+    user = _entry(_rows(files, "user"), "user", name)
     provider = (user.part("auth-provider") or user).part("config")
     if provider is None:
         raise ConfigError("the user's auth-provider has no config")
     authority = "idp-certificate-authority"
     tls = TLSConfig(ca_file=provider.path(authority), ca_data=provider.pem(f"{authority}-data"))
-    return oidc_credential(provider.fields, tls, partial(merger.save_config, str(user.file)))
+    return oidc_credential(provider.fields, tls, next(file for file in files if file.path == user.file).save)

@@ -1,7 +1,7 @@
 """The `auth-provider: oidc` of a kubeconfig: its ID token, refreshed and stored in the file again when it has expired.
 
 Source: client-go 1.36, plugin/pkg/client/auth/oidc. The `kubernetes` package sends the refresh token to providers without checking their
-certificate, and goes on without a credential if the answer is an error.
+certificate, and goes on without a credential if the answer is an error. client-go sends them over plain HTTP if the issuer's URL is that.
 """
 
 import base64
@@ -51,7 +51,12 @@ def oidc_credential(provider: dict[str, Any], tls: TLSConfig, save: Callable[[],
 def _refreshed(provider: Mapping[str, Any], tls: TLSConfig) -> Mapping[str, str]:
     http = urllib3.PoolManager(ssl_context=build_context(tls, None), timeout=_TIMEOUT)
     issuer = str(provider["idp-issuer-url"]).removesuffix("/")
-    endpoint = str(http.request("GET", f"{issuer}/.well-known/openid-configuration").json()["token_endpoint"])
+    _require_https(issuer, "idp-issuer-url")
+    discovery = http.request("GET", f"{issuer}/.well-known/openid-configuration", redirect=False)
+    if discovery.status != 200:  # noqa: PLR2004 - OK
+        raise ValueError(f"{issuer}/.well-known/openid-configuration answered {discovery.status}")
+    endpoint = str(discovery.json()["token_endpoint"])
+    _require_https(endpoint, "the provider's token_endpoint")
     client, secret = str(provider["client-id"]), str(provider.get("client-secret") or "")
     identity = {"client_id": client} | ({"client_secret": secret} if secret else {})
     form = {"grant_type": "refresh_token", "refresh_token": str(provider["refresh-token"])}
@@ -65,6 +70,12 @@ def _refreshed(provider: Mapping[str, Any], tls: TLSConfig) -> Mapping[str, str]
         why = found.get("error_description") or found.get("error") or "without an id_token"
         raise ValueError(f"{endpoint} answered {answer.status} {why}")
     return {"id-token": str(found["id_token"]), "refresh-token": str(found.get("refresh_token") or provider["refresh-token"])}
+
+
+def _require_https(url: str, what: str) -> None:
+    """Raise unless `url` is HTTPS: a refresh token is good for more than one of the short-lived ID tokens."""
+    if not url.lower().startswith("https://"):
+        raise ValueError(f"{what} must begin with https://")
 
 
 def _expiry(token: str) -> datetime:

@@ -12,7 +12,7 @@ from rich.text import Text
 from mpiop.client.errors import ClientError, InvalidError
 from mpiop.client.files import Files, read_files
 from mpiop.client.job import Job
-from mpiop.client.spec import LIBRARIES, READ_ONLY, JobSpec, manifest
+from mpiop.client.spec import LIBRARIES, READ_ONLY, JobSpec, manifest, mount_path
 from mpiop.kubectl.array import indexes, run_array
 from mpiop.kubectl.output import printable, to_yaml
 from mpiop.kubectl.session import Session, cluster_options, console
@@ -95,6 +95,7 @@ def _mounts(words: Sequence[str]) -> dict[str, str]:
         path, _, mode = rest.partition(":")
         if rest not in {path, path + READ_ONLY}:
             raise InvalidError(f"{word!r} is not of the form {form}")
+        path = mount_path(path)
         if path in mounts:
             raise InvalidError(f"--mount {word}: {mounts[path]} is mounted at {path} already")
         mounts[path] = claim + (READ_ONLY if mode else "")

@@ -76,6 +76,19 @@ async def test_a_certificate_that_cannot_be_verified_is_one_sentence(server: Htt
     )
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_is_not_followed(authority: Authority, status: int) -> None:
+    async def redirect(exchange: Exchange) -> None:
+        await exchange.answer({}, status, Location="http://127.0.0.1:9/elsewhere")
+
+    async with http_server(redirect, authority.issue("server")) as server:
+        config = ClientConfig(server.url, TLSConfig(ca_data=authority.certificate), token="t", origin="kubeconfig /a")
+        with pytest.raises(NoClusterError) as caught:
+            await answer(Connection(config))
+    assert str(caught.value) == f"version: {server.url} answers with a redirect ({status}); check server of kubeconfig /a"
+    assert len(server.exchanges) == 1
+
+
 async def test_without_a_credential_nothing_is_sent(server: HttpServer, authority: Authority) -> None:
     def fail() -> Any:
         raise ConfigError("plug-in failed")

@@ -8,7 +8,7 @@ import pytest
 from fakes.client_api import FakeApi, stored
 from mpiop.client import MPI, ConflictError, Files, InvalidError, UnreachableError, read_files
 from mpiop.client.errors import ClientError, NotNowError
-from mpiop.client.files import MAX_BYTES
+from mpiop.client.files import MAX_BYTES, _files_of
 
 
 def test_a_folder_is_read_without_what_belongs_to_tools(tmp_path: Path) -> None:
@@ -50,6 +50,40 @@ def test_a_link_out_of_a_folder_is_refused(folder: Path, link: str, target: str,
         (folder / "a").symlink_to(link)
     with pytest.raises(InvalidError, match=r"(x|a) is a link to /.*, outside of .*/job: copy it into the folder, or remove the link$"):
         read_files(folder)
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "part"),
+    [("notes.txt", ".git/config", ".git"), ("docs", ".git", ".git"), ("data/x", "../lib/.venv/a", ".venv"), ("x", ".GIT/config", ".GIT")],
+)
+def test_a_link_to_what_is_left_out_is_refused(folder: Path, link: str, target: str, part: str) -> None:
+    for path in (".git/config", ".GIT/config", "lib/.venv/a"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("token")
+    (folder / link).symlink_to(target)
+    with pytest.raises(
+        InvalidError, match=rf"{link} is a link to /.*, and \{part} is left out: copy what it points to, or remove the link$"
+    ):
+        read_files(folder)
+
+
+def test_a_link_that_appears_while_a_folder_is_read_is_not_followed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("data", "data/a"):
+        with monkeypatch.context() as patched:
+            hidden = folder / "hidden"
+
+            def swap(path: Path, root: Path, *, name: str = name, hidden: Path = hidden) -> list[tuple[str, Path]]:
+                found = list(_files_of(path, root))
+                (folder / name).rename(hidden)
+                (folder / name).symlink_to(folder.parent / "secret" / ("" if name == "data" else "id_rsa"))
+                return found
+
+            (folder.parent / "secret" / "a").write_text("key")
+            patched.setattr("mpiop.client.files._files_of", swap)
+            with pytest.raises(InvalidError, match=r"cannot be read: (Not a directory|Too many levels of symbolic links)"):
+                read_files(folder)
+            (folder / name).unlink()
+            hidden.rename(folder / name)
 
 
 @pytest.mark.parametrize(

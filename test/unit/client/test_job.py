@@ -154,6 +154,14 @@ def test_a_log_goes_on_after_the_last_line_when_the_connection_breaks(first: lis
     assert asked_second == LogOptions(follow=True, since_time=last)
 
 
+def test_a_line_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpiop.client.logs.MOST_BYTES", 30)
+    api = FakeApi()
+    api.logs = {"pod": [ONE, TWO[:-1], *[b"x" * 1000] * 1000, b"\n" + ONE, TWO[:-1], b"y" * 1000]}
+    found = [line.text for line in read_lines(api, "pod", "launcher")]
+    assert [(text[:3], len(text) <= 30) for text in found] == [("one", True), ("two", True), ("one", True), ("two", True)]
+
+
 def test_a_log_that_is_not_followed_must_be_whole() -> None:
     api = FakeApi()
     api.logs = {"pod": [ONE, CUT]}

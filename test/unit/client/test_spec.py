@@ -114,6 +114,7 @@ def test_limits_queue_and_priority_are_where_kubernetes_reads_them() -> None:
         ({"slots": -1}, "slots is -1: it must be at least 1"),
         ({"mpi": "lam"}, "mpi is 'lam': it must be one of openmpi, intel, mpich"),
         ({"mounts": {"data": "claim"}}, "mount claim:data: the path must be absolute"),
+        ({"mounts": {"/data": "a", "/data/": "b"}}, "mount b:/data/: a is mounted at /data already"),
         ({"mounts": {"/data": "claim:rw"}}, "mount 'claim:rw' at /data: it must be a PersistentVolumeClaim, or CLAIM:ro"),
         ({"mounts": {"/data": ":ro"}}, "mount ':ro' at /data: it must be a PersistentVolumeClaim, or CLAIM:ro"),
     ],

@@ -151,6 +151,16 @@ async def test_it_does_not_block_the_event_loop(plugin: Plugin) -> None:
     assert (await running).token == "one"  # noqa: S105 - no secret
 
 
+def test_a_plug_in_of_the_current_folder_is_refused(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin.write(credential(token="t"))
+    monkeypatch.chdir(plugin.path.parent)
+    for element in ("", "."):
+        monkeypatch.setenv("PATH", f"{element}:/usr/bin:/bin")
+        with pytest.raises(ConfigError, match=r"credential plug-in plugin is in the current folder only"):
+            plugin.credential(command="plugin").current()
+    assert not (plugin.directory / "runs").exists()
+
+
 def test_a_program_is_searched_in_the_path(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin.write(credential(token="one"))
     monkeypatch.setenv("PATH", str(plugin.path.parent), prepend=":")

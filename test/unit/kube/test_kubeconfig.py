@@ -81,6 +81,31 @@ def test_of_several_files_the_first_that_names_a_thing_wins(tmp_path: Path) -> N
     assert config.origin == f"kubeconfig {one}, {two}, context 'c' (cluster 'k', user 'u')"
 
 
+def test_of_several_files_none_is_forgotten_because_of_an_entry_without_a_name(tmp_path: Path) -> None:
+    weak = [{"user": {"token": "nobody's"}}, {"name": "u", "user": {"token": "weak"}}]
+    one = write(tmp_path / "a" / "one", users=weak, contexts=[{"context": {}}, {"name": "c", "context": {"cluster": "k", "user": "u"}}])
+    two = write(tmp_path / "b" / "two", user={"token": "admin"})
+    config = load_kubeconfig([one, two])
+    assert (config.token, config.origin) == ("weak", f"kubeconfig {one}, {two}, context 'c' (cluster 'k', user 'u')")
+
+
+@pytest.mark.parametrize("text", ["- name: u\n  user: {token: *s3cret}", "- name: u\n  user: {token: !s3cret}", "[{s3cret}, {s3cret: [}]"])
+def test_an_unreadable_kubeconfig_is_named_without_its_secrets(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(f"users:\n{text}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_kubeconfig([path])
+    assert str(path) in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["socks5://bob:s3cret@p:1", "http://bob:s3 cret@p:1", "http://bob:s3/cret@p:x", "bob:s3cret@p"])
+def test_the_password_of_a_proxy_is_in_no_message(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ConfigError, match=r"proxy-url '.*\*\*\*@p") as caught:
+        load_kubeconfig([write(tmp_path / "config", cluster={"proxy-url": url})])
+    assert "cret" not in str(caught.value)
+
+
 def test_a_path_may_have_a_colon(tmp_path: Path) -> None:
     assert load_kubeconfig([write(tmp_path / "a:b" / "config")]).server == "https://k:6443"
 
@@ -94,21 +119,21 @@ def test_a_kubeconfig_may_be_a_pipe(tmp_path: Path) -> None:
     assert subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60).stdout == "https://k:6443\n"
 
 
-NO_CONTEXT = [f"context '{name}': there is no context '{name}'; the contexts are: none" for name in "cd"]
 BROKEN: list[tuple[str | None, str]] = [
     (None, "{path} cannot be used as a kubeconfig: Is a directory"),
-    ("a: [", "{path} cannot be used as a kubeconfig: ParserError: "),
-    ("- 1", "{path} cannot be used as a kubeconfig: TypeError: "),
-    ("5", "{path} cannot be used as a kubeconfig: TypeError: "),
-    ("\x00", "{path} cannot be used as a kubeconfig: ReaderError: "),
+    ("a: [", "{path} cannot be used as a kubeconfig: invalid YAML (ParserError in line 1, column 5)"),
+    ("- 1", "{path} cannot be used as a kubeconfig: it is not a mapping"),
+    ("5", "{path} cannot be used as a kubeconfig: it is not a mapping"),
+    ("\x00", "{path} cannot be used as a kubeconfig: invalid YAML (ReaderError)"),
     ("", "{path}: no such kubeconfig, or an empty one; name one with --kubeconfig or $KUBECONFIG"),
     ("a: b", "kubeconfig {path} has no current-context; choose one with `kubectl config use-context NAME`"),
     ("{current-context: [c]}", "current-context of the kubeconfig {path} must be a text: put it in quotes"),
-    ("{current-context: c, contexts: 5}", "{path} cannot be used as a kubeconfig: TypeError: "),
-    ("{current-context: c, contexts: [5]}", f"kubeconfig {{path}}, {NO_CONTEXT[0]}"),
-    ("{current-context: d, contexts: {name: d}}", f"kubeconfig {{path}}, {NO_CONTEXT[1]}"),
+    ("{current-context: c, contexts: 5}", "contexts of the kubeconfig {path} must be a list"),
+    ("{current-context: c, contexts: [5]}", "contexts of the kubeconfig {path} must be a list of mappings"),
+    ("{current-context: d, contexts: {name: d}}", "contexts of the kubeconfig {path} must be a list"),
+    ("{current-context: d, contexts: [null]}", "kubeconfig {path}, context 'd': there is no context 'd'; the contexts are: ''"),
     ("{current-context: c, contexts: [{name: c}]}", "kubeconfig {path}, context 'c': there is no cluster ''; the clusters are: none"),
-    ("{current-context: c, contexts: [{name: c, context: 5}]}", "context of the list of contexts must be a mapping"),
+    ("{current-context: c, contexts: [{name: c, context: 5}]}", "context of the kubeconfig {path}'s contexts must be a mapping"),
     ("{current-context: c, contexts: [{name: c, context: {cluster: 5}}]}", "cluster of the context must be a text: put it in quotes"),
 ]
 

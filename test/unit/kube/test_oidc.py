@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import AsyncIterator
+from errno import EBUSY, ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,16 @@ class Provider:
         self.takes_header = True
         self.answer: dict[str, Any] = {"id_token": FRESH, "refresh_token": "r2"}
         self.status = 200
+        self.endpoint = "https://{host}/token"
+        self.location = ""
         self.forms: list[tuple[str, str]] = []
 
     async def __call__(self, exchange: Exchange) -> None:
         if exchange.path.endswith("/.well-known/openid-configuration"):
-            await exchange.answer({"token_endpoint": f"https://{exchange.headers['host']}/token"})
+            if self.location:
+                await exchange.answer({}, 302, Location=self.location)
+            else:
+                await exchange.answer({"token_endpoint": self.endpoint.format(host=exchange.headers["host"])})
             return
         header, form = exchange.headers.get("authorization", ""), exchange.body
         self.forms.append((header, form))
@@ -60,6 +66,10 @@ def kubeconfig(folder: Path, server: HttpServer, authority: Authority, **config:
     given = {"idp-issuer-url": f"{server.url}/realm/", "client-secret": "s", "id-token": STALE, "refresh-token": "r1"}
     given |= {"idp-certificate-authority": "ca"} | config
     return write(folder, Case(id="", user=oidc(**given), files={"ca": "$CA"}), "https://192.0.2.1", authority)
+
+
+def names(folder: Path) -> set[str]:
+    return {each.name for each in folder.iterdir()}
 
 
 async def token_of(path: Path) -> str:
@@ -117,14 +127,54 @@ async def test_a_provider_of_another_authority_gets_no_refresh_token(server: Htt
     assert server.exchanges == []
 
 
+async def test_a_refresh_token_is_not_sent_over_plain_http(
+    server: HttpServer, provider: Provider, authority: Authority, tmp_path: Path
+) -> None:
+    provider.endpoint = "http://127.0.0.1:9/token"
+    with pytest.raises(ConfigError, match=r"cannot be refreshed: the provider's token_endpoint must begin with https://"):
+        await token_of(kubeconfig(tmp_path, server, authority))
+    provider.location = "http://127.0.0.1:9/other"
+    with pytest.raises(ConfigError, match=r"/\.well-known/openid-configuration answered 302"):
+        await token_of(kubeconfig(tmp_path, server, authority))
+
+
 async def test_a_kubeconfig_that_cannot_be_written_is_named(
     server: HttpServer, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = kubeconfig(tmp_path, server, authority)
+    before = path.read_bytes()
 
-    def refuse(*_args: Any) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
+    def refuse(_descriptor: int) -> None:
+        raise OSError(ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr("kubernetes.config.kube_config.KubeConfigMerger.save_config", refuse)
-    with pytest.raises(ConfigError, match=r"cannot be refreshed: .*Permission denied"):
+    monkeypatch.setattr("os.fsync", refuse)
+    with pytest.raises(ConfigError, match=r"cannot be refreshed: .*No space left on device"):
         await token_of(path)
+    assert path.read_bytes() == before, "it is replaced as a whole, or not at all"
+    assert names(tmp_path) == {"ca", "kubeconfig"}
+
+
+async def test_a_linked_kubeconfig_stays_a_link_and_keeps_its_mode(server: HttpServer, authority: Authority, tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, server, authority)
+    path.chmod(0o640)
+    real = tmp_path / "real" / "config"
+    real.parent.mkdir()
+    path.rename(real)
+    path.symlink_to(real)
+    assert await token_of(path) == FRESH
+    assert path.is_symlink()
+    assert (real.stat().st_mode & 0o777, FRESH in real.read_text()) == (0o640, True)
+
+
+async def test_a_kubeconfig_that_is_a_mount_is_written_in_place(
+    server: HttpServer, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kubeconfig(tmp_path, server, authority)
+
+    def refuse(_self: Path, _target: Path) -> None:
+        raise OSError(EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    assert await token_of(path) == FRESH
+    assert FRESH in path.read_text()
+    assert names(tmp_path) == {"ca", "kubeconfig"}

@@ -35,6 +35,8 @@ def test_each_mount_of_a_claim_is_made(mpi: Any) -> None:
     ("mounts", "sentence"),
     [
         (("c:/a", "d:/a"), "--mount d:/a: c is mounted at /a already"),
+        (("c:/a", "d:/a/"), "--mount d:/a/: c is mounted at /a already"),
+        (("c:/a", "d://b/../a/."), "--mount d://b/../a/.: c is mounted at /a already"),
         (("c:/a:ro", "c:/a"), "--mount c:/a: c:ro is mounted at /a already"),
         (("c:/a:rx",), "'c:/a:rx' is not of the form --mount PVC:/PATH[:ro]"),
         (("c:/a:ro:ro",), "'c:/a:ro:ro' is not of the form --mount PVC:/PATH[:ro]"),
