@@ -125,12 +125,17 @@ func TestProofsThatSomebodyCollectedHoldNoPlaces(t *testing.T) {
 	if err := member.admit(greeting.New(testSecret)); err != nil || theirs.isClosed {
 		t.Errorf("a member: %v, closed: %v", err, theirs.isClosed)
 	}
-	if a.proven.count != limits.Strangers {
-		t.Errorf("%d are kept", a.proven.count)
+	kept := func() int {
+		a.proven.mutex.Lock()
+		defer a.proven.mutex.Unlock()
+		return a.proven.count
+	}
+	if kept() != limits.Strangers {
+		t.Errorf("%d are kept", kept())
 	}
 	a.exit(member)
-	if a.proven.count != limits.Strangers-1 {
-		t.Errorf("%d are kept", a.proven.count)
+	if kept() != limits.Strangers-1 {
+		t.Errorf("%d are kept", kept())
 	}
 }
 
