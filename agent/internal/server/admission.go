@@ -12,9 +12,10 @@ import (
 
 // Limits are those of connections that have not logged in.
 type Limits struct {
-	// Silent is how many are kept that have sent no line yet. They have little more than a descriptor.
+	// Silent is how many are kept that have sent no line yet, and how many with a proof. Those have little more than a descriptor, and
+	// of these a large job may have a thousand at once.
 	Silent int
-	// Strangers is how many are kept that have sent one without a proof, and how many with one.
+	// Strangers is how many are kept that have sent one without a proof.
 	Strangers int
 }
 
@@ -23,17 +24,17 @@ const (
 	leastStrangers            = 8
 	// A stranger in a handshake may have two packets of `beforeLogin`, and what x/crypto has for each connection.
 	strangerBytes = 128 << 10
-	// ofMemory is the share of the container's memory that strangers may have, and members too.
+	// ofMemory is the share of the container's memory that strangers may have.
 	ofMemory = 8
 	// ofDescriptors is the share of the descriptors that all of these may have; the others are for commands.
 	ofDescriptors = 4
-	// forEachStranger is how many connections Limits has for each stranger: the silent ones, itself, and a member.
-	forEachStranger = mostSilent/mostStrangers + 2
+	// forEachStranger is how many connections Limits has for each stranger: silent ones, as many with a proof, and itself.
+	forEachStranger = 2*mostSilent/mostStrangers + 1
 
 	// A key exchange and a signature cost 0.6 ms of one core, so strangers take about 1 % of it.
 	turnsPerSecond = 20
 	remembered     = 1 << 14
-	placesOfSilent = 2
+	placesOfSilent = 3
 )
 
 // Descriptors returns how many this process may have, once Go has raised the soft limit to the hard one; 0 if that is unknown.
@@ -66,7 +67,7 @@ type admission struct {
 	secret    []byte
 	silent    *pending
 	strangers *pending
-	// proven are few, for a member logs in at once. But a proof may be somebody else's who got it from a member.
+	// proven are members, which log in at once, unless a proof is somebody else's who got it from a member.
 	proven *pending
 	turns  chan struct{}
 	seen   seen
@@ -76,7 +77,7 @@ type admission struct {
 
 func newAdmission(secret []byte, limits Limits) *admission {
 	made := &admission{
-		secret: secret, silent: newPending(limits.Silent), strangers: newPending(limits.Strangers), proven: newPending(limits.Strangers),
+		secret: secret, silent: newPending(limits.Silent), strangers: newPending(limits.Strangers), proven: newPending(limits.Silent),
 		turns: make(chan struct{}, turnsPerSecond), seen: seen{known: map[greeting.Nonce]struct{}{}},
 		places: make(chan struct{}, placesOfSilent*limits.Silent),
 	}

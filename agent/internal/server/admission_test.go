@@ -125,12 +125,17 @@ func TestProofsThatSomebodyCollectedHoldNoPlaces(t *testing.T) {
 	if err := member.admit(greeting.New(testSecret)); err != nil || theirs.isClosed {
 		t.Errorf("a member: %v, closed: %v", err, theirs.isClosed)
 	}
-	if a.proven.count != limits.Strangers {
-		t.Errorf("%d are kept", a.proven.count)
+	kept := func() int {
+		a.proven.mutex.Lock()
+		defer a.proven.mutex.Unlock()
+		return a.proven.count
+	}
+	if kept() != limits.Silent {
+		t.Errorf("%d are kept", kept())
 	}
 	a.exit(member)
-	if a.proven.count != limits.Strangers-1 {
-		t.Errorf("%d are kept", a.proven.count)
+	if kept() != limits.Silent-1 {
+		t.Errorf("%d are kept", kept())
 	}
 }
 
@@ -169,12 +174,12 @@ func TestWhatFitsIntoAContainer(t *testing.T) {
 			t.Errorf("%d MiB: got %v", memory>>20, got)
 		}
 	}
-	for descriptors, want := range map[int64]Limits{1 << 20: {1024, 128}, 5120: {1024, 128}, 1024: {200, 25}, 16: {64, 8}} {
+	for descriptors, want := range map[int64]Limits{1 << 20: {1024, 128}, 8704: {1024, 128}, 1024: {120, 15}, 16: {64, 8}} {
 		if got := LimitsFor(0, descriptors); got != want {
 			t.Errorf("%d descriptors: got %v", descriptors, got)
 		}
 	}
-	if got := LimitsFor(64<<20, 1024); got != (Limits{200, 25}) {
+	if got := LimitsFor(64<<20, 1024); got != (Limits{120, 15}) {
 		t.Errorf("the smaller one counts: got %v", got)
 	}
 	if got := Descriptors(); got <= 0 {
