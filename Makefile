@@ -127,9 +127,9 @@ e2e: $(STAMP) ## Tests against real clusters; SUITE=pi RUNS=10 KEEP=1 narrow, re
 	@$(MAKE) --no-print-directory --jobs=2 e2e-shared $(if $(SUITE),,e2e-alone)
 
 .PHONY: e2e-shared e2e-alone
-e2e-shared: $(STAMP)
+e2e-shared: $(STAMP) ## Those of `e2e` that share a cluster
 	@MPIOP_E2E_RUNS=$(RUNS) MPIOP_E2E_LATE=$(LATE) MPIOP_E2E_KEEP=$(KEEP) $(BIN)/pytest $(SUITES) --durations=10
-e2e-alone: conformance
+e2e-alone: conformance ## `conformance`, then those with clusters of their own
 	@$(BIN)/pytest $(ALONE:%=test/e2e/test_%.py) --durations=10
 
 .PHONY: invariants

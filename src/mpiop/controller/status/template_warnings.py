@@ -1,5 +1,6 @@
 """The condition Warnings: what the API server warned of when Pods and Job were created, and parts of a spec that cannot work."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -14,13 +15,14 @@ from mpiop.controller.status import conditions as cond
 from mpiop.kube.text import truncated
 
 REASON: Final = "TemplateWarnings"
+_HIDDEN: Final = re.compile(r'hides previous definition of "([^"]+)"')
 
 
 def with_warnings(job: MPIJob, status: MPIJobStatus, warnings: Iterable[str], now: datetime) -> MPIJobStatus:
     """Return `status` with those of `warnings` that its condition does not have yet; each create is answered only once."""
     old = status.true_condition(c.CONDITION_WARNINGS)
     message = old.message if old is not None else ""
-    new = [text for text in (*_of_spec(job), *warnings) if text not in message]
+    new = [text for text in (*_of_spec(job), *warnings) if text not in message and not _is_about_ours(job, text)]
     text = truncated("; ".join(filter(None, (message, *new))))
     if text == message or status.is_finished:
         return status
@@ -34,6 +36,18 @@ def without_warnings(status: MPIJobStatus, now: datetime) -> MPIJobStatus:
         return status
     row = cond.make(c.CONDITION_WARNINGS, "False", "Resumed", "The Pods are created again.", now)
     return replace(status, conditions=cond.set_before_last(status.conditions, row))
+
+
+def _is_about_ours(job: MPIJob, text: str) -> bool:
+    """Return whether the API server warns of a variable that we set twice, because the user may set it by `envFrom`."""
+    hidden = _HIDDEN.search(text)
+    return hidden is not None and hidden[1] not in _own_variables(job)
+
+
+def _own_variables(job: MPIJob) -> set[str]:
+    templates = [replicas.template for replicas in (job.launcher, job.worker) if replicas is not None]
+    containers = (each for template in templates for kind in ("containers", "initContainers") for each in template["spec"].get(kind) or ())
+    return {str(variable.get("name")) for container in containers for variable in container.get("env") or ()}
 
 
 def ssh_warnings(job: MPIJob, options: BuildOptions) -> Iterator[str]:

@@ -48,18 +48,20 @@ def _ended_alone(job: MPIJob, pod: Object) -> bool:
 def _unused(job: MPIJob, observed: Observed, alone: Object, now: datetime) -> Condition | None:
     """Return the condition; None if the launcher's command reaches the workers in another way.
 
-    It is Unknown if the command names neither: a script may call `mpirun`, or not.
+    It is Unknown if the command names neither, because a script may call `mpirun`, or not; and with `envFrom`, which may name another ssh
+    agent.
     """
     command, pod, workers = _command(job), alone["metadata"].get("name", ""), f"any of the {job.worker_replicas} workers"
     cause = _cause(job, observed, alone)
-    if _MPIRUN.search(command):
+    if _MPIRUN.search(command) and not job.launcher.template["spec"]["containers"][0].get("envFrom"):
         message = f"the launcher succeeded, but its mpirun started nothing on {workers}: all ranks ran in pod {pod}. {cause}"
         return cond.make(c.CONDITION_WORKERS_UNUSED, "True", NO_WORKER_REACHED, message, now)
     if _OWN_SSH.search(command):
         return None
     message = (
         f"the launcher succeeded, and no mpirun in pod {pod} reached {workers}. If the program calls mpirun, all ranks ran in that pod. "
-        f'{cause} If it reaches its workers without mpirun, set the annotation {names.ANNOTATION_SSH_AGENT}: "false".'
+        f"{cause} If it reaches its workers without mpirun, or by an ssh agent of its own, set the annotation "
+        f'{names.ANNOTATION_SSH_AGENT}: "false".'
     )
     return cond.make(c.CONDITION_WORKERS_UNUSED, "Unknown", NOT_KNOWN, message, now)
 

@@ -36,6 +36,14 @@ def test_warnings_stay_though_each_create_is_answered_once() -> None:
     assert message(warned(job, UNKNOWN, "Job: other")) == f"{UNKNOWN}; Job: other"
 
 
+def test_variables_that_only_the_operator_sets_twice_are_not_warned_of() -> None:
+    def hidden(name: str) -> str:
+        return f'Job: spec.template.spec.containers[0].env[9]: hides previous definition of "{name}", which may be dropped when using apply'
+
+    job = with_launcher(PI, template(container(name="launcher", env=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}])))
+    assert message(warned(job, hidden("PRTE_MCA_plm_ssh_args"), hidden("A"))) == hidden("A")
+
+
 def test_no_warning_makes_no_condition() -> None:
     assert warned(PI).status.condition("Warnings") is None
 

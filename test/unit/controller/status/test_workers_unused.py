@@ -76,6 +76,7 @@ COMMANDS = [
     ("mpirun after a wait by ssh", running("sh", "-c", "until ssh pi-worker-0 true; do sleep 1; done; mpirun /pi"), "True"),
     ("an ssh of its own", running("bash", "-c", "for n in 0 1; do ssh pi-worker-$n hostname || exit 4; done"), None),
     ("Horovod", running("horovodrun", "-np", "2", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"), None),
+    ("perhaps an agent of its own", with_launcher(PI, fields(command=["mpirun"], envFrom=[{"configMapRef": {"name": "a"}}])), "Unknown"),
     ("a script", running("bash", "/work/run.sh"), "Unknown"),
     ("the image's entrypoint", with_launcher(PI, fields(args=["--steps=9"])), "Unknown"),
 ]
