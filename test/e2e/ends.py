@@ -10,7 +10,8 @@ from e2e.kubectl import Kubectl, Obj
 
 RANK: Final = "r=$OMPI_COMM_WORLD_RANK; "
 SERVE: Final = "/usr/sbin/sshd -f /home/mpiuser/.sshd_config; "
-WAIT: Final = ["-n", "2", "sleep", "120"]
+COMPUTING: Final = "/tmp/computing"  # noqa: S108 - in a container
+WAIT: Final = ["-n", "2", "/bin/sh", "-c", f"touch {COMPUTING}; exec sleep 120"]
 
 
 class End(NamedTuple):
@@ -97,13 +98,20 @@ def wrong_user(launcher: Obj, _worker: Obj) -> None:
     container(launcher)["args"] = ["--allow-run-as-root", "-n", "2", "hostname"]
 
 
+def _until_computing(here: Kubectl, name: str) -> None:
+    """Return when `mpirun` has started a rank on the last worker: before that, it has nothing to lose."""
+    here.run("exec", f"{name}-worker-1", "--", "timeout", "60", "sh", "-c", f"until [ -e {COMPUTING} ]; do sleep 0.1; done")
+
+
 def scale_down(here: Kubectl, name: str) -> None:
     """Take the last worker away, as a user may."""
+    _until_computing(here, name)
     here.run("scale", f"mpijob/{name}", "--replicas=1")
 
 
 def delete_worker(here: Kubectl, name: str) -> None:
     """Delete a worker by hand."""
+    _until_computing(here, name)
     here.run("delete", "pod", f"{name}-worker-1", "--wait=false")
 
 

@@ -89,7 +89,8 @@ def test_its_exit_code_is_the_program_s(tool: Tool) -> None:
     done = tool.attempt(*RUN, "--name", "bad", "--", "sh", "-c", "echo seen; exit 7")
     assert done.returncode == 7
     assert "seen" in done.stdout
-    assert "Job bad failed: BackoffLimitExceeded/Error" in done.stderr
+    assert "Job bad failed: the program exited with code 7 on rank " in done.stderr
+    assert "\nBackoffLimitExceeded/Error: " in done.stderr
     assert "seen" in tool.run("logs", "bad", "--attempt", "1")
     assert "exit code 7" in tool.run("why", "bad")
 
