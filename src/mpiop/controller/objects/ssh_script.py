@@ -150,9 +150,13 @@ def wants_script(job: MPIJob) -> bool:
     choice = annotations_of(job.raw).get(names.ANNOTATION_SSH_AGENT, "true")
     if job.worker is None or choice.strip().lower() == "false":
         return False
+    return not pt.is_covered(job, [AGENT_MOUNT_PATH]) and not names_agent(job)
+
+
+def names_agent(job: MPIJob) -> bool:
+    """Return whether the user names the program that `mpirun` calls for ssh, in `env` of the launcher."""
     launcher = job.launcher.template["spec"]["containers"][0]
-    is_named = any(variable.get("name") in implementation_of(job).agents for variable in launcher.get("env") or ())
-    return not pt.is_covered(job, [AGENT_MOUNT_PATH]) and not is_named
+    return any(variable.get("name") in implementation_of(job).agents for variable in launcher.get("env") or ())
 
 
 def leaves_mark(job: MPIJob) -> bool:

@@ -10,7 +10,7 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.injected_ssh import is_injected
-from mpiop.controller.objects.mpi_implementations import implementation_of
+from mpiop.controller.objects.ssh_script import names_agent
 from mpiop.controller.status import conditions as cond
 from mpiop.kube.text import truncated
 
@@ -62,10 +62,9 @@ def ssh_warnings(job: MPIJob, options: BuildOptions) -> Iterator[str]:
     security: dict[str, Any] = shared | (container.get("securityContext") or {})
     user = security.get("runAsUser")
     is_root = user == 0 or (user is None and not security.get("runAsNonRoot"))
-    names_own_ssh = any(variable.get("name") in implementation_of(job).agents for variable in container.get("env") or ())
     if shared.get("fsGroup") is None or not is_root or job.ssh_auth_mount_path != c.DEFAULT_SSH_AUTH_MOUNT_PATH:
         return
-    if job.worker is not None and not names_own_ssh and not is_injected(job, options):
+    if job.worker is not None and not names_agent(job) and not is_injected(job, options):
         yield (
             "the launcher's Pod has fsGroup: the kubelet lets that group read the SSH key, and ssh, run as root, refuses such a key, so it "
             "reaches no worker. Remove fsGroup from the launcher, or set mpiop.kubeflow.org/ssh: Injected"
