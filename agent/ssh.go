@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"mpiop/agent/internal/arguments"
@@ -71,16 +72,22 @@ func call(called *client.Client) int {
 		}
 	}
 	called.Signals = signals
+	var told sync.Once
+	tell := func(err error) { told.Do(func() { sayEverywhere("%v", err) }) }
 	parents := client.Parents()
 	if called.Addresses.Path != "" && client.HasPrterun(parents) { // on a worker, daemons start others, and mpirun is elsewhere
-		called.Lost = func() { client.Abort(parents) }
+		called.Lost = func(err error) {
+			tell(err) // before its container ends with mpirun
+			client.Abort(parents)
+		}
 	}
 	code, err := called.Run()
 	if lost := new(client.LostError); errors.As(err, &lost) && lost.Ended {
+		tell(err)
 		client.Abort(parents)
 	}
 	if err != nil {
-		sayEverywhere("%v", err)
+		tell(err)
 		endParents()
 	}
 	return code

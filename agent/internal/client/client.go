@@ -40,8 +40,8 @@ type Client struct {
 	Output, Error io.Writer
 	// Signals are passed on to the command.
 	Signals <-chan os.Signal
-	// Lost ends mpirun with an error, if it is one that would take the loss of a daemon for a success; else nil.
-	Lost func()
+	// Lost says the error and ends mpirun, if that is one that would take the loss of a daemon for a success; else nil.
+	Lost func(error)
 
 	node string
 }

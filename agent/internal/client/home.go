@@ -26,7 +26,7 @@ var homeOf = regexp.MustCompile(`prte_hnp_uri "?[^";]*;(tcp://([0-9.,]+):([0-9]+
 // ends: it would exit at once, and with 0 (PRRTE 3.0). So it is ended before.
 type home struct {
 	mpirun  string
-	lost    func()
+	lost    func(error)
 	settled chan struct{} // closed when it is known how the daemon ended, and mpirun has ended if it has to
 	once    sync.Once
 	open    sync.WaitGroup
@@ -55,11 +55,14 @@ func (c *Client) openHome(connection *connection) (string, *home) {
 	return strings.ReplaceAll(c.Arguments.Command, found[1], through), opened
 }
 
-// settle ends mpirun if the daemon is lost.
-func (h *home) settle(isLost bool) {
+// settle ends mpirun if there is an error, with which the daemon is lost. Without a home it does nothing.
+func (h *home) settle(err error) {
+	if h == nil {
+		return
+	}
 	h.once.Do(func() {
-		if isLost {
-			h.lost()
+		if err != nil {
+			h.lost(err)
 		}
 		close(h.settled)
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -15,16 +16,15 @@ import (
 )
 
 // run runs the command on the connection.
-func (c *Client) run(connection *connection) (int, error) {
+func (c *Client) run(connection *connection) (code int, err error) {
 	silent := make(chan bool, 1)
 	go func() { silent <- wire.Watch(connection, connection.heard, c.Times.Interval, wire.Silent) }()
 	command, home := c.openHome(connection)
-	settle := func(bool) {}
 	if home != nil {
-		settle = home.settle
 		defer home.drain()
 	}
-	defer settle(true)
+	settle := home.settle
+	defer func() { settle(err) }()
 	accepted, err := connection.channel.SendRequest("exec", true, ssh.Marshal(wire.Exec{Command: command}))
 	if err != nil {
 		return wire.Lost, c.lost(fmt.Sprintf("cannot run a command at %s: %v", connection.address, err))
@@ -34,31 +34,50 @@ func (c *Client) run(connection *connection) (int, error) {
 	}
 	stop, over := c.passSignals(connection, connection.channel)
 	defer stop()
-	code, isTold, unwritten := c.passStreams(connection.channel, connection.requests, over, settle)
-	select {
-	case c.node = <-connection.told:
-	default:
-	}
+	ended := sync.OnceValue(func() *LostError { return c.endOf(connection, silent) })
+	code, isTold, unwritten := c.passStreams(connection.channel, connection.requests, over, func(code int, isTold bool) {
+		c.takeNode(connection)
+		switch {
+		case !isTold:
+			settle(ended())
+		case wasKilled(code):
+			settle(c.lost(fmt.Sprintf("signal %d ended what mpirun started there", code-bySignal)))
+		default:
+			settle(nil)
+		}
+	})
 	if isTold && unwritten == nil {
 		return code, nil
 	}
 	if isTold {
 		return cmp.Or(code, wire.Lost), c.lost(fmt.Sprintf("its output cannot be written: %v", unwritten))
 	}
+	return wire.Lost, ended()
+}
+
+// endOf closes the connection and returns why it ended before the command did.
+func (c *Client) endOf(connection *connection, silent <-chan bool) *LostError {
 	_ = connection.Close()
 	if <-silent {
-		silence := c.Times.Interval * wire.Silent
-		return wire.Lost, c.lost(fmt.Sprintf("lost: nothing was heard of %s for %v", connection.address, silence))
+		return c.lost(fmt.Sprintf("lost: nothing was heard of %s for %v", connection.address, c.Times.Interval*wire.Silent))
 	}
 	lost := c.lost(fmt.Sprintf("lost: the connection to %s ended before the command did", connection.address))
 	lost.Ended = true
-	return wire.Lost, lost
+	return lost
+}
+
+// takeNode learns the name of the host's node, if it was told.
+func (c *Client) takeNode(connection *connection) {
+	select {
+	case c.node = <-connection.told:
+	default:
+	}
 }
 
 // passStreams returns when both outputs have ended, or the time after a signal is over: whether the exit code was told, and why output
 // was not written.
 func (c *Client) passStreams(
-	channel ssh.Channel, requests <-chan *ssh.Request, over <-chan struct{}, settle func(bool),
+	channel ssh.Channel, requests <-chan *ssh.Request, over <-chan struct{}, settle func(code int, isTold bool),
 ) (code int, isTold bool, unwritten error) {
 	go func() {
 		if c.Input != nil {
@@ -93,14 +112,14 @@ func copyOut(to io.Writer, from io.Reader) error {
 }
 
 // readStatus returns the exit code of the command, and whether it was told. It calls settle as soon as that is known, or that it is not.
-func readStatus(requests <-chan *ssh.Request, settle func(bool)) (code int, isTold bool) {
+func readStatus(requests <-chan *ssh.Request, settle func(code int, isTold bool)) (code int, isTold bool) {
 	// The channel ends after the last request, whether the command ended or the connection.
 	for request := range requests {
 		switch request.Type {
 		case wire.Ended:
 			var status wire.ExitStatus
 			if ssh.Unmarshal(request.Payload, &status) == nil {
-				settle(wasKilled(int(status.Code)))
+				settle(int(status.Code), true)
 			}
 		case "exit-status":
 			var status wire.ExitStatus
@@ -117,7 +136,7 @@ func readStatus(requests <-chan *ssh.Request, settle func(bool)) (code int, isTo
 			_ = request.Reply(false, nil)
 		}
 	}
-	settle(!isTold || wasKilled(code))
+	settle(code, isTold)
 	return code, isTold
 }
 

@@ -24,10 +24,10 @@ echo hello >&3
 
 // called is a client below mpirun, and mpirun's side of the daemon's connection.
 type called struct {
-	client  *client.Client
-	mpirun  net.Conn
-	ended   chan error
-	hasLost atomic.Bool
+	client *client.Client
+	mpirun net.Conn
+	ended  chan error
+	lost   atomic.Value // the error that mpirun is ended for
 }
 
 func callDaemon(t *testing.T, place *place, then string) *called {
@@ -41,7 +41,7 @@ func callDaemon(t *testing.T, place *place, then string) *called {
 	check(t, os.WriteFile(script, []byte(daemon+then+"\n"), 0o600))
 	command := fmt.Sprintf(`exec bash %s prte_hnp_uri "prterun-pi@0.0;tcp://10.9.8.7,127.0.0.1:%d:24,8"`, script, tcp.Addr().(*net.TCPAddr).Port)
 	made := &called{client: place.client(command), ended: make(chan error, 1)}
-	made.client.Lost = func() { made.hasLost.Store(true) }
+	made.client.Lost = func(err error) { made.lost.Store(err.Error()) }
 	go func() {
 		_, err := made.client.Run()
 		made.ended <- err
@@ -53,24 +53,28 @@ func callDaemon(t *testing.T, place *place, then string) *called {
 	return made
 }
 
+// told returns what mpirun was ended for; "" if it was not.
+func (c *called) told() string {
+	text, _ := c.lost.Load().(string)
+	return text
+}
+
 // Whoever sees the end of the daemon's connection has been ended before, if the daemon is lost: mpirun would take that for a success.
 func TestMpirunIsEndedBeforeItSeesThatItsDaemonIsLost(t *testing.T) {
-	for name, row := range map[string]struct {
-		then   string
-		isLost bool
-	}{
-		"it ends by itself":                  {"exit 0", false},
-		"it ends with an error":              {"exit 3", false},
-		"it says something last":             {"echo more >&3; exit 0", false},
-		"it is killed":                       {"kill -9 $$", true},
-		"it is killed, and leaves something": {"(trap \"\" TERM; sleep 4726.25) 3>&- & kill -9 $$", true},
+	const killed = "127.0.0.1 on node node-7: signal 9 ended what mpirun started there"
+	for name, row := range map[string]struct{ then, lost string }{
+		"it ends by itself":                  {"exit 0", ""},
+		"it ends with an error":              {"exit 3", ""},
+		"it says something last":             {"echo more >&3; exit 0", ""},
+		"it is killed":                       {"kill -9 $$", killed},
+		"it is killed, and leaves something": {"(trap \"\" TERM; sleep 4726.25) 3>&- & kill -9 $$", killed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			called := callDaemon(t, serve(t, wire.Interval), row.then)
 			text, err := io.ReadAll(called.mpirun)
 			check(t, err)
-			if called.hasLost.Load() != row.isLost || !strings.HasPrefix(string(text), "hello\n") {
-				t.Errorf("lost %v, and mpirun heard %q", called.hasLost.Load(), text)
+			if called.told() != row.lost || !strings.HasPrefix(string(text), "hello\n") {
+				t.Errorf("lost %q, and mpirun heard %q", called.told(), text)
 			}
 			if strings.Contains(row.then, "more") != strings.Contains(string(text), "more") {
 				t.Errorf("mpirun heard %q", text)
@@ -87,11 +91,11 @@ func TestMpirunIsEndedBeforeItSeesThatItsHostIsLost(t *testing.T) {
 	_, err := bufio.NewReader(called.mpirun).ReadString('\n')
 	check(t, err)
 	through.cut()
-	if _, err := called.mpirun.Read(make([]byte, 1)); err == nil || !called.hasLost.Load() {
-		t.Errorf("lost %v: %v", called.hasLost.Load(), err)
+	if _, err := called.mpirun.Read(make([]byte, 1)); err == nil || !strings.Contains(called.told(), " on node node-7: lost: the connection to ") {
+		t.Errorf("lost %q: %v", called.told(), err)
 	}
-	if err := <-called.ended; err == nil {
-		t.Error("the client does not report it")
+	if err := <-called.ended; err == nil || err.Error() != called.told() {
+		t.Errorf("the client reports %v after %q", err, called.told())
 	}
 }
 
@@ -111,7 +115,7 @@ func TestOtherCommandsStayAsTheyAre(t *testing.T) {
 		var output strings.Builder
 		calling.Output = &output
 		if row.isAsked {
-			calling.Lost = func() { t.Error("it ended well") }
+			calling.Lost = func(error) { t.Error("it ended well") }
 		}
 		if code, err := calling.Run(); err != nil || code != 0 || output.String() != strings.ReplaceAll(row.command[5:], `"`, "")+"\n" {
 			t.Errorf("got %d, %v, %q", code, err, output.String())

@@ -1,22 +1,13 @@
 """What the end of a launcher's log says about why it failed: one row for each text of an MPI library, of ssh or of Python.
 
-The operator applies the rows if it may read logs; `kubectl mpi why` applies them with the user's own permission. The texts are those of
-Open MPI 4.1 and 5.0, MPICH 4.3 and Intel MPI 2021, as their `mpirun` prints them. A log is text of the tenant's: no pattern backtracks over
-more than a line.
+The texts are those of Open MPI 4.1 and 5.0, MPICH 4.3, Intel MPI 2021 and mpiop-agent. A log is text of the tenant's: no pattern
+backtracks over more than a line.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
-
-_MOST_LINES: Final = 2000
-_MOST_IN_LINE: Final = 1000
-_MOST_IN_FACTS: Final = 200
-"""Characters of each text that is taken from the log."""
-_LINE_ENDS: Final = re.compile(r"[\r\n]+")
-_TAG: Final = re.compile(r"^(?:\[[\d,]+\]<std\w+>: ?|\[\d+\] |\[rank\d+\]: ?)")
-"""How `mpirun --tag-output`, `mpiexec -l` and PyTorch begin a line of a rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +33,13 @@ class LogRule:
     shows_rank: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a log reports: the name of the rule, a sentence without a final period, and advice."""
-
-    name: str
-    facts: str
-    advice: str
-
-    def __str__(self) -> str:
-        """Return facts and advice."""
-        return f"{self.facts}. {self.advice}"
-
-
 def _rule(name: str, when: str, pattern: str, facts: str, advice: str, **options: bool) -> LogRule:
     return LogRule(name, when, re.compile(pattern, re.MULTILINE), facts, advice, **options)
 
 
 _EXECUTABLE: Final = "Correct the command. It must exist in the image of the workers, and the user must be allowed to execute it."
-_READ: Final = "Read what it printed."
+READ: Final = "Read what it printed."
+_LOST: Final = "That worker, its node or its network has failed: kubectl get events."
 _OPTION: Final = "Correct the options of mpirun: each library, and each version of Open MPI, has its own."
 
 LONG_NAME: Final = "Give the job a name of at most 47 characters, or use Open MPI 5."
@@ -139,6 +118,14 @@ RULES: Final[Sequence[LogRule]] = (
         "Use StrictHostKeyChecking no, or the job's key as host key of sshd (docs/images.md).",
     ),
     _rule(
+        "WorkerLost",
+        "mpiop-agent cannot reach a worker any more, or Open MPI's daemon there is killed",
+        r"^mpiop-agent: (?P<host>[^\s.:]+)[^\s:]*(?: on node \S+)?: (?:lost: )?"
+        r"(?P<text>nothing was heard of .+|signal 9 ended .+|cannot connect to .+)$",
+        "mpirun lost {host}: {text}",
+        _LOST,
+    ),
+    _rule(
         "GpuOutOfMemory",
         "a GPU has too little memory",
         r"^(?:[\w.]+: )?(?P<text>(?:CUDA|HIP) (?:error: )?out of memory(?:\. Tried to allocate [\d.]+ \w+|$))",
@@ -186,21 +173,21 @@ RULES: Final[Sequence[LogRule]] = (
         "the program calls `MPI_Abort` of Open MPI",
         r"^MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator .*(?:\n.*)?\n?.*with errorcode (?P<code>-?\d+)",
         "the program called MPI_Abort with code {code} on rank {rank}",
-        _READ,
+        READ,
     ),
     _rule(
         "MpiAbort",
         "the program calls `MPI_Abort` of MPICH or Intel MPI",
         r"^Abort\((?P<code>-?\d+)\) on node \d+ \(rank (?P<rank>\d+) in comm \d+\): application called MPI_Abort",
         "the program called MPI_Abort with code {code} on rank {rank}",
-        _READ,
+        READ,
     ),
     _rule(
         "ProgramFailed",
         "a rank of Open MPI exits with another code than 0",
         r"The first process to do so was:\s+Process name: \[\S*[,@](?P<rank>\d+)\]\s+Exit code: +(?P<code>\d+)",
         "the program exited with code {code} on rank {rank}",
-        _READ,
+        READ,
     ),
     _rule(
         "ProgramKilled",
@@ -221,7 +208,7 @@ RULES: Final[Sequence[LogRule]] = (
         "a rank of Intel MPI exits with another code than 0",
         r"^= +RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +EXIT (?:STATUS|CODE): (?P<code>\d+)",
         "the program exited with code {code} on rank {rank}, {host}",
-        _READ,
+        READ,
     ),
     _rule(
         "ProgramKilled",
@@ -235,12 +222,12 @@ RULES: Final[Sequence[LogRule]] = (
         "a rank of MPICH exits with another code than 0",
         r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +EXIT CODE: (?P<code>\d+)",
         "the program exited with code {code} on {host}",
-        _READ,
+        READ,
     ),
     _rule(
         "WorkerHasEnded",
         "a worker has ended before `mpirun` calls it",
-        r"^waiting for (?P<host>[^\s.:]+)\S*: its Pod has ended",
+        r"^(?:waiting for|mpiop-agent:) (?P<host>[^\s.:]+)\S*: its Pod has ended",
         "mpirun cannot reach {host}, which has ended",
         "Read its log: kubectl logs {host}.",
     ),
@@ -256,45 +243,14 @@ RULES: Final[Sequence[LogRule]] = (
         "`mpirun` of Open MPI loses its connection to a worker",
         r"has lost communication with a remote daemon(?:.*\n){1,4}?.*Remote daemon: \S+ on node (?P<host>[^\s.]+)",
         "mpirun lost its connection to {host}",
-        "That worker, its node or its network has failed: kubectl get events.",
+        _LOST,
+    ),
+    _rule(
+        "ConnectionLost",
+        "mpiop-agent loses its connection to a worker, often because that ends",
+        r"^mpiop-agent: (?P<host>[^\s.:]+)[^\s:]*(?: on node \S+)?: lost: (?P<text>the connection to \S+ ended .+)$",
+        "mpirun lost {host}: {text}",
+        _LOST,
     ),
 )
 """Those that name the cause best come first."""
-
-_SIGNALS: Final[Mapping[str, str]] = {
-    "4": "The program has instructions that the processor of that node does not have: compile it for all nodes.",
-    "7": "Often /dev/shm is too small: set the annotation mpiop.kubeflow.org/shm: 2Gi of the MPIJob (kubectl mpi run --shm 2Gi).",
-    "9": "Often the container has used more memory than its limit: raise it, or use more workers.",
-}
-_RANK_RULES: Final = frozenset({"MpiAbort", "ProgramFailed", "ProgramKilled"})
-
-
-def finding(log: str) -> Finding | None:
-    """Return what the end of a log says about its launcher's failure; None if no row applies."""
-    text = _normalized(log)
-    found = _first(text, lambda _: True)
-    if found is None:
-        return None
-    rule, match = found
-    facts = _text(rule.facts, match)
-    if rule.shows_rank and (first_rank := _first(text, lambda other: other.name in _RANK_RULES)) is not None:
-        facts = f"{facts} ({_text(first_rank[0].facts, first_rank[1])})"
-    return Finding(rule.name, facts, _text(rule.advice, match) or _SIGNALS.get(match["code"], _READ))
-
-
-def _first(text: str, is_wanted: Callable[[LogRule], bool]) -> tuple[LogRule, re.Match[str]] | None:
-    for rule in filter(is_wanted, RULES):
-        matches = list(rule.pattern.finditer(text)) if rule.is_last else [rule.pattern.search(text)]
-        if matches and (match := matches[-1]) is not None:
-            return rule, match
-    return None
-
-
-def _text(template: str, match: re.Match[str]) -> str:
-    return template.format(**{name: (value or "").strip()[:_MOST_IN_FACTS] for name, value in match.groupdict().items()})
-
-
-def _normalized(log: str) -> str:
-    """Return the last lines without the tags of ranks, each cut to what a pattern may look at."""
-    lines = _LINE_ENDS.split(log)[-_MOST_LINES:]
-    return "\n".join(_TAG.sub("", line[:_MOST_IN_LINE]) for line in lines)

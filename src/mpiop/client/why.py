@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mpiop.api.log_rules import finding
+from mpiop.api.log_findings import finding
 from mpiop.client.progress import progress, unseen
 from mpiop.client.status import PENDING, TERMINATING, Attempt, JobStatus, other_manager, status_of
 
@@ -17,8 +17,6 @@ _ADVICE: Final[Mapping[str, str]] = {
     "OOMKilled": "A container used more memory than its limit. Raise the limit (kubectl mpi run --memory), or use more workers.",
     "DeadlineExceeded": "Raise spec.runPolicy.activeDeadlineSeconds (kubectl mpi run --time-limit).",
     "MPIJobEvicted": "A node ran out of memory or disk. Request what the workers need (--memory), so that they get a node that has it.",
-    "SIGBUS": "Often /dev/shm is too small: it has 64 MiB where a Pod says nothing else. Give it more, by the annotation "
-    "mpiop.kubeflow.org/shm: 2Gi of the MPIJob (kubectl mpi run --shm 2Gi).",
     "ReachedMaxRestarts": "Raise the annotation mpiop.kubeflow.org/max-restarts, once what takes its Pods away is mended.",
     "LauncherJobNotFound": "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
 }

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from mpiop.api.log_rules import RULES, finding
+from mpiop.api.log_findings import finding
+from mpiop.api.log_rules import RULES
 
 RULER = "-" * 74
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 1, in <module>\n'
@@ -99,6 +100,7 @@ slots that were requested by the application:
 Either request fewer slots for your application, or make more slots
 available for use.
 """
+CLOSED = "mpiop-agent: pi-worker-1.pi.team.svc on node n1: lost: the connection to 10.1.0.4 ended before the command did\n"
 LOST = f"""{RULER}
 ORTE has lost communication with a remote daemon.
 
@@ -251,6 +253,42 @@ FOUND = [
         "ProgramFailed",
         "the program exited with code 3 on rank 2, pi-worker-1",
     ),
+    (
+        "mpiop-agent: a node without a network",
+        f"mpiop-agent: pi-worker-1.pi.team.svc on node n1: lost: nothing was heard of 10.1.0.4 for 15s\n{INTEL_SIGNAL}",
+        "WorkerLost",
+        "mpirun lost pi-worker-1: nothing was heard of 10.1.0.4 for 15s",
+    ),
+    (
+        "mpiop-agent: the daemon of Open MPI 5",
+        "mpiop-agent: pi-worker-1.pi.team.svc on node n1: signal 9 ended what mpirun started there\n",
+        "WorkerLost",
+        "mpirun lost pi-worker-1: signal 9 ended what mpirun started there",
+    ),
+    (
+        "mpiop-agent: no server",
+        "mpiop-agent: pi-worker-1.pi.team.svc: cannot connect to 10.1.0.4: dial tcp 10.1.0.4:2222: connect: connection refused\n",
+        "WorkerLost",
+        "mpirun lost pi-worker-1: cannot connect to 10.1.0.4: dial tcp",
+    ),
+    (
+        "mpiop-agent: a connection",
+        CLOSED,
+        "ConnectionLost",
+        "mpirun lost pi-worker-1: the connection to 10.1.0.4 ended before the command did",
+    ),
+    (
+        "mpiop-agent: an ended worker",
+        "mpiop-agent: pi-worker-1.pi.team.svc: its Pod has ended and is not made again; delete the Pod to have another\n",
+        "WorkerHasEnded",
+        "mpirun cannot reach pi-worker-1, which has ended",
+    ),
+    (
+        "mpiop-agent: what ended it is no loss of the worker's",
+        f"{TRACEBACK}ValueError: bad shape\n{CLOSED}",
+        "PythonError",
+        "Python raised ValueError: bad shape",
+    ),
     ("Open MPI 4: connection", LOST, "ConnectionLost", "mpirun lost its connection to pi-worker-1"),
 ]
 NOTHING = [
@@ -268,6 +306,7 @@ NOTHING = [
     ("a host key that is added", "Warning: Permanently added '10.130.0.195' (ED25519) to the list of known hosts.\n"),
     ("an exit code of the program's own", "Exit code:    3\n"),
     ("a signal that was handled", "received signal 15 (Terminated), writing a checkpoint\n"),
+    ("a signal that mpirun sent", "mpiop-agent: pi-worker-1.pi.team.svc on node n1: signal 15 ended what mpirun started there\n"),
     ("mpirun waits", "waiting for pi-worker-1.pi.team.svc: no address for 20 s; the operator publishes it once all workers are Ready\n"),
 ]
 

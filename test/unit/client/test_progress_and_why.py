@@ -48,7 +48,6 @@ FAILED = stored(
     ],
     lastFailure={"log": "no input file"},
 )
-BUS_ERROR = stored(**condition("Failed", "BackoffLimitExceeded/Error", "pod pi-launcher-x exit code 135 (SIGBUS)"))
 WARNING = {
     "type": "Warning",
     "reason": "FailedMount",
@@ -80,7 +79,6 @@ WARNING = {
                 "kubectl mpi logs pi",
             ],
         ),
-        (BUS_ERROR, [], ["exit code 135 (SIGBUS)", "is too small: it has 64 MiB", "mpiop.kubeflow.org/shm: 2Gi"]),
     ],
 )
 def test_why_a_job_is_as_it_is(job: dict[str, Any], events: list[Any], words: list[str]) -> None:

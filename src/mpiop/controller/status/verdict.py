@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from mpiop.api import constants as c
-from mpiop.api.log_rules import LONG_NAME, Finding, finding
+from mpiop.api.log_findings import Finding, finding
+from mpiop.api.log_rules import LONG_NAME
 from mpiop.api.status import timestamp
 from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus
 from mpiop.controller import names

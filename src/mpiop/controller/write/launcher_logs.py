@@ -4,7 +4,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from mpiop.api.log_rules import finding
+from mpiop.api.log_findings import finding
 from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
 from mpiop.controller.observe.observed import Observed

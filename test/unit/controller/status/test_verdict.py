@@ -9,7 +9,7 @@ import pytest
 from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI
 from mpiop.api import constants as c
-from mpiop.api.log_rules import Finding
+from mpiop.api.log_findings import Finding
 from mpiop.api.types import LostWorker, MPIJob, MPIJobStatus
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.causes import Problem
