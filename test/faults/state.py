@@ -50,7 +50,8 @@ def role(pod: Object) -> str:
 def published_addresses(pod: Mapping[str, Any]) -> list[str]:
     """Return the addresses that are published to a launcher's pod, `<index> <address>` each."""
     annotations = pod["metadata"].get("annotations") or {}
-    return str(annotations.get("mpiop.kubeflow.org/addresses", "")).splitlines()
+    lines = str(annotations.get("mpiop.kubeflow.org/addresses", "")).splitlines()
+    return [line for line in lines if not line.startswith("workers ")]
 
 
 def conditions(obj: Mapping[str, Any]) -> dict[str, str]:

@@ -155,6 +155,9 @@ func (c *Client) find(ctx context.Context) (string, error) {
 		}
 		if !now.Before(nextName) {
 			nextName = now.Add(c.Times.NextName)
+			if c.Addresses.HaveNo(index) {
+				return "", c.lost("the job has no such worker any more")
+			}
 			if _, err := net.DefaultResolver.LookupHost(ctx, c.Arguments.Host); err == nil {
 				return c.Arguments.Host, nil
 			}

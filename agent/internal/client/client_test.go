@@ -86,6 +86,16 @@ func TestHostsWithoutAnAddress(t *testing.T) {
 	}
 }
 
+// It may have been scaled away before mpirun called it.
+func TestAClientWaitsForNoWorkerThatTheJobHasNoMore(t *testing.T) {
+	client, file, _ := waiting(t, "pi-worker-2")
+	client.Times.ByName = 10 * time.Millisecond
+	write(t, file, "workers 2\n0 10.0.0.1\n1 10.0.0.2\n")
+	if _, err := client.find(t.Context()); err == nil || !strings.Contains(err.Error(), "pi-worker-2: the job has no such worker any more") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A worker that was made again has another address, and the client that tries the old one goes there.
 func TestAClientFollowsItsHost(t *testing.T) {
 	client, file, _ := waiting(t, "pi-worker-1")

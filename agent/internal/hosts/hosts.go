@@ -3,6 +3,7 @@ package hosts
 
 import (
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -59,7 +60,8 @@ func isIndex(text string) bool {
 // Ended stands in the place of an address for a worker that has ended and is not made again.
 const Ended = "ended"
 
-// Addresses is the file in which the operator tells the addresses of the workers.
+// Addresses is the file in which the operator tells the addresses of the workers: a line `workers <count>`, and a line
+// `<index> <address>` for each that can be reached.
 type Addresses struct{ Path string }
 
 // Find returns the address of the worker with that index, "" while there is none, and whether the job has so many workers that their
@@ -70,6 +72,14 @@ func (a Addresses) Find(index string) (address string, byName bool) {
 		return "", false
 	}
 	return find(string(text), index)
+}
+
+// HaveNo returns whether the job has no worker with that index any more, but fewer.
+func (a Addresses) HaveNo(index string) bool {
+	told, _ := a.Find("workers")
+	count, err := strconv.Atoi(told)
+	number, failed := strconv.Atoi(index)
+	return err == nil && failed == nil && number >= count
 }
 
 // AreEmpty returns whether no worker has an address, as before all of them are Ready.

@@ -50,6 +50,15 @@ func TestAddressesOfTheFile(t *testing.T) {
 			t.Errorf("%q: got %q, %v", index, address, byName)
 		}
 	}
+	if file.HaveNo("99") {
+		t.Error("a file without a count misses a worker")
+	}
+	if err := os.WriteFile(file.Path, []byte("workers 2\n0 10.0.0.1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if file.HaveNo("0") || file.HaveNo("1") || !file.HaveNo("2") {
+		t.Error("of 2 workers, those with the indexes 0 and 1 are there")
+	}
 	if _, byName := find("by-name\n", "0"); !byName {
 		t.Error("by-name was not understood")
 	}

@@ -132,7 +132,7 @@ async def waiting() -> World:
 
 
 def reported(world: World) -> str:
-    return str(world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_ADDRESSES])
+    return str(world.one(PODS, "pi-launcher-x")["metadata"]["annotations"][ANNOTATION_ADDRESSES]).removeprefix("workers 2\n")
 
 
 async def test_all_addresses_are_published_when_all_workers_are_ready() -> None:

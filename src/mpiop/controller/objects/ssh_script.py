@@ -87,11 +87,12 @@ case $index in 0?* | *[!0-9]*) index='' ;; esac
 # Not appended: several may find the file empty at the same time, and then all write the same to the same place.
 [ -z "$message" ] || { [ -s "$message" ] || echo "$mark" 1<>"$message"; } 2>/dev/null
 
-# Lines of "<index> <address>"; "by-name" stands for all where they are too many.
+# A line "workers <count>", and one of "<index> <address>" each; "by-name" stands for all where they are too many.
 find_address() {
     [ -s "$addresses" ] || return 1
     for line in $(tool cat "$addresses"); do
         case $line in
+        "workers "*) count=${line#* } ;;
         by-name) [ -n "$by_name" ] || by_name=1 next_look=0 ;;
         "$index "*) address=${line#* } ;;
         esac
@@ -101,7 +102,7 @@ find_address() {
 
 if [ -n "$index" ]; then
     read_clock
-    started=$now by_name='' pause=0.2
+    started=$now by_name='' count='' pause=0.2
     next_words=$((started + 10)) next_look=$((started + 60))
     for program in cat sleep; do
         tool command -v "$program" >/dev/null || stop "cannot wait, because the image has no $program"
@@ -111,6 +112,7 @@ if [ -n "$index" ]; then
         # The operator may be down. A name server remembers for up to 30 s that it knew no such name.
         if [ "$now" -ge "$next_look" ]; then
             next_look=$((now + 35))
+            [ -z "$count" ] || [ "$index" -lt "$count" ] || stop 'the job has no such worker any more'
             if ! tool command -v getent >/dev/null || tool getent hosts "$host" >/dev/null 2>&1; then break; fi
         fi
         if [ "$now" -ge "$next_words" ]; then

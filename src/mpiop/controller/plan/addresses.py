@@ -1,8 +1,9 @@
-"""The addresses of the workers, for the annotation of the launcher pod that the ssh script reads: a line `<index> <address>` each.
+"""The addresses of the workers, for the annotation of the launcher pod that the ssh script reads: a line `<index> <address>` each, below
+a line `workers <count>`.
 
 The first addresses are published together, once every worker is Ready; later changes one by one. The line of a worker that terminates,
 or whose replacement is not Ready, is removed, and ssh waits again. A worker that ended and is not replaced has `ended` as its address; one
-that its kubelet rejected is replaced.
+that its kubelet rejected is replaced. By the count, ssh stops waiting for a worker that was scaled away.
 """
 
 from collections.abc import Mapping
@@ -62,7 +63,7 @@ def addresses_to_publish(job: MPIJob, observed: Observed) -> str | None:
     lines = [_line(index, observed.workers.get(name), observed, before) for index, name in enumerate(names.worker_names(job))]
     if not published and not all(lines):
         return None
-    text = "".join(lines)
+    text = f"workers {len(lines)}\n{''.join(lines)}" if any(lines) else ""
     return text if len(text) <= _MOST_BYTES else BY_NAME
 
 

@@ -391,6 +391,16 @@ def test_a_worker_that_has_ended_is_not_waited_for(launcher: Pod, after_seconds:
     assert "ended" in run.words[-1]
 
 
+def test_a_worker_that_was_scaled_away_is_not_waited_for(launcher: Pod) -> None:
+    launcher.publish("workers 2\n1 10.0.0.2\n")
+    other = HOST.replace("worker-0", "worker-2")
+    run = launcher.run(other, "true")
+    assert (run.calls, run.returncode, run.seconds) == ([], 255, 60)
+    assert run.words[-1] == f"waiting for {other}: the job has no such worker any more"
+    launcher.publish("workers 2\n0 10.0.0.1\n", after_seconds=70)
+    assert launcher.run(HOST, "true").seconds == 70, "one of the two that is replaced is waited for"
+
+
 def test_it_leaves_its_mark_once(launcher: Pod) -> None:
     launcher.publish("0 10.0.0.1\n")
     for host in (HOST, HOST, "elsewhere"):

@@ -17,7 +17,8 @@ from mpiop.kube.objects import Object
 ANNOTATION = "mpiop.kubeflow.org/addresses"
 BEGAN_WITH = "mpiop.kubeflow.org/began-with"
 UNREADY = [{"type": "Ready", "status": "False"}]
-BOTH = "0 10.0.0.1\n1 10.0.0.2\n"
+LINES = "0 10.0.0.1\n1 10.0.0.2\n"
+BOTH = f"workers 2\n{LINES}"
 HOLD = None
 """Nothing is to be published."""
 
@@ -41,7 +42,7 @@ UNPUBLISHED = published()
 
 
 class Case(NamedTuple):
-    """A situation, and what is to be published."""
+    """A situation, and what is to be published below the number of workers."""
 
     id: str
     workers: tuple[Object, ...]
@@ -61,15 +62,15 @@ CASES = [
     Case("one has no address", (at(0), worker(1)), HOLD),
     Case("one is going", (at(0), at(1, metadata=TERMINATING)), HOLD),
     Case("the launcher has no node, so nobody reads it", (at(0), at(1)), HOLD, published(node="")),
-    Case("all are Ready", (at(0), at(1)), BOTH),
-    Case("all are Ready before the launcher's container runs", (at(0), at(1)), BOTH, published(phase="Pending")),
+    Case("all are Ready", (at(0), at(1)), LINES),
+    Case("all are Ready before the launcher's container runs", (at(0), at(1)), LINES, published(phase="Pending")),
     Case("version 6", (at(0, "fd00::1"), at(1, "fd00::2")), "0 fd00::1\n1 fd00::2\n"),
     Case("one has ended before it was reached", (at(0), at(1, phase="Failed")), "0 10.0.0.1\n1 ended\n"),
     Case("one was rejected, and is created again", (at(0), worker(1, "Failed", reason="OutOfcpu")), HOLD),
     Case("one is rejected later", (at(0), worker(1, "Failed", reason="OutOfcpu")), "0 10.0.0.1\n", published(BOTH)),
-    Case("a worker too many is not published", (at(0), at(1), at(2)), BOTH),
+    Case("a worker too many is not published", (at(0), at(1), at(2)), LINES),
     # Then each by itself.
-    Case("all is published", (at(0), at(1)), BOTH, published(BOTH)),
+    Case("all is published", (at(0), at(1)), LINES, published(BOTH)),
     Case("one is gone", (at(0),), "0 10.0.0.1\n", published(BOTH)),
     Case("one is going, Ready or not", (at(0), at(1, metadata=TERMINATING)), "0 10.0.0.1\n", published(BOTH)),
     Case("its replacement has no address", (at(0), worker(1, "Pending")), "0 10.0.0.1\n", published(BOTH)),
@@ -77,12 +78,12 @@ CASES = [
     Case("its replacement is Ready", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", published(BOTH)),
     Case("and comes after its line was withdrawn", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", published("0 10.0.0.1\n")),
     Case("a withdrawn one comes back only when Ready", (at(0), at(1, conditions=UNREADY)), "0 10.0.0.1\n", published("0 10.0.0.1\n")),
-    Case("one is not Ready for a while", (at(0), at(1, conditions=UNREADY)), BOTH, published(BOTH)),
+    Case("one is not Ready for a while", (at(0), at(1, conditions=UNREADY)), LINES, published(BOTH)),
     Case("one has ended", (at(0), at(1, phase="Succeeded")), "0 10.0.0.1\n1 ended\n", published(BOTH)),
     Case("one has ended and is replaced", (at(0), at(1, "10.0.0.9")), "0 10.0.0.1\n1 10.0.0.9\n", published("0 10.0.0.1\n1 ended\n")),
     Case("it ended and is going", (at(0), at(1, phase="Failed", metadata=TERMINATING)), "0 10.0.0.1\n", published("0 10.0.0.1\n1 ended\n")),
-    Case("scaled up, the new one is not there", (at(0), at(1)), BOTH, published(BOTH), with_workers(PI, 3)),
-    Case("scaled up, the new one is Ready", (at(0), at(1), at(2)), f"{BOTH}2 10.0.0.3\n", published(BOTH), with_workers(PI, 3)),
+    Case("scaled up, the new one is not there", (at(0), at(1)), LINES, published(BOTH), with_workers(PI, 3)),
+    Case("scaled up, the new one is Ready", (at(0), at(1), at(2)), f"{LINES}2 10.0.0.3\n", published(BOTH), with_workers(PI, 3)),
     Case("scaled down", (at(0), at(1)), "0 10.0.0.1\n", published(BOTH), with_workers(PI, 1)),
     # To nobody.
     Case("the launcher's pod shows none: another operator made it, or the user's mount covers it", (at(0), at(1)), HOLD, published(None)),
@@ -95,7 +96,12 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_what_is_published(case: Case) -> None:
-    assert addresses_to_publish(case.job, observed(*case.workers, launcher_pods=(case.launcher,))) == case.want
+    want = case.want and f"workers {case.job.worker_replicas}\n{case.want}"
+    assert addresses_to_publish(case.job, observed(*case.workers, launcher_pods=(case.launcher,))) == want
+
+
+def test_without_any_address_there_is_no_count() -> None:
+    assert addresses_to_publish(PI, observed(launcher_pods=(published(BOTH),))) == ""
 
 
 def test_there_is_nobody_before_the_launcher_has_a_pod() -> None:
