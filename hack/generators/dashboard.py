@@ -84,10 +84,10 @@ PANELS = (
     ),
     Panel("Duration of jobs", "From the start of a job until its end.", "s", _quantiles("mpiop_job_duration_seconds")),
     Panel(
-        "Failed tries of launchers",
+        "Failed attempts of launchers",
         "Per second. A job may go on after them, as its backoffLimit says.",
         "cps",
-        (Query(_rate("mpiop_launcher_failures_total"), "failed tries"),),
+        (Query(_rate("mpiop_launcher_failures_total"), "failed attempts"),),
     ),
     Panel(
         "Queue",

@@ -191,9 +191,9 @@ def _status() -> Schema:
             cause=_string("Why it failed, in a sentence; left out if only its exit code is known."),
         ),
         attempts=_list(
-            "The last three failed tries of the launcher, the newest last.",
+            "The last three failed attempts of the launcher, the newest last.",
             _object(
-                "A failed try.",
+                "A failed attempt.",
                 number=_integer("Counted from 1 since the job was started."),
                 pod=_string("Name of its Pod."),
                 node=_string("Name of the node on which it ran."),
@@ -204,13 +204,13 @@ def _status() -> Schema:
             ),
         ),
         lostWorker=_object(
-            "The worker that was lost first while the current try of the launcher runs; that program cannot go on without it.",
+            "The worker that was lost first while the current attempt of the launcher runs; that program cannot go on without it.",
             pod=_string("Name of its Pod."),
             node=_string("Name of its node, if that is known."),
             reason=_string("Why, in one word, for example NodeLost."),
             message=_string("Why, in a sentence for people."),
             time=_time("When the operator saw it."),
-            launcherTry=_string("Which try of the launcher it was lost to: the launcher's Pod, and how often its container was restarted."),
+            launcherTry=_string("The attempt that it was lost to: the launcher's Pod, and how often its container was restarted."),
         ),
         restarts=_integer("How often the operator has restarted the job, because workers or the launcher were lost."),
         lastRestarts=_list(

@@ -111,7 +111,7 @@ class Metrics:
             "mpiop_job_duration_seconds", "From the start of an MPI job until it Succeeded or Failed", (), _DURATION_BUCKETS
         )
         self._restarts = self._counter("mpiop_job_restarts_total", "Restarts of MPI jobs, by what was lost", ("reason",))
-        self.launcher_failures = self._counter("mpiop_launcher_failures_total", "Failed tries of launchers, each with another cause")
+        self.launcher_failures = self._counter("mpiop_launcher_failures_total", "Failed attempts of launchers, each with another cause")
 
     def _define_queue(self) -> None:
         name = ("name",)

@@ -185,8 +185,8 @@ def test_a_job_whose_budget_is_used_up_says_why_each_try_ended(namespace: Kubect
         namespace.until(PODS, lambda pods, launcher=launcher: launcher not in {pod["metadata"]["name"] for pod in pods}, labels=LAUNCHER)  # type: ignore[misc]  # bound now
     failed = condition(until_true(namespace, "pi", "Failed"), "Failed")
     assert failed["reason"] == "ReachedMaxRestarts"
-    assert failed["message"].startswith("2 tries, and no restart is left of at most 1. try 2: WorkerDeleted: worker pi-worker-1")
-    assert "try 1: WorkerDeleted" in failed["message"]
+    assert failed["message"].startswith("2 attempts, and no restart is left of at most 1. attempt 2: WorkerDeleted: worker pi-worker-1")
+    assert "attempt 1: WorkerDeleted" in failed["message"]
 
 
 def test_a_program_that_fails_by_itself_costs_no_restart_and_disturbs_nobody(namespace: Kubectl) -> None:

@@ -53,7 +53,7 @@ type Times struct {
 	// ByName is how long the client waits for an address before it asks for the name, and NextName the pause between two such
 	// questions: a name server remembers for up to 30 s that it knew no such name.
 	ByName, NextName time.Duration
-	// Connect is how long the client tries to connect, Retry the pause between two tries, Dial how long one may take.
+	// Connect is how long the client tries to connect, Retry the pause between two attempts, Dial how long one may take.
 	Connect, Retry, Dial time.Duration
 	// Interval is the time between two keep-alives.
 	Interval time.Duration

@@ -101,7 +101,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A failed try of the launcher.
+    """A failed attempt of the launcher.
 
     Attributes:
         number: Counted from 1 since the job was started.
@@ -145,7 +145,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class LostWorker:
-    """A worker that was lost while a try of the launcher ran.
+    """A worker that was lost while an attempt of the launcher ran.
 
     Attributes:
         pod: Its name.
@@ -153,7 +153,7 @@ class LostWorker:
         reason: Why, in one word, for example NodeLost.
         message: Why, for people.
         time: When that was seen.
-        launcher_try: The try of the launcher, as `<launcher pod>/<restarts of its container>`.
+        launcher_try: The attempt of the launcher, as `<launcher pod>/<restarts of its container>`.
     """
 
     pod: str

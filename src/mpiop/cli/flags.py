@@ -98,7 +98,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
             "How long the leader works without a successful renewal; shorter than the lease duration",
             option="renew_deadline_seconds",
         ),
-        _setting("retry-period", DURATION, "Pause between two renewals, or two tries to become leader", option="retry_period_seconds"),
+        _setting("retry-period", DURATION, "Pause between two renewals, or two attempts to become leader", option="retry_period_seconds"),
     ),
     "Observation": (
         _setting("monitoring-port", port(), "Serve Prometheus metrics at /metrics on this port; 0 is off"),

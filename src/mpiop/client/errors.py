@@ -58,7 +58,7 @@ class JobFailed(ClientError):  # noqa: N818 - what users catch reads as a senten
     Attributes:
         job: Its name.
         reason: In one word, such as `BackoffLimitExceeded/Error`.
-        code: Exit code of the launcher's last try; None if it is not known.
+        code: Exit code of the launcher's last attempt; None if it is not known.
         log: The end of the launcher's log, or "".
         results: Of a function: the results that arrived whole, by rank.
     """

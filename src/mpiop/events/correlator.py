@@ -52,7 +52,7 @@ class Series:
         first: When it first occurred.
         last: When it last occurred.
         message: What the Event says; the newest of the messages that were combined.
-        name: Name of the Event, chosen before the first try to store it; "" until then.
+        name: Name of the Event, chosen before the first attempt to store it; "" until then.
         is_stored: Whether the Event exists, as far as we know.
     """
 

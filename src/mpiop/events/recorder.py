@@ -181,7 +181,7 @@ class EventRecorder:
         try:
             await self._client.create(EVENTS, self._event(identity, series, key), metadata_only=True)
         except StatusError as error:
-            if not error.is_already_exists:  # names are ours alone: an earlier try took effect without an answer
+            if not error.is_already_exists:  # names are ours alone: an earlier attempt took effect without an answer
                 raise
         series.is_stored = True
 

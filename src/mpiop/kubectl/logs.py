@@ -30,7 +30,7 @@ _COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "red")
 @click.option("--rank", type=int, help="Only the lines of this rank.")
 @click.option("--worker", type=int, help="The log of this worker's Pod: of its sshd.")
 @click.option("--all", "everyone", is_flag=True, help="The logs of all Pods, each line with the name of its Pod.")
-@click.option("--attempt", type=int, help="The log of this try of the launcher, counted from 1.")
+@click.option("--attempt", type=int, help="The log of this attempt of the launcher, counted from 1.")
 @click.option("--since", default="", metavar="DURATION", help="Only lines that are newer, such as 30s, 5m or 2h.")
 @cluster_options()
 def logs_verb(session: Session, name: str, **options: Any) -> int:

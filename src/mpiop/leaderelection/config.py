@@ -18,7 +18,7 @@ class ElectionConfig:
         key: Namespace and name of the Lease.
         lease_duration_seconds: How long others wait for a record that does not change; whole seconds, for that is what a Lease can say.
         renew_deadline_seconds: How long the leader works on without a successful renewal.
-        retry_period_seconds: Pause between two tries.
+        retry_period_seconds: Pause between two attempts.
 
     Raises:
         ValueError: On construction, with a sentence that names the flags.

@@ -87,7 +87,7 @@ def _backoff_limit(job: MPIJob) -> int | None:
 
 
 def _deadline_seconds(job: MPIJob) -> int | None:
-    """Return `activeDeadlineSeconds`, less what the tries before the last restart took: the Job controller counts from each resume."""
+    """Return `activeDeadlineSeconds`, less what the attempts before the last restart took: the Job controller counts from each resume."""
     restarts = job.status.last_restarts
     left = seconds_to_deadline(job, restarts[-1].time) if restarts else None
     return job.run_policy.active_deadline_seconds if left is None else max(1, left)

@@ -1,8 +1,8 @@
-"""The current try of the launcher, and which of the workers that it began with are lost.
+"""The current attempt of the launcher, and which of the workers that it began with are lost.
 
 When the addresses of the workers are published, an annotation of the launcher pod notes how many workers there are and when the newest of
 them was created. A worker of that range that is created later is a replacement, which this try's `mpirun` does not know. Workers added by
-scaling up are outside the range. So an operator sees a loss as long as the try runs, even if it did not watch it happen.
+scaling up are outside the range. So an operator sees a loss as long as the attempt runs, even if it did not watch it happen.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,10 +21,10 @@ from mpiop.kube.text import whole_number
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """With which workers a try began.
+    """With which workers an attempt began.
 
     Attributes:
-        restarts: How often the launcher's container had been restarted: each restart is another try in the same pod.
+        restarts: How often the launcher's container had been restarted: each restart is another attempt in the same pod.
         workers: Their number.
         newest: creationTimestamp of the one that was created last.
     """
@@ -52,7 +52,7 @@ def noted_beginning(launcher_pod: Object) -> Beginning | None:
 def beginning_to_note(job: MPIJob, observed: Observed) -> Beginning | None:
     """Return what the annotation of the launcher pod should say; None leaves it as it is.
 
-    A try begins when every worker is Ready. Workers that the user takes away by scaling down are not lost.
+    An attempt begins when every worker is Ready. Workers that the user takes away by scaling down are not lost.
     """
     pod = observed.launcher_pod
     if pod is None:
@@ -77,7 +77,7 @@ def mpirun_status(job: MPIJob, launcher_pod: Object) -> Mapping[str, Any]:
 
 
 def running_try(job: MPIJob, observed: Observed) -> str | None:
-    """Return the name of the try that runs now and for which addresses were published; None if there is none, or it is being ended."""
+    """Return the name of the attempt that runs now and for which addresses were published; None if there is none, or it is being ended."""
     pod = observed.launcher_pod
     if pod is None or not job.status.is_true(c.CONDITION_RUNNING) or not can_be_ended(job, observed):
         return None

@@ -1,9 +1,11 @@
-"""The addresses of the workers, for the annotation of the launcher pod that the ssh script reads: a line `<index> <address>` each, below
-a line `workers <count>`.
+"""The addresses of the workers, for the annotation of the launcher pod that the ssh script reads.
+
+A line `workers <count>` comes first, by which ssh stops waiting for a worker that was scaled away. Then comes a line `<index> <address>`
+for each worker that can be reached.
 
 The first addresses are published together, once every worker is Ready; later changes one by one. The line of a worker that terminates,
 or whose replacement is not Ready, is removed, and ssh waits again. A worker that ended and is not replaced has `ended` as its address; one
-that its kubelet rejected is replaced. By the count, ssh stops waiting for a worker that was scaled away.
+that its kubelet rejected is replaced.
 """
 
 from collections.abc import Mapping

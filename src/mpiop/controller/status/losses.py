@@ -1,4 +1,4 @@
-"""Which worker the running try of the launcher has lost, why, and for how long the status reports it."""
+"""Which worker the running attempt of the launcher has lost, why, and for how long the status reports it."""
 
 from datetime import datetime
 from typing import Final
@@ -65,9 +65,9 @@ def rejected_problem(worker: Object) -> Problem:
 
 
 def loss_problem(job: MPIJob, observed: Observed) -> Problem | None:
-    """Return the problem of a try that has lost a worker.
+    """Return the problem of an attempt that has lost a worker.
 
-    A rigid program (`is_rigid`) has it until the try ends. Another may use the replacement, and has it until the replacement is Ready.
+    A rigid program (`is_rigid`) has it until the attempt ends. Another may use the replacement, and has it until the replacement is Ready.
     """
     known, current = job.status.lost_worker, running_try(job, observed)
     if current is None:
@@ -87,7 +87,7 @@ def _problem_of_ended_try(job: MPIJob, observed: Observed) -> Problem | None:
 
 
 def lost_worker(job: MPIJob, observed: Observed, now: datetime) -> LostWorker | None:
-    """Return the first worker that the running try of a rigid program has lost; the stored one as long as it is lost."""
+    """Return the first worker that the running attempt of a rigid program has lost; the stored one as long as it is lost."""
     current = running_try(job, observed) if is_rigid(job) else None
     if current is None:
         return None

@@ -1,7 +1,7 @@
-"""Why a try of the launcher is ended, and which failures of it are the program's own.
+"""Why an attempt of the launcher is ended, and which failures of it are the program's own.
 
-A job with a budget of restarts is restarted as soon as a loss is known. Of another one, a try of which it is sure that it cannot go on, for
-its MPI library is Hydra's, gets time to end by itself.
+A job with a budget of restarts is restarted as soon as a loss is known. An attempt of another job gets time to end by itself, if it
+surely cannot go on because its MPI library is Hydra's.
 """
 
 from collections.abc import Collection, Iterator
@@ -36,7 +36,7 @@ _BY_KUBELET: Final = "TerminationByKubelet"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a try is ended.
+    """Why an attempt is ended.
 
     Attributes:
         reason: In one word.
@@ -50,7 +50,7 @@ class Cause:
 
 
 def cause_of_restart(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> Cause | None:
-    """Return why the current try should be ended now; None if it should not."""
+    """Return why the current attempt should be ended now; None if it should not."""
     newest = next(reversed(pods_of_this_run(job, observed)), None)
     if newest is None or _name(newest) in _stopped(job) or has_succeeded(job, newest):
         return None
@@ -63,7 +63,7 @@ def cause_of_restart(job: MPIJob, observed: Observed, now: datetime, timeout_sec
 
 
 def seconds_to_timeout(status: MPIJobStatus, now: datetime, timeout_seconds: float) -> float | None:
-    """Return the seconds until the try that has lost a worker is ended; None if there is none."""
+    """Return the seconds until the attempt that has lost a worker is ended; None if there is none."""
     lost = status.lost_worker
     if lost is None or not timeout_seconds:
         return None
@@ -110,7 +110,7 @@ def exceeds_backoff_limit(job: MPIJob, observed: Observed) -> bool:
 
 
 def _overdue(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> Cause | None:
-    """Return the loss for which the running try has not ended in time."""
+    """Return the loss for which the running attempt has not ended in time."""
     lost = lost_worker(job, observed, now)
     if lost is None or lost != job.status.lost_worker or seconds_to_timeout(job.status, now, timeout_seconds) != 0:
         return None

@@ -41,7 +41,7 @@ def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: floa
         job: As it is stored.
         observed: Its children.
         now: The time.
-        timeout_seconds: How long a try of a program that cannot go on may hang after it has lost a worker; 0 is for ever.
+        timeout_seconds: How long an attempt of a program that cannot go on may hang after it has lost a worker; 0 is for ever.
     """
     if _is_past_deadline(job, observed, now):
         end = waited_end(job.status, DEADLINE_EXCEEDED, _PAST_DEADLINE, now)
@@ -76,7 +76,7 @@ def carried_out(job: MPIJob, observed: Observed, status: MPIJobStatus, now: date
 
 
 def with_lost_worker(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
-    """Return `status` with the worker that the running try has lost."""
+    """Return `status` with the worker that the running attempt has lost."""
     return replace(status, lost_worker=lost_worker(job, observed, now))
 
 
@@ -109,11 +109,11 @@ def _begun(job: MPIJob, observed: Observed, cause: Cause, now: datetime) -> MPIJ
 
 
 def _failed(job: MPIJob, cause: Cause, now: datetime) -> MPIJobStatus:
-    """Return the status of a job that may not be restarted once more; its message says why each try ended, the last one first."""
+    """Return the status of a job that may not be restarted once more; its message says why each attempt ended, the last one first."""
     tries = [(restart.number, restart.reason, restart.message) for restart in job.status.last_restarts]
     tries.append((job.status.restarts + 1, cause.reason, cause.message))
-    words = "; ".join(f"try {number}: {reason}: {message}" for number, reason, message in reversed(tries))
-    text = f"{job.status.restarts + 1} tries, and no restart is left{_allowance(job)}. {words}"
+    words = "; ".join(f"attempt {number}: {reason}: {message}" for number, reason, message in reversed(tries))
+    text = f"{job.status.restarts + 1} attempts, and no restart is left{_allowance(job)}. {words}"
     message = truncated(text, MAX_MESSAGE_BYTES)
     return ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", REACHED_MAX_RESTARTS, message, now), now)
 

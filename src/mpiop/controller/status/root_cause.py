@@ -92,7 +92,7 @@ def _failure_of(pod: Object) -> Failure:
 
 
 def attempts(job: MPIJob, observed: Observed) -> tuple[Attempt, ...]:
-    """Return the last failed tries of the launcher in this run: those that are known, and those of its pods that ended later."""
+    """Return the last failed attempts of the launcher in this run: those that are known, and those of its pods that ended later."""
     known = job.status.attempts
     found = map(_failed_container, pods_of_this_run(job, observed))
     for failed in sorted(filter(None, found), key=lambda each: str(each.ended.get("finishedAt"))):
