@@ -171,7 +171,7 @@ RULES: Final[Sequence[LogRule]] = (
     _rule(
         "MpiAbort",
         "the program calls `MPI_Abort` of Open MPI",
-        r"^MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator .*(?:\n.*)?\n?.*with errorcode (?P<code>-?\d+)",
+        r"^MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator .*(?:\n.*){0,3}?(?:with errorcode|Errorcode:) (?P<code>-?\d+)",
         "the program called MPI_Abort with code {code} on rank {rank}",
         READ,
     ),
@@ -204,25 +204,26 @@ RULES: Final[Sequence[LogRule]] = (
         "",
     ),
     _rule(
-        "ProgramFailed",
-        "a rank of Intel MPI exits with another code than 0",
-        r"^= +RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +EXIT (?:STATUS|CODE): (?P<code>\d+)",
-        "the program exited with code {code} on rank {rank}, {host}",
-        READ,
-    ),
-    _rule(
         "ProgramKilled",
         "a signal ends a rank of MPICH",
-        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n(?:.*\n){1,12}?.*THE EXIT STRING: (?P<text>[^(\n]+) \(signal (?P<code>\d+)\)",
+        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +EXIT CODE: (?P<code>\d+)\n(?:.*\n){1,12}?"
+        r".*THE EXIT STRING: (?P<text>[^(\n]+) \(signal (?P=code)\)",
         "signal {code} ({text}) ended the program on {host}",
         "",
     ),
     _rule(
-        "ProgramFailed",
-        "a rank of MPICH exits with another code than 0",
-        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +EXIT CODE: (?P<code>\d+)",
-        "the program exited with code {code} on {host}",
-        READ,
+        "ProgramKilled",
+        "the same, and MPICH's first lines are about another rank, which it ended itself",
+        r"^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: (?P<text>[^(\n]+) \(signal (?P<code>\d+)\)",
+        "signal {code} ({text}) ended the program",
+        "",
+    ),
+    _rule(
+        "ProgramKilled",
+        "the same, and MPICH fails before its last line",  # its exit code is then a signal, 9 or 15 for ranks that it ended itself
+        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +EXIT CODE: (?!(?:9|15)$)(?P<code>\d+)$",
+        "signal {code} ended the program on {host}",
+        "",
     ),
     _rule(
         "WorkerHasEnded",

@@ -35,6 +35,8 @@ from mpiop.kube.text import truncated
 _MOST_BYTES: Final = 600
 _LONGEST_NAME: Final = 47
 _SEGMENTATION_FAULT: Final = 139
+_KILLED: Final = 137
+_OFTEN_MEMORY: Final = ". Often a program has used more memory than the limit of its container"
 _LAST_SECONDS: Final = timedelta(seconds=30)
 """How long `mpirun` may take to end after it has lost a worker."""
 _CLOCK_TOLERANCE: Final = timedelta(seconds=2)
@@ -76,7 +78,8 @@ def verdict(status: MPIJobStatus) -> str:
         return last.message
     code = in_words(status.attempts[-1].exit_code, of_mpirun=True)
     where = last.message.replace(f" {code}", "", 1)
-    return truncated(f"the launcher failed with {code}; its log has the cause. Last attempt: {where}")
+    hint = _OFTEN_MEMORY if status.attempts[-1].exit_code == _KILLED else ""
+    return truncated(f"the launcher failed with {code}; its log has the cause{hint}. Last attempt: {where}")
 
 
 def waiting_cause(status: MPIJobStatus) -> str:

@@ -184,7 +184,7 @@ def test_the_summary_begins_with_the_verdict_and_the_condition_as_the_reference_
     ("exit_code", "words"),
     [
         (3, "the launcher failed with exit code 3; its log has the cause. Last attempt: pod pi-launcher-x container launcher"),
-        (134, "the launcher failed with exit code 134 (mpirun could not start the program, or a signal ended a rank)"),
+        (137, "the launcher failed with exit code 137 (SIGKILL); its log has the cause. Often a program has used more memory than"),
         (139, "the launcher failed with exit code 139 (SIGSEGV)"),
         (213, "the launcher failed with exit code 213; its log"),
         (255, "the launcher failed with exit code 255 (ssh failed, or the program returned -1)"),
