@@ -40,7 +40,8 @@ def mpijob_schema() -> Schema:
         kind=_string("Kind of this object, `MPIJob`."),
         metadata={"type": "object", "properties": {"name": {"type": "string"}}},
         spec=_spec(),
-        status=_status(),
+        # Programs that use kstatus take a new object without a status for one that is ready.
+        status=_status() | {"default": {"observedGeneration": -1}},
     )
     return schema | {"x-kubernetes-validations": [_spec_rule(), *_name_rules()]}
 
@@ -178,7 +179,9 @@ def _status() -> Schema:
             "takes effect at the next start; and Restarting, which says that the operator replaces what was lost.",
             _condition(),
         ),
-        observedGeneration=_integer("Generation of the job that the status describes; absent unless the job waits.", bits=64),
+        observedGeneration=_integer(
+            "Generation that the status describes; absent unless the job waits, -1 before any operator has seen it.", bits=64
+        ),
         replicaStatuses=_object("Number of pods by role.", Launcher=_replica_status("launcher"), Worker=_replica_status("worker")),
         startTime=_time("When the job was first worked on; set anew by each resume."),
         completionTime=_time("When the job succeeded or failed."),

@@ -66,6 +66,13 @@ def test_a_job_that_waits_for_a_node_is_in_progress_until_it_has_one(namespace: 
     assert tools.health(done) == ("Current", "Healthy")
 
 
+def test_a_job_that_no_operator_has_seen_is_in_progress(namespace: Kubectl, tools: Tools) -> None:
+    job = pi_job()
+    job["spec"]["runPolicy"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+    namespace.apply(job)
+    assert tools.health(namespace.read(MPIJOBS, "pi")) == WAITING
+
+
 def test_a_failed_job_is_failed_with_its_cause(namespace: Kubectl, tools: Tools) -> None:
     job = pi_job(workers=1)
     launcher_container(job)["command"] = ["/bin/sh", "-c", "exit 3"]
@@ -85,3 +92,4 @@ def test_a_suspended_job_is_current_and_an_invalid_one_failed_until_it_is_edited
     namespace.run("patch", "mpijob", "pi", "--type=merge", "-p", '{"spec":{"runPolicy":{"suspend":true}}}')
     suspended = until_true(namespace, "pi", "Suspended")
     assert tools.health(suspended) == ("Current", "Suspended")
+    assert "observedGeneration" not in suspended["status"]

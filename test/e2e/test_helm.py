@@ -4,6 +4,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from demonstration.operator_images import built_archives
 from e2e.charts import CHART, RELEASE, VERSIONS, Helm, helm_of
 from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, namespace_of_test
-from e2e.jobs import LAUNCHER, held, let_run, pi_job, until_true
+from e2e.jobs import LAUNCHER, held, let_run, pi_job, state, until_true
 from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl, NotSeenError, Obj
 from e2e.operator_pods import Operator
 from e2e.shell import Shell, open_shell
@@ -24,6 +25,7 @@ CLUSTER = f"{NAME}-helm"
 DEFINITION = "mpijobs.kubeflow.org"
 ADDED = "addedByTheNextVersion"
 TEAM = "team-b"
+POOL = "example.com/pool"
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +214,46 @@ def test_an_operator_for_one_namespace_has_no_right_in_another(helm: Helm, bare:
 
     namespace.apply(pi_job("stranger"))
     finish(team, start(team, "own"))
-    assert "status" not in namespace.read(MPIJOBS, "stranger")
+    assert namespace.read(MPIJOBS, "stranger")["status"] == {"observedGeneration": -1}
     assert namespace.read_all(PODS) == []
     logs = team.run("logs", "--prefix", "--selector", f"app={release}", "--tail=-1")
     assert "forbidden" not in logs.lower()
+
+
+# Jobs in a chart of the user's
+
+
+def chart_of(folder: Path, job: Obj) -> str:
+    """Write a chart whose only object is the job, and return its path."""
+    (folder / "templates").mkdir(parents=True)
+    (folder / "Chart.yaml").write_text("apiVersion: v2\nname: jobs\nversion: 0.1.0\n", encoding="utf-8")
+    (folder / "templates" / "job.yaml").write_text(yaml.safe_dump(job), encoding="utf-8")
+    return str(folder)
+
+
+@pytest.mark.parametrize("helm", ["helm"], indirect=True)
+def test_helm_4_waits_for_a_node_and_reports_an_invalid_job(
+    helm: Helm, bare: Kubectl, namespace: Kubectl, reader: Shell, tmp_path: Path
+) -> None:
+    reader.follow("docs/install.md", "With Helm", timeout_seconds=200)
+    Operator(bare.within(RELEASE)).wait_until_ready()
+    wait = ("--namespace", namespace.namespace, "--wait", "--timeout", "150s")
+    job = pi_job()
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["nodeSelector"] = {POOL: "late"}
+    node = bare.run("get", "nodes", "-o", "name").splitlines()[0]
+    with ThreadPoolExecutor(1) as pool:
+        installing = pool.submit(helm.attempt, "install", "late", chart_of(tmp_path / "late", job), *wait)
+        namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Unschedulable")
+        assert not installing.done()
+        bare.run("label", node, f"{POOL}=late")
+        try:
+            installed = installing.result()
+        finally:
+            bare.run("label", node, f"{POOL}-")
+    assert installed.returncode == 0, installed.stderr
+
+    invalid = pi_job("invalid")
+    invalid["metadata"]["annotations"] = {"mpiop.kubeflow.org/slots": "auto"}
+    refused = helm.attempt("install", "invalid", chart_of(tmp_path / "invalid", invalid), *wait, "--timeout=10s")
+    assert refused.returncode != 0
+    assert "status: Failed" in refused.stderr, refused.stderr

@@ -16,6 +16,8 @@ from mpiop.clock import format_time, parse_time
 _Value = TypeVar("_Value")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UNSEEN: Final = -1
+"""Observed generation of a job that no operator has seen; the CRD sets it."""
 _STATUS_VALUES: Final = ("True", "False", "Unknown")
 _SUMMARY: Final = tuple(field.name for field in fields(Summary))
 _FAILURE: Final = tuple(field.name for field in fields(Failure))
@@ -33,7 +35,7 @@ def parse_status(raw: object, *, created: datetime = _EPOCH) -> MPIJobStatus:
     summary = as_mapping(status.get("summary")) or {}
     return MPIJobStatus(
         conditions=_conditions(status.get("conditions"), created),
-        observed_generation=max(as_integer(status.get("observedGeneration")) or 0, 0),
+        observed_generation=max(as_integer(status.get("observedGeneration")) or 0, _UNSEEN),
         replica_statuses=_replica_statuses(status.get("replicaStatuses")),
         start_time=timestamp(status.get("startTime")),
         completion_time=timestamp(status.get("completionTime")),
@@ -225,4 +227,4 @@ def _text(raw: object) -> str:
 
 
 def _count(raw: object) -> int:
-    return min(max(as_integer(raw) or 0, 0), INT32_MAX)
+    return min(max(as_integer(raw) or 0, _UNSEEN), INT32_MAX)

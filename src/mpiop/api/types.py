@@ -190,7 +190,7 @@ class MPIJobStatus:
     """Status of the job as stored; conditions keep their order.
 
     Attributes:
-        observed_generation: Generation of the MPIJob that the status of a waiting job describes; else 0.
+        observed_generation: Generation that the status of a waiting job describes; -1 before any operator has seen the job; else 0.
         failed_nodes: Nodes on which the job is not to run again, the newest last; empty if its annotations do not ask for it.
         restarts: How many restarts were decided since the job was created; the number of the last of `last_restarts`.
     """

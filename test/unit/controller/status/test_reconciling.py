@@ -7,13 +7,14 @@ import pytest
 
 from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI
-from fakes.world import World
+from fakes.world import KEY, World
 from mpiop.api.status import parse_status, status_to_wire
 from mpiop.api.types import MPIJob, MPIJobStatus, RunPolicy
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.causes import CAUSES, Problem
 from mpiop.controller.status.reconciling import current_problem, seconds_to_stalled, with_generation
 from mpiop.controller.status.status import invalid_status, next_status, transitions
+from mpiop.kube.resources import MPIJOBS
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUNNING = observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod(),))
@@ -150,3 +151,13 @@ async def test_an_edit_that_repairs_a_job_is_observed_with_the_write_that_ends_i
     world.start_launcher()
     await world.sync_until_idle()
     assert (kstatus(world.status, 2), world.status.observed_generation) == (CURRENT, 0)
+
+
+async def test_a_job_that_does_not_wait_loses_the_generation_that_the_definition_gave_it() -> None:
+    world = World()
+    await world.submit(runPolicy={"suspend": True})
+    await world.client.patch(MPIJOBS, KEY, {"status": {"observedGeneration": -1}}, subresource="status")
+    assert kstatus(world.status, 1) == IN_PROGRESS
+    await world.sync_until_idle()
+    assert world.status.observed_generation == 0
+    assert "observedGeneration" not in world.one(MPIJOBS, "pi")["status"]
