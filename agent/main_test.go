@@ -306,7 +306,7 @@ func TestTheSilenceAfterWhichAHostIsLost(t *testing.T) {
 	check(t, client.Start())
 	waitForLine(t, output, "here")
 	check(t, server.Process.Signal(syscall.SIGSTOP))
-	if err := client.Wait(); exitCode(err) != 255 || !strings.Contains(said.String(), "nothing was heard of 127.0.0.1 for 3s") {
+	if err := client.Wait(); exitCode(err) != 255 || !strings.Contains(said.String(), "no answer from 127.0.0.1 for 3s") {
 		t.Errorf("got %v, %s", err, said.String())
 	}
 	check(t, server.Process.Signal(syscall.SIGCONT))

@@ -180,7 +180,7 @@ def _status() -> Schema:
             _condition(),
         ),
         observedGeneration=_integer(
-            "Generation that the status describes; absent unless the job waits, -1 before any operator has seen it.", bits=64
+            "Generation that the status describes; absent unless the job waits, -1 before any operator has seen it.", bits=64, minimum=-1
         ),
         replicaStatuses=_object("Number of pods by role.", Launcher=_replica_status("launcher"), Worker=_replica_status("worker")),
         startTime=_time("When the job was first worked on; set anew by each resume."),

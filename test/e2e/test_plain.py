@@ -181,7 +181,7 @@ def test_mpirun_ends_when_a_worker_stops_answering(restricted: Kubectl, is_curre
         ended = restricted.until_one(MPIJOBS, library, has_ended, timeout_seconds=LOST_SECONDS)
         log = restricted.run("logs", launcher)
         assert is_true(ended, "Failed"), f"{library}: {log}"
-        assert re.search(rf"mpiop-agent: {library}-worker-1\S* on node {nodes[library]}: lost: nothing was heard of \S+ for 15s", log), log
+        assert re.search(rf"mpiop-agent: {library}-worker-1\S* on node {nodes[library]}: lost: no answer from \S+ for 15s", log), log
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

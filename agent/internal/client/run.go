@@ -59,7 +59,7 @@ func (c *Client) run(connection *connection) (code int, err error) {
 func (c *Client) endOf(connection *connection, silent <-chan bool) *LostError {
 	_ = connection.Close()
 	if <-silent {
-		return c.lost(fmt.Sprintf("lost: nothing was heard of %s for %v", connection.address, c.Times.Interval*wire.Silent))
+		return c.lost(fmt.Sprintf("lost: no answer from %s for %v", connection.address, c.Times.Interval*wire.Silent))
 	}
 	lost := c.lost(fmt.Sprintf("lost: the connection to %s ended before the command did", connection.address))
 	lost.Ended = true

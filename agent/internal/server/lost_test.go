@@ -179,7 +179,7 @@ func TestAHostThatGoesSilentIsLostOnBothSides(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the client did not notice")
 	}
-	want := "127.0.0.1 on node node-7: lost: nothing was heard of 127.0.0.1 for 600ms"
+	want := "127.0.0.1 on node node-7: lost: no answer from 127.0.0.1 for 600ms"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -121,7 +121,7 @@ RULES: Final[Sequence[LogRule]] = (
         "WorkerLost",
         "mpiop-agent cannot reach a worker any more, or Open MPI's daemon there is killed",
         r"^mpiop-agent: (?P<host>[^\s.:]+)[^\s:]*(?: on node \S+)?: (?:lost: )?"
-        r"(?P<text>nothing was heard of .+|signal 9 ended .+|cannot connect to .+)$",
+        r"(?P<text>no answer from .+|signal 9 ended .+|cannot connect to .+)$",
         "mpirun lost {host}: {text}",
         _LOST,
     ),

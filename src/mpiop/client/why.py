@@ -1,5 +1,6 @@
 """Why a job is as it is: the cause in a paragraph, and the command that helps."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -37,8 +38,8 @@ def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequ
     if status.state == TERMINATING:
         return f"Job {name} is being deleted."
     if status.has_succeeded:
-        unused = (row.message for row in status.conditions if row.type == "WorkersUnused")  # True, or Unknown
-        return _text(f"Job {name} succeeded.", *unused)
+        unused = next((row.message for row in status.conditions if row.type == "WorkersUnused"), "")  # True, or Unknown
+        return f"Job {name} succeeded, but {unused}" if unused else f"Job {name} succeeded."
     if status.is_finished:
         return _failed(name, status, log, with_log=with_log)
     if status.state == PENDING:
@@ -72,11 +73,25 @@ def _failed(name: str, status: JobStatus, log: Sequence[str], *, with_log: bool)
     failure = status.failure(name)
     message = str(failure).partition(f"{failure.reason}: ")[2].partition("\n")[0]
     verdict, reason = _verdict(status, log), f"{failure.reason}: {message}"
-    advice = next((text for cause, text in _ADVICE.items() if cause in failure.reason or cause in message), "")
-    more = (
-        ("The end of its log:", *log[-LOG_LINES:]) if log and with_log else (f"Its log, if the Pod still exists: kubectl mpi logs {name}",)
+    is_explained = bool(status.cause) or (bool(verdict) and message not in verdict)
+    words = () if is_explained else re.findall(r"\w+", reason)
+    advice = next((text for cause, text in _ADVICE.items() if cause in words), "")
+    return _text(
+        f"Job {name} failed: {verdict or reason}",
+        reason if verdict else "",
+        *_attempts(status.attempts),
+        advice,
+        *_end_of_log(name, status, log, with_log=with_log),
     )
-    return _text(f"Job {name} failed: {verdict or reason}", reason if verdict else "", *_attempts(status.attempts), advice, *more)
+
+
+def _end_of_log(name: str, status: JobStatus, log: Sequence[str], *, with_log: bool) -> Sequence[str]:
+    """Return the end of the launcher's log, or how to get it."""
+    if log and with_log:
+        return ("The end of its log:", *log[-LOG_LINES:])
+    if not status.attempts:
+        return ()
+    return (f"{'Its log is empty, or its Pod is gone' if with_log else 'Its log, if the Pod still exists'}: kubectl mpi logs {name}",)
 
 
 def _verdict(status: JobStatus, log: Sequence[str]) -> str:

@@ -255,9 +255,9 @@ FOUND = [
     ("MPICH: signal, and it fails itself", MPICH_FAILS, "ProgramKilled", "signal 11 ended the program on pi-worker-1"),
     (
         "mpiop-agent: a node without a network",
-        f"mpiop-agent: pi-worker-1.pi.team.svc on node n1: lost: nothing was heard of 10.1.0.4 for 15s\n{INTEL_SIGNAL}",
+        f"mpiop-agent: pi-worker-1.pi.team.svc on node n1: lost: no answer from 10.1.0.4 for 15s\n{INTEL_SIGNAL}",
         "WorkerLost",
-        "mpirun lost pi-worker-1: nothing was heard of 10.1.0.4 for 15s",
+        "mpirun lost pi-worker-1: no answer from 10.1.0.4 for 15s",
     ),
     (
         "mpiop-agent: the daemon of Open MPI 5",

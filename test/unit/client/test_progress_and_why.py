@@ -67,7 +67,7 @@ WARNING = {
         (stored(**condition("Stalled", "NoSshd", "Install sshd.")), [], ["Job pi waits: NoSshd.\nInstall sshd."]),
         (stored(**condition("Degraded", "OOMKilled", "Raise it.")), [], ["Job pi runs, but not well: OOMKilled.\nRaise it."]),
         (stored(**condition("Restarting", "NodeLost", "restart 1")), [], ["Job pi is restarted: NodeLost.\nrestart 1"]),
-        (stored(**condition("Failed", "ReachedMaxRestarts", "2 tries")), [], ["failed: ReachedMaxRestarts: 2 tries", "max-restarts"]),
+        (stored(**condition("Failed", "ReachedMaxRestarts", "2 attempts")), [], ["failed: ReachedMaxRestarts: 2 attempts", "max-restarts"]),
         (
             FAILED,
             [],
@@ -87,7 +87,7 @@ def test_why_a_job_is_as_it_is(job: dict[str, Any], events: list[Any], words: li
 
 
 ENDED = condition("Failed", "BackoffLimitExceeded/Error", "Job has reached the specified backoff limit: pod pi-launcher-x exit code 3")
-ENDED |= {"summary": {"state": "Failed", "message": "the launcher failed with exit code 3; its log has the cause"}}
+ENDED |= {"summary": {"state": "Failed", "message": "the launcher failed with exit code 3; its log may show the cause"}}
 RANK = ["The first process to do so was:", "  Process name: [[5141,1],2]", "  Exit code:    3"]
 KNOWN = {
     "summary": {"state": "Failed", "message": "NoSshd: pi-worker-0 has no sshd"},
@@ -95,11 +95,38 @@ KNOWN = {
 }
 
 
+WORKER_DEADLINE = "WorkerDeadlineExceeded: worker pi-worker-0 ran longer than its activeDeadlineSeconds. Raise it"
+TIME_LIMIT = "kubectl mpi run --time-limit"
+
+
+@pytest.mark.parametrize(
+    ("summary", "cause", "reason", "message", "is_advised"),
+    [
+        ("Job was active too long", "", "DeadlineExceeded", "Job was active too long", True),
+        ("Unschedulable: Insufficient cpu", "", "DeadlineExceeded", "Job was active too long. Cause: Unschedulable", False),
+        (WORKER_DEADLINE, WORKER_DEADLINE, "BackoffLimitExceeded/Error", f"pod x. Cause: {WORKER_DEADLINE}", False),
+    ],
+)
+def test_a_deadline_is_raised_only_if_it_is_the_cause(summary: str, cause: str, reason: str, message: str, *, is_advised: bool) -> None:
+    job = stored(**condition("Failed", reason, message), summary={"message": summary}, lastFailure={"cause": cause})
+    text = why(job, [], [])
+    assert text.startswith(f"Job pi failed: {summary}")
+    assert (TIME_LIMIT in text) == is_advised
+    assert "Its log" not in text, "nothing ran"
+
+
+def test_a_job_that_used_no_worker_does_not_just_succeed() -> None:
+    unused = condition("WorkersUnused", "NoWorkerReached", "all ranks ran in the launcher")["conditions"][-1]
+    job = stored(**condition("Succeeded", "MPIJobSucceeded", "done"))
+    job["status"]["conditions"].append(unused)
+    assert why(job, [], []).startswith("Job pi succeeded, but all ranks")
+
+
 @pytest.mark.parametrize(
     ("job", "log", "first"),
     [
         (stored(**ENDED), RANK, "the program exited with code 3 on rank 2. Read what it printed."),
-        (stored(**ENDED), ["Bye"], "the launcher failed with exit code 3; its log has the cause"),
+        (stored(**ENDED), ["Bye"], "the launcher failed with exit code 3; its log may show the cause"),
         (stored(**ENDED | KNOWN), RANK, "NoSshd: pi-worker-0 has no sshd"),
         (stored(**condition("Failed", "DeadlineExceeded", "too long")), RANK, "DeadlineExceeded: too long"),
     ],

@@ -148,7 +148,8 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         grace_seconds=_NEW_NODE_SECONDS,
     ),
     IMAGE_PULL: Cause(
-        "the kubelet cannot pull an image", "Correct the name of the image, or add the pull secret of the registry (imagePullSecrets)."
+        "the kubelet cannot pull an image",
+        "Correct the name of the image, add the pull secret of its registry (imagePullSecrets), or check that the node reaches it.",
     ),
     CONFIG_ERROR: Cause(
         "a container needs a Secret, a ConfigMap or a key of one that does not exist",
@@ -162,7 +163,8 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     INIT_FAILED: Cause("an init container or a sidecar failed", "Read its log: kubectl logs POD -c CONTAINER."),
     NO_SSHD: Cause(
         "a worker has no `/usr/sbin/sshd`, or its sshd ended at once",
-        "Install sshd in the image, with the job's key as host key (docs/images.md), or use `mpiop.kubeflow.org/ssh: Injected`.",
+        "Correct the command of the workers, install sshd in the image with the job's key as host key (docs/images.md), or use "
+        "`mpiop.kubeflow.org/ssh: Injected`.",
         grace_seconds=0,
     ),
     WORKER_ENDED: Cause(
@@ -177,7 +179,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     ),
     OOM_KILLED: Cause(
         "a container used more memory than its limit, and was killed",
-        "Raise its memory limit, or use more workers.",
+        "Raise its memory limit. If ranks run in it, more workers may help too.",
         grace_seconds=_CRASHING_SECONDS,
     ),
     NODE_LOST: Cause(
@@ -204,8 +206,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     ),
     SCALED_DOWN: Cause(
         "the job was scaled down while `mpirun` used the worker that was removed",
-        "Only elastic programs continue with fewer workers. For others, suspend the job, change spec.mpiReplicaSpecs.Worker.replicas, then "
-        "resume it.",
+        "Only elastic programs continue with fewer workers. Suspend other jobs before you change spec.mpiReplicaSpecs.Worker.replicas.",
     ),
     STUCK_TERMINATING: Cause(
         "a Pod (or another object of the job) that must be gone first is still Terminating 60 s after its grace period: "

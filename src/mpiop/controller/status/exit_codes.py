@@ -9,7 +9,7 @@ _SIGNALS: Final[Mapping[object, str]] = {128 + signal.value: signal.name for sig
 _MEANINGS: Final[Mapping[object, str]] = {
     126: "the command is not executable",
     127: "command not found",
-    255: "ssh failed, or the program returned -1",
+    255: "ssh or mpirun failed, or the program returned -1",
 }
 _OWN: Final = "mpirun could not start the program, or a signal ended a rank"
 _OWN_CODES: Final = range(130, 136)

@@ -79,7 +79,7 @@ def verdict(status: MPIJobStatus) -> str:
     code = in_words(status.attempts[-1].exit_code, of_mpirun=True)
     where = last.message.replace(f" {code}", "", 1)
     hint = _OFTEN_MEMORY if status.attempts[-1].exit_code == _KILLED else ""
-    return truncated(f"the launcher failed with {code}; its log has the cause{hint}. Last attempt: {where}")
+    return truncated(f"the launcher failed with {code}; its log may show the cause{hint}. Last attempt: {where}")
 
 
 def waiting_cause(status: MPIJobStatus) -> str:

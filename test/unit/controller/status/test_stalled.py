@@ -152,7 +152,7 @@ PODS = [
         (),
         "ImagePull",
         "pod pi-worker-0 cannot get image example.com/pi: not found. "
-        "Correct the name of the image, or add the pull secret of the registry (imagePullSecrets).",
+        "Correct the name of the image, add the pull secret of its registry (imagePullSecrets), or check that the node reaches it.",
     ),
     Case(
         "image of an init container",
@@ -190,7 +190,8 @@ PODS = [
         (),
         "NoSshd",
         "container worker of pod pi-worker-0 did not start, exit code 127 (command not found). "
-        "Install sshd in the image, with the job's key as host key (docs/images.md), or use `mpiop.kubeflow.org/ssh: Injected`.",
+        "Correct the command of the workers, install sshd in the image with the job's key as host key (docs/images.md), or use "
+        "`mpiop.kubeflow.org/ssh: Injected`.",
     ),
     Case(
         "no sshd at all",
@@ -267,7 +268,8 @@ PODS = [
         (),
         "NoSshd",
         "container worker of pod pi-worker-0 ended: exit code 1, Error. "
-        "Install sshd in the image, with the job's key as host key (docs/images.md), or use `mpiop.kubeflow.org/ssh: Injected`.",
+        "Correct the command of the workers, install sshd in the image with the job's key as host key (docs/images.md), or use "
+        "`mpiop.kubeflow.org/ssh: Injected`.",
     ),
     Case(
         "a worker of another kind that ends while the launcher waits for it",

@@ -183,11 +183,11 @@ def test_the_summary_begins_with_the_verdict_and_the_condition_as_the_reference_
 @pytest.mark.parametrize(
     ("exit_code", "words"),
     [
-        (3, "the launcher failed with exit code 3; its log has the cause. Last attempt: pod pi-launcher-x container launcher"),
-        (137, "the launcher failed with exit code 137 (SIGKILL); its log has the cause. Often a program has used more memory than"),
+        (3, "the launcher failed with exit code 3; its log may show the cause. Last attempt: pod pi-launcher-x container launcher"),
+        (137, "the launcher failed with exit code 137 (SIGKILL); its log may show the cause. Often a program has used more memory than"),
         (139, "the launcher failed with exit code 139 (SIGSEGV)"),
         (213, "the launcher failed with exit code 213; its log"),
-        (255, "the launcher failed with exit code 255 (ssh failed, or the program returned -1)"),
+        (255, "the launcher failed with exit code 255 (ssh or mpirun failed, or the program returned -1)"),
     ],
 )
 def test_without_a_cause_the_exit_code_is_all_that_is_reported(exit_code: int, words: str) -> None:

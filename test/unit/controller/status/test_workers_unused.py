@@ -49,7 +49,7 @@ def test_a_launcher_that_called_nobody_is_reported_before_its_success() -> None:
     assert (unused.status, unused.reason) == ("True", "NoWorkerReached")
     assert "any of the 2 workers: all ranks ran in pod pi-launcher-x" in unused.message
     assert "spec.mpiImplementation, which is OpenMPI" in unused.message
-    assert status.summary.state == "Succeeded"
+    assert (status.summary.state, status.summary.message) == ("Succeeded", unused.message)
 
 
 def test_it_is_one_warning() -> None:
