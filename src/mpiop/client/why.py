@@ -38,8 +38,9 @@ def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequ
     if status.state == TERMINATING:
         return f"Job {name} is being deleted."
     if status.has_succeeded:
-        unused = next((row.message for row in status.conditions if row.type == "WorkersUnused"), "")  # True, or Unknown
-        return f"Job {name} succeeded, but {unused}" if unused else f"Job {name} succeeded."
+        unused = [row for row in status.conditions if row.type == "WorkersUnused"]  # True, or Unknown
+        success = f"Job {name} succeeded, but used no worker." if status.condition("WorkersUnused") else f"Job {name} succeeded."
+        return _text(success, *(row.message for row in unused))
     if status.is_finished:
         return _failed(name, status, log, with_log=with_log)
     if status.state == PENDING:
