@@ -7,8 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
-	"sync"
 	"syscall"
+	"time"
 
 	"mpiop/agent/internal/arguments"
 	"mpiop/agent/internal/client"
@@ -72,22 +72,24 @@ func call(called *client.Client) int {
 		}
 	}
 	called.Signals = signals
-	var told sync.Once
-	tell := func(err error) { told.Do(func() { sayEverywhere("%v", err) }) }
 	parents := client.Parents()
-	if called.Addresses.Path != "" && client.HasPrterun(parents) { // on a worker, daemons start others, and mpirun is elsewhere
-		called.Lost = func(err error) {
-			tell(err) // before its container ends with mpirun
-			client.Abort(parents)
-		}
-	}
-	code, err := called.Run()
-	if lost := new(client.LostError); errors.As(err, &lost) && lost.Ended {
-		tell(err)
+	isSaid := false
+	// Only into the log: our streams may be closed or full, and mpirun has to end. Its container may end with it, so this comes first.
+	abort := func(err error) {
+		isSaid = isSaid || writeLog("%v", err)
 		client.Abort(parents)
 	}
+	if called.Addresses.Path != "" && client.HasPrterun(parents) { // on a worker, daemons start others, and mpirun is elsewhere
+		called.Lost = abort
+	}
+	code, err := called.Run()
+	if lost := new(client.LostError); errors.As(err, &lost) && lost.Ended && client.HasPrterun(parents) {
+		abort(err)
+	}
 	if err != nil {
-		tell(err)
+		if !isSaid {
+			sayEverywhere("%v", err)
+		}
 		endParents()
 	}
 	return code
@@ -146,13 +148,21 @@ func openLog(path string) *os.File {
 
 // sayInLog writes into the Pod's log: some programs, that of Intel MPI for one, show nothing of what their ssh says.
 func sayInLog(format string, values ...any) {
+	if !writeLog(format, values...) {
+		say(format, values...)
+	}
+}
+
+// writeLog returns whether it could write into the Pod's log.
+func writeLog(format string, values ...any) bool {
 	log := openLog(podLog())
 	if log == nil {
-		say(format, values...)
-		return
+		return false
 	}
 	defer log.Close()
-	fmt.Fprintf(log, line(format), values...)
+	_ = log.SetWriteDeadline(time.Now().Add(time.Second)) // nobody may read it
+	_, err := fmt.Fprintf(log, line(format), values...)
+	return err == nil
 }
 
 // sayEverywhere writes to our standard error, and into the Pod's log if that is another.

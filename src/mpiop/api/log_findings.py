@@ -32,11 +32,13 @@ class Finding:
         return f"{self.facts}. {self.advice}"
 
 
-_SIGNALS: Final[Mapping[str, str]] = {
-    "4": "The program has instructions that the processor of that node does not have: compile it for all nodes.",
-    "7": "Often /dev/shm is too small: it has 64 MiB unless the annotation mpiop.kubeflow.org/shm says 2Gi (kubectl mpi run --shm 2Gi).",
-    "9": "Often the container has used more memory than its limit: raise it, or use more workers.",
+_BY_SIGNAL: Final[Mapping[int, str]] = {
+    4: "The program has instructions that the processor of that node does not have: compile it for all nodes.",
+    7: "Often /dev/shm is too small: it has 64 MiB unless the annotation mpiop.kubeflow.org/shm says 2Gi (kubectl mpi run --shm 2Gi).",
+    9: "Often the container has used more memory than its limit: raise it, or use more workers.",
 }
+_CORE_DUMPED: Final = 128
+_SIGNALS: Final = {str(number + core): advice for number, advice in _BY_SIGNAL.items() for core in (0, _CORE_DUMPED)}
 _RANK_RULES: Final = frozenset({"MpiAbort", "ProgramFailed", "ProgramKilled"})
 
 

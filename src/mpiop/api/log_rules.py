@@ -39,7 +39,7 @@ def _rule(name: str, when: str, pattern: str, facts: str, advice: str, **options
 
 _EXECUTABLE: Final = "Correct the command. It must exist in the image of the workers, and the user must be allowed to execute it."
 READ: Final = "Read what it printed."
-_LOST: Final = "That worker, its node or its network has failed: kubectl get events."
+_LOST: Final = "That worker, its node or its network has failed (kubectl get events), or its container has too little memory."
 _OPTION: Final = "Correct the options of mpirun: each library, and each version of Open MPI, has its own."
 
 LONG_NAME: Final = "Give the job a name of at most 47 characters, or use Open MPI 5."
@@ -63,7 +63,7 @@ RULES: Final[Sequence[LogRule]] = (
     _rule(
         "ExecutableNotFound",
         "Open MPI finds no program of that name in PATH",
-        r"unable to find the specified executable file(?:.*\n){1,12}?\s*Node: +(?P<host>[^\s.]+)\S*\s+Executable: (?P<file>\S+)",
+        r"unable to find the specified executable file(?:.*\n){1,12}?\s*Node: +(?P<host>[^\s.]+)(?:\.\S*)?\s+Executable: (?P<file>\S+)",
         "mpirun does not find the program {file} on {host}",
         _EXECUTABLE,
     ),
@@ -120,8 +120,8 @@ RULES: Final[Sequence[LogRule]] = (
     _rule(
         "WorkerLost",
         "mpiop-agent cannot reach a worker any more, or Open MPI's daemon there is killed",
-        r"^mpiop-agent: (?P<host>[^\s.:]+)[^\s:]*(?: on node \S+)?: (?:lost: )?"
-        r"(?P<text>no answer from .+|signal 9 ended .+|cannot connect to .+)$",
+        r"^mpiop-agent: (?P<host>[^\s.:]+)(?:\.[^\s:]*)?(?: on node \S+)?: (?:lost: )?"
+        r"(?P<text>no answer from .+|signal (?!(?:1|2|15) )\d+ ended .+|cannot connect to .+)$",
         "mpirun lost {host}: {text}",
         _LOST,
     ),
@@ -192,22 +192,23 @@ RULES: Final[Sequence[LogRule]] = (
     _rule(
         "ProgramKilled",
         "a signal ends a rank of Open MPI",
-        r"process rank (?P<rank>\d+) with PID \d+ on node (?P<host>[^\s.]+)\S* exited on\s+signal (?P<code>\d+) \((?P<text>[^)]*)\)",
+        r"process rank (?P<rank>\d+) with PID \d+ on node (?P<host>[^\s.]+)(?:\.\S*)? exited on\s+signal (?P<code>\d+) \((?P<text>[^)]*)\)",
         "signal {code} ({text}) ended the program on rank {rank}, {host}",
         "",
     ),
     _rule(
         "ProgramKilled",
         "a signal ends a rank of Intel MPI",
-        r"^= +RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +KILLED BY SIGNAL: (?P<code>\d+) \((?P<text>[^)]*)\)",
+        r"^= +RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>[^\s.]+)(?:\.\S*)?\n= +KILLED BY SIGNAL: (?P<code>\d+) \((?P<text>[^)]*)\)",
         "signal {code} ({text}) ended the program on rank {rank}, {host}",
         "",
     ),
+    # MPICH's exit code is a signal, and 128 more with a core dump; 9 or 15 for ranks that it ended itself.
     _rule(
         "ProgramKilled",
         "a signal ends a rank of MPICH",
-        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +EXIT CODE: (?P<code>\d+)\n(?:.*\n){1,12}?"
-        r".*THE EXIT STRING: (?P<text>[^(\n]+) \(signal (?P=code)\)",
+        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)(?:\.\S*)?\n= +EXIT CODE: (?!(?:9|15)$)\d+\n(?:.*\n){1,12}?"
+        r".*THE EXIT STRING: (?P<text>[^(\n]+) \(signal (?P<code>\d+)\)",
         "signal {code} ({text}) ended the program on {host}",
         "",
     ),
@@ -220,17 +221,24 @@ RULES: Final[Sequence[LogRule]] = (
     ),
     _rule(
         "ProgramKilled",
-        "the same, and MPICH fails before its last line",  # its exit code is then a signal, 9 or 15 for ranks that it ended itself
-        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)\S*\n= +EXIT CODE: (?!(?:9|15)$)(?P<code>\d+)$",
-        "signal {code} ended the program on {host}",
+        "the same, and MPICH fails before its last line",
+        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)(?:\.\S*)?\n= +EXIT CODE: (?!(?:9|15)$)(?P<code>\d+)$",
+        "a signal ended the program on {host} (code {code}, 128 more with a core dump)",
         "",
     ),
     _rule(
         "WorkerHasEnded",
         "a worker has ended before `mpirun` calls it",
-        r"^(?:waiting for|mpiop-agent:) (?P<host>[^\s.:]+)\S*: its Pod has ended",
+        r"^(?:waiting for|mpiop-agent:) (?P<host>[^\s.:]+)(?:\.[^\s:]*)?: its Pod has ended",
         "mpirun cannot reach {host}, which has ended",
         "Read its log: kubectl logs {host}.",
+    ),
+    _rule(
+        "WorkerScaledAway",
+        "`mpirun` calls a worker that the job had before it was scaled down",
+        r"^(?:waiting for|mpiop-agent:) (?P<host>[^\s.:]+)(?:\.[^\s:]*)?: the job has no such worker any more",
+        "mpirun calls {host}, which the job has no more",
+        "Suspend the job before you change the number of workers, or start mpirun again after it.",
     ),
     _rule(
         "SshNotConnected",
@@ -249,7 +257,7 @@ RULES: Final[Sequence[LogRule]] = (
     _rule(
         "ConnectionLost",
         "mpiop-agent loses its connection to a worker, often because that ends",
-        r"^mpiop-agent: (?P<host>[^\s.:]+)[^\s:]*(?: on node \S+)?: lost: (?P<text>the connection to \S+ ended .+)$",
+        r"^mpiop-agent: (?P<host>[^\s.:]+)(?:\.[^\s:]*)?(?: on node \S+)?: lost: (?P<text>the connection to \S+ ended .+)$",
         "mpirun lost {host}: {text}",
         _LOST,
     ),

@@ -227,4 +227,4 @@ def _text(raw: object) -> str:
 
 
 def _count(raw: object) -> int:
-    return min(max(as_integer(raw) or 0, _UNSEEN), INT32_MAX)
+    return min(max(as_integer(raw) or 0, 0), INT32_MAX)

@@ -74,7 +74,7 @@ def _failed(name: str, status: JobStatus, log: Sequence[str], *, with_log: bool)
     failure = status.failure(name)
     message = str(failure).partition(f"{failure.reason}: ")[2].partition("\n")[0]
     verdict, reason = _verdict(status, log), f"{failure.reason}: {message}"
-    is_explained = bool(status.cause) or (bool(verdict) and message not in verdict)
+    is_explained = (bool(status.cause) and failure.reason.startswith(_BACKOFF_LIMIT)) or (bool(verdict) and message not in verdict)
     words = () if is_explained else re.findall(r"\w+", reason)
     advice = next((text for cause, text in _ADVICE.items() if cause in words), "")
     return _text(

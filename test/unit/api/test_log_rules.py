@@ -252,7 +252,8 @@ FOUND = [
     ("Intel MPI: signal", INTEL_SIGNAL, "ProgramKilled", "signal 9 (Killed) ended the program on rank 1, pi-worker-1"),
     ("MPICH: signal", MPICH_SIGNAL, "ProgramKilled", "signal 11 (Segmentation fault) ended the program on pi-worker-1"),
     ("MPICH: signal of another rank", MPICH_OTHER, "ProgramKilled", "signal 11 (Segmentation fault) ended the program."),
-    ("MPICH: signal, and it fails itself", MPICH_FAILS, "ProgramKilled", "signal 11 ended the program on pi-worker-1"),
+    ("MPICH: signal, with a core dump", MPICH_SIGNAL.replace(": 11", ": 139"), "ProgramKilled", "fault) ended the program on pi-worker-1."),
+    ("MPICH: signal, and it fails itself", MPICH_FAILS, "ProgramKilled", "a signal ended the program on pi-worker-1 (code 11, 128 more"),
     (
         "mpiop-agent: a node without a network",
         f"mpiop-agent: pi-worker-1.pi.team.svc on node n1: lost: no answer from 10.1.0.4 for 15s\n{INTEL_SIGNAL}",
@@ -282,6 +283,12 @@ FOUND = [
         "mpiop-agent: pi-worker-1.pi.team.svc: its Pod has ended and is not made again; delete the Pod to have another\n",
         "WorkerHasEnded",
         "mpirun cannot reach pi-worker-1, which has ended",
+    ),
+    (
+        "a worker that was scaled away",
+        "waiting for pi-worker-2.pi.team.svc: the job has no such worker any more\n",
+        "WorkerScaledAway",
+        "mpirun calls pi-worker-2, which the job has no more",
     ),
     (
         "mpiop-agent: what ended it is no loss of the worker's",
@@ -332,6 +339,12 @@ def test_each_rule_has_its_text() -> None:
     assert unused == []
 
 
+def test_a_signal_of_mpich_has_its_advice_with_a_core_dump_too() -> None:
+    found = finding(MPICH_FAILS.replace("EXIT CODE: 11", "EXIT CODE: 135"))
+    assert found is not None
+    assert "kubeflow.org/shm" in found.advice
+
+
 @pytest.mark.parametrize(
     "piece", ["=", "Node: ", "Traceback Error", "BAD RUNNING AT ", "x" * 999 + "Error\n", "=   PID 1 RUNNING AT a\n", "\n"]
 )
@@ -339,3 +352,13 @@ def test_a_log_that_is_made_to_be_slow_is_not(piece: str) -> None:
     started = time.process_time()
     finding(piece * (256 * 1024 // len(piece)))
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("filler", ["a", ".", ":", " ", "a.", "a:", "@", "-"])
+@pytest.mark.parametrize("log", [row[1] for row in FOUND], ids=[row[0] for row in FOUND])
+def test_no_line_that_begins_like_one_of_a_library_is_slow(log: str, filler: str) -> None:
+    starts = [line[:length] for line in log.splitlines() for length in range(0, len(line), 12)]
+    many = "\n".join(start + filler * 900 for start in starts)
+    started = time.process_time()
+    finding("\n".join(many.splitlines()[:80]))
+    assert time.process_time() - started < 1

@@ -117,6 +117,11 @@ def test_a_condition_without_times_takes_its_other_time_or_the_birth_of_the_obje
     assert (second.last_update_time, second.last_transition_time, second.status) == (MORNING, MORNING, "Unknown")
 
 
+def test_only_the_observed_generation_may_be_negative() -> None:
+    status = parse_status({"observedGeneration": -5, "restarts": -5, "replicaStatuses": {"Worker": {"active": -3}}})
+    assert (status.observed_generation, status.restarts, status.replica_statuses["Worker"].active) == (-1, 0, 0)
+
+
 def test_conditions_that_are_none_are_left_out() -> None:
     assert parse_status({"conditions": [None, 3, {}, {"type": 4}, {"status": "True"}]}).conditions == ()
 

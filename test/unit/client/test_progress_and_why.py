@@ -104,6 +104,7 @@ TIME_LIMIT = "kubectl mpi run --time-limit"
     [
         ("Job was active too long", "", "DeadlineExceeded", "Job was active too long", True),
         ("Unschedulable: Insufficient cpu", "", "DeadlineExceeded", "Job was active too long. Cause: Unschedulable", False),
+        ("Job was active too long", WORKER_DEADLINE, "DeadlineExceeded", "Job was active too long", True),
         (WORKER_DEADLINE, WORKER_DEADLINE, "BackoffLimitExceeded/Error", f"pod x. Cause: {WORKER_DEADLINE}", False),
     ],
 )

@@ -72,7 +72,9 @@ def with_generation(stored: MPIJobStatus, new: MPIJobStatus, generation: int) ->
     kstatus would take the job for InProgress for ever.
     """
     is_waiting = not new.is_finished and (new.is_true(c.CONDITION_RECONCILING) or new.is_true(c.CONDITION_STALLED))
-    return new if new == stored else replace(new, observed_generation=generation if is_waiting else 0)
+    if new == stored and stored.observed_generation >= 0:  # the definition sets -1, which an older operator leaves
+        return new
+    return replace(new, observed_generation=generation if is_waiting else 0)
 
 
 def _since(status: MPIJobStatus, reason: str, now: datetime) -> datetime:

@@ -135,6 +135,8 @@ def test_the_observed_generation_is_stored_with_other_changes_while_the_job_wait
     old = replace(waits, observed_generation=1)
     assert generation(old, old) == 1, "an edit alone costs no write; kstatus has a waiting job InProgress anyway"
     assert generation(old, at(replace(PI, status=old), 5, observed(), NO_NODE).status) == 2
+    unseen = replace(runs, observed_generation=-1)
+    assert generation(unseen, unseen) == 0, "an older operator leaves it, and kstatus would wait for ever"
     assert generation(old, runs) == generation(old, ends) == 0, "a later edit does not make it InProgress for ever"
 
 
