@@ -153,6 +153,17 @@ class _Batch:
         self._made[name] = strange
 
     async def _read(self) -> set[str]:
+        """Return the names of all jobs once the API server's watches have caught up with etcd, which takes seconds on a busy machine."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return await self._read_once()
+            except StatusError as error:
+                if not error.is_too_large_resource_version or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _read_once(self) -> set[str]:
         """Return the names of all jobs, from etcd, after a watch has brought them too."""
         selection, client = Selection(MPIJOBS, self.namespace), self.here.client
         async with client.watch(selection, resource_version="", timeout_seconds=60, send_initial_events=True) as events:
