@@ -1,7 +1,7 @@
 """Writes of the fake API server: create, patch, update, delete and the garbage collector's part."""
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from fakes.managed_fields import managed
@@ -15,6 +15,8 @@ from mpiop.kube.resources import MPIJOBS, PODS, Resource
 from virtual_time import EPOCH, VirtualClock
 
 FOREGROUND = "foregroundDeletion"
+_STATUSES: Mapping[Resource, Json] = {PODS: {"phase": "Pending"}, MPIJOBS: {"observedGeneration": -1}}
+"""What the API server, or the CRD, gives to new objects."""
 KUBELET = "example.com/kubelet"
 """Stands for the grace period of a pod, which its kubelet ends."""
 
@@ -87,7 +89,7 @@ class Writes:
         if request.resource in WITH_GENERATION:
             metadata["generation"] = 1
         fresh: Json = {"apiVersion": request.resource.api_version, "kind": request.resource.kind, "metadata": metadata}
-        return fresh | ({"status": {"phase": "Pending"}} if request.resource == PODS else {})
+        return fresh | {"status": _STATUSES[request.resource]} if request.resource in _STATUSES else fresh
 
     def patch(self, request: Request) -> Json:
         return self._change(request, merged(self.existing(request), request.body))
