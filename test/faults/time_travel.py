@@ -76,7 +76,7 @@ class StaleServer:
             await exchange.pass_on()
         elif int(desired) <= int(cached["metadata"]["resourceVersion"]):
             exchange.entry.answer = {"resourceVersion": cached["metadata"]["resourceVersion"]}
-            await exchange.deliver(answer_of(200, msgspec.json.encode(cached)))
+            await exchange.deliver(answer_of(200, msgspec.json.encode({**cached, "items": list(cached["items"])})))
         else:
             await exchange.deliver(_too_large(desired, cached["metadata"]["resourceVersion"]))
 
