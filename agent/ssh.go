@@ -138,11 +138,12 @@ func openLog(path string) *os.File {
 	if err != nil || about.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) == 0 {
 		return nil
 	}
-	// A pipe that nobody reads must not stop us.
+	// A pipe that nobody reads must not stop us, neither when we open it nor when we write.
 	log, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
+	_ = log.SetWriteDeadline(time.Now().Add(time.Second))
 	return log
 }
 
@@ -160,7 +161,6 @@ func writeLog(format string, values ...any) bool {
 		return false
 	}
 	defer log.Close()
-	_ = log.SetWriteDeadline(time.Now().Add(time.Second)) // nobody may read it
 	_, err := fmt.Fprintf(log, line(format), values...)
 	return err == nil
 }

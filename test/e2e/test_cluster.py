@@ -83,7 +83,7 @@ def traces(command: Command) -> list[str]:
     links = json.loads(subprocess.run(["ip", "-json", "link"], check=True, capture_output=True, text=True).stdout)
     found += [f"interface {link['ifname']}" for link in links if str(command.folder) in link.get("ifalias", "")]
     found += [f"mount {line}" for line in Path("/proc/mounts").read_text().splitlines() if str(command.folder) in line]
-    groups = (folder for folder, *_ in os.walk("/sys/fs/cgroup"))  # which passes over those of others that go meanwhile
+    groups = (folder for folder, *_ in os.walk("/sys/fs/cgroup"))  # unlike glob, it skips a folder that somebody removes meanwhile
     found += [f"control group {folder}" for folder in groups if Path(folder).name.startswith(f"mpiop-{command.name}-")]
     return found + [str(entry) for entry in command.state.glob("*") if entry != command.state / f"{command.name}.lock"]
 

@@ -1,7 +1,7 @@
 """What the end of a launcher's log says about why it failed: one row for each text of an MPI library, of ssh or of Python.
 
-The texts are those of Open MPI 4.1 and 5.0, MPICH 4.3, Intel MPI 2021 and mpiop-agent. A log is text of the tenant's: no pattern
-backtracks over more than a line.
+The texts are those of Open MPI 4.1 and 5.0, MPICH 4.3, Intel MPI 2021 and mpiop-agent. A log is a tenant's text: no pattern backtracks
+over more than a line.
 """
 
 import re
@@ -41,6 +41,13 @@ _EXECUTABLE: Final = "Correct the command. It must exist in the image of the wor
 READ: Final = "Read what it printed."
 _LOST: Final = "That worker, its node or its network has failed (kubectl get events), or its container has too little memory."
 _OPTION: Final = "Correct the options of mpirun: each library, and each version of Open MPI, has its own."
+
+_HOST: Final = r"(?P<host>[^\s.:]+)(?:\.[^\s:]*)?"
+"""A host with or without its domain. No character fits both parts: with two that overlap, a long line would take a quadratic time."""
+_AGENT: Final = rf"^mpiop-agent: {_HOST}(?: on node \S+)?: "
+_WAITS: Final = rf"^(?:waiting for|mpiop-agent:) {_HOST}: "
+_MPICH_SIGNAL: Final = r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)(?:\.\S*)?\n= +EXIT CODE: (?!(?:9|15)$)"
+"""MPICH's exit code is a signal, and 128 more with a core dump; 9 or 15 for ranks that it ended itself."""
 
 LONG_NAME: Final = "Give the job a name of at most 47 characters, or use Open MPI 5."
 """`mpirun` of Open MPI 4.1 smashes its stack if the host name of the launcher, `<job>-launcher`, has more than 56 characters."""
@@ -120,8 +127,7 @@ RULES: Final[Sequence[LogRule]] = (
     _rule(
         "WorkerLost",
         "mpiop-agent cannot reach a worker any more, or Open MPI's daemon there is killed",
-        r"^mpiop-agent: (?P<host>[^\s.:]+)(?:\.[^\s:]*)?(?: on node \S+)?: (?:lost: )?"
-        r"(?P<text>no answer from .+|signal (?!(?:1|2|15) )\d+ ended .+|cannot connect to .+)$",
+        _AGENT + r"(?:lost: )?(?P<text>no answer from .+|signal (?!(?:1|2|15) )\d+ ended .+|cannot connect to .+)$",
         "mpirun lost {host}: {text}",
         _LOST,
     ),
@@ -203,11 +209,10 @@ RULES: Final[Sequence[LogRule]] = (
         "signal {code} ({text}) ended the program on rank {rank}, {host}",
         "",
     ),
-    # MPICH's exit code is a signal, and 128 more with a core dump; 9 or 15 for ranks that it ended itself.
     _rule(
         "ProgramKilled",
         "a signal ends a rank of MPICH",
-        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)(?:\.\S*)?\n= +EXIT CODE: (?!(?:9|15)$)\d+\n(?:.*\n){1,12}?"
+        _MPICH_SIGNAL + r"\d+\n(?:.*\n){1,12}?"
         r".*THE EXIT STRING: (?P<text>[^(\n]+) \(signal (?P<code>\d+)\)",
         "signal {code} ({text}) ended the program on {host}",
         "",
@@ -222,21 +227,21 @@ RULES: Final[Sequence[LogRule]] = (
     _rule(
         "ProgramKilled",
         "the same, and MPICH fails before its last line",
-        r"^= +PID \d+ RUNNING AT (?P<host>[^\s.]+)(?:\.\S*)?\n= +EXIT CODE: (?!(?:9|15)$)(?P<code>\d+)$",
+        _MPICH_SIGNAL + r"(?P<code>\d+)$",
         "a signal ended the program on {host} (code {code}, 128 more with a core dump)",
         "",
     ),
     _rule(
         "WorkerHasEnded",
         "a worker has ended before `mpirun` calls it",
-        r"^(?:waiting for|mpiop-agent:) (?P<host>[^\s.:]+)(?:\.[^\s:]*)?: its Pod has ended",
+        _WAITS + r"its Pod has ended",
         "mpirun cannot reach {host}, which has ended",
         "Read its log: kubectl logs {host}.",
     ),
     _rule(
         "WorkerScaledAway",
         "`mpirun` calls a worker that the job had before it was scaled down",
-        r"^(?:waiting for|mpiop-agent:) (?P<host>[^\s.:]+)(?:\.[^\s:]*)?: the job has no such worker any more",
+        _WAITS + r"the job has no such worker any more",
         "mpirun calls {host}, which the job has no more",
         "Suspend the job before you change the number of workers, or start mpirun again after it.",
     ),
@@ -257,7 +262,7 @@ RULES: Final[Sequence[LogRule]] = (
     _rule(
         "ConnectionLost",
         "mpiop-agent loses its connection to a worker, often because that ends",
-        r"^mpiop-agent: (?P<host>[^\s.:]+)(?:\.[^\s:]*)?(?: on node \S+)?: lost: (?P<text>the connection to \S+ ended .+)$",
+        _AGENT + r"lost: (?P<text>the connection to \S+ ended .+)$",
         "mpirun lost {host}: {text}",
         _LOST,
     ),

@@ -291,7 +291,7 @@ FOUND = [
         "mpirun calls pi-worker-2, which the job has no more",
     ),
     (
-        "mpiop-agent: what ended it is no loss of the worker's",
+        "mpiop-agent: the program's error comes before the loss that it causes",
         f"{TRACEBACK}ValueError: bad shape\n{CLOSED}",
         "PythonError",
         "Python raised ValueError: bad shape",

@@ -15,8 +15,12 @@ def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary
     """Return the summary of `status`."""
     attempts = str(status.attempts[-1].number) if status.attempts else ""
     restarts = str(status.restarts)
-    wrong = status.true_condition(c.CONDITION_FAILED) or current_problem(status) or status.true_condition(c.CONDITION_DEGRADED)
-    wrong = wrong or status.true_condition(c.CONDITION_WORKERS_UNUSED)
+    wrong = (
+        status.true_condition(c.CONDITION_FAILED)
+        or current_problem(status)
+        or status.true_condition(c.CONDITION_DEGRADED)
+        or status.true_condition(c.CONDITION_WORKERS_UNUSED)
+    )
     message = wrong.message if wrong is not None else ""
     node = _launcher_node(observed, status)
     slots = job.status.summary.slots if job.status.is_finished else str(job.slots_per_worker)
