@@ -41,7 +41,14 @@ class Kind:
 IS_KUBEFLOW: Final = os.environ.get("MPIOP_E2E_OPERATOR") == "kubeflow"
 """Kubeflow's operator is measured, for comparison, and not ours."""
 _OURS: Final = (*(Kind("Injected", library) for library in LIBRARIES), Kind("Image", "openmpi5"), Kind("Image", "intel"))
-KINDS: Final = tuple(Kind("Kubeflow", library) for library in LIBRARIES) if IS_KUBEFLOW else _OURS
+KINDS: Final = tuple(
+    kind
+    for kind in (tuple(Kind("Kubeflow", library) for library in LIBRARIES) if IS_KUBEFLOW else _OURS)
+    if kind.name in (os.environ.get("MPIOP_E2E_KINDS") or kind.name).split(",")
+)
+"""All, or those of MPIOP_E2E_KINDS, such as "injected-openmpi5,injected-intel"."""
+RUNS: Final = int(os.environ.get("MPIOP_E2E_RUNS") or 1)
+"""How many jobs of each kind there are for each fault."""
 _numbers = itertools.count(1)
 
 
@@ -56,7 +63,7 @@ class Run:
     @property
     def name(self) -> str:
         """Name of the MPIJob."""
-        return f"{self.fault}-{self.kind.name}"
+        return f"{self.fault}-{self.kind.name}-{self.number}"
 
     @property
     def is_bound(self) -> bool:
@@ -109,8 +116,8 @@ def one_a_node(job: str) -> Obj:
 
 
 def runs(fault: str) -> list[Run]:
-    """Return a job of each kind for a fault."""
-    return [Run(fault, kind, next(_numbers)) for kind in KINDS]
+    """Return the jobs of each kind for a fault."""
+    return [Run(fault, kind, next(_numbers)) for kind in KINDS for _ in range(RUNS)]
 
 
 def commands() -> Iterator[tuple[int, str]]:

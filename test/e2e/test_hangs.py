@@ -2,6 +2,7 @@
 
 Each job has a rank on either node. Jobs of all libraries run side by side under one fault. With mpiop-agent (`Injected`) every bound
 must hold; what the ssh of images (`Image`) does is measured for comparison. The table goes to build/e2e/hangs.md.
+MPIOP_E2E_KINDS picks kinds of jobs, and MPIOP_E2E_RUNS says how many there are of each.
 
 MPIOP_E2E_OPERATOR=kubeflow measures Kubeflow's operator instead: no job but that of the stopped kubelet is judged then.
 """
@@ -34,7 +35,6 @@ from e2e.losses import (
     KINDS,
     START_SECONDS,
     End,
-    Kind,
     Run,
     ends_of,
     first_process,
@@ -118,10 +118,10 @@ def cut_off() -> Iterator[None]:
         project(*link, "up")
 
 
-def add_row(fault: str, seconds: Mapping[Kind, str]) -> None:
+def add_row(fault: str, outcomes: Mapping[Run, str]) -> None:
     """Add a row to the table."""
     TABLE.parent.mkdir(parents=True, exist_ok=True)
-    cells = " | ".join(seconds[kind] for kind in KINDS)
+    cells = " | ".join("; ".join(outcome for run, outcome in outcomes.items() if run.kind == kind) for kind in KINDS)
     if not TABLE.exists():
         head = " | ".join(f"{kind.library}, {kind.mode}" for kind in KINDS)
         TABLE.write_text(f"| fault | {head} |\n|---{'|---' * len(KINDS)}|\n", encoding="utf-8")
@@ -131,7 +131,7 @@ def add_row(fault: str, seconds: Mapping[Kind, str]) -> None:
 
 def judge(here: Kubectl, fault: str, awaited: Sequence[Run], ends: Mapping[Run, End]) -> None:
     """Write the row, and fail unless every `mpirun` that must has ended, and none with 0."""
-    add_row(fault, {run.kind: f"{ends[run].seconds:.0f} s, {ends[run].exit_code}" if run in ends else "hangs" for run in awaited})
+    add_row(fault, {run: f"{ends[run].seconds:.0f} s, {ends[run].exit_code}" if run in ends else "hangs" for run in awaited})
     bound = [run for run in awaited if run.is_bound]
     wrong = [run for run in bound if run not in ends or ends[run].exit_code == 0]
     logs = {run.name: here.attempt("logs", f"--selector={run.labels()}", "--tail=20").stdout for run in wrong}
@@ -181,7 +181,7 @@ def goes_on(here: Kubectl, fault: str, awaited: Iterable[Run]) -> None:
         for pid in run.ranks():
             os.kill(pid, signal.SIGTERM)
     ended = {run: ends_of(here, [run]) for run in awaited}
-    add_row(fault, {run.kind: "goes on" if found and found[run].exit_code == 0 else str(found) for run, found in ended.items()})
+    add_row(fault, {run: "goes on" if found and found[run].exit_code == 0 else str(found) for run, found in ended.items()})
     wrong = {run.name: found for run, found in ended.items() if not found or found[run].exit_code}
     assert not wrong, wrong
 
@@ -195,7 +195,7 @@ def test_a_node_whose_network_is_cut(here: Kubectl) -> None:
     with cut_off(), ThreadPoolExecutor(1) as pool:
         ranks = pool.submit(ranks_ended, launcher_lost, begun)
         ends = ends_of(here, worker_lost)
-    left = {run.kind: f"{ranks.result()[run]:.0f} s" if run in ranks.result() else "ranks stay" for run in launcher_lost}
+    left = {run: f"{ranks.result()[run]:.0f} s" if run in ranks.result() else "ranks stay" for run in launcher_lost}
     add_row("launcher's node: network cut, until its ranks have ended", left)
     late = [run.name for run in launcher_lost if run.is_bound and run not in ranks.result()]
     judge(here, "worker's node: network cut", worker_lost, ends)

@@ -12,6 +12,8 @@ from typing import Any, cast
 import yaml
 
 from demonstration.cluster import ROOT, environment_of
+from embedded.layout import state_folder
+from embedded.locks import locked
 from fakes.certificates import Authority
 from fakes.http_server import server_context
 from faults.mirror import Mirror
@@ -97,8 +99,17 @@ async def prepared(
 ) -> AsyncIterator[Ground]:
     """Yield the ground on an embedded cluster of that name, brought up with more `options`, taken down at the end unless `keep`.
 
-    It is a control plane alone, unless it `has_node`: a real one.
+    It is a control plane alone, unless it `has_node`: a real one. Whoever wants the same cluster meanwhile waits, for it ends with us.
     """
+    with locked(state_folder() / f"{cluster}.run.lock", lambda: print(f"Waiting for another command that uses cluster {cluster!r}")):  # noqa: T201
+        async with _prepared(cluster, folder, lease_seconds, options, keep=keep, has_node=has_node) as ground:
+            yield ground
+
+
+@contextlib.asynccontextmanager
+async def _prepared(
+    cluster: str, folder: Path, lease_seconds: int, options: Sequence[str], *, keep: bool, has_node: bool
+) -> AsyncIterator[Ground]:
     try:
         await command("hack/cluster", "up", "--name", cluster, *(UP[1:] if has_node else UP), *options)
         environment = environment_of(cluster)

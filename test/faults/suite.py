@@ -66,7 +66,7 @@ async def run_suite(choice: Choice, *, cluster: str, parallel: int, lease_second
     """Run the chosen cases and print what failed; return 0 if nothing did, 1 if something did, 2 if a case is unknown."""
     # The driver's own informers say nothing that a report needs.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    # Several of these may run on one cluster: each has namespaces and a folder of its own.
+    # A cluster that is kept has several of these, one after another: each has namespaces and a folder of its own.
     prefix = f"f{os.getpid()}"
     folder = FOLDER / prefix
     folder.mkdir(parents=True)

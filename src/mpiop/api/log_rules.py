@@ -242,7 +242,7 @@ RULES: Final[Sequence[LogRule]] = (
         "WorkerScaledAway",
         "`mpirun` calls a worker that the job had before it was scaled down",
         _WAITS + r"the job has no such worker any more",
-        "mpirun calls {host}, which the job has no more",
+        "mpirun calls {host}, which the job no longer has",
         "Suspend the job before you change the number of workers, or start mpirun again after it.",
     ),
     _rule(

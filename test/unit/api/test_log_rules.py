@@ -288,7 +288,7 @@ FOUND = [
         "a worker that was scaled away",
         "waiting for pi-worker-2.pi.team.svc: the job has no such worker any more\n",
         "WorkerScaledAway",
-        "mpirun calls pi-worker-2, which the job has no more",
+        "mpirun calls pi-worker-2, which the job no longer has",
     ),
     (
         "mpiop-agent: the program's error comes before the loss that it causes",
