@@ -17,6 +17,7 @@ from mpiop.api import constants as c
 from mpiop.api.status import state_of
 from mpiop.clock import Clock, SystemClock
 from mpiop.controller.controller import Controller
+from mpiop.controller.executor import Executor
 from mpiop.controller.gang.discovery import GangDiscovery
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
@@ -27,6 +28,8 @@ from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
 from mpiop.controller.observe.specs import Specs
+from mpiop.controller.observer import Observer
+from mpiop.controller.problems import Problems
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.contention import Contention
@@ -182,21 +185,19 @@ class Operator:
         writer = client.fenced(self._elector.assert_leading, us)
         applier = Applier(writer, Consistency(stores, clock), contention, self._metrics.count_failed_write)
         launchers, gone = LauncherJobs(stores[JOBS], stores[MPIJOBS]), GoneWorkers()
+        listers = Listers(stores[SERVICES], stores[CONFIG_MAPS], launchers, stores[PODS], gone, self._gang.listers)
+        observer, secrets = Observer(listers, applier), SshSecrets(applier, self._new_key_pair, clock)
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],
-            listers=Listers(stores[SERVICES], stores[CONFIG_MAPS], launchers, stores[PODS], gone, self._gang.listers),
-            applier=applier,
-            reporter=Reporter(applier, self._recorder, self._metrics, clock),
-            secrets=SshSecrets(applier, self._new_key_pair, clock),
-            events=WarningEvents(client, clock),
+            observer=observer,
+            executor=Executor(applier, secrets, self._build_options(), observer.batches, clock.monotonic, self._gang),
+            problems=Problems(contention, WarningEvents(client, clock), clock),
             logs=LauncherLogs(client, clock),
-            options=self._build_options(),
-            clock=clock,
+            reporter=Reporter(applier, self._recorder, self._metrics, clock),
             lost_worker_timeout_seconds=self._options.lost_worker_timeout_seconds,
-            gang=self._gang,
         )
         self._metrics.watch_jobs(self._job_states)
-        controller = Controller(syncer.sync, self._queue, self._job_keys, self._metrics, syncer.batches)
+        controller = Controller(syncer.sync, self._queue, self._job_keys, self._metrics, observer.batches)
         informers[JOBS].add_handler(launchers.job_changed)
         informers[PODS].add_handler(gone.pod_changed)
         informers[MPIJOBS].add_handler(launchers.mpijob_changed)

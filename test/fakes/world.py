@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -14,6 +14,8 @@ from fakes.semantics import projected
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJobStatus
+from mpiop.controller.executor import Executor
+from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.ssh_secret import KeyPair
 from mpiop.controller.observe.consistency import Consistency
@@ -22,6 +24,8 @@ from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
 from mpiop.controller.observe.specs import Specs
+from mpiop.controller.observer import Observer
+from mpiop.controller.problems import Problems
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.contention import Contention
@@ -85,19 +89,29 @@ class World:
         self.trims = trims(Specs())
         consistency = Consistency(self.stores, self.clock)
         us = field_manager("mpi-operator", lease)
-        applier = Applier(self.client.fenced(self._fence, us), consistency, Contention(self.clock, us, self.metrics.count_damped_write))
+        contention = Contention(self.clock, us, self.metrics.count_damped_write)
+        self.applier = Applier(self.client.fenced(self._fence, us), consistency, contention)
         self.launchers = LauncherJobs(self.stores[JOBS], self.stores[MPIJOBS])
         self.gone = GoneWorkers()
+        self.listers = Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.launchers, self.stores[PODS], self.gone)
+        self.options = options or BuildOptions()
+        self.logs = LauncherLogs(self.client, self.clock)
+        self.contention = contention
+        self.build(Gang())
+
+    def build(self, gang: Gang) -> None:
+        """Make a syncer, as a new process would."""
+        self.observer = Observer(replace(self.listers, gang=gang.listers), self.applier)
+        self.batches = self.observer.batches
+        secrets = SshSecrets(self.applier, self._new_key_pair, self.clock)
+        self.reporter = Reporter(self.applier, self.recorder, self.metrics, self.clock)
         self.syncer = Syncer(
             mpijobs=self.stores[MPIJOBS],
-            listers=Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.launchers, self.stores[PODS], self.gone),
-            applier=applier,
-            reporter=Reporter(applier, self.recorder, self.metrics, self.clock),
-            secrets=SshSecrets(applier, self._new_key_pair, self.clock),
-            events=WarningEvents(self.client, self.clock),
-            logs=LauncherLogs(self.client, self.clock),
-            options=options or BuildOptions(),
-            clock=self.clock,
+            observer=self.observer,
+            executor=Executor(self.applier, secrets, self.options, self.batches, self.clock.monotonic, gang),
+            problems=Problems(self.contention, WarningEvents(self.client, self.clock), self.clock),
+            logs=self.logs,
+            reporter=self.reporter,
             lost_worker_timeout_seconds=LOST_WORKER_TIMEOUT_SECONDS,
         )
 

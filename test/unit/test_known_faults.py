@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -117,7 +116,7 @@ async def test_fault_6_nothing_in_a_cache_is_changed_in_place_neither_the_job_no
     groups = world.stores[VOLCANO_POD_GROUPS] = Store()
     if scheduler:
         gang = Gang(scheduler, candidates(scheduler)[0], {VOLCANO_POD_GROUPS: groups})
-        world.syncer = replace(world.syncer, gang=gang, listers=replace(world.syncer.listers, gang=gang.listers))
+        world.build(gang)
     await world.submit(workers=2)
     resources: tuple[Resource, ...] = (*WATCHED, VOLCANO_POD_GROUPS)
     edits: list[dict[str, object]] = [

@@ -10,8 +10,8 @@ import structlog
 from mpiop.api import constants as c
 from mpiop.controller import names
 from mpiop.controller.batches import BATCH_SECONDS, Batches, worker_change
+from mpiop.controller.errors import WriteError
 from mpiop.controller.observe.owners import job_of, may_belong_to
-from mpiop.controller.status.refusals import DampedWriteError, GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, Unreadable, annotations_of, key_of, labels_of, uid_of
@@ -21,15 +21,7 @@ from mpiop.metrics import Metrics
 from mpiop.workqueue import WorkQueue, work
 
 STOP_GRACE_SECONDS: Final = 1.0
-_EXPECTED: Final = (
-    KubeError,
-    PredecessorError,
-    LeaseLostError,
-    ResourceExistsError,
-    SecretLostError,
-    GangApiMissingError,
-    DampedWriteError,
-)
+_EXPECTED: Final = (KubeError, LeaseLostError, WriteError)
 
 Sync = Callable[[Key], Awaitable[float | None]]
 """Syncs the job of a key and returns the seconds after which to sync it again, or None; raises NotReady to be called later."""

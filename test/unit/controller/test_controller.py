@@ -14,8 +14,8 @@ from fakes.writes import KUBELET
 from mpiop.api import constants as c
 from mpiop.controller.batches import BATCH_SECONDS, Batches
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
+from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.observe.projections import PROJECTIONS, trimmed
-from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
 from mpiop.informers.shared_informer import SharedInformer
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import StatusError, TransportError
@@ -29,7 +29,7 @@ from mpiop.workqueue import WorkQueue
 @asynccontextmanager
 async def live(world: World) -> AsyncIterator[Controller]:
     """Let informers feed the world's stores, and a controller that is yet to run."""
-    controller = Controller(world.syncer.sync, WorkQueue[Key](), world.stores[MPIJOBS].keys, world.metrics, world.syncer.batches)
+    controller = Controller(world.syncer.sync, WorkQueue[Key](), world.stores[MPIJOBS].keys, world.metrics, world.batches)
     async with asyncio.TaskGroup() as group:
         tasks: list[asyncio.Task[None]] = []
         for resource in WATCHED:

@@ -83,7 +83,7 @@ async def test_a_spec_that_cannot_be_read_is_retried() -> None:
 @pytest.mark.real_time
 async def test_a_large_job_runs_and_is_computed_outside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     world, threads = World(), set[threading.Thread]()
-    read, reader = world.syncer.reader.read, world.syncer.reader
+    read, reader = world.observer.reader.read, world.observer.reader
 
     def noted(*args: Any) -> Any:
         threads.add(threading.current_thread())

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 
@@ -12,6 +11,7 @@ from example_jobs import PI
 from fakes.api_server import FakeClient
 from fakes.world import KEY, World
 from mpiop.api import constants as c
+from mpiop.controller.gang.gang import Gang
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
 from mpiop.controller.observe.observed import Listers
 from mpiop.controller.plan.diff import Create, Delete
@@ -62,14 +62,14 @@ def create(name: str) -> Create:
 async def test_E50_a_write_that_failed_leaves_nothing_to_wait_for(error: KubeError) -> None:
     scene = Scene()
     scene.client.refuse("create", PODS, "", error)
-    assert len(await scene.applier.apply(OWNER, [create("a")])) == 1
+    assert len((await scene.applier.apply(OWNER, [create("a")])).failed) == 1
     assert not scene.is_waiting()
 
 
 async def test_E50_of_several_writes_those_that_succeeded_are_waited_for() -> None:
     scene = Scene()
     scene.client.refuse("create", PODS, "b", TransportError("no answer"))
-    assert len(await scene.applier.apply(OWNER, [create("a"), create("b"), create("c")])) == 1
+    assert len((await scene.applier.apply(OWNER, [create("a"), create("b"), create("c")])).failed) == 1
     assert scene.is_waiting()
     scene.refresh()
     assert not scene.is_waiting()
@@ -157,9 +157,10 @@ async def test_E54_no_child_is_read_from_a_cache_before_it_is_known_to_be_new_en
     world = World()
     await world.submit()
     await world.sync()
-    children = world.syncer.listers
+    children = world.listers
     spies = [Spy(store) for store in (children.services, children.config_maps, children.jobs, children.pods)]  # type: ignore[arg-type]  # they are
-    world.syncer = replace(world.syncer, listers=Listers(*spies))
+    world.listers = Listers(*spies)
+    world.build(Gang())
     world.refresh(MPIJOBS)
     with pytest.raises(NotReady):
         await world.syncer.sync(KEY)

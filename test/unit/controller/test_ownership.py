@@ -12,10 +12,10 @@ from example_jobs import PI
 from fakes.api_server import FakeClient
 from fakes.world import World
 from mpiop.controller.controller import job_of
+from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, Observed, index_by_controller, observe
-from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
 from mpiop.controller.write.apply import Applier, Owner
 from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store

@@ -29,9 +29,9 @@ from mpiop.api import constants as c
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.controller.errors import DampedWriteError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import restart_count
-from mpiop.controller.status.refusals import DampedWriteError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.status.status import transitions
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Object, controller_of, key_of
@@ -337,8 +337,8 @@ async def check_memory(life: Life) -> None:
     life.cluster.delete_job()
     for operator in life.operators:
         await life.see_and_sync(operator)
-        assert not operator.syncer.batches._workers
-        assert not operator.syncer.applier.consistency._writes
+        assert not operator.batches._workers
+        assert not operator.applier.consistency._writes
         assert not operator.syncer.reporter.unanswered
         assert not operator.metrics._shown
 

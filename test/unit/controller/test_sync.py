@@ -625,13 +625,13 @@ async def test_templates_with_a_restart_policy_are_warned_of(given: str | None, 
 async def test_a_sync_that_the_caches_are_too_old_for_is_put_off() -> None:
     world = await running()
     written: Any = {"metadata": {"resourceVersion": "1000000"}}
-    world.syncer.applier.consistency.wrote(KEY, uid_of(world.client.server.objects(MPIJOBS)[0]), PODS, written)
+    world.applier.consistency.wrote(KEY, uid_of(world.client.server.objects(MPIJOBS)[0]), PODS, written)
     with pytest.raises(NotReady):
         await world.syncer.sync(KEY)
-    assert world.syncer.batches.is_postponed(KEY)
+    assert world.batches.is_postponed(KEY)
     world.stores[PODS].replace(world.stores[PODS].values(), "1000000")
     await world.syncer.sync(KEY)
-    assert not world.syncer.batches.is_postponed(KEY)
+    assert not world.batches.is_postponed(KEY)
 
 
 async def test_no_worker_is_deleted_while_the_suspension_of_its_launcher_is_refused() -> None:

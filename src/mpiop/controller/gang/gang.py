@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mpiop.api.types import MPIJob
+from mpiop.controller.errors import GangApiMissingError
 from mpiop.controller.gang.pod_group import Priorities, build_coscheduling_pod_group, build_volcano_pod_group
 from mpiop.controller.gang.pod_group_native import (
     build_pod_group_1_36,
@@ -14,9 +15,8 @@ from mpiop.controller.gang.pod_group_native import (
 )
 from mpiop.controller.objects import NATIVE_GANG, VOLCANO
 from mpiop.controller.observe.observed import Lister, Observed
-from mpiop.controller.plan.desired import Desired
+from mpiop.controller.plan.desired import Desired, Presence
 from mpiop.controller.plan.diff import Action, Delete, Stage, Step, ensure
-from mpiop.controller.status.refusals import GangApiMissingError
 from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.resources import (
     COSCHEDULING_POD_GROUPS,
@@ -104,9 +104,9 @@ class Gang:
 
     def stages(self, job: MPIJob, desired: Desired, observed: Observed) -> tuple[Stage, ...]:
         """Return the writes that give the gang its desired state, each kind after the one that it refers to."""
-        if desired.gang is None or self.api is None:
+        if desired.gang is Presence.KEEP or self.api is None:
             return ()
-        if not desired.gang:
+        if desired.gang is Presence.DELETE:
             deletes = tuple(Delete(resource, obj) for resource, obj in observed.gang.items() if not is_terminating(obj))
             return (Stage(Step.GANG, deletes),) if deletes else ()
         values = {obj["metadata"].get("name", ""): _value(obj) for obj in self.priority_classes()}

@@ -11,10 +11,10 @@ from mpiop.api import constants as c
 from mpiop.api.parse import ParseError, parse_mpijob, parse_next
 from mpiop.api.types import MPIJob
 from mpiop.api.validation import validate
+from mpiop.controller.errors import InvalidJobError
 from mpiop.controller.observe.specs import stored_spec
 from mpiop.kube.items import NOT_JSON
 from mpiop.kube.objects import Key, Object, annotations_of
-from mpiop.kube.text import truncated
 
 _ANNOTATION: Final = re.compile(r"metadata\.annotations\[([^]]+)\]: ")
 CAPACITY: Final = 256
@@ -22,18 +22,6 @@ CAPACITY: Final = 256
 
 CAPACITY_BYTES: Final = 2 * 2**20
 """Of the specs of all cached jobs, which take some twenty times as much as objects. Large jobs are never cached."""
-
-MOST_ERRORS: Final = 20
-MOST_ERROR_BYTES: Final = 8192
-
-
-class InvalidJobError(Exception):
-    """A job cannot be run as written; the message is shown to users."""
-
-    def __init__(self, errors: Sequence[str]) -> None:
-        """Say what is wrong, one line a field; of thousands, the first: the status keeps this message."""
-        more = f"; and {len(errors) - MOST_ERRORS} more" if len(errors) > MOST_ERRORS else ""
-        super().__init__(truncated(f"Found validation errors: {'; '.join(errors[:MOST_ERRORS])}", MOST_ERROR_BYTES) + more)
 
 
 class Reader:

@@ -7,17 +7,17 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.desired import Desired, always, never
+from mpiop.controller.plan.desired import Desired, Presence, always, never
 
 _NOTHING: Final = Desired(
-    dependencies=False,
+    dependencies=Presence.DELETE,
     worker_count=0,
     keep_worker=never,
     replace_worker=never,
     forces=False,
-    launcher=False,
+    launcher=Presence.DELETE,
     launcher_suspended=True,
-    gang=False,
+    gang=Presence.DELETE,
 )
 
 
@@ -35,13 +35,14 @@ def state_after_end(job: MPIJob, observed: Observed, *, is_expired: bool) -> Des
         return _NOTHING
     policy = job.run_policy.clean_pod_policy
     active = observed.launcher is not None and pods.job_outcome(observed.launcher) is None
+    stopped = Presence.DELETE if policy == c.CLEAN_ALL else Presence.ENSURE
     return Desired(
-        dependencies=None,
+        dependencies=Presence.KEEP,
         worker_count=0,
         keep_worker={c.CLEAN_ALL: never, c.CLEAN_RUNNING: pods.is_finished}.get(policy, always),
         replace_worker=never,
         forces=False,
-        launcher=policy != c.CLEAN_ALL if active else None,
+        launcher=stopped if active else Presence.KEEP,
         launcher_suspended=active,
-        gang=None if policy == c.CLEAN_NONE else False,
+        gang=Presence.KEEP if policy == c.CLEAN_NONE else Presence.DELETE,
     )

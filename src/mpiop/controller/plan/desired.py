@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
@@ -13,29 +14,38 @@ from mpiop.controller.plan.suspension import should_suspend_launcher
 from mpiop.kube.objects import Object
 
 
+class Presence(Enum):
+    """Whether an object should exist."""
+
+    ENSURE = auto()
+    KEEP = auto()
+    """As it is: it is neither created, nor changed, nor deleted."""
+    DELETE = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Desired:
     """The desired children, in terms that `diff` turns into writes.
 
     Attributes:
-        dependencies: Whether Service, ConfigMap and Secret should exist; None leaves them as they are, False deletes them.
+        dependencies: Of Service, ConfigMap and Secret.
         worker_count: Workers 0 … n-1 should exist; missing ones are created.
         keep_worker: Decides on an existing worker outside that range; False deletes it.
         replace_worker: Decides on an existing worker of that range; True deletes it, and it is created again.
         forces: Whether pods that must go and whose nodes do not answer are deleted without asking the node.
-        launcher: Whether the launcher Job should exist; None leaves it as it is, False deletes it.
+        launcher: Of the launcher Job.
         launcher_suspended: Its desired `suspend`.
-        gang: Whether the objects of gang scheduling should exist, if it is on; None leaves them as they are, False deletes them.
+        gang: Of the objects of gang scheduling, if it is on.
     """
 
-    dependencies: bool | None
+    dependencies: Presence
     worker_count: int
     keep_worker: Callable[[Object], bool]
     replace_worker: Callable[[Object], bool]
     forces: bool
-    launcher: bool | None
+    launcher: Presence
     launcher_suspended: bool
-    gang: bool | None
+    gang: Presence
 
 
 def desired_state(job: MPIJob, observed: Observed, now: datetime) -> Desired | None:
@@ -46,15 +56,17 @@ def desired_state(job: MPIJob, observed: Observed, now: datetime) -> Desired | N
     is_outdated = observed.has_outdated_launcher(job)
     waits = observed.awaits_old_gang
     must_replace = replacement_rule(job, observed)
+    must_go = is_outdated and pods.is_suspension_complete(observed.launcher)
+    has_launcher = _launcher_exists(job, observed, ready=ready) and not must_go
     return Desired(
-        dependencies=True,
+        dependencies=Presence.ENSURE,
         worker_count=0 if job.is_suspended or waits else job.worker_replicas,
         keep_worker=always if waits and not job.is_suspended else never,
         replace_worker=lambda worker: must_replace(worker) and not seconds_too_young(worker, now),
         forces=job.restart is not None and not job.is_suspended,
-        launcher=_launcher_exists(job, observed, ready=ready) and not (is_outdated and pods.is_suspension_complete(observed.launcher)),
+        launcher=Presence.ENSURE if has_launcher else Presence.DELETE,
         launcher_suspended=is_outdated or should_suspend_launcher(job, observed, ready=ready),
-        gang=not job.is_suspended,
+        gang=Presence.DELETE if job.is_suspended else Presence.ENSURE,
     )
 
 

@@ -19,7 +19,7 @@ from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.rejections import goes_at_once, rejections_before
 from mpiop.controller.plan.addresses import annotations_to_publish
-from mpiop.controller.plan.desired import Desired
+from mpiop.controller.plan.desired import Desired, Presence
 from mpiop.controller.plan.merge_patch import merge_patch
 from mpiop.controller.plan.suspension import unsuspend_patch
 from mpiop.kube.objects import Key, Object, is_terminating, key_of
@@ -123,13 +123,13 @@ def diff(job: MPIJob, desired: Desired, observed: Observed, *, secret_uid: str, 
 
 
 def _dependencies(job: MPIJob, desired: Desired, observed: Observed, secret_uid: str, options: BuildOptions) -> Iterator[Stage]:
-    if desired.dependencies:
+    if desired.dependencies is Presence.ENSURE:
         running = [name for name in names.worker_names(job) if name in observed.running_workers]
         config_map = build_config_map(job, running, options)
         config_map["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: secret_uid}
         actions = (_service(job, observed.service), _ensure_config_map(config_map, observed.config_map))
         yield Stage(Step.DEPENDENCIES, tuple(action for action in actions if action is not None))
-    elif desired.dependencies is False:
+    elif desired.dependencies is Presence.DELETE:
         secret: Object = {"metadata": {"name": names.secret_name(job), "namespace": job.namespace, "uid": secret_uid}}
         yield Stage(Step.LEFTOVERS, (*_remove(SERVICES, observed.service), *(_remove(SECRETS, secret) if secret_uid else ())))
         yield Stage(Step.CONFIG_MAP, _remove(CONFIG_MAPS, observed.config_map))
@@ -178,12 +178,12 @@ def ensure(resource: Resource, desired: Object, current: Object | None) -> Actio
 def _launcher(job: MPIJob, desired: Desired, observed: Observed, options: BuildOptions) -> Iterator[Stage]:
     current = observed.launcher
     if current is None:
-        if desired.launcher:
+        if desired.launcher is Presence.ENSURE:
             launcher = build_launcher_job(job, options, suspend=desired.launcher_suspended)
             yield Stage(Step.LAUNCHER, (Create(JOBS, key_of(launcher), lambda: launcher),))
-    elif desired.launcher is None or is_terminating(current):
+    elif desired.launcher is Presence.KEEP or is_terminating(current):
         return
-    elif not desired.launcher:
+    elif desired.launcher is Presence.DELETE:
         yield Stage(Step.LAUNCHER, (Delete(JOBS, current),))
     elif pods.is_suspended(current) and not desired.launcher_suspended and pods.is_suspension_complete(current):
         unsuspended, subresource = unsuspend_patch(job, current, options)

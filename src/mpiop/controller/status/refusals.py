@@ -5,62 +5,19 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 
+from mpiop.controller.errors import GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key
-from mpiop.kube.resources import Resource
 
 _PERSISTENT_SYNCS: Final = 3
 _PERSISTENT_SECONDS: Final = 3.0
 """Retries come 2.6, 5.1 and 10.2 s after the first failure. An error that appears within two seconds of it is reported at 5.1 s."""
-_NAMED: Final = 3
 _GANG_KINDS: Final = frozenset({"PodGroup", "Workload"})
 _CREATE_FAILED: Final = {"Pod": "worker pod created failed: ", "Job": "launcher pod created failed: "}
 _DENIALS: Final = ("denied request", "denied the request")
 """What policies and webhooks say whose refusals have another code than 403."""
-
-
-class PredecessorError(Exception):
-    """A child of a deleted job of the same name still exists; the garbage collector will remove it."""
-
-    def __init__(self, resource: Resource, key: Key) -> None:
-        """Name the object that is waited for."""
-        super().__init__(f"{resource.kind} {key} of a former owner is still being deleted")
-
-
-class ResourceExistsError(Exception):
-    """An object with the name of a child exists and does not belong to the job."""
-
-    def __init__(self, kind: str, name: str) -> None:
-        """Say which object is in the way."""
-        super().__init__(f'Resource "{name}" of Kind "{kind}" already exists and is not managed by MPIJob')
-
-
-class SecretLostError(Exception):
-    """The SSH Secret is gone while pods run with its key; new pods with another key could not reach them."""
-
-    def __init__(self, name: str, holders: Sequence[str]) -> None:
-        """Say what is gone, and which pods hold its key."""
-        held = ", ".join(holders[:_NAMED]) + (f" and {len(holders) - _NAMED} more" if len(holders) > _NAMED else "")
-        super().__init__(f"Secret {name} is gone, and new pods cannot start without it; {held} still run with its key")
-
-
-class DampedWriteError(Exception):
-    """A write was not sent yet, because somebody undoes it each time."""
-
-    def __init__(self, resource: Resource, key: Key, wait_seconds: float) -> None:
-        """Say which object is written, and when it may be written again."""
-        super().__init__(f"{resource.kind} {key} is changed back each time; it is written again in {wait_seconds:.1f} s")
-
-
-class GangApiMissingError(Exception):
-    """Gang scheduling is on, but the API server does not serve its objects; the message says what to do."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        """Say of which kind the objects are, and what to do."""
-        super().__init__(message)
-        self.kind = kind
 
 
 _REASONS: Final[Mapping[type[Exception], str]] = {

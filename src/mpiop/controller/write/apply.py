@@ -4,15 +4,16 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, Protocol
 
 from mpiop.api import constants as c
+from mpiop.api.types import MPIJob
 from mpiop.controller import names
+from mpiop.controller.errors import DampedWriteError, PredecessorError, ResourceExistsError, WriteError
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch
 from mpiop.controller.plan.merge_patch import merge_patch
-from mpiop.controller.status.refusals import DampedWriteError, FailedWrite, PredecessorError, ResourceExistsError
+from mpiop.controller.status.refusals import FailedWrite
 from mpiop.controller.write.contention import Contended, Contention
 from mpiop.controller.write.field_managers import WithManagedFields, Writers
 from mpiop.kube.errors import KubeError, StatusError
@@ -56,24 +57,33 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The job whose children are written.
-
-    Attributes:
-        warnings: What the API server warned of when children were created, each once.
-    """
+    """The job whose children are written."""
 
     key: Key
     uid: str
-    warnings: dict[str, None] = field(default_factory=dict[str, None], compare=False)
-
-    def warn(self, kind: str, text: str) -> None:
-        """Note a warning about a child of that kind; a thousand Pods have the same."""
-        self.warnings[f"{kind}: {text}"] = None
 
     @property
     def id(self) -> ControllerId:
         """Return the controller ID that its children carry."""
         return names.controller_id(self.key.namespace, self.uid)
+
+
+def owner_of(job: MPIJob) -> Owner:
+    """Return the job as an owner."""
+    return Owner(job.key, job.uid)
+
+
+@dataclass(slots=True)
+class Written:
+    """What came of some writes.
+
+    Attributes:
+        failed: Those that failed.
+        warnings: What the API server warned of as it created objects, each once: a thousand Pods have the same.
+    """
+
+    failed: list[FailedWrite] = field(default_factory=list[FailedWrite])
+    warnings: dict[str, None] = field(default_factory=dict[str, None])
 
 
 def _count_nothing(_resource: str, _reason: str) -> None:
@@ -95,8 +105,8 @@ class Applier:
     contention: Contention
     count_failure: Callable[[str, str], None] = _count_nothing
 
-    async def apply(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
-        """Carry out `actions` and return those that failed.
+    async def apply(self, owner: Owner, actions: Sequence[Action]) -> Written:
+        """Carry out `actions`.
 
         Creates are sent in growing batches (1, 2, 4, …), and a batch with a failure is the last one, so that an exceeded quota is not hit a
         thousand times. Other writes are always sent: one refused write does not stop the others. Source: kubernetes job controller (slow
@@ -109,21 +119,24 @@ class Applier:
         """
         creates = [action for action in actions if isinstance(action, Create)]
         others = [action for action in actions if not isinstance(action, Create)]
-        failed = await self._all(owner, others)
-        return [*failed, *await self._create_slowly(owner, creates)]
+        written = Written()
+        await self._all(owner, others, written)
+        await self._create_slowly(owner, creates, written)
+        return written
 
-    async def _create_slowly(self, owner: Owner, creates: Sequence[Create]) -> list[FailedWrite]:
-        size, failed = 1, list[FailedWrite]()
+    async def _create_slowly(self, owner: Owner, creates: Sequence[Create], written: Written) -> None:
+        size = 1
         while creates:
             batch, creates = creates[:size], creates[size:]
-            failed += (refused := await self._all(owner, batch))
+            refused = await self._all(owner, batch, written)
             if not all(isinstance(write.error, DampedWriteError) for write in refused):
                 break
             size *= 2
-        return failed
 
-    async def perform(self, owner: Owner, action: Action) -> Object | None:
+    async def perform(self, owner: Owner, action: Action, warn: Callable[[str], None] = ignore) -> Object | None:
         """Carry out one action and return at least kind and metadata of the result; None if the object is gone.
+
+        `warn` is called with each warning of the API server about an object that it creates.
 
         After a conflict no sync of the owner starts before the cache shows the newer object: the patch is computed anew, not sent again.
         Source: invariant T4.
@@ -136,7 +149,7 @@ class Applier:
         if contended is not None and contended.is_unexplained:
             await self._explain(contended, action)
         try:
-            result = await self._write(owner, action)
+            result = await self._write(owner, action, warn)
         except KubeError as error:
             self.count_failure(action.resource.plural, _reason(error))
             if isinstance(error, StatusError) and error.is_conflict and isinstance(action, Patch):
@@ -153,19 +166,25 @@ class Applier:
         else:
             self.contention.explain(contended, live)
 
-    async def _all(self, owner: Owner, actions: Sequence[Action]) -> list[FailedWrite]:
+    async def _all(self, owner: Owner, actions: Sequence[Action], written: Written) -> list[FailedWrite]:
+        """Carry out `actions` side by side, add to `written`, and return those that failed."""
         room = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as writes:
-            tasks = [writes.create_task(self._try(owner, action, room)) for action in actions]
-        return [failed for task in tasks if (failed := task.result()) is not None]
+            tasks = [writes.create_task(self._try(owner, action, room, written)) for action in actions]
+        failed = [failed for task in tasks if (failed := task.result()) is not None]
+        written.failed += failed
+        return failed
 
-    async def _try(self, owner: Owner, action: Action, room: asyncio.Semaphore) -> FailedWrite | None:
+    async def _try(self, owner: Owner, action: Action, room: asyncio.Semaphore, written: Written) -> FailedWrite | None:
+        def warn(text: str) -> None:
+            written.warnings[f"{action.resource.kind}: {text}"] = None
+
         try:
             async with room:
-                await self.perform(owner, action)
+                await self.perform(owner, action, warn)
         except DampedWriteError as error:
             return FailedWrite(action.resource.kind, error) if isinstance(action, Create) else None
-        except (KubeError, ResourceExistsError, PredecessorError) as error:
+        except (KubeError, WriteError) as error:
             return FailedWrite(action.resource.kind, error, is_create=isinstance(action, Create))
         return None
 
@@ -175,9 +194,9 @@ class Applier:
             live = await self.client.get(action.resource, action.key, metadata_only=True)
             self.consistency.wrote(owner.key, owner.uid, action.resource, live)
 
-    async def _write(self, owner: Owner, action: Action) -> Object | None:
+    async def _write(self, owner: Owner, action: Action, warn: Callable[[str], None]) -> Object | None:
         if isinstance(action, Create):
-            return await self._create(owner, action)
+            return await self._create(owner, action, warn)
         if isinstance(action, Patch):
             body, subresource = _with_preconditions(action), action.subresource
             result: Object | None = await self.client.patch(action.resource, action.key, body, subresource=subresource, metadata_only=True)
@@ -186,8 +205,7 @@ class Applier:
         self.contention.wrote(owner.key, owner.uid, action)
         return result
 
-    async def _create(self, owner: Owner, action: Create) -> Object:
-        warn = partial(owner.warn, action.resource.kind)
+    async def _create(self, owner: Owner, action: Create, warn: Callable[[str], None]) -> Object:
         try:
             created = await self.client.create(action.resource, action.build(), metadata_only=True, warn=warn)
         except StatusError as error:

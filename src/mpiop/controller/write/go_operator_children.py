@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
+from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
-from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.apply import Applier, owner_of
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, SERVICES, Resource
@@ -42,7 +42,7 @@ async def with_unlabelled(job: MPIJob, observed: Observed, applier: Applier, gan
 
 async def _found(job: MPIJob, resource: Resource, name: str, applier: Applier) -> Object | None:
     try:
-        return await applier.read_ours(Owner(job.key, job.uid), resource, Key(job.namespace, name))
+        return await applier.read_ours(owner_of(job), resource, Key(job.namespace, name))
     except (ResourceExistsError, PredecessorError):
         return None
     except StatusError as error:

@@ -8,8 +8,8 @@ from mpiop.api.log_findings import finding
 from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.root_cause import FailedContainer, failed_container
-from mpiop.controller.status.verdict import LastWords
+from mpiop.controller.status.root_cause import FailedContainer, failed_container, new_failure
+from mpiop.controller.status.verdict import NO_WORDS, LastWords
 from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, key_of
@@ -37,16 +37,16 @@ class LauncherLogs:
         self._log = structlog.get_logger(__name__)
 
     async def last_words(self, job: MPIJob, observed: Observed) -> LastWords:
-        """Return the end of the log of the container that failed last, 2 KiB at most, and what it reports; nothing if it cannot be read."""
-        failed = failed_container(job, observed)
+        """Return the last 2 KiB of the log of a container whose failure is new, and what they report; nothing if it cannot be read."""
+        failed = failed_container(job, observed) if new_failure(job, observed) else None
         if failed is None or self._right.wait_seconds(key_of(failed.pod).namespace):
-            return LastWords()
+            return NO_WORDS
         try:
             text = await self._read(failed)
         except KubeError as error:
             self._right.note(key_of(failed.pod).namespace, error)
             self._log.debug("log of a failed launcher not read", error=str(error))
-            return LastWords()
+            return NO_WORDS
         return LastWords(cleaned(text), finding(text))
 
     async def _read(self, failed: FailedContainer) -> str:

@@ -13,12 +13,12 @@ from typing import Final
 from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
 from mpiop.controller import names
+from mpiop.controller.errors import PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.objects.ssh_secret import KeyPair, build_ssh_secret
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.diff import Create
-from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError, SecretLostError
-from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.write.apply import Applier, owner_of
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, annotations_of, creation_time, key_of, uid_of
 from mpiop.kube.resources import SECRETS
@@ -59,7 +59,7 @@ class SshSecrets:
         if holders:
             raise SecretLostError(names.secret_name(job), [key_of(pod).name for pod in holders])
         secret = build_ssh_secret(job, await self.new_key_pair())
-        made = await self.applier.perform(_owner(job), Create(SECRETS, key_of(secret), lambda: secret))
+        made = await self.applier.perform(owner_of(job), Create(SECRETS, key_of(secret), lambda: secret))
         return "" if made is None else uid_of(made)
 
     async def uid_to_delete(self, job: MPIJob, observed: Observed) -> str:
@@ -85,7 +85,7 @@ class SshSecrets:
 
     async def _find(self, job: MPIJob) -> Object | None:
         try:
-            live = await self.applier.find_ours(_owner(job), SECRETS, Key(job.namespace, names.secret_name(job)))
+            live = await self.applier.find_ours(owner_of(job), SECRETS, Key(job.namespace, names.secret_name(job)))
         except StatusError as error:
             if error.is_not_found:
                 return None
@@ -110,10 +110,6 @@ class SshSecrets:
 def noted_uid(observed: Observed) -> str:
     """Return the UID of the Secret noted in the ConfigMap, or ""."""
     return annotations_of(observed.config_map).get(names.ANNOTATION_SECRET_UID, "") if observed.config_map else ""
-
-
-def _owner(job: MPIJob) -> Owner:
-    return Owner(job.key, job.uid)
 
 
 def _age_seconds(pod: Object, now: datetime) -> float:

@@ -29,8 +29,7 @@ class GangWorld(World):
     def __init__(self, scheduler: str, number: int | None = 0) -> None:
         super().__init__(options=BuildOptions(gang_scheduler=scheduler))
         self.gang = Gang(scheduler, priority_classes=self._priority_classes)
-        listers = replace(self.syncer.listers, gang=self.gang.listers)
-        self.syncer = replace(self.syncer, gang=self.gang, listers=listers)
+        self.build(self.gang)
         if number is not None:
             self.serve(number)
 

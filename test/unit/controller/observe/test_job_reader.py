@@ -8,7 +8,8 @@ import pytest
 from fakes.world import KEY, mpijob
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.types import MPIJob
-from mpiop.controller.observe.job_reader import CAPACITY, InvalidJobError, Reader
+from mpiop.controller.errors import InvalidJobError
+from mpiop.controller.observe.job_reader import CAPACITY, Reader
 from mpiop.controller.observe.specs import Specs, stored_spec
 from mpiop.kube.objects import Object, key_of
 

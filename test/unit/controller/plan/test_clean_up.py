@@ -13,6 +13,7 @@ from mpiop.api.types import Condition, MPIJob, MPIJobStatus, RunPolicy
 from mpiop.clock import parse_time
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.clean_up import state_after_end, ttl_seconds_left
+from mpiop.controller.plan.desired import Presence
 
 NOON = parse_time("2026-01-01T12:00:00Z")
 COMPLETE = {"type": "Complete"}
@@ -35,20 +36,20 @@ CASES = [
         "a launcher that is still active stops",
         finished(c.CLEAN_NONE),
         observed(launcher=launcher()),
-        {"launcher": True, "launcher_suspended": True},
+        {"launcher": Presence.ENSURE, "launcher_suspended": True},
     ),
-    Case("All: an active launcher goes", finished(c.CLEAN_ALL), observed(launcher=launcher()), {"launcher": False}),
+    Case("All: an active launcher goes", finished(c.CLEAN_ALL), observed(launcher=launcher()), {"launcher": Presence.DELETE}),
     Case(
         "All: a finished launcher stays for its log",
         finished(c.CLEAN_ALL),
         observed(launcher=launcher(outcome=COMPLETE)),
-        {"launcher": None, "launcher_suspended": False},
+        {"launcher": Presence.KEEP, "launcher_suspended": False},
     ),
     Case(
         "nothing is made",
         finished(c.CLEAN_NONE, c.CONDITION_FAILED),
         observed(),
-        {"dependencies": None, "worker_count": 0, "launcher": None},
+        {"dependencies": Presence.KEEP, "worker_count": 0, "launcher": Presence.KEEP},
     ),
 ]
 
@@ -71,7 +72,7 @@ def test_clean_up_keeps_by_policy(policy: str, kept: set[str]) -> None:
 def test_an_expired_job_keeps_nothing() -> None:
     for policy in (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL):
         result = state_after_end(finished(policy), observed(launcher=launcher(outcome=COMPLETE)), is_expired=True)
-        assert (result.dependencies, result.launcher, result.worker_count) == (False, False, 0)
+        assert (result.dependencies, result.launcher, result.worker_count) == (Presence.DELETE, Presence.DELETE, 0)
         assert not any(result.keep_worker(worker(0, phase)) for phase in ("Pending", "Running", "Succeeded", "Failed"))
 
 

@@ -13,7 +13,7 @@ from mpiop.api.restart import RestartPolicy
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy
 from mpiop.clock import format_time, parse_time
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.desired import desired_state
+from mpiop.controller.plan.desired import Presence, desired_state
 from mpiop.controller.plan.replacement import seconds_to_replacement
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import VOLCANO_POD_GROUPS
@@ -37,6 +37,9 @@ def gang_of(*workers: Object) -> Observed:
     return replace(observed(*workers, launcher=HELD), gang={VOLCANO_POD_GROUPS: service()})
 
 
+ENSURE, KEEP, DELETE = Presence
+
+
 class Case(NamedTuple):
     id: str
     job: MPIJob
@@ -49,13 +52,13 @@ CASES = [
         "new: everything at once",
         PI,
         observed(),
-        {"dependencies": True, "worker_count": 2, "launcher": True, "launcher_suspended": False},
+        {"dependencies": ENSURE, "worker_count": 2, "launcher": ENSURE, "launcher_suspended": False},
     ),
     Case(
         "patient: a worker that has ended keeps the launcher from being made",
         PATIENT,
         observed(worker(0), worker(1, "Failed")),
-        {"launcher": False},
+        {"launcher": DELETE},
     ),
     Case("restarting: the launcher stops", RESTARTING, observed(*READY, launcher=launcher()), {"launcher_suspended": True}),
     Case("restarting: it waits for a new worker", RESTARTING, observed(worker(0), launcher=HELD), {"launcher_suspended": True}),
@@ -69,14 +72,14 @@ CASES = [
         {"launcher_suspended": True},
     ),
     Case("restarting: it goes on", RESTARTING, observed(*READY, launcher=HELD), {"launcher_suspended": False}),
-    Case("no workers desired is ready", with_workers(PI, 0), observed(), {"worker_count": 0, "launcher": True}),
-    Case("patient: no launcher before its workers", PATIENT, observed(worker(0)), {"launcher": False, "worker_count": 2}),
-    Case("patient: the launcher when they are ready", PATIENT, observed(*READY), {"launcher": True, "launcher_suspended": False}),
+    Case("no workers desired is ready", with_workers(PI, 0), observed(), {"worker_count": 0, "launcher": ENSURE}),
+    Case("patient: no launcher before its workers", PATIENT, observed(worker(0)), {"launcher": DELETE, "worker_count": 2}),
+    Case("patient: the launcher when they are ready", PATIENT, observed(*READY), {"launcher": ENSURE, "launcher_suspended": False}),
     Case(
         "patient: a launcher that never ran is held",
         PATIENT,
         observed(launcher=launcher(suspend=True)),
-        {"launcher": True, "launcher_suspended": True},
+        {"launcher": ENSURE, "launcher_suspended": True},
     ),
     Case("patient: unsuspended when ready", PATIENT, observed(*READY, launcher=launcher(suspend=True)), {"launcher_suspended": False}),
     Case(
@@ -89,13 +92,13 @@ CASES = [
         "suspended: launcher suspended, no workers",
         SUSPENDED,
         observed(*READY, launcher=launcher()),
-        {"dependencies": True, "worker_count": 0, "launcher": True, "launcher_suspended": True},
+        {"dependencies": ENSURE, "worker_count": 0, "launcher": ENSURE, "launcher_suspended": True},
     ),
     Case(
         "suspended and patient: the launcher exists",
         replace(SUSPENDED, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY),
         observed(),
-        {"launcher": True, "launcher_suspended": True},
+        {"launcher": ENSURE, "launcher_suspended": True},
     ),
     Case("launcher done, end not recorded: hands off", PI, observed(*READY, launcher=launcher(outcome=COMPLETE)), None),
     Case(
@@ -108,20 +111,20 @@ CASES = [
         "launcher gone while suspended: made again",
         replace(SUSPENDED, status=MPIJobStatus(replica_statuses={c.LAUNCHER: ReplicaStatus()})),
         observed(),
-        {"launcher": True, "launcher_suspended": True},
+        {"launcher": ENSURE, "launcher_suspended": True},
     ),
-    Case("resumed: unsuspended", RESUMED, observed(launcher=launcher(suspend=True)), {"launcher": True, "launcher_suspended": False}),
+    Case("resumed: unsuspended", RESUMED, observed(launcher=launcher(suspend=True)), {"launcher": ENSURE, "launcher_suspended": False}),
     Case(
         "resumed with what a Job cannot follow: made anew",
         RESUMED,
         observed(launcher=launcher(job=OTHER, suspend=True)),
-        {"launcher": False},
+        {"launcher": DELETE},
     ),
     Case(
         "but not before the old one has come to rest",
         RESUMED,
         observed(launcher=launcher(job=OTHER, suspend=True, active=1)),
-        {"launcher": True, "launcher_suspended": True},
+        {"launcher": ENSURE, "launcher_suspended": True},
     ),
     Case("suspended: an evicted worker goes like the others", SUSPENDED, observed(worker(0), EVICTED), {"worker_count": 0}),
     Case(

@@ -11,9 +11,10 @@ from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, RunPolicy
+from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.causes import problem
-from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError
+from mpiop.controller.status.refusals import FailedWrite, PersistentFailures
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem
 from mpiop.kube import resources
 from mpiop.kube.errors import StatusError, TransportError

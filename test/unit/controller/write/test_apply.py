@@ -8,9 +8,9 @@ import pytest
 
 from example_jobs import PI
 from fakes.api_server import FakeClient
+from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.plan.diff import Create, Delete, Patch
-from mpiop.controller.status.refusals import PredecessorError, ResourceExistsError
 from mpiop.controller.write.apply import AT_ONCE, Applier, Owner
 from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
@@ -38,14 +38,14 @@ def applier(client: FakeClient) -> Applier:
 async def test_E56_creates_start_slowly_and_stop_after_the_first_batch_with_an_error() -> None:
     client = FakeClient()
     client.refuse("create", PODS, "p-4", StatusError("create", {"code": 403, "message": "exceeded quota"}))
-    failed = await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)])
+    failed = (await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)])).failed
     assert len(failed) == 1
     assert [action.key.name for action in client.actions] == [f"p-{index}" for index in range(7)], "batches of 1, 2 and 4"
 
 
 async def test_E56_all_are_made_when_none_is_refused() -> None:
     client = FakeClient()
-    assert await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)]) == []
+    assert (await applier(client).apply(OWNER, [create(f"p-{index}") for index in range(20)])).failed == []
     assert len(client.server.objects(PODS)) == 20
 
 
@@ -53,7 +53,7 @@ async def test_one_refused_write_does_not_stop_the_others() -> None:
     client = FakeClient()
     first, second = [client.server.put(PODS, pod(name)) for name in ("a", "b")]
     client.refuse("delete", PODS, "a", TransportError("lost"))
-    failed = await applier(client).apply(OWNER, [Delete(PODS, first), create("c"), Delete(PODS, second)])
+    failed = (await applier(client).apply(OWNER, [Delete(PODS, first), create("c"), Delete(PODS, second)])).failed
     assert [str(write.error) for write in failed] == ["lost"]
     assert sorted(obj["metadata"]["name"] for obj in client.server.objects(PODS)) == ["a", "c"]
 
@@ -124,7 +124,7 @@ async def test_what_failed_says_whether_it_was_to_be_made() -> None:
     client = FakeClient()
     stored = client.server.put(PODS, pod("a"))
     client.refuse("*", PODS, "", TransportError("lost"))
-    failed = await applier(client).apply(OWNER, [Delete(PODS, stored), create("b")])
+    failed = (await applier(client).apply(OWNER, [Delete(PODS, stored), create("b")])).failed
     assert [write.is_create for write in failed] == [False, True]
 
 
@@ -159,7 +159,7 @@ async def test_E57_a_successor_of_the_same_name_is_not_deleted() -> None:
     stored = client.server.put(PODS, pod("a"))
     client.server.remove(PODS, Key("default", "a"))
     successor = client.server.put(PODS, pod("a"))
-    assert await applier(client).apply(OWNER, [Delete(PODS, stored)]) == [], "what was to go is gone"
+    assert (await applier(client).apply(OWNER, [Delete(PODS, stored)])).failed == [], "what was to go is gone"
     assert client.server.objects(PODS) == [successor]
 
 
@@ -169,7 +169,7 @@ async def test_a_deletion_that_is_refused_for_another_reason_has_failed_unless_t
     stored = client.server.put(PODS, pod("a"))
     refusal = StatusError("delete", {"code": 409, "reason": "Conflict", "message": "a webhook"})
     client.refuse("delete", PODS, "a", refusal, takes_effect=is_gone)
-    assert len(await applier(client).apply(OWNER, [Delete(PODS, stored)])) == (0 if is_gone else 1)
+    assert len((await applier(client).apply(OWNER, [Delete(PODS, stored)])).failed) == (0 if is_gone else 1)
 
 
 async def test_a_patch_of_what_has_changed_meanwhile_fails() -> None:
@@ -186,10 +186,10 @@ async def test_a_patch_that_is_right_for_any_version_needs_the_same_object_only(
     old = client.server.put(PODS, pod("a"))
     client.server.put(PODS, pod("a", labels={"changed": "meanwhile"}))
     action = Patch(PODS, old, {"metadata": {"annotations": {"addresses": "2"}}}, is_for_any_version=True)
-    assert await applier(client).apply(OWNER, [action]) == []
+    assert (await applier(client).apply(OWNER, [action])).failed == []
     assert client.server.objects(PODS)[0]["metadata"].get("annotations") == {"addresses": "2"}
     successor: Object = {**old, "metadata": {**old["metadata"], "uid": "another"}}
-    failed = await applier(client).apply(OWNER, [Patch(PODS, successor, action.body, is_for_any_version=True)])
+    failed = (await applier(client).apply(OWNER, [Patch(PODS, successor, action.body, is_for_any_version=True)])).failed
     assert [write.kind for write in failed] == ["Pod"]
 
 
@@ -241,5 +241,5 @@ async def test_of_many_creates_few_bodies_wait_in_memory() -> None:
     await asyncio.sleep(1)
     assert len(built) <= 127 + AT_ONCE
     client.answers.set()
-    assert await applying == []
+    assert (await applying).failed == []
     assert len(built) == 200

@@ -74,7 +74,7 @@ async def test_one_that_failed_gets_the_time_at_which_it_did_and_is_over_in_its_
 async def test_what_was_made_for_it_goes_although_no_watch_shows_it(end: str) -> None:
     world = await finished(end, completed=True)
     gang = Gang(VOLCANO, candidates(VOLCANO)[0], listers={VOLCANO_POD_GROUPS: Store()})
-    world.syncer = replace(world.syncer, gang=gang, listers=replace(world.syncer.listers, gang=gang.listers))
+    world.build(gang)
     world.client.server.served.add(VOLCANO_POD_GROUPS)
     job = world.one(MPIJOBS, "pi")
     group = build_volcano_pod_group(replace(PI, uid=uid_of(job)), {})

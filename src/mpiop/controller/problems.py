@@ -1,0 +1,53 @@
+"""The sources of a job's problem, in their order: what failed, what objects show, what persists, what is undone, what events report."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from mpiop.api.types import MPIJob
+from mpiop.clock import Clock
+from mpiop.controller.observe.observed import Observed
+from mpiop.controller.status.causes import Problem
+from mpiop.controller.status.outcomes import MESSAGE_SECONDS
+from mpiop.controller.status.reconciling import current_problem
+from mpiop.controller.status.refusals import FailedWrite, PersistentFailures
+from mpiop.controller.status.stalled import ended_worker_problem, find_problem, ignored_problem
+from mpiop.controller.write.contention import Contention
+from mpiop.controller.write.warning_events import WarningEvents
+from mpiop.kube.objects import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """Finds the problem of a job.
+
+    Attributes:
+        contention: Knows which writes are undone.
+        events: Asks why a Pod waits if nothing else reports it.
+        persistent: Tracks failures that persist.
+    """
+
+    contention: Contention
+    events: WarningEvents
+    clock: Clock
+    persistent: PersistentFailures = field(default_factory=PersistentFailures)
+
+    async def find(
+        self, job: MPIJob, observed: Observed, failed: Sequence[FailedWrite], now: datetime
+    ) -> tuple[Problem | None, float | None]:
+        """Return the problem of the job, and the seconds after which it may be another although no watch says so."""
+        if job.status.is_finished:
+            return None, None
+        persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
+        found = find_problem(job, observed, failed, now) or persistent or self.contention.problem(job.key, job.status)
+        if found is None:
+            found = current_problem(job.status) if failed else ended_worker_problem(job, observed)
+        if found is not None:
+            return found, MESSAGE_SECONDS
+        found, recheck_seconds = await self.events.problem(job, observed, now)
+        return found or ignored_problem(job), recheck_seconds
+
+    def forget(self, key: Key) -> None:
+        """Forget a job that is gone."""
+        self.persistent.forget(key)
+        self.events.forget(key)

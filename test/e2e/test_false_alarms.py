@@ -1,0 +1,86 @@
+"""Jobs that end well raise no alarm: plain runs, launchers that try `mpirun` again, and launchers that adapt to fewer workers.
+
+MPIOP_E2E_RUNS repeats all of them.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+import pytest
+
+from demonstration.operator_images import built_archives
+from e2e.clusters import project
+from e2e.conftest import NAME
+from e2e.jobs import is_true, launcher_container, launcher_pod
+from e2e.kubectl import Kubectl
+from e2e.libraries import LIBRARIES, PLAIN_IMAGES, plain_job
+from e2e.test_mpi import END_SECONDS, RUNS, has_ended
+from mpiop.kube.resources import EVENTS, MPIJOBS
+
+WORKERS: Final = 3
+AT_ONCE: Final = 5
+LOOP: Final = f'n=0; until n=$((n + 1)); mpirun -n {WORKERS} sh -c "exit $((n < 3))"; do :; done'
+"""The third `mpirun` succeeds."""
+ELASTIC: Final = f"""
+hosts={WORKERS}
+until mpirun -n "$hosts" sh -c "echo computes; sleep $((hosts == {WORKERS} ? 600 : 1))"; do
+    hosts=$(/etc/mpi/discover_hosts.sh | wc -l)
+done
+"""
+"""As Elastic Horovod does it: it starts with the workers that are there, and again with those that are left."""
+ALARMS: Final = ("Failed", "Degraded", "Stalled", "WorkersUnused", "Warnings", "UpdatePending")
+
+
+def scale_down(here: Kubectl, name: str) -> None:
+    """Remove a worker of the job when all of its ranks run."""
+    with here.following(launcher_pod(here, name, timeout_seconds=END_SECONDS), timeout_seconds=END_SECONDS) as lines:
+        assert sum(1 for _ in itertools.islice((line for line in lines if "computes" in line), WORKERS)) == WORKERS
+    here.run("scale", f"mpijob/{name}", f"--replicas={WORKERS - 1}")
+
+
+KINDS: Final[Mapping[str, tuple[str, Callable[[Kubectl, str], object]]]] = {
+    "plain": ("", lambda _here, _name: None),
+    "loop": (LOOP, lambda _here, _name: None),
+    "elastic": (ELASTIC, scale_down),
+}
+"""The script of the launcher, and what happens to the job meanwhile."""
+
+
+def alarms_of(here: Kubectl, kind: str, library: str, name: str) -> list[str]:
+    """Run a job to its end, and return what was reported about it that sounds like trouble."""
+    job = plain_job(library, name, workers=WORKERS)
+    script, disturb = KINDS[kind]
+    if script:
+        launcher_container(job).update(command=["/bin/sh", "-c", script], args=[])
+    here.apply(job)
+    disturb(here, name)
+    ended = here.until_one(MPIJOBS, name, has_ended, timeout_seconds=END_SECONDS)
+    found = [f"{type_} is True" for type_ in ALARMS if is_true(ended, type_)]
+    found += [f"lastFailure: {failure}"] if (failure := ended["status"].get("lastFailure")) else []
+    events = [each for each in here.read_all(EVENTS) if each["involvedObject"].get("name") == name and each["type"] == "Warning"]
+    found += [f"event {event['reason']}: {event['message']}" for event in events]
+    here.run("delete", "mpijob", name, "--wait=false")
+    return found
+
+
+@pytest.fixture(scope="module")
+def outcomes(cluster: Kubectl, module_namespace: Kubectl, is_current_cluster: bool) -> Iterator[Mapping[str, Future[list[str]]]]:  # noqa: FBT001 - a fixture
+    """What was reported about each job, by its name; the jobs are under way, AT_ONCE at a time."""
+    assert cluster
+    if not is_current_cluster:
+        project("hack/cluster", "load-image", "--name", NAME, *built_archives(*PLAIN_IMAGES))
+    pool = ThreadPoolExecutor(AT_ONCE)
+    runs = [(kind, library, f"{kind}-{library}-{run}") for run, kind, library in itertools.product(range(1, RUNS + 1), KINDS, LIBRARIES)]
+    try:
+        yield {name: pool.submit(alarms_of, module_namespace, kind, library, name) for kind, library, name in runs}
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("run", range(1, RUNS + 1))
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_that_ends_well_raises_no_alarm(kind: str, library: str, run: int, outcomes: Mapping[str, Future[list[str]]]) -> None:
+    assert outcomes[f"{kind}-{library}-{run}"].result() == []
