@@ -1,6 +1,6 @@
 """One cluster for all tests of this folder, the operator on it by its manifests, and a namespace for each test.
 
-The cluster is an embedded one of its own (`hack/cluster --name e2e`), taken down at the end unless MPIOP_E2E_KEEP is set.
+The cluster is an embedded one of its own, named e2e or as MPIOP_E2E_CLUSTER says, taken down at the end unless MPIOP_E2E_KEEP is set.
 MPIOP_CLUSTER=current uses the current kubeconfig context instead, whose nodes must be able to pull the images that the manifests name.
 """
 
@@ -25,7 +25,7 @@ from e2e.operator_pods import Operator
 from e2e.rights import owning
 from e2e.waiting import until
 
-NAME = "e2e"
+NAME = os.environ.get("MPIOP_E2E_CLUSTER") or "e2e"
 OPTIONS = ("--audit", "--admission-plugins=OwnerReferencesPermissionEnforcement")
 LAST = "test_rights"
 """It judges what the operator did in all other tests."""
