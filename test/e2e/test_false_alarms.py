@@ -20,7 +20,8 @@ from e2e.test_mpi import END_SECONDS, RUNS, has_ended
 from mpiop.kube.resources import EVENTS, MPIJOBS
 
 WORKERS: Final = 3
-AT_ONCE: Final = 5
+AT_ONCE: Final = 3
+"""The init container with mpiop-agent asks for 100m in each Pod."""
 LOOP: Final = f'n=0; until n=$((n + 1)); mpirun -n {WORKERS} sh -c "exit $((n < 3))"; do :; done'
 """The third `mpirun` succeeds."""
 ELASTIC: Final = f"""
