@@ -33,7 +33,7 @@ def check_version(root: Path, version: str) -> None:
         "src/mpiop/__init__.py": f'__version__ = "{version}"',
         "charts/mpiop/Chart.yaml": f"\nversion: {version}\nappVersion: {version}\n",
         "deploy/v2beta1/mpi-operator.yaml": f"image: docker.io/mpioperator/mpi-operator:v{version}",
-        "CHANGELOG.md": f"\n## {version}\n",
+        "CHANGELOG.md": f"\n## {version} - ",
     }
     wrong = [f"{name} lacks {text.strip()!r}" for name, text in wanted.items() if text not in (root / name).read_text("utf-8")]
     if wrong:
@@ -42,7 +42,7 @@ def check_version(root: Path, version: str) -> None:
 
 def notes(changelog: str, version: str) -> str:
     """Return what the changelog says of a version."""
-    section = re.search(rf"^## {re.escape(version)}\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    section = re.search(rf"^## {re.escape(version)} - [^\n]*\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
     return f"# mpiop {version}\n\n{section[1].strip() if section else ''}\n"
 
 

@@ -16,7 +16,7 @@ from releasing.errors import ReleaseError
 PUBLIC_KEY: Final = "cosign.pub"
 _BUILDER: Final = "https://mpiop.kubeflow.org/release"
 _BUILD_TYPE: Final = "https://mpiop.kubeflow.org/release/v1"
-"""Identifiers: CONTRIBUTING.md describes the build, and the holder of the key answers for it."""
+"""Identifiers: docs/releasing.md describes the build, and the holder of the key answers for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ names, and in a much newer version.
 """
 
 import base64
+import configparser
 import hashlib
 import os
 import re
@@ -36,6 +37,20 @@ def _installations() -> list[tuple[str, str, tuple[str, ...]]]:
 
 def test_every_lock_is_installed_somewhere() -> None:
     assert {lock for _, lock, _ in _installations()} == {path.stem for path in (ROOT / "requirements").glob("*.txt")}
+
+
+def _names(requirements: str) -> set[str]:
+    """Return the packages of a list, a line each."""
+    return set(re.findall(r"^[A-Za-z][\w.-]*", requirements.replace("\n    ", "\n"), re.MULTILINE))
+
+
+def test_the_lists_that_are_locked_are_those_of_the_package() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    extras = config["options.extras_require"]
+    runtime, dev = ((ROOT / f"requirements/{name}.in").read_text("utf-8") for name in ("runtime", "dev"))
+    assert _names(runtime) == _names(config["options"]["install_requires"])
+    assert _names(dev) == _names(extras["tools"]) | _names(extras["dev"]) - {"mpiop"}
 
 
 @pytest.mark.parametrize(("file", "lock", "options"), _installations())

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / page for page in pages()]
 TARGETS = set(re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 TARGET_NAMES = {name for line in TARGETS for name in line.split()}
+DECISIONS = sorted(ROOT.glob("docs/adr/[0-9]*.md"))
 MANIFESTS = sorted([*ROOT.glob("deploy/**/*.yaml"), *ROOT.glob("examples/**/*.yaml")])
 
 
@@ -83,6 +84,19 @@ def test_every_file_that_a_command_names_exists(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
 def test_no_place_was_left_to_fill_in(document: Path) -> None:
     assert re.findall(r"@[A-Z_]+@|TODO|TBD|FIXME", text_of(document)) == []
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=by_path)
+def test_a_decision_has_the_usual_sections_and_is_listed(decision: Path) -> None:
+    text = text_of(decision)
+    assert text.startswith(f"# {decision.name[:4]}: ")
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Status", "Context", "Decision", "Consequences", "Alternatives"]
+    assert f"]({decision.name}) | " in text_of(ROOT / "docs/adr/README.md")
+    assert f"- docs/adr/{decision.name}\n" in text_of(ROOT / "mkdocs.yml")
+
+
+def test_decisions_have_different_numbers() -> None:
+    assert len({decision.name[:4] for decision in DECISIONS}) == len(DECISIONS)
 
 
 def test_every_target_is_explained() -> None:
