@@ -1,10 +1,12 @@
 """The problems behind failed writes: which need a user, and which a retry should solve."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 
+from mpiop.backoff import SYNC
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.kube.errors import KubeError, StatusError
@@ -12,8 +14,9 @@ from mpiop.kube.objects import Key
 from mpiop.kube.resources import Resource
 
 _PERSISTENT_SYNCS: Final = 3
-_PERSISTENT_SECONDS: Final = 3.0
-"""Retries come 2.6, 5.1 and 10.2 s after the first failure. An error that appears within two seconds of it is reported at 5.1 s."""
+_PERSISTENT_RETRY: Final = 10
+_PERSISTENT_SECONDS: Final = math.floor(SYNC.total_seconds(_PERSISTENT_RETRY)) - 2.0
+"""An error that appears within two seconds of the first failure is reported at this retry of the sync, 5.1 s after that failure."""
 _NAMED: Final = 3
 _GANG_KINDS: Final = frozenset({"PodGroup", "Workload"})
 _CREATE_FAILED: Final = {"Pod": "worker pod created failed: ", "Job": "launcher pod created failed: "}
