@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 
+from mpiop.api.gang_schedulers import GANG_SCHEDULERS
 from mpiop.backoff import SYNC
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
@@ -18,7 +19,7 @@ _PERSISTENT_RETRY: Final = 10
 _PERSISTENT_SECONDS: Final = math.floor(SYNC.total_seconds(_PERSISTENT_RETRY)) - 2.0
 """An error that appears within two seconds of the first failure is reported at this retry of the sync, 5.1 s after that failure."""
 _NAMED: Final = 3
-_GANG_KINDS: Final = frozenset({"PodGroup", "Workload"})
+_GANG_KINDS: Final = frozenset(resource.kind for row in GANG_SCHEDULERS.values() for api in row.apis for resource in api)
 _CREATE_FAILED: Final = {"Pod": "worker pod created failed: ", "Job": "launcher pod created failed: "}
 _DENIALS: Final = ("denied request", "denied the request")
 """What policies and webhooks say whose refusals have another code than 403."""
