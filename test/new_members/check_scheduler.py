@@ -3,6 +3,7 @@
 from example_children import observed
 from example_jobs import PI
 from fakes.client_api import FakeApi
+from generators.flags import flags_page
 from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.worker_pod import build_worker_pod
@@ -40,6 +41,8 @@ def main() -> None:
     problem = refusal(FailedWrite(TROOPS.kind, not_found))
     assert problem is not None
     assert problem.reason == GANG_API_MISSING
+
+    assert "acme" in flags_page()
 
     api = FakeApi()
     api.answers["/apis"] = {"groups": [{"name": TROOPS.group}]}

@@ -20,8 +20,8 @@ class Implementation:
     Attributes:
         name: Value of `spec.mpiImplementation`; in lower case, of `kubectl mpi run --mpi`.
         host_line: Line of the hostfile, with `{host}` and `{slots}`.
-        environment: Variables of the launcher that the reference operator sets too, in its order, with `{slots}`, `{hostfile}` (a path) …
-        additions: Further variables of the launcher, also with `{ssh_config}` (a path) and `{keep_fqdn}`.
+        environment: Variables of the launcher that the reference operator sets too, in its order, with `{slots}` and the path `{hostfile}`.
+        additions: Further variables of the launcher, also with the path `{ssh_config}` and `{keep_fqdn}`.
         ssh_variables: Name the program that `mpirun` and its daemons call in place of ssh.
         ssh_fallback: Appended to that program for a host that lacks it; "" where a list of programs is not understood.
         interface_variable: Names the network interface whose address daemons call back; "" where they are given an address anyway.
