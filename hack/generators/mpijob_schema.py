@@ -8,6 +8,7 @@ from typing import Any
 from generators.pod_template import QUANTITY, pod_template_schema
 from mpiop.api import constants as c
 from mpiop.api import defaults
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS
 from mpiop.api.size import most_workers
 from mpiop.api.validation import (
     CLEAN_POD_POLICIES,
@@ -17,7 +18,6 @@ from mpiop.api.validation import (
     MANAGERS,
     MOUNT_PATH,
     MOUNT_PATH_ADVICE,
-    MPI_IMPLEMENTATIONS,
     RESTART_POLICIES,
 )
 from mpiop.controller import names
@@ -70,7 +70,7 @@ def _spec() -> Schema:
         ),
         mpiImplementation=_enum(
             "MPI library in the images: it decides the form of the hostfile and the environment variables of the launcher.",
-            MPI_IMPLEMENTATIONS,
+            tuple(IMPLEMENTATIONS),
             default=defaults.MPI_IMPLEMENTATION,
         ),
         runPolicy=_run_policy(),

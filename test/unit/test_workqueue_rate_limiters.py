@@ -2,34 +2,35 @@
 
 import pytest
 
+from mpiop.backoff import SYNC, Backoff
 from mpiop.token_bucket import TokenBucket
-from mpiop.workqueue import BucketLimiter, ExponentialBackoff, MaxOf, RateLimiter, retry_limiter
+from mpiop.workqueue import BucketLimiter, FailureLimiter, MaxOf, RateLimiter, retry_limiter
 
 
 def test_Q46_the_delay_doubles_up_to_the_cap() -> None:
-    backoff = ExponentialBackoff[str]()
-    assert [backoff.delay("a", 0.0) for _ in range(5)] == [0.005, 0.01, 0.02, 0.04, 0.08]
+    limiter = FailureLimiter[str](SYNC)
+    assert [limiter.delay("a", 0.0) for _ in range(5)] == [0.005, 0.01, 0.02, 0.04, 0.08]
     for _ in range(8):
-        backoff.delay("a", 0.0)
-    assert backoff.delay("a", 0.0) == pytest.approx(0.005 * 2**13)
-    assert backoff.delay("a", 0.0) == 60.0
+        limiter.delay("a", 0.0)
+    assert limiter.delay("a", 0.0) == pytest.approx(0.005 * 2**13)
+    assert limiter.delay("a", 0.0) == 60.0
 
 
 def test_Q46_the_delay_stays_right_for_thousands_of_failures() -> None:
-    backoff = ExponentialBackoff[str]()
-    delays = [backoff.delay("a", 0.0) for _ in range(5000)]
+    limiter = FailureLimiter[str](SYNC)
+    delays = [limiter.delay("a", 0.0) for _ in range(5000)]
     assert set(delays[14:]) == {60.0}
-    assert backoff.retries("a") == 5000
+    assert limiter.retries("a") == 5000
 
 
 def test_Q46_forget_resets_only_that_key() -> None:
-    backoff = ExponentialBackoff[str](1.0, 10.0)
+    limiter = FailureLimiter[str](Backoff(1.0, 10.0))
     for key in "aabb":
-        backoff.delay(key, 0.0)
-    backoff.forget("a")
-    backoff.forget("never seen")
-    assert (backoff.delay("a", 0.0), backoff.delay("b", 0.0)) == (1.0, 4.0)
-    assert (backoff.retries("a"), backoff.retries("b")) == (1, 3)
+        limiter.delay(key, 0.0)
+    limiter.forget("a")
+    limiter.forget("never seen")
+    assert (limiter.delay("a", 0.0), limiter.delay("b", 0.0)) == (1.0, 4.0)
+    assert (limiter.retries("a"), limiter.retries("b")) == (1, 3)
 
 
 def test_Q47_retries_of_all_keys_take_from_one_bucket() -> None:
@@ -41,7 +42,7 @@ def test_Q47_retries_of_all_keys_take_from_one_bucket() -> None:
 
 
 def test_Q47_the_overall_delay_is_the_longest_and_retries_are_those_of_the_key() -> None:
-    limiter = MaxOf[str](ExponentialBackoff(1.0, 100.0), BucketLimiter(TokenBucket(rate=0.5, burst=2)))
+    limiter = MaxOf[str](FailureLimiter(Backoff(1.0, 100.0)), BucketLimiter(TokenBucket(rate=0.5, burst=2)))
     assert [limiter.delay("a", 0.0) for _ in range(4)] == [1.0, 2.0, 4.0, 8.0]
     assert limiter.delay("b", 0.0) == 6.0  # its own would be 1 s, but five tokens are gone
     assert (limiter.retries("a"), limiter.retries("b")) == (4, 1)

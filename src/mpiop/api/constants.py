@@ -27,10 +27,6 @@ WORKER: Final = "Worker"
 MANAGED_BY_US: Final = "kubeflow.org/mpi-operator"
 MANAGED_BY_MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 
-OPEN_MPI: Final = "OpenMPI"
-INTEL: Final = "Intel"
-MPICH: Final = "MPICH"
-
 CLEAN_NONE: Final = "None"
 CLEAN_RUNNING: Final = "Running"
 CLEAN_ALL: Final = "All"

@@ -7,12 +7,13 @@ operator.
 from typing import Final
 
 from mpiop.api import constants as c
+from mpiop.api.mpi_implementations import OPEN_MPI
 
 SLOTS_PER_WORKER: Final = 1
 RUN_LAUNCHER_AS_WORKER: Final = False
 SSH_AUTH_MOUNT_PATH: Final = c.DEFAULT_SSH_AUTH_MOUNT_PATH
 LAUNCHER_CREATION_POLICY: Final = c.AT_STARTUP
-MPI_IMPLEMENTATION: Final = c.OPEN_MPI
+MPI_IMPLEMENTATION: Final = OPEN_MPI.name
 CLEAN_POD_POLICY: Final = c.CLEAN_NONE
 SUSPEND: Final = False
 LAUNCHER_REPLICAS: Final = 1

@@ -10,6 +10,7 @@ from typing import Any
 
 from mpiop.api import constants as c
 from mpiop.api.checkpoint import Checkpoint
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS, Implementation
 from mpiop.api.restart import RestartPolicy
 from mpiop.kube.objects import Key, Object
 
@@ -275,6 +276,11 @@ class MPIJob:
     def key(self) -> Key:
         """Return namespace and name."""
         return Key(self.namespace, self.name)
+
+    @property
+    def library(self) -> Implementation:
+        """Return what is known about the job's MPI library."""
+        return IMPLEMENTATIONS[self.mpi_implementation]
 
     @property
     def worker_replicas(self) -> int:

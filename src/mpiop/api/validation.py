@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.fields import duplicate, invalid, required, unsupported
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS
 from mpiop.api.paths import absolute, overlap
 from mpiop.api.size import most_workers
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
@@ -14,7 +15,6 @@ from mpiop.kube.quantity import is_quantity, value_of
 CLEAN_POD_POLICIES: Final = (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL)
 LAUNCHER_CREATION_POLICIES: Final = (c.AT_STARTUP, c.WAIT_FOR_WORKERS_READY)
 MANAGERS: Final = (c.MANAGED_BY_US, c.MANAGED_BY_MULTIKUEUE)
-MPI_IMPLEMENTATIONS: Final = (c.OPEN_MPI, c.INTEL, c.MPICH)
 RESTART_POLICIES: Final = (c.NEVER, c.ON_FAILURE)
 
 HOST_NAME_CHARACTERS: Final = 63
@@ -57,7 +57,7 @@ def _spec_errors(job: MPIJob) -> Iterator[str]:
     if not re.fullmatch(MOUNT_PATH, job.ssh_auth_mount_path):
         yield invalid("spec.sshAuthMountPath", job.ssh_auth_mount_path, MOUNT_PATH_ADVICE)
     yield from _one_of("spec.launcherCreationPolicy", job.launcher_creation_policy, LAUNCHER_CREATION_POLICIES)
-    yield from _one_of("spec.mpiImplementation", job.mpi_implementation, MPI_IMPLEMENTATIONS)
+    yield from _one_of("spec.mpiImplementation", job.mpi_implementation, tuple(IMPLEMENTATIONS))
 
 
 def _ssh_errors(job: MPIJob) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from mpiop import __version__
 from mpiop.api.constants import AGENT_DELIVERIES, SSH_MODES
+from mpiop.api.gang_schedulers import GANG_SCHEDULERS
 from mpiop.cli import goflags
 from mpiop.cli.goflags import BOOLEAN, DURATION, INTEGER, NUMBER, Flag, Kind, at_least, one_of, port, text_kind
 from mpiop.options import Options
@@ -40,7 +41,8 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "gang-scheduling",
             text_kind("SCHEDULER"),
-            "Schedule all pods of a job or none: volcano, kubernetes, or the name of a scheduler with the coscheduling plugin",
+            f"Schedule all pods of a job or none: {', '.join(filter(None, GANG_SCHEDULERS))}, or the name of a scheduler with the "
+            "coscheduling plugin",
             shown_default="off",
         ),
         _setting(

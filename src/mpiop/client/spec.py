@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mpiop.api.mpi_implementations import LIBRARIES, Implementation
 from mpiop.client.errors import InvalidError
 
 API_VERSION: Final = "kubeflow.org/v2beta1"
@@ -20,30 +21,6 @@ FILES_PATH: Final = "/upload"
 READ_ONLY: Final = ":ro"
 """Ends a claim that is mounted read-only."""
 GPU: Final = "nvidia.com/gpu"
-
-
-@dataclass(frozen=True, slots=True)
-class Library:
-    """How the `mpirun` of an MPI library is called.
-
-    Attributes:
-        implementation: The value of `spec.mpiImplementation`.
-        tag: Options that put the rank before each line.
-        export: The option that passes an environment variable on; "" if all are passed anyway.
-        environment: What its launcher needs.
-    """
-
-    implementation: str
-    tag: tuple[str, ...]
-    export: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-LIBRARIES: Final[Mapping[str, Library]] = {
-    "openmpi": Library("OpenMPI", ("--tag-output",), "-x", {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}),
-    "intel": Library("Intel", ("-prepend-rank",)),
-    "mpich": Library("MPICH", ("-prepend-rank",)),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +121,7 @@ def manifest(spec: JobSpec, name: str) -> dict[str, Any]:
         "metadata": _metadata(spec, name),
         "spec": {
             "slotsPerWorker": spec.slots,
-            "mpiImplementation": library.implementation,
+            "mpiImplementation": library.name,
             "sshAuthMountPath": f"{spec.home.rstrip('/')}/.ssh",
             "runPolicy": policy,
             "mpiReplicaSpecs": {"Launcher": _launcher(spec, library), "Worker": _worker(spec)},
@@ -155,11 +132,11 @@ def manifest(spec: JobSpec, name: str) -> dict[str, Any]:
 def mpirun(spec: JobSpec) -> list[str]:
     """Return the launcher's command line."""
     library = LIBRARIES[spec.mpi]
-    options = [*library.tag] if spec.is_tagged else []
+    options = [*library.tag_options] if spec.is_tagged else []
     if workdir := _workdir(spec):
         options += ["-wdir", workdir]
-    if library.export:
-        options += [word for name in spec.env for word in (library.export, name)]
+    if library.export_option:
+        options += [word for name in spec.env for word in (library.export_option, name)]
     return ["mpirun", "-n", str(spec.ranks), *options, *spec.command]
 
 
@@ -178,9 +155,9 @@ def _metadata(spec: JobSpec, name: str) -> dict[str, Any]:
     return metadata
 
 
-def _launcher(spec: JobSpec, library: Library) -> dict[str, Any]:
+def _launcher(spec: JobSpec, library: Implementation) -> dict[str, Any]:
     container: dict[str, Any] = {"name": "launcher", "image": spec.image, "command": mpirun(spec)[:1], "args": escaped(mpirun(spec)[1:])}
-    container["env"] = _environment({**library.environment, **spec.env})
+    container["env"] = _environment({**library.root_environment, **spec.env})
     return {"restartPolicy": "Never", "template": {"spec": _pod(spec, container)}}
 
 

@@ -3,11 +3,9 @@
 import re
 from typing import Final, NamedTuple
 
-_TAGS: Final = (
-    re.compile(r"^\[\d+,(?P<rank>\d+)\]<(?:stdout|stderr)>:\s?"),  # Open MPI 4
-    re.compile(r"^\[[^\[\]\s]+,(?P<rank>\d+)\]<(?:stdout|stderr)>:\s?"),  # Open MPI 5
-    re.compile(r"^\[(?P<rank>\d+)\] "),  # Hydra: MPICH and Intel MPI
-)
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS
+
+_TAGS: Final = tuple(re.compile(tag) for tag in dict.fromkeys(row.tag for row in IMPLEMENTATIONS.values()))
 _ANYWHERE: Final = re.compile(r"\[[^\[\]\s]+\](?:<(?:stdout|stderr)>:)?\s?")
 
 

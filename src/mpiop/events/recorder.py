@@ -9,6 +9,7 @@ from typing import Any, Final, Never, Protocol, cast
 import structlog
 
 from mpiop.api.constants import EVENT_COMPONENT
+from mpiop.backoff import EVENT
 from mpiop.clock import Clock, format_time
 from mpiop.events.correlator import Correlator, Occurrence, Regarding, Series
 from mpiop.kube.errors import CalledOffError, KubeError, StatusError, TransportError
@@ -25,8 +26,6 @@ _WRITERS: Final = 8
 """How many Events are written at the same time. If the server takes half a second for each, one writer falls behind a job a second."""
 
 _TRIES: Final = 3
-_RETRY_SECONDS: Final = 1.0
-_MAX_RETRY_SECONDS: Final = 10.0
 _FLUSH_SECONDS: Final = 2.0
 _MAX_NAME_LENGTH: Final = 253
 _DEFAULT_NAMESPACE: Final = "default"
@@ -231,7 +230,7 @@ def _is_temporary(error: KubeError) -> bool:
 
 def _delay_seconds(error: KubeError, attempt: int) -> float:
     asked = error.retry_after_seconds if isinstance(error, StatusError) else None
-    return min(_RETRY_SECONDS * attempt if asked is None else asked, _MAX_RETRY_SECONDS)
+    return EVENT.delay_seconds(attempt - 1) if asked is None else min(asked, EVENT.most_seconds)
 
 
 def _log_drop(identity: Occurrence, error: KubeError) -> None:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import structlog
 
-from mpiop.informers.backoff import Backoff
+from mpiop.informers.backoff import ReflectorBackoff
 from mpiop.informers.pager import PAGE_LIMIT, Pager, Prepare
 from mpiop.informers.source import InformerMetrics, ListerWatcher, NoInformerMetrics
 from mpiop.informers.transitions import (
@@ -100,7 +100,7 @@ class Reflector:
         self._sink = sink
         self._settings = settings or ReflectorSettings()
         self._metrics: InformerMetrics = metrics or NoInformerMetrics()
-        self._backoff = Backoff(self._settings.chance)
+        self._backoff = ReflectorBackoff(self._settings.chance)
         self._log = log.bind(selection=str(self._selection))
         self._resource_version = ""
         self._wants_newest = False

@@ -1,10 +1,10 @@
 """The rules for retrying failed requests."""
 
+from mpiop.backoff import RESET_READ
 from mpiop.kube.errors import KubeError, ResetError, StatusError
 from mpiop.kube.request import Request
 
 MOST_RETRIES = 10
-FIRST_RESET_DELAY_SECONDS = 0.05
 
 
 def retry_delay_seconds(request: Request, error: KubeError, retries: int) -> float | None:
@@ -21,7 +21,7 @@ def retry_delay_seconds(request: Request, error: KubeError, retries: int) -> flo
     if retries >= MOST_RETRIES:
         return None
     if isinstance(error, ResetError):
-        return FIRST_RESET_DELAY_SECONDS * 2**retries if request.method == "GET" else None
+        return RESET_READ.delay_seconds(retries) if request.method == "GET" else None
     if isinstance(error, StatusError) and (error.code == 429 or error.code >= 500):  # noqa: PLR2004 - HTTP
         return None if error.is_too_large_resource_version else error.retry_after_seconds
     return None

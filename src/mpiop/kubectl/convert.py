@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import click
 
+from mpiop.api.mpi_implementations import LIBRARIES
 from mpiop.client.errors import InvalidError
-from mpiop.client.spec import LIBRARIES, JobSpec, manifest
+from mpiop.client.spec import JobSpec, manifest
 from mpiop.kubectl.inputs import read_text
 from mpiop.kubectl.launch import LAUNCHERS, has_expansion, read_launch, read_words
 from mpiop.kubectl.output import to_yaml

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import click
 
+from mpiop.api.gang_schedulers import GANG_SCHEDULERS
 from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, NoClusterError, NotFoundError, UnauthenticatedError
 from mpiop.client.progress import UNSEEN_SECONDS
@@ -17,7 +18,6 @@ from mpiop.kubectl.session import Session, cluster_options, console
 OK, PROBLEM, UNKNOWN = "ok", "problem", "unknown"
 _STYLES: Final = {OK: "green", PROBLEM: "red", UNKNOWN: "yellow"}
 _SPECIAL: Final = ("gpu", "rdma", "fpga", "tpu")
-_GANG_SCHEDULERS: Final = {"scheduling.volcano.sh": "Volcano", "scheduling.x-k8s.io": "coscheduling"}
 _FAILED_PULL: Final = re.compile(r'Failed to pull image "([^"]+)"')
 
 
@@ -168,7 +168,7 @@ def queues(api: Api) -> Iterator[Finding]:
 def schedulers(api: Api) -> Iterator[Finding]:
     """Yield the gang schedulers whose PodGroups the cluster knows."""
     groups = {group["name"] for group in api.get("/apis")["groups"]}
-    found = [name for group, name in _GANG_SCHEDULERS.items() if group in groups]
+    found = [row.title for row in GANG_SCHEDULERS.values() if not row.is_native and row.apis[0][0].group in groups]
     if found:
         yield Finding(OK, f"PodGroups of gang schedulers: {', '.join(found)}")
     else:

@@ -9,10 +9,11 @@ from typing import Any, Final
 import click
 from rich.text import Text
 
+from mpiop.api.mpi_implementations import LIBRARIES
 from mpiop.client.errors import ClientError, InvalidError
 from mpiop.client.files import Files, read_files
 from mpiop.client.job import Job
-from mpiop.client.spec import LIBRARIES, READ_ONLY, JobSpec, manifest, mount_path
+from mpiop.client.spec import READ_ONLY, JobSpec, manifest, mount_path
 from mpiop.kubectl.array import indexes, run_array
 from mpiop.kubectl.output import printable, to_yaml
 from mpiop.kubectl.session import Session, cluster_options, console

@@ -8,6 +8,7 @@ from typing import Never
 
 import structlog
 
+from mpiop.backoff import every
 from mpiop.clock import Clock
 from mpiop.kube.errors import CalledOffError, KubeError, StatusError
 from mpiop.kube.objects import WatchEvent
@@ -112,7 +113,7 @@ class LeaderElector:
             await self._pause(self._seconds_to_next_try())
 
     def _seconds_to_next_try(self) -> float:
-        poll = _jittered(self._config.retry_period_seconds)
+        poll = self._retry_seconds()
         remaining = self._observed.remaining_seconds()
         return min(poll, max(remaining, _SHORTEST_PAUSE_SECONDS)) if remaining > 0 else poll
 
@@ -147,7 +148,7 @@ class LeaderElector:
                 self._log.info("watch of the lease ended", error=str(error))
             # A watch that lasted is opened again at once, to see a release soon. One that ended early waits, so that this is no busy loop.
             if self._clock.monotonic() - began_at < self._config.retry_period_seconds:
-                await asyncio.sleep(_jittered(self._config.retry_period_seconds))
+                await asyncio.sleep(self._retry_seconds())
 
     def _notice(self, event: WatchEvent) -> None:
         """Note an event, and wake the waiter if there is something to do. It may be old, so nothing is decided here."""
@@ -264,6 +265,9 @@ class LeaderElector:
 
     # Time
 
+    def _retry_seconds(self) -> float:
+        return every(self._config.retry_period_seconds).delay_seconds(0, random.random())  # noqa: S311 - spreads requests, protects nothing
+
     def _remaining_seconds(self) -> float:
         if self._renewed_at is None:
             return 0.0
@@ -275,10 +279,6 @@ class LeaderElector:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
         self._changed.clear()
-
-
-def _jittered(seconds: float) -> float:
-    return seconds * random.uniform(1.0, 2.0)  # noqa: S311 - spreads requests, protects nothing
 
 
 async def _end(task: asyncio.Task[Never] | asyncio.Task[None]) -> None:

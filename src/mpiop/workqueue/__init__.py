@@ -2,13 +2,13 @@
 
 from mpiop.workqueue.measures import NoQueueMetrics, QueueMetrics
 from mpiop.workqueue.queue import ShutDown, WorkQueue
-from mpiop.workqueue.rate_limiters import BucketLimiter, ExponentialBackoff, MaxOf, RateLimiter, retry_limiter
+from mpiop.workqueue.rate_limiters import BucketLimiter, FailureLimiter, MaxOf, RateLimiter, retry_limiter
 from mpiop.workqueue.turns import Turns, computing
 from mpiop.workqueue.worker import NotReady, work
 
 __all__ = [
     "BucketLimiter",
-    "ExponentialBackoff",
+    "FailureLimiter",
     "MaxOf",
     "NoQueueMetrics",
     "NotReady",

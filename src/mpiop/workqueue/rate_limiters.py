@@ -3,15 +3,11 @@
 from collections.abc import Hashable
 from typing import Protocol, TypeVar
 
+from mpiop.backoff import SYNC, Backoff
 from mpiop.token_bucket import TokenBucket
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 KeyT_contra = TypeVar("KeyT_contra", bound=Hashable, contravariant=True)
-
-BASE_DELAY_SECONDS = 0.005
-MAX_DELAY_SECONDS = 60.0
-_MAX_DOUBLINGS = 64
-"""Beyond it every delay is at its cap, and a float would overflow some time later."""
 
 
 class RateLimiter(Protocol[KeyT_contra]):
@@ -30,22 +26,20 @@ class RateLimiter(Protocol[KeyT_contra]):
         ...
 
 
-class ExponentialBackoff(RateLimiter[KeyT]):
-    """Doubles the delay with each failure of a key, up to a cap."""
+class FailureLimiter(RateLimiter[KeyT]):
+    """Backs off from each key by its own failures."""
 
-    def __init__(self, base_seconds: float = BASE_DELAY_SECONDS, cap_seconds: float = MAX_DELAY_SECONDS) -> None:
-        """Begin with `base_seconds`, end with `cap_seconds`."""
-        self._base_seconds = base_seconds
-        self._cap_seconds = cap_seconds
+    def __init__(self, backoff: Backoff) -> None:
+        """Take delays from `backoff`."""
+        self._backoff = backoff
         self._failures: dict[KeyT, int] = {}
 
     def delay(self, key: KeyT, now: float) -> float:
-        """Return `base · 2ⁿ` for the n-th failure before this one, at most the cap."""
+        """Return the delay after this failure."""
         del now  # depends on the key's own history alone
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        doublings = min(failures, _MAX_DOUBLINGS)
-        return min(self._base_seconds * 2.0**doublings, self._cap_seconds)
+        return self._backoff.delay_seconds(failures)
 
     def forget(self, key: KeyT) -> None:
         """Reset the failures of `key`."""
@@ -100,4 +94,4 @@ class MaxOf(RateLimiter[KeyT]):
 
 def retry_limiter(rate: float = 10.0, burst: int = 100) -> MaxOf[KeyT]:
     """Return the usual limiter: per key 5 ms doubling up to 60 s, and `rate` retries a second with `burst` for all keys together."""
-    return MaxOf(ExponentialBackoff[KeyT](), BucketLimiter[KeyT](TokenBucket(rate, burst)))
+    return MaxOf(FailureLimiter[KeyT](SYNC), BucketLimiter[KeyT](TokenBucket(rate, burst)))

@@ -29,7 +29,7 @@ from fakes.scripted_server import (
     refusal,
     unreadable,
 )
-from mpiop.informers.backoff import Backoff
+from mpiop.informers.backoff import ReflectorBackoff
 from mpiop.informers.compaction import preparation
 from mpiop.informers.pager import Pager
 from mpiop.informers.reflector import Output, Reflector
@@ -218,7 +218,7 @@ async def test_R08_a_status_without_code_and_reason_counts_as_internal_error() -
 
 @pytest.mark.parametrize("seed", range(20))
 def test_R09_backoff_doubles_from_800_ms_to_30_s_with_jitter_and_resets_after_two_healthy_minutes(seed: int) -> None:
-    backoff = Backoff(random.Random(seed))  # noqa: S311 - chance, not secrets
+    backoff = ReflectorBackoff(random.Random(seed))  # noqa: S311 - chance, not secrets
     now = 1000.0
     for base in (0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0):
         delay = backoff.delay(now)
@@ -228,7 +228,7 @@ def test_R09_backoff_doubles_from_800_ms_to_30_s_with_jitter_and_resets_after_tw
 
 
 def test_R09_jitter_spreads_clients() -> None:
-    first = {Backoff(random.Random(seed)).delay(0.0) for seed in range(50)}  # noqa: S311 - chance, not secrets
+    first = {ReflectorBackoff(random.Random(seed)).delay(0.0) for seed in range(50)}  # noqa: S311 - chance, not secrets
     assert len(first) == 50
     assert max(first) - min(first) > 0.5
 

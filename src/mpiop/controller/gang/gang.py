@@ -2,74 +2,25 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
+from mpiop.api.gang_schedulers import gang_scheduler
 from mpiop.api.types import MPIJob
 from mpiop.controller.errors import GangApiMissingError
-from mpiop.controller.gang.pod_group import Priorities, build_coscheduling_pod_group, build_volcano_pod_group
-from mpiop.controller.gang.pod_group_native import (
-    build_pod_group_1_36,
-    build_pod_group_1_37,
-    build_workload_1_36,
-    build_workload_1_37,
-)
-from mpiop.controller.objects import NATIVE_GANG, VOLCANO
+from mpiop.controller.gang.pod_group import PARTS, Part
 from mpiop.controller.observe.observed import Lister, Observed
 from mpiop.controller.plan.desired import Desired, Presence
 from mpiop.controller.plan.diff import Action, Delete, Stage, Step, ensure
 from mpiop.kube.objects import Object, is_terminating
-from mpiop.kube.resources import (
-    COSCHEDULING_POD_GROUPS,
-    NATIVE_POD_GROUPS_1_36,
-    NATIVE_POD_GROUPS_1_37,
-    VOLCANO_POD_GROUPS,
-    WORKLOADS_1_36,
-    WORKLOADS_1_37,
-    Resource,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One kind of object of a gang.
-
-    Attributes:
-        build: Returns it as it should be.
-        ours: Fields of its spec that follow the job: changed, and removed when the job says nothing of them.
-        shared: Fields that follow the job where it says something; else what others have put there stays.
-    """
-
-    resource: Resource
-    build: Callable[[MPIJob, Priorities], Object]
-    ours: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
-
+from mpiop.kube.resources import Resource
 
 GangApi = tuple[Part, ...]
 """One version of one scheduler's API: the objects of a gang, in the order in which they are made."""
 
-_VOLCANO: Final[GangApi] = (
-    Part(VOLCANO_POD_GROUPS, build_volcano_pod_group, ("minMember", "minResources", "priorityClassName"), shared=("queue",)),
-)
-_COSCHEDULING: Final[GangApi] = (
-    Part(COSCHEDULING_POD_GROUPS, build_coscheduling_pod_group, ("minMember", "minResources", "scheduleTimeoutSeconds")),
-)
-# Neither kind may be changed in 1.36, and of the PodGroup alone minCount since: a change takes effect with the next start.
-_NATIVE_1_36: Final[GangApi] = (
-    Part(WORKLOADS_1_36, lambda job, _: build_workload_1_36(job)),
-    Part(NATIVE_POD_GROUPS_1_36, lambda job, _: build_pod_group_1_36(job)),
-)
-_NATIVE_1_37: Final[GangApi] = (
-    Part(WORKLOADS_1_37, lambda job, _: build_workload_1_37(job)),
-    Part(NATIVE_POD_GROUPS_1_37, lambda job, _: build_pod_group_1_37(job), ("schedulingPolicy",)),
-)
-
 
 def candidates(scheduler: str) -> Sequence[GangApi]:
     """Return the APIs that serve `scheduler` (a value of `--gang-scheduling`), the best first."""
-    if scheduler == NATIVE_GANG:
-        return (_NATIVE_1_37, _NATIVE_1_36)
-    return (_VOLCANO,) if scheduler == VOLCANO else (_COSCHEDULING,)
+    return [tuple(PARTS[resource] for resource in api) for api in gang_scheduler(scheduler).apis]
 
 
 def needs_priorities(api: GangApi) -> bool:
@@ -133,10 +84,6 @@ def _missing(scheduler: str, refusal: str) -> GangApiMissingError:
     begin, end = f"gang scheduling by {scheduler!r} is on, but", "or start the operator without --gang-scheduling"
     if refusal:
         return GangApiMissingError(resource.kind, f"{begin} its API cannot be used: {refusal}: give the operator the right to, {end}")
-    advice = {
-        VOLCANO: "install Volcano",
-        NATIVE_GANG: "Kubernetes 1.36 needs the feature gates GenericWorkload and GangScheduling and --runtime-config=scheduling.k8s.io/"
-        "v1alpha2=true, 1.37 the gates and scheduling.k8s.io/v1beta1=true",
-    }.get(scheduler, f"install the coscheduling plugin of scheduler-plugins under the name {scheduler!r}")
+    advice = gang_scheduler(scheduler).advice.format(name=scheduler)
     served = f"the API server does not serve {resource.plural} of {resource.group}"
     return GangApiMissingError(resource.kind, f"{begin} {served}: {advice}, {end}")

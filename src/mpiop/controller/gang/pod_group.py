@@ -1,113 +1,136 @@
-"""The PodGroup of Volcano and that of the coscheduling plugin (scheduler-plugins): how many pods a gang is, and what they need.
+"""The objects that make the pods of a job a gang, one row for each kind and version.
 
-Fields and defaults are those of the reference operator's code; its documents say otherwise about Volcano's minResources and the name of
-the queue's annotation (docs/gang-scheduling.md).
+Fields and defaults of Volcano's PodGroup and of the coscheduling plugin's (scheduler-plugins) are those of the reference operator's code;
+its documents say otherwise about the name of the queue's annotation (docs/gang-scheduling.md).
+
+Kubernetes' own gang is a Workload, which says what the job is made of, and the PodGroup that its pods name. Versions: `v1alpha2` is that of
+Kubernetes 1.36, `v1beta1` that of 1.37, which renamed the reference to the Workload, lets minCount be changed, and takes a PriorityClass
+without a further feature gate. Source: k8s.io/api scheduling, v0.36.3 and v0.37.1.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from mpiop.api import constants as c
-from mpiop.api.types import MPIJob, ReplicaSpec, SchedulingPolicy
+from mpiop.api.types import MPIJob, SchedulingPolicy
 from mpiop.controller import names
-from mpiop.controller.objects.pod_template import section
+from mpiop.controller.gang.members import Priorities, min_member, min_resources, priority_class
 from mpiop.kube.objects import Object, annotations_of
-from mpiop.kube.quantity import is_quantity, sum_quantities
-from mpiop.kube.resources import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, Resource
+from mpiop.kube.resources import (
+    COSCHEDULING_POD_GROUPS,
+    NATIVE_POD_GROUPS_1_36,
+    NATIVE_POD_GROUPS_1_37,
+    VOLCANO_POD_GROUPS,
+    WORKLOADS_1_36,
+    WORKLOADS_1_37,
+    Resource,
+)
 
-Priorities = Mapping[str, int]
-"""Values of the PriorityClasses by name; one that is not there counts 0."""
+_TEMPLATE: Final = "gang"
 
 
-def min_member(job: MPIJob) -> int:
-    """Return how many pods of the job must find room before any of them starts.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kind of object of a gang.
 
-    With WaitForWorkersReady there is no launcher before the workers are Ready, so no gang may wait for it, whatever the policy says.
+    Attributes:
+        build: Returns it as it should be.
+        ours: Fields of its spec that follow the job: changed, and removed when the job says nothing of them.
+        shared: Fields that follow the job where it says something; else what others have put there stays.
     """
-    policy = job.run_policy.scheduling_policy
-    members = job.worker_replicas + has_launcher_at_start(job)
-    if policy is None or policy.min_available is None:
-        return members
-    return policy.min_available if has_launcher_at_start(job) else min(policy.min_available, members)
 
-
-def has_launcher_at_start(job: MPIJob) -> bool:
-    """Return whether the launcher starts together with the workers; on its own it always does."""
-    return job.launcher_creation_policy == c.AT_STARTUP or not job.worker_replicas
-
-
-def min_resources(job: MPIJob, priorities: Priorities) -> dict[str, str]:
-    """Return what must be free before any pod starts: as the policy says, else what the `min_member` most important pods ask for.
-
-    The launcher comes before workers of the same priority. A container asks for its requests, and for its limit where a request is
-    missing; init containers and overhead are not counted. {} is nothing to ask for.
-    """
-    policy = job.run_policy.scheduling_policy
-    if policy is not None and policy.min_resources is not None:
-        return dict(policy.min_resources)
-    launcher = (job.launcher,) if has_launcher_at_start(job) else ()
-    roles = sorted((*launcher, *((job.worker,) if job.worker else ())), key=lambda spec: -priorities.get(_priority_class(spec), 0))
-    addends: dict[str, list[tuple[str, int]]] = {}
-    left = min_member(job)
-    for spec in roles:
-        counted = min(left, spec.replicas)
-        left -= counted
-        for name, quantity in _requests(spec) if counted else ():
-            addends.setdefault(name, []).append((quantity, counted))
-    return {name: sum_quantities(rows) for name, rows in sorted(addends.items())}
+    resource: Resource
+    build: Callable[[MPIJob, Priorities], Object]
+    ours: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 def build_volcano_pod_group(job: MPIJob, priorities: Priorities) -> Object:
     """Return Volcano's PodGroup. An absent queue is filled in by Volcano."""
     policy = job.run_policy.scheduling_policy or SchedulingPolicy()
-    return _pod_group(
-        VOLCANO_POD_GROUPS,
-        job,
+    spec = _present(
         minMember=min_member(job),
         minResources=min_resources(job, priorities),
         queue=policy.queue or annotations_of(job.raw).get(c.ANNOTATION_VOLCANO_QUEUE, ""),
         priorityClassName=priority_class(job),
     )
+    return _object(VOLCANO_POD_GROUPS, job, spec)
 
 
 def build_coscheduling_pod_group(job: MPIJob, priorities: Priorities) -> Object:
     """Return the coscheduling plugin's PodGroup; a timeout of 0 leaves it to the plugin's own."""
     policy = job.run_policy.scheduling_policy or SchedulingPolicy()
-    return _pod_group(
-        COSCHEDULING_POD_GROUPS,
-        job,
+    spec = _present(
         minMember=min_member(job),
         minResources=min_resources(job, priorities),
         scheduleTimeoutSeconds=policy.schedule_timeout_seconds or 0,
     )
+    return _object(COSCHEDULING_POD_GROUPS, job, spec)
 
 
-def priority_class(job: MPIJob) -> str:
-    """Return the PriorityClass of the gang: the policy's, else the launcher's, else the workers'; "" is none."""
-    policy = job.run_policy.scheduling_policy
-    said = (policy.priority_class if policy else "", _priority_class(job.launcher), _priority_class(job.worker) if job.worker else "")
-    return next((name for name in said if name), "")
+def build_workload_1_36(job: MPIJob) -> Object:
+    """Return the Workload, version v1alpha2."""
+    return _workload(WORKLOADS_1_36, job, _template(job))
 
 
-def _pod_group(resource: Resource, job: MPIJob, **spec: Any) -> Object:
+def build_pod_group_1_36(job: MPIJob) -> Object:
+    """Return the PodGroup, version v1alpha2."""
+    reference = {"workload": {"workloadName": names.pod_group_name(job), "podGroupTemplateName": _TEMPLATE}}
+    return _object(NATIVE_POD_GROUPS_1_36, job, {"podGroupTemplateRef": reference, **_template(job)})
+
+
+def build_workload_1_37(job: MPIJob) -> Object:
+    """Return the Workload, version v1beta1."""
+    return _workload(WORKLOADS_1_37, job, _template(job) | _priority(job))
+
+
+def build_pod_group_1_37(job: MPIJob) -> Object:
+    """Return the PodGroup, version v1beta1."""
+    reference = {"workloadName": names.pod_group_name(job), "templateName": _TEMPLATE}
+    return _object(NATIVE_POD_GROUPS_1_37, job, {"workloadRef": reference, **_template(job), **_priority(job)})
+
+
+def _template(job: MPIJob) -> dict[str, Any]:
+    # The API wants at least 1, with which a pod waits for none but itself.
+    return {"schedulingPolicy": {"gang": {"minCount": max(1, min_member(job))}}}
+
+
+def _priority(job: MPIJob) -> dict[str, Any]:
+    name = priority_class(job)
+    return {"priorityClassName": name} if name else {}
+
+
+def _workload(resource: Resource, job: MPIJob, template: dict[str, Any]) -> Object:
+    spec = {
+        "controllerRef": {"apiGroup": c.GROUP, "kind": c.KIND, "name": job.name},
+        "podGroupTemplates": [{"name": _TEMPLATE, **template}],
+    }
+    return _object(resource, job, spec)
+
+
+def _present(**spec: Any) -> dict[str, Any]:
+    return {name: value for name, value in spec.items() if value or value == 0}
+
+
+def _object(resource: Resource, job: MPIJob, spec: dict[str, Any]) -> Object:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": names.child_metadata(job, names.pod_group_name(job), names.selector(job)),
-        "spec": {name: value for name, value in spec.items() if value or value == 0},
+        "spec": spec,
     }
 
 
-def _priority_class(spec: ReplicaSpec) -> str:
-    name: str = section(spec.template, "spec").get("priorityClassName") or ""
-    return name
-
-
-def _requests(spec: ReplicaSpec) -> list[tuple[str, str]]:
-    """Return what each container of a pod asks for, by resource; what is no quantity is left for the API server to refuse with the pod."""
-    rows: list[tuple[str, str]] = []
-    for container in section(spec.template, "spec").get("containers") or ():
-        resources = section(container, "resources")
-        asked = {**section(resources, "limits"), **section(resources, "requests")}
-        rows += [(name, str(quantity)) for name, quantity in asked.items() if is_quantity(str(quantity))]
-    return rows
+PARTS: Final[Mapping[Resource, Part]] = {
+    part.resource: part
+    for part in (
+        Part(VOLCANO_POD_GROUPS, build_volcano_pod_group, ("minMember", "minResources", "priorityClassName"), shared=("queue",)),
+        Part(COSCHEDULING_POD_GROUPS, build_coscheduling_pod_group, ("minMember", "minResources", "scheduleTimeoutSeconds")),
+        # Neither kind may be changed in 1.36, and of the PodGroup alone minCount since: a change takes effect with the next start.
+        Part(WORKLOADS_1_36, lambda job, _: build_workload_1_36(job)),
+        Part(NATIVE_POD_GROUPS_1_36, lambda job, _: build_pod_group_1_36(job)),
+        Part(WORKLOADS_1_37, lambda job, _: build_workload_1_37(job)),
+        Part(NATIVE_POD_GROUPS_1_37, lambda job, _: build_pod_group_1_37(job), ("schedulingPolicy",)),
+    )
+}

@@ -4,13 +4,8 @@ Every result is a fresh tree that the caller owns; the job and its templates are
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from mpiop.api import constants as c
-
-VOLCANO: Final = "volcano"
-NATIVE_GANG: Final = "kubernetes"
-"""Values of `--gang-scheduling`; any other is the name of a scheduler with the coscheduling plugin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mpiop.api import constants as c
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS
 from mpiop.api.types import MPIJob
 from mpiop.controller.objects import BuildOptions, injected_ssh
 from mpiop.controller.objects.pod_template import section
 from mpiop.kube.quantity import is_quantity, value_of
 
-_UNBOUND: Final[Mapping[str, Mapping[str, str]]] = {
-    c.OPEN_MPI: {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none"},
-    c.INTEL: {"I_MPI_PIN": "0"},
-    c.MPICH: {},  # binds nothing unless it is told to
-}
-_CHOICE: Final = re.compile(r"bind|map-by|rankfile|cpu-set|cpu-list|_MCA_(?:hwloc|rmaps)_|I_MPI_PIN")
-"""Matches options and variables about binding. With `--map-by slot:PE=2`, Open MPI 5 refuses a policy that comes from a variable."""
+_CHOICE: Final = re.compile("|".join(row.binding_choice for row in IMPLEMENTATIONS.values() if row.binding_choice))
+"""Matches options and variables about binding, of any library."""
 
 
 def launcher_environment(job: MPIJob, options: BuildOptions) -> Mapping[str, str]:
@@ -31,7 +26,7 @@ def launcher_environment(job: MPIJob, options: BuildOptions) -> Mapping[str, str
     if job.worker is None or not injected_ssh.is_injected(job, options):
         return {}
     launcher, worker = (spec.template["spec"]["containers"][0] for spec in (job.launcher, job.worker))
-    return {} if _may_own_cores(worker) or _has_choice(launcher) else _UNBOUND[job.mpi_implementation]
+    return {} if _may_own_cores(worker) or _has_choice(launcher) else job.library.unbound
 
 
 def _may_own_cores(container: Mapping[str, Any]) -> bool:

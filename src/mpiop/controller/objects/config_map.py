@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions
-from mpiop.controller.objects.hostfile import render_discover_hosts, render_hostfile
-from mpiop.controller.objects.mpi_implementations import DISCOVER_HOSTS, HOSTFILE
+from mpiop.controller.objects.hostfile import DISCOVER_HOSTS, HOSTFILE, render_discover_hosts, render_hostfile
 from mpiop.kube.objects import Object
 
 _DIGEST_BYTES = 16

@@ -1,10 +1,15 @@
 """The two files that list the workers for programs on the launcher."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
-from mpiop.controller.objects import mpi_implementations as implementations
+
+CONFIG_MOUNT_PATH: Final = "/etc/mpi"
+HOSTFILE: Final = "hostfile"
+DISCOVER_HOSTS: Final = "discover_hosts.sh"
+HOSTFILE_PATH: Final = f"{CONFIG_MOUNT_PATH}/{HOSTFILE}"
 
 
 def render_hostfile(job: MPIJob, cluster_domain: str) -> str:
@@ -16,12 +21,13 @@ def render_hostfile(job: MPIJob, cluster_domain: str) -> str:
 
     Returns:
         One line a host: the launcher with `run_launcher_as_worker`, then every desired worker by index, whatever its phase. "" when
-        there is none. Open MPI: `<fqdn> slots=<n>`; Intel and MPICH: `<fqdn>:<n>`.
+        there is none. The MPI library decides the form of a line.
     """
     pods = list(names.worker_names(job))
     if job.run_launcher_as_worker:
         pods.insert(0, names.launcher_name(job))
-    return "".join(f"{implementations.host_line(job, names.host(job, pod, cluster_domain))}\n" for pod in pods)
+    hosts = (names.host(job, pod, cluster_domain) for pod in pods)
+    return "".join(f"{job.library.host_line.format(host=host, slots=job.slots_per_worker)}\n" for host in hosts)
 
 
 def render_discover_hosts(job: MPIJob, running_workers: Iterable[str], cluster_domain: str) -> str:

@@ -17,12 +17,6 @@ from mpiop.controller.objects import pod_template as pt
 PROGRAM: Final = f"{c.AGENT_FOLDER}/mpiop-agent"
 KEY: Final = f"{c.AGENT_KEY_FOLDER}/key"
 
-_ENVIRONMENT: Final[Mapping[str, str]] = {
-    # Without an entry in passwd, Open MPI takes the user's shell from here, and warns of one that it does not know.
-    "SHELL": "/bin/sh",
-    # With `plm_rsh_no_tree_spawn`, daemons of Open MPI 4 would leave their connection, and end with it.
-    "OMPI_MCA_orte_leave_session_attached": "true",
-}
 _VOLUME: Final = "mpiop-agent"
 _KEY_VOLUME: Final = "mpiop-agent-key"
 _NODE_VARIABLE: Final = "MPIOP_NODE"
@@ -65,7 +59,7 @@ def apply_program(template: pt.Template, job: MPIJob, options: BuildOptions) -> 
 
 def launcher_environment(job: MPIJob, options: BuildOptions) -> Mapping[str, str]:
     """Return the variables of a launcher whose ssh is the agent."""
-    return _ENVIRONMENT if job.mpi_implementation == c.OPEN_MPI and is_injected(job, options) else {}
+    return job.library.agent_environment if is_injected(job, options) else {}
 
 
 def apply_server(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:

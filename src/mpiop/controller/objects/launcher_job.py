@@ -9,9 +9,9 @@ from mpiop.api.fields import INT32_MAX
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions, binding, injected_ssh, ssh_script
-from mpiop.controller.objects import mpi_implementations as implementations
 from mpiop.controller.objects import pod_template as pt
-from mpiop.controller.objects.mpi_implementations import CONFIG_MOUNT_PATH, DISCOVER_HOSTS, HOSTFILE
+from mpiop.controller.objects.hostfile import CONFIG_MOUNT_PATH, DISCOVER_HOSTS, HOSTFILE
+from mpiop.controller.objects.launcher_environment import launcher_additions, launcher_environment
 from mpiop.controller.objects.revision import launcher_revision, start_revision
 from mpiop.kube.objects import Object
 
@@ -126,12 +126,12 @@ def build_launcher_template(job: MPIJob, options: BuildOptions) -> pt.Template:
     template["spec"]["restartPolicy"] = job.launcher.restart_policy
     container = pt.first_container(template)
     additions = {
-        **implementations.launcher_additions(job),
+        **launcher_additions(job),
         **ssh_script.script_environment(job),
         **injected_ssh.launcher_environment(job, options),
         **binding.launcher_environment(job, options),
     }
-    pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **implementations.launcher_environment(job)})
+    pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_LAUNCHER, **launcher_environment(job)})
     pt.add_defaults(container, additions)
     if not job.run_launcher_as_worker:
         pt.override_environment(container, pt.NO_GPU)

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from mpiop.api import constants as c
+from mpiop.api.gang_schedulers import gang_scheduler
 from mpiop.api.paths import absolute, overlap
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller import names
-from mpiop.controller.objects import NATIVE_GANG, VOLCANO, BuildOptions
+from mpiop.controller.objects import BuildOptions
 
 Template = dict[str, Any]
 """`corev1.PodTemplateSpec` with metadata.labels, metadata.annotations and spec.containers present."""
@@ -56,14 +57,15 @@ def apply_gang(template: Template, job: MPIJob, options: BuildOptions) -> None:
     """
     if not options.gang_scheduler:
         return
-    if options.gang_scheduler == NATIVE_GANG:
-        template["spec"]["schedulingGroup"] = {"podGroupName": names.pod_group_name(job)}
-        return
-    template["spec"]["schedulerName"] = options.gang_scheduler
-    if options.gang_scheduler == VOLCANO:
-        template["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = names.pod_group_name(job)
+    scheduler, group = gang_scheduler(options.gang_scheduler), names.pod_group_name(job)
+    if scheduler.is_native:
+        template["spec"]["schedulingGroup"] = {"podGroupName": group}
     else:
-        template["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = names.pod_group_name(job)
+        template["spec"]["schedulerName"] = options.gang_scheduler
+    if scheduler.pod_annotation:
+        template["metadata"]["annotations"][scheduler.pod_annotation] = group
+    if scheduler.pod_label:
+        template["metadata"]["labels"][scheduler.pod_label] = group
 
 
 def apply_failed_nodes(template: Template, job: MPIJob) -> None:

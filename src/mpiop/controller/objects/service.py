@@ -2,7 +2,7 @@
 
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
-from mpiop.controller.objects.mpi_implementations import asks_for_launcher
+from mpiop.controller.objects.launcher_environment import asks_for_launcher
 from mpiop.kube.objects import Object
 
 

@@ -9,25 +9,32 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Final
 
+from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions, injected_ssh
 from mpiop.controller.objects import pod_template as pt
-from mpiop.controller.objects.mpi_implementations import (
-    ADDRESSES,
-    AGENT,
-    AGENT_MOUNT_PATH,
-    CONFIG_MOUNT_PATH,
-    HOSTFILE,
-    SSH_CONFIG,
-    SSH_CONFIG_TEXT,
-    implementation_of,
-)
+from mpiop.controller.objects.hostfile import HOSTFILE_PATH
 from mpiop.kube.objects import annotations_of
 
 MARK: Final = "mpirun calls ssh"
 """First line of the launcher's termination message once `mpirun` has called another host (docs/adr/0009-launcher-alone.md)."""
 VOLUME: Final = "mpi-hosts"
+AGENT_MOUNT_PATH: Final = c.AGENT_FILES_FOLDER
+"""The folder of our own files on launcher and workers; `/etc/mpi` holds the same files as with the reference operator."""
+AGENT: Final = "ssh"
+"""Open MPI goes by the last part of the name: to `ssh` it says that no X11 is to be forwarded."""
+SSH_CONFIG: Final = "ssh_config"
+SSH_CONFIG_PATH: Final = f"{AGENT_MOUNT_PATH}/{SSH_CONFIG}"
+ADDRESSES: Final = "addresses"
+SSH_CONFIG_TEXT: Final = """\
+ConnectionAttempts 10
+Include ~/.ssh/config /etc/ssh/ssh_config
+Host *
+ServerAliveInterval 15
+ServerAliveCountMax 8
+"""
+"""The first value of a keyword counts, so the user's keep-alives win (ssh_config(5)). `-F` replaces the default files, hence Include."""
 
 _TOOLS: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DEFAULT_MESSAGE_PATH: Final = "/dev/termination-log"
@@ -158,7 +165,7 @@ def wants_script(job: MPIJob) -> bool:
 def names_agent(job: MPIJob) -> bool:
     """Return whether the user names the program that `mpirun` calls for ssh, in `env` of the launcher."""
     launcher = job.launcher.template["spec"]["containers"][0]
-    return any(variable.get("name") in implementation_of(job).agents for variable in launcher.get("env") or ())
+    return any(variable.get("name") in job.library.ssh_variables for variable in launcher.get("env") or ())
 
 
 def leaves_mark(job: MPIJob) -> bool:
@@ -174,9 +181,8 @@ def without_mark(message: str) -> str:
 
 def script_environment(job: MPIJob) -> Mapping[str, str]:
     """Return the variables by which `mpirun` calls the script."""
-    implementation = implementation_of(job)
-    program = f"{AGENT_MOUNT_PATH}/{AGENT}{implementation.agent_fallback}"
-    return dict.fromkeys(implementation.agents, program) if wants_script(job) else {}
+    program = f"{AGENT_MOUNT_PATH}/{AGENT}{job.library.ssh_fallback}"
+    return dict.fromkeys(job.library.ssh_variables, program) if wants_script(job) else {}
 
 
 def apply_script(template: pt.Template, job: MPIJob, options: BuildOptions, *, is_launcher: bool) -> None:
@@ -207,7 +213,7 @@ def apply_script(template: pt.Template, job: MPIJob, options: BuildOptions, *, i
 
 def checkpoint_flags(job: MPIJob) -> Mapping[str, str]:
     """Return the flags by which the agent finds the workers, before the launcher's end."""
-    return _job_values(job) | {"addresses": f"{AGENT_MOUNT_PATH}/{ADDRESSES}", "hosts": f"{CONFIG_MOUNT_PATH}/{HOSTFILE}"}
+    return _job_values(job) | {"addresses": f"{AGENT_MOUNT_PATH}/{ADDRESSES}", "hosts": HOSTFILE_PATH}
 
 
 def _launcher_script(job: MPIJob) -> str:
@@ -230,6 +236,6 @@ def _launcher_values(job: MPIJob) -> dict[str, str]:
 
 
 def _script(values: Mapping[str, str], body: str) -> str:
-    settings = {**values, "config": f"{AGENT_MOUNT_PATH}/{SSH_CONFIG}", "address": "", "tools": _TOOLS}
+    settings = {**values, "config": SSH_CONFIG_PATH, "address": "", "tools": _TOOLS}
     lines = "".join(f"{name}={quote(value)}\n" for name, value in settings.items())
     return f"#!/bin/sh\n# mpirun and its daemons call this in the place of ssh.\nset -fu\n{lines}{_COMMON}{body}"

@@ -7,16 +7,13 @@ a row were rejected before it, and waits twice as long as the last one.
 from datetime import datetime, timedelta
 from typing import Final
 
+from mpiop.backoff import REJECTED_WORKER
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.kube.objects import Object, annotations_of, creation_time, is_terminating
 from mpiop.kube.text import whole_number
 
-LEAST_AGE_SECONDS: Final = 10.0
-"""The age that a worker must have before its Pod is replaced after its end, like a Pod of a Job that has failed."""
-_MOST_AGE_SECONDS: Final = 300.0
-_MOST_DOUBLINGS: Final = 5
 _OTHER_ENDS: Final = frozenset({"Evicted", "Preempting", "DeadlineExceeded", "Terminated", "Shutdown"})
 """Reasons for which the kubelet ends a Pod that it has accepted, or, for want of memory or disk, has not: an eviction ends the job.
 
@@ -54,9 +51,7 @@ def goes_at_once(worker: Object) -> bool:
 
 def least_age_seconds(worker: Object) -> float:
     """Return the age at which a worker that has ended may be replaced: 10 s; 20 s, 40 s … 5 minutes if others were rejected before it."""
-    if not is_rejected(worker):
-        return LEAST_AGE_SECONDS
-    return min(_MOST_AGE_SECONDS, LEAST_AGE_SECONDS * 2.0 ** min(_noted(worker), _MOST_DOUBLINGS))
+    return REJECTED_WORKER.delay_seconds(_noted(worker) if is_rejected(worker) else 0)
 
 
 def time_of_next(worker: Object) -> datetime | None:

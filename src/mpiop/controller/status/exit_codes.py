@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from signal import Signals
 from typing import Final
 
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS
+
 _SIGNALS: Final[Mapping[object, str]] = {128 + signal.value: signal.name for signal in Signals if signal < Signals.SIGRTMIN}
 """Of a container whose main process a signal ended, or a shell in it. Source: POSIX sh, 2.8.2."""
 _MEANINGS: Final[Mapping[object, str]] = {
@@ -11,9 +13,7 @@ _MEANINGS: Final[Mapping[object, str]] = {
     127: "command not found",
     255: "ssh or mpirun failed, or the program returned -1",
 }
-_OWN: Final = "mpirun could not start the program, or a signal ended a rank"
-_OWN_CODES: Final = range(130, 136)
-"""`mpirun` of Open MPI 4 ends with them if it cannot start a program, or a signal ended a rank. Source: orte/include/orte/constants.h."""
+_OF_MPIRUN: Final[Mapping[object, str]] = {code: meaning for row in IMPLEMENTATIONS.values() for code, meaning in row.exit_codes.items()}
 
 
 def in_words(code: object, *, of_mpirun: bool = False) -> str:
@@ -24,6 +24,6 @@ def in_words(code: object, *, of_mpirun: bool = False) -> str:
         of_mpirun: Whether it may be that of `mpirun`, which has codes of its own.
     """
     meaning = (_MEANINGS.get(code) or _SIGNALS.get(code)) if isinstance(code, int) else None
-    if of_mpirun and code in _OWN_CODES:
-        meaning = _OWN
+    if of_mpirun:
+        meaning = _OF_MPIRUN.get(code, meaning)
     return f"exit code {code}" + (f" ({meaning})" if meaning else "")

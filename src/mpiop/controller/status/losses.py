@@ -27,15 +27,14 @@ LOSSES: Final = frozenset({
     causes.WORKER_ENDED,
     causes.OOM_KILLED,
 })
-HYDRA: Final = frozenset({c.INTEL, c.MPICH})
 
 
 def is_rigid(job: MPIJob) -> bool:
-    """Return whether the program of the job cannot go on without one of its workers: Hydra starts its processes once.
+    """Return whether the program of the job cannot continue without one of its workers.
 
-    A job of Open MPI may be elastic, as Horovod is, unless it asks to be restarted.
+    A library may allow elastic programs. A job that asks to be restarted has none.
     """
-    return job.mpi_implementation in HYDRA or job.restart is not None
+    return job.library.is_rigid or job.restart is not None
 
 
 def disruption_problem(pod: Object) -> Problem | None:

@@ -1,10 +1,13 @@
 """The problems behind failed writes: which need a user, and which a retry should solve."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 
+from mpiop.api.gang_schedulers import GANG_SCHEDULERS
+from mpiop.backoff import SYNC
 from mpiop.controller.errors import GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.status import causes
 from mpiop.controller.status.causes import Problem, problem
@@ -12,9 +15,10 @@ from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key
 
 _PERSISTENT_SYNCS: Final = 3
-_PERSISTENT_SECONDS: Final = 3.0
-"""Retries come 2.6, 5.1 and 10.2 s after the first failure. An error that appears within two seconds of it is reported at 5.1 s."""
-_GANG_KINDS: Final = frozenset({"PodGroup", "Workload"})
+_PERSISTENT_RETRY: Final = 10
+_PERSISTENT_SECONDS: Final = math.floor(SYNC.total_seconds(_PERSISTENT_RETRY)) - 2.0
+"""An error that appears within two seconds of the first failure is reported at this retry of the sync, 5.1 s after that failure."""
+_GANG_KINDS: Final = frozenset(resource.kind for row in GANG_SCHEDULERS.values() for api in row.apis for resource in api)
 _CREATE_FAILED: Final = {"Pod": "worker pod created failed: ", "Job": "launcher pod created failed: "}
 _DENIALS: Final = ("denied request", "denied the request")
 """What policies and webhooks say whose refusals have another code than 403."""

@@ -25,7 +25,7 @@ from mpiop.controller.status import causes
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.exit_codes import in_words
-from mpiop.controller.status.losses import HYDRA, disruption_problem, worker_problem
+from mpiop.controller.status.losses import disruption_problem, worker_problem
 from mpiop.controller.status.pod_problems import START_REASONS, ended_worker_problems
 from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.status.root_cause import FailedContainer, failed_container, last_failure, new_failure
@@ -33,7 +33,6 @@ from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.text import truncated
 
 _MOST_BYTES: Final = 600
-_LONGEST_NAME: Final = 47
 _SEGMENTATION_FAULT: Final = 139
 _KILLED: Final = 137
 _OFTEN_MEMORY: Final = ". Often a program has used more memory than the limit of its container"
@@ -107,8 +106,8 @@ def _cause(job: MPIJob, observed: Observed, failed: FailedContainer, words: Last
     found = _worker_cause(job, observed, failed) or _launcher_cause(failed)
     if found is not None:
         return _in_words(found)
-    if _has_crashed_of_its_name(job, failed):
-        return f"mpirun crashed before it called a worker, as Open MPI 4.1 does if the job's name is this long. {LONG_NAME}"
+    if version := _crashed_of_its_name(job, failed):
+        return f"mpirun crashed before it called a worker, as {version} does if the job's name is this long. {LONG_NAME}"
     in_message = finding(str(failed.ended.get("message") or ""))  # with FallbackToLogsOnError it is the end of the log
     return str(words.finding or in_message or "")
 
@@ -130,9 +129,11 @@ def _launcher_cause(failed: FailedContainer) -> Problem | None:
     return None
 
 
-def _has_crashed_of_its_name(job: MPIJob, failed: FailedContainer) -> bool:
-    is_long = job.mpi_implementation == c.OPEN_MPI and len(job.name) > _LONGEST_NAME
-    return is_long and failed.ended.get("exitCode") == _SEGMENTATION_FAULT and leaves_mark(job) and not _called_ssh(job, failed)
+def _crashed_of_its_name(job: MPIJob, failed: FailedContainer) -> str:
+    """Return the version of the MPI library that crashes because of the job's long name, if `mpirun` crashed early; else ""."""
+    crashing = (version for version, longest in job.library.longest_job_name.items() if len(job.name) > longest)
+    has_crashed = failed.ended.get("exitCode") == _SEGMENTATION_FAULT and leaves_mark(job) and not _called_ssh(job, failed)
+    return next(crashing, "") if has_crashed else ""
 
 
 def _worker_cause(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem | None:
@@ -173,11 +174,11 @@ def _called_ssh(job: MPIJob, failed: FailedContainer) -> bool:
 
 
 def _stored_loss(job: MPIJob, failed: FailedContainer, attempt: int, ended: datetime | None) -> Problem | None:
-    """Return the loss in the status; Hydra's `mpirun` may hang for minutes after it."""
+    """Return the loss in the status; the `mpirun` of a rigid library may hang for minutes after it."""
     lost = job.status.lost_worker
     if lost is None or lost.launcher_try != f"{failed.pod['metadata'].get('name', '')}/{attempt}":
         return None
-    is_late = ended is not None and ended - lost.time > _LAST_SECONDS and job.mpi_implementation not in HYDRA
+    is_late = ended is not None and ended - lost.time > _LAST_SECONDS and not job.library.is_rigid
     return None if is_late else Problem(lost.reason, lost.message)
 
 

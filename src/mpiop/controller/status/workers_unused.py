@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from mpiop.api import constants as c
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus
 from mpiop.controller import names
 from mpiop.controller.objects.ssh_script import leaves_mark
@@ -19,7 +20,7 @@ from mpiop.kube.objects import Object, annotations_of
 NO_WORKER_REACHED: Final = "NoWorkerReached"
 NOT_KNOWN: Final = "NotKnown"
 
-_MPIRUN: Final = re.compile(r"\b(mpirun|mpiexec|orterun|prterun)\b")
+_MPIRUN: Final = re.compile(rf"\b({'|'.join(dict.fromkeys(command for row in IMPLEMENTATIONS.values() for command in row.commands))})\b")
 _OWN_SSH: Final = re.compile(r"\b(ssh|horovodrun)\b")
 """Programs with which a launcher reaches its workers without `mpirun`."""
 

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJobStatus
+from mpiop.backoff import RESTORE
 from mpiop.clock import Clock
 from mpiop.controller.errors import DampedWriteError
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch
@@ -23,7 +24,7 @@ from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.write.field_managers import Path, Writers, writers_of
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import MPIJOBS, Resource
-from mpiop.workqueue import ExponentialBackoff
+from mpiop.workqueue import FailureLimiter
 
 REPORTED: Final = 6
 """How many restores are reported: more than a few, within 8 s if nothing else slows them down."""
@@ -32,8 +33,6 @@ _LASTING_SECONDS: Final = 120.0
 is slowed down, too, undoes it within 60 s."""
 _ALIVE_SECONDS: Final = 10.0
 """The same for an object that was created. Ordinary workers are lost, too, but not within seconds and over and over."""
-_BASE_SECONDS: Final = 0.25
-"""Eight restores in the first minute, then one a minute."""
 _MOST_REMEMBERED: Final = 4096
 """Writes of all jobs that are remembered before anything has been restored."""
 _REASONS: Final = {causes.CHANGED_BACK, causes.SECOND_OPERATOR}
@@ -101,7 +100,7 @@ class Contention:
     _recent: OrderedDict[_Subject, Contended] = field(default_factory=OrderedDict[_Subject, Contended], init=False)
     _restored: dict[Key, dict[_Subject, Contended]] = field(default_factory=dict[Key, dict[_Subject, Contended]], init=False)
     _believed_until: dict[Key, float] = field(default_factory=dict[Key, float], init=False)
-    _limiter: ExponentialBackoff[_Subject] = field(default_factory=lambda: ExponentialBackoff[_Subject](_BASE_SECONDS), init=False)
+    _limiter: FailureLimiter[_Subject] = field(default_factory=lambda: FailureLimiter[_Subject](RESTORE), init=False)
 
     def check(self, job: Key, uid: str, action: Action) -> Contended | None:
         """Return what `action` restores; None if it writes something new.

@@ -9,7 +9,8 @@ from example_jobs import PI, with_annotations, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, RunPolicy, SchedulingPolicy
 from mpiop.controller import names
-from mpiop.controller.gang.pod_group import build_coscheduling_pod_group, build_volcano_pod_group, min_member
+from mpiop.controller.gang.members import min_member
+from mpiop.controller.gang.pod_group import build_coscheduling_pod_group, build_volcano_pod_group
 
 PRIORITIES = {"high": 1000, "low": -5, "zero": 0}
 

@@ -8,7 +8,7 @@ from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, RunPolicy, SchedulingPolicy
 from mpiop.controller import names
-from mpiop.controller.gang.pod_group_native import (
+from mpiop.controller.gang.pod_group import (
     build_pod_group_1_36,
     build_pod_group_1_37,
     build_workload_1_36,

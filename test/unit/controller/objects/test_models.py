@@ -11,7 +11,6 @@ from kubernetes import client as models
 from pydantic import ValidationError
 
 from example_jobs import PI
-from mpiop.api import constants as c
 from mpiop.api.types import RunPolicy
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.config_map import build_config_map
@@ -31,7 +30,7 @@ def round_trip(model: Any, obj: Object) -> dict[str, Any]:
     return model.model_validate(obj).model_dump(by_alias=True, exclude_none=True)  # type: ignore[no-any-return]  # the package has no types
 
 
-@pytest.mark.parametrize("implementation", [c.OPEN_MPI, c.INTEL, c.MPICH])
+@pytest.mark.parametrize("implementation", ["OpenMPI", "Intel", "MPICH"])
 @pytest.mark.parametrize("job", [PI, FULL], ids=["plain", "full"])
 def test_no_field_is_lost(job: Any, implementation: str) -> None:
     job = replace(job, mpi_implementation=implementation)

@@ -52,7 +52,7 @@ EDITS: list[tuple[str, Edit, bool, bool]] = [
     ("slots", lambda job: replace(job, slots_per_worker=2), True, True),
     ("runLauncherAsWorker", lambda job: replace(job, run_launcher_as_worker=True), True, True),
     ("sshAuthMountPath", lambda job: replace(job, ssh_auth_mount_path="/home/me/.ssh"), True, True),
-    ("mpiImplementation", lambda job: replace(job, mpi_implementation=c.MPICH), True, True),
+    ("mpiImplementation", lambda job: replace(job, mpi_implementation="MPICH"), True, True),
     ("no ssh agent", lambda job: with_annotations(job, {"mpiop.kubeflow.org/ssh-agent": "false"}), True, True),
     ("injected ssh", lambda job: replace(job, ssh=c.SSH_INJECTED), True, True),
     ("the image's ssh, said", lambda job: replace(job, ssh=c.SSH_IMAGE), False, False),

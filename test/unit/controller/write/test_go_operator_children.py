@@ -14,7 +14,6 @@ from mpiop.api.types import MPIJobStatus
 from mpiop.clock import format_time
 from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
-from mpiop.controller.objects import VOLCANO
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.status import next_status
@@ -73,7 +72,7 @@ async def test_one_that_failed_gets_the_time_at_which_it_did_and_is_over_in_its_
 @pytest.mark.parametrize("end", ["Succeeded", "Failed"])
 async def test_what_was_made_for_it_goes_although_no_watch_shows_it(end: str) -> None:
     world = await finished(end, completed=True)
-    gang = Gang(VOLCANO, candidates(VOLCANO)[0], listers={VOLCANO_POD_GROUPS: Store()})
+    gang = Gang("volcano", candidates("volcano")[0], listers={VOLCANO_POD_GROUPS: Store()})
     world.build(gang)
     world.client.server.served.add(VOLCANO_POD_GROUPS)
     job = world.one(MPIJOBS, "pi")

@@ -9,7 +9,7 @@ import yaml
 
 from example_jobs import PI, template, with_launcher, with_worker
 from mpiop.api.types import MPIJob
-from mpiop.controller.objects.mpi_implementations import host_line, launcher_additions, launcher_environment
+from mpiop.controller.objects.launcher_environment import launcher_additions, launcher_environment
 
 ENVIRONMENTS = """
 OpenMPI:
@@ -62,8 +62,3 @@ def test_a_launcher_in_its_own_hostfile_has_to_recognise_itself() -> None:
 
 def test_no_value_that_prrte_hands_on_holds_an_equals_sign() -> None:
     assert not [value for name, value in all_variables(PI).items() if name.startswith("PRTE_") and "=" in value]
-
-
-@pytest.mark.parametrize(("implementation", "line"), [("OpenMPI", "w slots=3"), ("Intel", "w:3"), ("MPICH", "w:3")])
-def test_line_of_the_hostfile(implementation: str, line: str) -> None:
-    assert host_line(replace(PI, mpi_implementation=implementation, slots_per_worker=3), "w") == line
