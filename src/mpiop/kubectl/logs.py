@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from mpiop.api.names import worker_name
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions
 from mpiop.client.errors import ClientError, InvalidError, NotFoundError
@@ -96,7 +97,7 @@ def _has_ended(pod: Any) -> bool:
 
 
 def _pods(api: Api, job: Job, options: LogOptions, worker: int | None) -> int:
-    pods = [pod for pod in job.pods() if worker is None or (is_worker(pod) and pod["metadata"]["name"] == f"{job.name}-worker-{worker}")]
+    pods = [pod for pod in job.pods() if worker is None or (is_worker(pod) and pod["metadata"]["name"] == worker_name(job.name, worker))]
     if not pods:
         what = "a Pod" if worker is None else f"a Pod of worker {worker}"
         raise NotFoundError(f"job {job.name} does not have {what} (any more)")
