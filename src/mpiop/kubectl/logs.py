@@ -1,6 +1,5 @@
 """`logs`: the output of the launcher, of a rank, of a worker, or of all."""
 
-import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from mpiop.api.durations import parse_duration
 from mpiop.api.names import worker_name
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions
@@ -20,8 +20,6 @@ from mpiop.client.tags import Tagged
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.session import Session, cluster_options, console
 
-_SPAN: Final = re.compile(r"(\d+)([smhd]?)")
-_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "red")
 
 
@@ -60,10 +58,10 @@ def seconds_of(text: str) -> int:
     Raises:
         InvalidError: It is none.
     """
-    found = _SPAN.fullmatch(text)
-    if found is None:
+    seconds = parse_duration(f"{text}s" if text.isdigit() else text)
+    if seconds is None:
         raise InvalidError(f"{text!r} is no duration: write a number and s, m, h or d, such as 5m")
-    return int(found[1]) * _SECONDS[found[2]]
+    return seconds
 
 
 def _attempt(api: Api, job: Job, number: int) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -11,6 +11,7 @@ import yaml
 from rich.cells import cell_len
 from rich.text import Text
 
+from mpiop.api.durations import format_duration
 from mpiop.kubectl.session import console
 
 _GAP = 3
@@ -60,18 +61,7 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, coloured
 
 def age(since: datetime | None, now: datetime | None = None) -> str:
     """Return how long ago that was, as kubectl writes it."""
-    return "" if since is None else duration((now or datetime.now(UTC)) - since)
-
-
-def duration(span: timedelta) -> str:
-    """Return a duration as kubectl writes it: the two largest units that matter."""
-    seconds = max(0, round(span.total_seconds()))
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    units = ((days, "d", hours % 24, "h"), (hours, "h", minutes % 60, "m"), (minutes, "m", seconds % 60, "s"))
-    for large, unit, small, smaller in units:
-        if large:
-            return f"{large}{unit}" + (f"{small}{smaller}" if small else "")
-    return f"{seconds}s"
+    return "" if since is None else format_duration((now or datetime.now(UTC)) - since)
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from mpiop.api.durations import format_duration
 from mpiop.client.job import Job
 from mpiop.client.progress import UNSEEN_SECONDS, is_ready, is_worker, unseen
 from mpiop.client.status import JobStatus, is_unseen, time_of
 from mpiop.kubectl.completion import complete_job
-from mpiop.kubectl.output import age, duration, output_option, print_objects, print_table, printable
+from mpiop.kubectl.output import age, output_option, print_objects, print_table, printable
 from mpiop.kubectl.session import Session, cluster_options, console
 
 WATCH_SECONDS = 1.0
@@ -66,7 +67,7 @@ def _row(job: Job, *, is_wide: bool, with_namespace: bool) -> list[str]:
 def _duration(status: JobStatus) -> str:
     if status.started is None:
         return ""
-    return duration((status.ended or datetime.now(UTC)) - status.started)
+    return format_duration((status.ended or datetime.now(UTC)) - status.started)
 
 
 def _created(job: Job) -> datetime | None:

@@ -344,10 +344,10 @@ def test_top_marks_stragglers(mpi: Any, api: FakeApi) -> None:
         ["pi-worker-1", "2.00", "1024Mi"],
         ["pi-worker-2", "0.10", "0Mi", "lags", "behind"],
     ]
-    api.answers[path] = {"items": [usage("pi-worker-0", "1", "1Gi", gpu="2500m")]}
+    api.answers[path] = {"items": [usage("pi-worker-0", "1", "1Pi", gpu="2500m")]}
     assert [line.split() for line in mpi("top", "pi")[1].splitlines()] == [
         ["POD", "CPU", "MEMORY", "GPU"],
-        ["pi-worker-0", "1.00", "1024Mi", "2.5"],
+        ["pi-worker-0", "1.00", "1073741824Mi", "2.5"],
     ]
 
 
