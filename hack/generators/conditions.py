@@ -7,7 +7,6 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJobStatus
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import CAUSES, DEGRADING, NODE_LOST, OOM_KILLED, RESOURCE_EXISTS, UNSCHEDULABLE
-from mpiop.controller.status.reconciling import STARTING
 from mpiop.controller.status.status import transitions
 from mpiop.kube.objects import Key
 
@@ -53,7 +52,7 @@ ROWS = (
     Row(c.CONDITION_RUNNING, "False", "MPIJobSuspended", "the job is suspended"),
     Row(c.CONDITION_SUSPENDED, "True", "MPIJobSuspended", "`suspend` is true. When all Pods are gone, `replicaStatuses.*.active` is 0"),
     Row(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "it is false again; `startTime` is set anew"),
-    Row(c.CONDITION_RECONCILING, "True", STARTING, "the job waits for its Pods; removed when it runs or ends"),
+    Row(c.CONDITION_RECONCILING, "True", c.STARTING, "the job waits for its Pods; removed when it runs or ends"),
     Row(c.CONDITION_RECONCILING, "True", UNSCHEDULABLE, "time or an autoscaler may resolve what it waits for", "…"),
     Row(c.CONDITION_STALLED, "True", UNSCHEDULABLE, "its [grace period](../gitops.md) is over, or the job failed", "…"),
     Row(c.CONDITION_STALLED, "True", RESOURCE_EXISTS, "one of these causes; only its event has another name, that of Kubeflow's operator"),

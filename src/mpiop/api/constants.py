@@ -109,3 +109,8 @@ CONDITION_DEGRADED: Final = "Degraded"
 CONDITION_WORKERS_UNUSED: Final = "WorkersUnused"
 CONDITION_UPDATE_PENDING: Final = "UpdatePending"
 CONDITION_RESTARTING: Final = "Restarting"
+
+STARTING: Final = "Starting"
+"""State of a job whose Pods do not run yet, and the reason of Reconciling while nothing is known to be in the way."""
+QUEUED: Final = "Queued"
+"""State of a job that Kueue keeps suspended."""

@@ -7,10 +7,11 @@ from typing import Final, NamedTuple
 
 import click
 
+from mpiop.api.status import timestamp
 from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, NoClusterError, NotFoundError, UnauthenticatedError
-from mpiop.client.progress import UNSEEN_SECONDS
-from mpiop.client.status import PENDING, is_unseen, status_of, time_of
+from mpiop.client.progress import UNSEEN_SECONDS, is_ready
+from mpiop.client.status import PENDING, is_unseen, status_of
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.session import Session, cluster_options, console
 
@@ -92,7 +93,7 @@ def leader(api: Api) -> Iterator[Finding]:
         yield Finding(PROBLEM, "no operator has ever led here", "Is its Deployment up? kubectl get pods -A -l app=mpi-operator")
     for lease in leases:
         spec, namespace = lease["spec"], lease["metadata"]["namespace"]
-        renewed = time_of((spec.get("renewTime") or "")[:19] + "Z" if spec.get("renewTime") else None)
+        renewed = timestamp(spec.get("renewTime"))
         seconds = (datetime.now(UTC) - renewed).total_seconds() if renewed else float("inf")
         if spec.get("holderIdentity") and seconds <= spec.get("leaseDurationSeconds", 15):
             yield Finding(OK, f"the operator in namespace {namespace} leads: {spec['holderIdentity']}")
@@ -146,9 +147,7 @@ def quotas(api: Api) -> Iterator[Finding]:
 def nodes(api: Api) -> Iterator[Finding]:
     """Yield how many nodes there are, and what they have beside processors."""
     items = api.get("/api/v1/nodes")["items"]
-    ready = [
-        node for node in items if any(row["type"] == "Ready" and row["status"] == "True" for row in node["status"].get("conditions", ()))
-    ]
+    ready = list(filter(is_ready, items))
     verdict = OK if ready else PROBLEM
     yield Finding(verdict, f"{len(ready)} of {len(items)} nodes are ready")
     special = {name for node in ready for name in node["status"].get("allocatable", {}) if any(word in name for word in _SPECIAL)}

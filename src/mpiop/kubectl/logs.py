@@ -15,6 +15,7 @@ from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions
 from mpiop.client.errors import ClientError, InvalidError, NotFoundError
 from mpiop.client.job import Job
+from mpiop.client.launcher_log import container_of
 from mpiop.client.progress import is_worker
 from mpiop.client.tags import Tagged
 from mpiop.kubectl.completion import complete_job
@@ -86,7 +87,7 @@ def _attempt(api: Api, job: Job, number: int) -> Iterator[str]:
         reason = pod["status"].get("reason") or wanted.reason or "its node did not start it"
         raise NotFoundError(f"pod {wanted.pod} of attempt {number} has no log, since its container never ran: {reason}")
     is_before = rows[0].get("restartCount", 0) > 0 and not _has_ended(pod)
-    for line in logs.read_lines(api, wanted.pod, _container(pod), LogOptions(previous=is_before)):
+    for line in logs.read_lines(api, wanted.pod, container_of(pod), LogOptions(previous=is_before)):
         yield line.text
 
 
@@ -102,7 +103,7 @@ def _pods(api: Api, job: Job, options: LogOptions, worker: int | None) -> int:
     if worker is None:
         _merged(api, job, pods, options)
         return 0
-    for line in logs.read_lines(api, pods[0]["metadata"]["name"], _container(pods[0]), options):
+    for line in logs.read_lines(api, pods[0]["metadata"]["name"], container_of(pods[0]), options):
         click.echo(line.text)
     return 0
 
@@ -114,7 +115,7 @@ def _merged(api: Api, job: Job, pods: Sequence[Any], options: LogOptions) -> Non
     def read(pod: Any) -> None:
         name = pod["metadata"]["name"]
         try:
-            for line in logs.read_lines(api, name, _container(pod), options):
+            for line in logs.read_lines(api, name, container_of(pod), options):
                 lines.put((line.stamp, name, line.text if is_worker(pod) else job.split(line.text).text))
         except ClientError as error:
             lines.put((datetime.now(UTC).isoformat(), name, f"({error})"))
@@ -138,7 +139,3 @@ def _until_all_ended(lines: "Queue[tuple[str, str, str] | None]", readers: int) 
             readers -= 1
         else:
             yield line
-
-
-def _container(pod: Any) -> str:
-    return str(pod["spec"]["containers"][0]["name"])

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import click
 
+from mpiop.api.status import timestamp
 from mpiop.client.api import Api
 from mpiop.client.errors import ForbiddenError
-from mpiop.client.progress import is_worker
-from mpiop.client.status import time_of
+from mpiop.client.progress import is_worker, pod_order
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.picture import Span, as_html, as_svg, as_text
@@ -50,15 +50,15 @@ def spans(job: Object, pods: Sequence[Object], now: datetime, events: Sequence[O
         events: Those of `pull_events`: when an image is pulled is nowhere else.
     """
     status: Object = job.get("status", {})
-    end = time_of(status.get("completionTime")) or now
+    end = timestamp(status.get("completionTime")) or now
     made: list[Span] = []
-    if (started := time_of(status.get("startTime"))) is not None:
+    if (started := timestamp(status.get("startTime"))) is not None:
         made.append(Span("job", "running", started, end))
-    for pod in sorted(pods, key=lambda pod: (is_worker(pod), len(pod["metadata"]["name"]), pod["metadata"]["name"])):
+    for pod in sorted(pods, key=pod_order):
         made += _spans(pod, end if is_worker(pod) else now, events)
     shown = {span.pod for span in made}
     for attempt in status.get("attempts") or ():
-        begun, ended = time_of(attempt.get("startTime")), time_of(attempt.get("endTime"))
+        begun, ended = timestamp(attempt.get("startTime")), timestamp(attempt.get("endTime"))
         if attempt["pod"] not in shown and begun and ended:
             made += [Span(attempt["pod"], "running", begun, ended), Span(attempt["pod"], "failed", ended, ended)]
     return made
@@ -66,22 +66,22 @@ def spans(job: Object, pods: Sequence[Object], now: datetime, events: Sequence[O
 
 def _spans(pod: Object, now: datetime, events: Sequence[Object]) -> Iterator[Span]:
     name, status = pod["metadata"]["name"], pod.get("status", {})
-    created = time_of(pod["metadata"].get("creationTimestamp"))
+    created = timestamp(pod["metadata"].get("creationTimestamp"))
     if created is None:
         return
     rows = {row["type"]: row for row in status.get("conditions") or ()}
-    scheduled = time_of(rows["PodScheduled"].get("lastTransitionTime")) if rows.get("PodScheduled", {}).get("status") == "True" else None
+    scheduled = timestamp(rows["PodScheduled"].get("lastTransitionTime")) if rows.get("PodScheduled", {}).get("status") == "True" else None
     yield Span(name, "scheduling", created, scheduled or now)
     states = [row.get(kind, {}) for row in status.get("containerStatuses") or () for kind in ("lastState", "state")]
     runs = [state[kind] for state in states for kind in ("running", "terminated") if kind in state]
-    begun = [moment for run in runs if (moment := time_of(run.get("startedAt")))]
+    begun = [moment for run in runs if (moment := timestamp(run.get("startedAt")))]
     if scheduled is not None:
         yield Span(name, "creating", scheduled, min(begun, default=now))
         yield from _pulls(pod, events, min(begun, default=now))
     for run in runs:
-        if (start := time_of(run.get("startedAt"))) is None:
+        if (start := timestamp(run.get("startedAt"))) is None:
             continue
-        stop = time_of(run.get("finishedAt"))
+        stop = timestamp(run.get("finishedAt"))
         yield Span(name, "running", start, stop or now)
         if run.get("exitCode"):
             yield Span(name, "failed", stop or now, stop or now)
@@ -93,7 +93,7 @@ def _pulls(pod: Object, events: Sequence[Object], started: datetime) -> Iterator
     times = {
         reason: [event for event in events if (event["involvedObject"].get("uid"), event["reason"]) == (uid, reason)] for reason in _PULLS
     }
-    begun = [moment for event in times["Pulling"] if (moment := time_of(event.get("firstTimestamp")))]
-    ended = [moment for event in times["Pulled"] if (moment := time_of(event.get("lastTimestamp")))]
+    begun = [moment for event in times["Pulling"] if (moment := timestamp(event.get("firstTimestamp")))]
+    ended = [moment for event in times["Pulled"] if (moment := timestamp(event.get("lastTimestamp")))]
     if begun:
         yield Span(name, "pulling", min(begun), min(max(ended, default=started), started))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from mpiop.client.errors import ClientError, NotFoundError
-from mpiop.client.progress import is_worker
+from mpiop.client.progress import is_worker, pod_order
 from mpiop.kube.quantity import value_of
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import print_table
@@ -43,7 +43,7 @@ def top_verb(session: Session, name: str) -> None:
             *(f"{float(usage.get(other, 0)):g}" for other in others),
             "lags behind" if pod in lagging else "",
         ]
-        for pod, usage in sorted(used.items(), key=lambda row: (is_worker(pods[row[0]]), len(row[0]), row[0]))
+        for pod, usage in sorted(used.items(), key=lambda row: pod_order(pods[row[0]]))
     ]
     print_table(("POD", "CPU", "MEMORY", *map(str.upper, others), ""), rows)
 

@@ -15,7 +15,7 @@ from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
 from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.outcomes import ended, stalled_by_failure, with_condition, with_problem
-from mpiop.controller.status.reconciling import STARTING, as_reported, current_problem, with_reconciling
+from mpiop.controller.status.reconciling import as_reported, current_problem, with_reconciling
 from mpiop.controller.status.restarts import RESTARTED, carried_out, with_lost_worker
 from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, attempts, failure
 from mpiop.controller.status.summary import summarized
@@ -221,7 +221,7 @@ def _is_known(old: MPIJobStatus, new: MPIJobStatus, row: Condition) -> bool:
     if row.type not in {c.CONDITION_RECONCILING, c.CONDITION_STALLED}:
         return False
     known = current_problem(old)
-    return new.is_finished or row.reason == STARTING or (known is not None and known.reason == row.reason)
+    return new.is_finished or row.reason == c.STARTING or (known is not None and known.reason == row.reason)
 
 
 def _event(key: Key, condition: Condition) -> Transition | None:

@@ -6,7 +6,7 @@ from mpiop.api.types import MPIJob, MPIJobStatus, Summary
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.reconciling import STARTING, current_problem
+from mpiop.controller.status.reconciling import current_problem
 from mpiop.kube.objects import labels_of
 
 
@@ -45,5 +45,5 @@ def _state(job: MPIJob, status: MPIJobStatus) -> str:
     if (problem := current_problem(status) or status.true_condition(c.CONDITION_DEGRADED)) is not None:
         return problem.reason
     ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RESTARTING, c.CONDITION_RUNNING)
-    state = next((type_ for type_ in ranked if status.is_true(type_)), STARTING)
-    return "Queued" if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state
+    state = next((type_ for type_ in ranked if status.is_true(type_)), c.STARTING)
+    return c.QUEUED if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state
