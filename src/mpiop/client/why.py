@@ -14,14 +14,13 @@ Object = Mapping[str, Any]
 
 LOG_LINES: Final = 20
 """So many lines of its log explain a failed job: the last ten are often `mpirun`'s own."""
-_BACKOFF_LIMIT: Final = "BackoffLimitExceeded"
 
 _ADVICE: Final[Mapping[str, str]] = {
     "OOMKilled": "A container used more memory than its limit. Raise the limit (kubectl mpi run --memory), or use more workers.",
-    "DeadlineExceeded": "Raise spec.runPolicy.activeDeadlineSeconds (kubectl mpi run --time-limit).",
-    "MPIJobEvicted": "A node ran out of memory or disk. Request what the workers need (--memory), so that they get a node that has it.",
-    "ReachedMaxRestarts": f"Raise the annotation {c.ANNOTATION_MAX_RESTARTS}, once what takes its Pods away is mended.",
-    "LauncherJobNotFound": "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
+    c.DEADLINE_EXCEEDED: "Raise spec.runPolicy.activeDeadlineSeconds (kubectl mpi run --time-limit).",
+    c.EVICTED: "A node ran out of memory or disk. Request what the workers need (--memory), so that they get a node that has it.",
+    c.REACHED_MAX_RESTARTS: f"Raise the annotation {c.ANNOTATION_MAX_RESTARTS}, once what takes its Pods away is mended.",
+    c.LAUNCHER_JOB_NOT_FOUND: "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
 }
 _VERBS: Final[Mapping[str, str]] = {c.CONDITION_DEGRADED: "runs, but not well", c.CONDITION_RESTARTING: "is restarted"}
 
@@ -76,7 +75,8 @@ def _failed(name: str, status: JobStatus, log: Sequence[str], *, with_log: bool)
     failure = status.failure(name)
     message = str(failure).partition(f"{failure.reason}: ")[2].partition("\n")[0]
     verdict, reason = _verdict(status, log), f"{failure.reason}: {message}"
-    is_explained = (bool(status.cause) and failure.reason.startswith(_BACKOFF_LIMIT)) or (bool(verdict) and message not in verdict)
+    knows_cause = bool(status.cause) and failure.reason.startswith(c.BACKOFF_LIMIT_EXCEEDED)
+    is_explained = knows_cause or (bool(verdict) and message not in verdict)
     words = () if is_explained else re.findall(r"\w+", reason)
     advice = next((text for cause, text in _ADVICE.items() if cause in words), "")
     return _text(
@@ -100,7 +100,7 @@ def _end_of_log(name: str, status: JobStatus, log: Sequence[str], *, with_log: b
 def _verdict(status: JobStatus, log: Sequence[str]) -> str:
     """Return why the job failed, in plain words; the operator may know it, or may read no log, which the user may; "" if nobody knows."""
     failed = status.condition(c.CONDITION_FAILED)
-    is_of_launcher = failed is not None and failed.reason.startswith(_BACKOFF_LIMIT)
+    is_of_launcher = failed is not None and failed.reason.startswith(c.BACKOFF_LIMIT_EXCEEDED)
     found = finding("\n".join(log)) if is_of_launcher and not status.cause else None
     return str(found) if found is not None else status.message.partition("\n")[0]
 

@@ -11,12 +11,19 @@ import yaml
 from rich.cells import cell_len
 from rich.text import Text
 
+from mpiop.api import constants as c
 from mpiop.api.durations import format_duration
+from mpiop.client.status import PENDING
 from mpiop.kubectl.session import console
 
 _GAP = 3
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-COLOURS = {"Succeeded": "green", "Running": "cyan", "Failed": "red", "Starting": "yellow", "Pending": "yellow", "Queued": "yellow"}
+COLOURS = {
+    c.CONDITION_SUCCEEDED: "green",
+    c.CONDITION_RUNNING: "cyan",
+    c.CONDITION_FAILED: "red",
+    **dict.fromkeys((c.STARTING, PENDING, c.QUEUED), "yellow"),
+}
 
 
 def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -27,7 +34,7 @@ def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[...,
 def print_objects(objects: Sequence[Any], output: str) -> None:
     """Print MPIJobs as `json`, `yaml` or `name`."""
     if output == "name":
-        click.echo("\n".join(f"mpijob.kubeflow.org/{each['metadata']['name']}" for each in objects))
+        click.echo("\n".join(f"{c.KIND.lower()}.{c.GROUP}/{each['metadata']['name']}" for each in objects))
         return
     whole = objects[0] if len(objects) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(objects)}
     click.echo(json.dumps(whole, indent=2) if output == "json" else to_yaml(whole), nl=output == "json")

@@ -13,6 +13,7 @@ from mpiop.client.api import Api, Object
 from mpiop.client.errors import ClientError, ForbiddenError, NotFoundError, UnreachableError
 from mpiop.client.job import POLL_SECONDS, Job
 from mpiop.client.mpi import owner_of
+from mpiop.kube.resources import CONFIG_MAPS
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import to_yaml
 from mpiop.kubectl.session import Session, cluster_options, confirm
@@ -77,7 +78,7 @@ def _uploaded(api: Api, job: Job) -> Object | None:
     name = next((volume["configMap"]["name"] for volume in volumes if volume["name"] == _FILES and "configMap" in volume), None)
     if name is None:
         return None
-    config_map = api.get(f"/api/v1/namespaces/{job.namespace}/configmaps/{name}")
+    config_map = api.get(CONFIG_MAPS.path(job.namespace, name))
     return config_map if len(_other_owners(config_map, job)) < len(_owners(config_map)) else None
 
 

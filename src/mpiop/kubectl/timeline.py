@@ -10,6 +10,7 @@ from mpiop.api.status import timestamp
 from mpiop.client.api import Api
 from mpiop.client.errors import ForbiddenError
 from mpiop.client.progress import is_worker, pod_order
+from mpiop.kube.resources import EVENTS
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.picture import Span, as_html, as_svg, as_text
@@ -33,7 +34,7 @@ def timeline_verb(session: Session, name: str, *, output: str) -> None:
 
 def pull_events(api: Api) -> Sequence[Object]:
     """Return the Events about images that Pods of the namespace pull; none without the right to list Events."""
-    path = f"/api/v1/namespaces/{api.namespace}/events"
+    path = EVENTS.path(api.namespace)
     try:
         return [event for reason in _PULLS for event in api.get(f"{path}?fieldSelector=reason={reason}")["items"]]
     except ForbiddenError:
