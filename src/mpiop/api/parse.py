@@ -78,14 +78,6 @@ def parse_next(job: MPIJob, raw: Object) -> MPIJob | None:
     return replace(job, raw=raw, status=stored_status(raw))
 
 
-def is_managed_by_us(raw: Object) -> bool:
-    """Return whether the job, which need not be understandable, is ours to run: no `spec.runPolicy.managedBy`, or this operator's name."""
-    spec = as_mapping(raw.get("spec")) or {}
-    run_policy = as_mapping(spec.get("runPolicy")) or {}
-    manager = run_policy.get("managedBy")
-    return manager == c.MANAGED_BY_US or not isinstance(manager, str)
-
-
 def _job(raw: object, errors: list[str]) -> MPIJob:
     root = Fields(as_mapping(raw) or {}, "", errors)
     metadata = root.child("metadata")

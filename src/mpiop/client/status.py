@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from mpiop.api import constants as c
+from mpiop.api.manager import other_manager
 from mpiop.api.status import stored_status, timestamp
 from mpiop.api.types import Attempt, Condition, MPIJobStatus
 from mpiop.client.errors import JobFailed
@@ -113,14 +114,6 @@ def is_unseen(job: Object, seconds: float = -math.inf) -> bool:
     if status_of(job).state != PENDING or other_manager(job) is not None or created is None:
         return False
     return (datetime.now(UTC) - created).total_seconds() >= seconds
-
-
-def other_manager(job: Object) -> str | None:
-    """Return who runs the job in place of an MPI operator; None if nobody does."""
-    spec: Object = job.get("spec") or {}
-    policy: Object = spec.get("runPolicy") or {}
-    manager: str = policy.get("managedBy", c.MANAGED_BY_US)
-    return None if manager == c.MANAGED_BY_US else manager
 
 
 def created_at(job: Object) -> datetime | None:

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.log_findings import finding
+from mpiop.api.manager import other_manager
 from mpiop.api.types import Attempt
 from mpiop.client.progress import progress, unseen
-from mpiop.client.status import PENDING, TERMINATING, JobStatus, other_manager, status_of
+from mpiop.client.status import PENDING, TERMINATING, JobStatus, status_of
 
 Object = Mapping[str, Any]
 

@@ -10,6 +10,7 @@ from mpiop.api.status import timestamp
 from mpiop.client.api import Api
 from mpiop.client.errors import ForbiddenError
 from mpiop.client.progress import is_worker, pod_order
+from mpiop.client.status import status_of
 from mpiop.kube.resources import EVENTS
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import printable
@@ -50,18 +51,18 @@ def spans(job: Object, pods: Sequence[Object], now: datetime, events: Sequence[O
         now: The end of what goes on.
         events: Those of `pull_events`: when an image is pulled is nowhere else.
     """
-    status: Object = job.get("status", {})
-    end = timestamp(status.get("completionTime")) or now
+    status = status_of(job)
+    end = status.ended or now
     made: list[Span] = []
-    if (started := timestamp(status.get("startTime"))) is not None:
-        made.append(Span("job", "running", started, end))
+    if status.started is not None:
+        made.append(Span("job", "running", status.started, end))
     for pod in sorted(pods, key=pod_order):
         made += _spans(pod, end if is_worker(pod) else now, events)
     shown = {span.pod for span in made}
-    for attempt in status.get("attempts") or ():
-        begun, ended = timestamp(attempt.get("startTime")), timestamp(attempt.get("endTime"))
-        if attempt["pod"] not in shown and begun and ended:
-            made += [Span(attempt["pod"], "running", begun, ended), Span(attempt["pod"], "failed", ended, ended)]
+    for attempt in status.attempts:
+        if attempt.pod not in shown and attempt.started is not None:
+            made.append(Span(attempt.pod, "running", attempt.started, attempt.ended))
+            made.append(Span(attempt.pod, "failed", attempt.ended, attempt.ended))
     return made
 
 
