@@ -3,6 +3,7 @@
 from typing import Any
 
 from example_jobs import PI
+from mpiop.api.names import worker_name
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions
@@ -66,7 +67,7 @@ def config_map(*running: str, job: MPIJob = PI) -> Object:
 def observed(*workers: Object, job: MPIJob = PI, launcher: Object | None = None, launcher_pods: tuple[Object, ...] = ()) -> Observed:
     """Return an observation with Service and ConfigMap as they should be."""
     running = [
-        names.worker_name(job, index)
+        worker_name(job.name, index)
         for index, pod in enumerate(workers[: job.worker_replicas])
         if pod.get("status", {}).get("phase") == "Running"
     ]

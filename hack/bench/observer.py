@@ -9,6 +9,7 @@ from typing import Any
 from bench.objects import job_of_pod
 from bench.watching import News, watching
 from mpiop.api import constants as c
+from mpiop.api.names import worker_prefix
 from mpiop.controller.observe import pods
 from mpiop.kube.client import Client
 from mpiop.kube.objects import Object
@@ -100,7 +101,7 @@ class Observer:
         if (job := self.jobs.get(job_of_pod(name))) is None:
             return
         job.existing.setdefault(name, asyncio.get_running_loop().time())
-        if "-worker-" in name:
+        if worker_prefix("") in name:
             (job.remaining.discard if type_ == "DELETED" else job.remaining.add)(name)
 
     def _see_mpijob(self, _type: str, raw: Object) -> None:

@@ -7,7 +7,6 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJobStatus
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import CAUSES, DEGRADING, NODE_LOST, OOM_KILLED, RESOURCE_EXISTS, UNSCHEDULABLE
-from mpiop.controller.status.reconciling import STARTING
 from mpiop.controller.status.status import transitions
 from mpiop.kube.objects import Key
 
@@ -53,7 +52,7 @@ ROWS = (
     Row(c.CONDITION_RUNNING, "False", "MPIJobSuspended", "the job is suspended"),
     Row(c.CONDITION_SUSPENDED, "True", "MPIJobSuspended", "`suspend` is true. When all Pods are gone, `replicaStatuses.*.active` is 0"),
     Row(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "it is false again; `startTime` is set anew"),
-    Row(c.CONDITION_RECONCILING, "True", STARTING, "the job waits for its Pods; removed when it runs or ends"),
+    Row(c.CONDITION_RECONCILING, "True", c.STARTING, "the job waits for its Pods; removed when it runs or ends"),
     Row(c.CONDITION_RECONCILING, "True", UNSCHEDULABLE, "time or an autoscaler may resolve what it waits for", "…"),
     Row(c.CONDITION_STALLED, "True", UNSCHEDULABLE, "its [grace period](../gitops.md) is over, or the job failed", "…"),
     Row(c.CONDITION_STALLED, "True", RESOURCE_EXISTS, "one of these causes; only its event has another name, that of Kubeflow's operator"),
@@ -70,11 +69,11 @@ ROWS = (
     Row(c.CONDITION_RESTARTING, "False", "Suspended", "the job was suspended meanwhile; the resume starts it"),
     Row(c.CONDITION_RESTARTING, "False", "NotStored", "the CRD is of an older version, and nothing is restarted: apply the newer one"),
     Row(c.CONDITION_SUCCEEDED, "True", "MPIJobSucceeded", "the launcher ended with exit code 0"),
-    Row(c.CONDITION_FAILED, "True", "BackoffLimitExceeded/…", "the launcher failed more often than `backoffLimit`; … says why"),
-    Row(c.CONDITION_FAILED, "True", "DeadlineExceeded", "`activeDeadlineSeconds` are over"),
-    Row(c.CONDITION_FAILED, "True", "MPIJobEvicted", "the kubelet evicted a worker of a job without `max-restarts`"),
-    Row(c.CONDITION_FAILED, "True", "ReachedMaxRestarts", "workers or the launcher were lost more often than `max-restarts` allows"),
-    Row(c.CONDITION_FAILED, "True", "LauncherJobNotFound", "the launcher Job is gone, and nobody saw how it ended"),
+    Row(c.CONDITION_FAILED, "True", f"{c.BACKOFF_LIMIT_EXCEEDED}/…", "the launcher failed more often than `backoffLimit`; … says why"),
+    Row(c.CONDITION_FAILED, "True", c.DEADLINE_EXCEEDED, "`activeDeadlineSeconds` are over"),
+    Row(c.CONDITION_FAILED, "True", c.EVICTED, "the kubelet evicted a worker of a job without `max-restarts`"),
+    Row(c.CONDITION_FAILED, "True", c.REACHED_MAX_RESTARTS, "workers or the launcher were lost more often than `max-restarts` allows"),
+    Row(c.CONDITION_FAILED, "True", c.LAUNCHER_JOB_NOT_FOUND, "the launcher Job is gone, and nobody saw how it ended"),
     Row(c.CONDITION_WORKERS_UNUSED, "True", "NoWorkerReached", "the job succeeded, and `mpirun` has started nothing on the workers"),
     Row(c.CONDITION_WORKERS_UNUSED, "Unknown", "NotKnown", "no `mpirun` reached a worker; the command may not call it"),
     Row(c.CONDITION_FINISHED, "True", c.CONDITION_SUCCEEDED, "the job has ended", "`Succeeded` or `Failed`"),

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from mpiop.api import constants as c
+from mpiop.api.names import worker_name
 from mpiop.api.parse import parse_mpijob
 from mpiop.controller import names
 
@@ -65,7 +66,7 @@ def labels_page() -> str:
         "launcher Job": names.launcher_name(job),
         "launcher Pod": f"{names.launcher_name(job)}-xxxxx",
         "worker Pods": ", ".join(names.worker_names(job)),
-        "host name of a worker": names.host(job, names.worker_name(job, 0), ""),
+        "host name of a worker": names.host(job, worker_name(job.name, 0), ""),
     }
     columns = (names.child_labels(job), names.pod_labels(job, c.ROLE_LAUNCHER), names.pod_labels(job, c.ROLE_WORKER, worker=1))
     labels = list(dict.fromkeys(label for column in columns for label in column))

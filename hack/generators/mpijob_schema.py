@@ -9,6 +9,7 @@ from generators.pod_template import QUANTITY, pod_template_schema
 from mpiop.api import constants as c
 from mpiop.api import defaults
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS
+from mpiop.api.names import worker_name, worker_prefix
 from mpiop.api.size import most_workers
 from mpiop.api.validation import (
     CLEAN_POD_POLICIES,
@@ -305,14 +306,14 @@ def _name_rules() -> list[Schema]:
     old = "oldSelf.value().spec"
     before = f"(has({old}) && has({old}.mpiReplicaSpecs) ? {workers.format(old + '.mpiReplicaSpecs')} : 0)"
     powers = ", ".join(str(10**exponent) for exponent in range(1, 10))
-    longest = f"self.metadata.name.size() + {len('-worker-0')} + [{powers}].filter(power, power < {replicas}).size()"
+    longest = f"self.metadata.name.size() + {len(worker_name('', 0))} + [{powers}].filter(power, power < {replicas}).size()"
     return [
         {
             "rule": f"!has(self.spec) || oldSelf.hasValue() && {replicas} <= {before} || {longest} <= {HOST_NAME_CHARACTERS}",
             "optionalOldSelf": True,
             "message": (
-                f"too long: the host name <metadata.name>-worker-<replicas - 1> may have at most {HOST_NAME_CHARACTERS} characters; "
-                "shorten the name"
+                f"too long: the host name {worker_prefix('<metadata.name>')}<replicas - 1> may have at most "
+                f"{HOST_NAME_CHARACTERS} characters; shorten the name"
             ),
             "fieldPath": ".metadata.name",
         },

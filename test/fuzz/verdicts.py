@@ -6,7 +6,7 @@ from typing import Any
 
 from faults.state import role
 from mpiop.api import constants as c
-from mpiop.api.parse import is_managed_by_us
+from mpiop.api.manager import other_manager
 from mpiop.kube.objects import Object
 
 Obj = Mapping[str, Any]
@@ -30,7 +30,7 @@ def verdict(job: Object, pods: Iterable[Object]) -> Verdict | None:
         job: As it is stored.
         pods: All Pods that carry its name.
     """
-    if not is_managed_by_us(job):
+    if other_manager(job) is not None:
         return Verdict.NOT_OURS
     wire: Any = job
     status = wire.get("status") or {}

@@ -1,14 +1,11 @@
 """Reading annotations of an MPIJob, which are text, each with a form of its own."""
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, TypeVar
 
+from mpiop.api.durations import parse_duration
 from mpiop.api.fields import Fields, invalid, unsupported
 
-_UNIT_SECONDS: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION: Final = re.compile("([0-9]{1,9})([smhd])")
-_MOST_CHARACTERS: Final = 64
 _MOST_DAYS: Final = 365
 
 _Value = TypeVar("_Value")
@@ -38,8 +35,7 @@ def one_of(choices: tuple[str, ...], path: str, text: str) -> str:
 
 def duration_seconds(path: str, text: str) -> int:
     """Return the seconds of a duration of more than none and at most a year, such as 90m or 1d12h; else raise ValueError."""
-    parts = _DURATION.findall(text) if len(text) <= _MOST_CHARACTERS else ()
-    seconds = sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts)
-    if "".join(number + unit for number, unit in parts) == text and 0 < seconds <= _MOST_DAYS * _UNIT_SECONDS["d"]:
+    seconds = parse_duration(text)
+    if seconds is not None and 0 < seconds <= _MOST_DAYS * 86400:
         return seconds
     raise ValueError(invalid(path, text, f"must be a duration with its unit, such as 90m, 24h or 7d, and at most {_MOST_DAYS}d"))

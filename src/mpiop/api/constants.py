@@ -2,10 +2,12 @@
 
 from typing import Final
 
-GROUP: Final = "kubeflow.org"
-VERSION: Final = "v2beta1"
-API_VERSION: Final = f"{GROUP}/{VERSION}"
-KIND: Final = "MPIJob"
+from mpiop.kube.resources import MPIJOBS
+
+GROUP: Final = MPIJOBS.group
+VERSION: Final = MPIJOBS.version
+API_VERSION: Final = MPIJOBS.api_version
+KIND: Final = MPIJOBS.kind
 
 OPERATOR_NAME: Final = "mpi-operator"
 EVENT_COMPONENT: Final = "mpi-job-controller"
@@ -105,3 +107,14 @@ CONDITION_DEGRADED: Final = "Degraded"
 CONDITION_WORKERS_UNUSED: Final = "WorkersUnused"
 CONDITION_UPDATE_PENDING: Final = "UpdatePending"
 CONDITION_RESTARTING: Final = "Restarting"
+
+EVICTED: Final = "MPIJobEvicted"
+BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"
+DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
+REACHED_MAX_RESTARTS: Final = "ReachedMaxRestarts"
+LAUNCHER_JOB_NOT_FOUND: Final = "LauncherJobNotFound"
+
+STARTING: Final = "Starting"
+"""State of a job whose Pods do not run yet, and the reason of Reconciling while nothing is known to be in the way."""
+QUEUED: Final = "Queued"
+"""State of a job that Kueue keeps suspended."""

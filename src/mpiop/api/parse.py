@@ -6,7 +6,6 @@ only that one job suffers.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from mpiop.api import constants as c
@@ -15,13 +14,12 @@ from mpiop.api.checkpoint import checkpoint_of
 from mpiop.api.fields import INT64_MAX, Fields, as_mapping, invalid, required, unsupported
 from mpiop.api.restart import restart_policy
 from mpiop.api.slots import slots_of
-from mpiop.api.status import parse_status, timestamp
+from mpiop.api.status import stored_status
 from mpiop.api.template import POD_TEMPLATE, conform
-from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaSpec, RunPolicy, SchedulingPolicy
+from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy, SchedulingPolicy
 from mpiop.api.validation import validate
 from mpiop.kube.objects import Object, annotations_of
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACEHOLDER: Final = ReplicaSpec(replicas=1, template={"spec": {"containers": [{"name": "placeholder"}]}}, restart_policy=c.NEVER)
 _PARSED_ANNOTATIONS: Final = (
     c.ANNOTATION_SSH_MODE,
@@ -77,15 +75,7 @@ def parse_next(job: MPIJob, raw: Object) -> MPIJob | None:
     had, has = annotations_of(job.raw), annotations_of(raw)
     if had is not has and any(had.get(name) != has.get(name) for name in _PARSED_ANNOTATIONS):
         return None
-    return replace(job, raw=raw, status=_status(raw))
-
-
-def is_managed_by_us(raw: Object) -> bool:
-    """Return whether the job, which need not be understandable, is ours to run: no `spec.runPolicy.managedBy`, or this operator's name."""
-    spec = as_mapping(raw.get("spec")) or {}
-    run_policy = as_mapping(spec.get("runPolicy")) or {}
-    manager = run_policy.get("managedBy")
-    return manager == c.MANAGED_BY_US or not isinstance(manager, str)
+    return replace(job, raw=raw, status=stored_status(raw))
 
 
 def _job(raw: object, errors: list[str]) -> MPIJob:
@@ -113,7 +103,7 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
         run_policy=_run_policy(spec.child("runPolicy")),
         launcher=_launcher(replica_specs),
         worker=_worker(replica_specs),
-        status=_status(root.values),
+        status=stored_status(root.values),
         ssh=annotations.string(c.ANNOTATION_SSH_MODE, ""),
         shm=annotations.string(c.ANNOTATION_SHM, ""),
         restart=restart_policy(annotations),
@@ -128,11 +118,6 @@ def _with_slots(job: MPIJob, annotations: Fields) -> MPIJob:
     if mode not in {"", c.SLOTS_AUTO}:
         annotations.errors.append(unsupported(f"{annotations.path}[{c.ANNOTATION_SLOTS}]", mode, (c.SLOTS_AUTO,)))
     return replace(job, slots_per_worker=slots_of((job.worker or job.launcher).template)) if mode == c.SLOTS_AUTO else job
-
-
-def _status(raw: Mapping[str, Any]) -> MPIJobStatus:
-    metadata = as_mapping(raw.get("metadata")) or {}
-    return parse_status(raw.get("status"), created=timestamp(metadata.get("creationTimestamp")) or _EPOCH)
 
 
 def _run_policy(fields: Fields | None) -> RunPolicy:

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from mpiop.api.names import worker_prefix
+
 CONFIG_MAP_BYTES: Final = 1 << 20
 """The API server accepts no more data in a ConfigMap."""
 _MOST_DIGITS: Final = 10
@@ -13,7 +15,7 @@ def most_workers(name: str, namespace: str) -> int:
     Its ConfigMap lists each worker twice: as `<host>` and something about its slots in the hostfile, as `echo <host>` in
     discover_hosts.sh. A cluster domain makes the hosts longer; then the API server may refuse fewer workers.
     """
-    common = 2 * len(f"{name}-worker-.{name}.{namespace}.svc\n".encode(errors="surrogatepass")) + len("echo ")
+    common = 2 * len(f"{worker_prefix(name)}.{name}.{namespace}.svc\n".encode(errors="surrogatepass")) + len("echo ")
     workers, left = 0, CONFIG_MAP_BYTES
     for digits in range(1, _MOST_DIGITS + 1):
         per_worker = common + 2 * digits

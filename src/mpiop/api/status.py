@@ -49,6 +49,12 @@ def parse_status(raw: object, *, created: datetime = _EPOCH) -> MPIJobStatus:
     )
 
 
+def stored_status(raw: Mapping[str, Any]) -> MPIJobStatus:
+    """Parse the status of a stored MPIJob, which may hold anything."""
+    metadata = as_mapping(raw.get("metadata")) or {}
+    return parse_status(raw.get("status"), created=timestamp(metadata.get("creationTimestamp")) or _EPOCH)
+
+
 def state_of(raw: object) -> str:
     """Return `summary.state` of the wire form of a status, without parsing the rest of it; "" if there is none."""
     summary = as_mapping((as_mapping(raw) or {}).get("summary")) or {}

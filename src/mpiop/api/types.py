@@ -65,6 +65,16 @@ class Condition:
     last_update_time: datetime
     last_transition_time: datetime
 
+    @property
+    def is_true(self) -> bool:
+        """Return whether the condition holds."""
+        return self.status == "True"
+
+    @property
+    def since(self) -> datetime:
+        """Return when `status` changed last; the name that users of `mpiop.client` know."""
+        return self.last_transition_time
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
@@ -219,7 +229,7 @@ class MPIJobStatus:
     def true_condition(self, type_: str) -> Condition | None:
         """Return the condition of that type if it is True."""
         condition = self.condition(type_)
-        return condition if condition is not None and condition.status == "True" else None
+        return condition if condition is not None and condition.is_true else None
 
     def is_true(self, type_: str) -> bool:
         """Return whether the condition of that type is there and True."""

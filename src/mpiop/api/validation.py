@@ -7,6 +7,7 @@ from typing import Any, Final
 from mpiop.api import constants as c
 from mpiop.api.fields import duplicate, invalid, required, unsupported
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS
+from mpiop.api.names import worker_name
 from mpiop.api.paths import absolute, overlap
 from mpiop.api.size import most_workers
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
@@ -39,8 +40,8 @@ def validate(job: MPIJob) -> tuple[str, ...]:
 
 
 def _name_errors(job: MPIJob) -> Iterator[str]:
-    """The longest host name of the job's pods must be a DNS label; `-launcher` is as long as `-worker-0`."""
-    longest = f"{job.name}-worker-{max(job.worker_replicas, 1) - 1}"
+    """The longest host name of the job's pods must be a DNS label; `-launcher` is as long as the end of worker 0's name."""
+    longest = worker_name(job.name, max(job.worker_replicas, 1) - 1)
     if not re.fullmatch(DNS_1035_LABEL, longest):
         advice = "must be lower-case letters, digits and '-', beginning with a letter: its pods and its Service are named after it"
         yield invalid("metadata.name", job.name, advice)

@@ -1,5 +1,6 @@
 """A Python client for MPI jobs: from a program, or a function, to ranks in one line."""
 
+from mpiop.api.types import Attempt, Condition
 from mpiop.client.asynchronous import AsyncJob, AsyncMPI
 from mpiop.client.errors import (
     ClientError,
@@ -16,7 +17,7 @@ from mpiop.client.job import Job
 from mpiop.client.live import Live
 from mpiop.client.mpi import MPI
 from mpiop.client.spec import JobSpec
-from mpiop.client.status import Attempt, Condition, JobStatus
+from mpiop.client.status import JobStatus
 
 __all__ = [
     "MPI",

@@ -4,10 +4,10 @@ import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Self
-from urllib.parse import quote
 
 import urllib3
 
+from mpiop.api import constants as c
 from mpiop.client.api import LogOptions, Object
 from mpiop.client.connection import Call, Connection
 from mpiop.client.errors import (
@@ -23,8 +23,8 @@ from mpiop.client.errors import (
 )
 from mpiop.kube.config import find_config
 from mpiop.kube.errors import ConfigError
+from mpiop.kube.resources import CONFIG_MAPS, EVENTS, MPIJOBS, PODS, SELF_SUBJECT_ACCESS_REVIEWS
 
-_JOBS: Final = "/apis/kubeflow.org/v2beta1"
 _ERRORS: Final[Mapping[int, type[ClientError]]] = {
     400: InvalidError,
     401: UnauthenticatedError,
@@ -64,76 +64,70 @@ class Cluster:
 
     def job(self, name: str) -> Object:
         """Return an MPIJob."""
-        return self._send("GET", self._path_of(name), f"job {self.namespace}/{name}")
+        return self._send("GET", MPIJOBS.path(self.namespace, name), f"job {self.namespace}/{name}")
 
     def jobs(self, *, everywhere: bool = False) -> Sequence[Object]:
         """Return the MPIJobs of the namespace, or of all."""
         if everywhere:
-            return self._list(f"{_JOBS}/mpijobs", "jobs of all namespaces")
-        return self._list(self._path_of(), f"jobs of namespace {self.namespace}")
+            return self._list(MPIJOBS.path(), "jobs of all namespaces")
+        return self._list(MPIJOBS.path(self.namespace), f"jobs of namespace {self.namespace}")
 
     def create_job(self, job: Object, *, is_dry_run: bool = False) -> Object:
         """Create an MPIJob and return it as stored; an unknown field is an error."""
         metadata = job["metadata"]
         name, namespace = metadata.get("name") or metadata.get("generateName", ""), metadata.get("namespace") or self.namespace
         query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if is_dry_run else {})
-        return self._send("POST", f"{_JOBS}/namespaces/{_quoted(namespace)}/mpijobs", f"job {namespace}/{name}", query, job)
+        return self._send("POST", MPIJOBS.path(namespace), f"job {namespace}/{name}", query, job)
 
     def check_pod(self, template: Object) -> None:
         """Let the API server check a Pod template, and create nothing; an unknown field is an error."""
         metadata: Object = template.get("metadata") or {}
         pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**metadata, "generateName": "check-"}}
-        path, query = f"/api/v1/namespaces/{_quoted(self.namespace)}/pods", {"fieldValidation": "Strict", "dryRun": "All"}
-        self._send("POST", path, "pod template", query, pod)
+        self._send("POST", PODS.path(self.namespace), "pod template", {"fieldValidation": "Strict", "dryRun": "All"}, pod)
 
     def patch_job(self, name: str, patch: Object) -> Object:
         """Merge `patch` into an MPIJob."""
-        return self._send("PATCH", self._path_of(name), f"job {self.namespace}/{name}", body=patch)
+        return self._send("PATCH", MPIJOBS.path(self.namespace, name), f"job {self.namespace}/{name}", body=patch)
 
     def delete_job(self, job: Object) -> None:
         """Delete exactly this MPIJob; it is no error that it is gone."""
         name, namespace, uid = (job["metadata"][field] for field in ("name", "namespace", "uid"))
-        path = f"{_JOBS}/namespaces/{_quoted(namespace)}/mpijobs/{_quoted(name)}"
         try:
             options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
-            self._send("DELETE", path, f"job {namespace}/{name}", body=options)
+            self._send("DELETE", MPIJOBS.path(namespace, name), f"job {namespace}/{name}", body=options)
         except (NotFoundError, ConflictError):
             return
 
     def pods(self, job: str) -> Sequence[Object]:
         """Return the Pods of a job."""
-        labels = f"training.kubeflow.org/job-name={job},training.kubeflow.org/operator-name=mpi-operator"
-        path = f"/api/v1/namespaces/{_quoted(self.namespace)}/pods"
-        return self._list(path, f"pods of job {self.namespace}/{job}", {"labelSelector": labels})
+        labels = f"{c.LABEL_JOB_NAME}={job},{c.LABEL_OPERATOR_NAME}={c.OPERATOR_NAME}"
+        return self._list(PODS.path(self.namespace), f"pods of job {self.namespace}/{job}", {"labelSelector": labels})
 
     def pod(self, name: str) -> Object:
         """Return a Pod; the right to list Pods is enough."""
-        what, path = f"pod {self.namespace}/{name}", f"/api/v1/namespaces/{_quoted(self.namespace)}/pods"
-        found = self._list(path, what, {"fieldSelector": f"metadata.name={name}"})
+        what = f"pod {self.namespace}/{name}"
+        found = self._list(PODS.path(self.namespace), what, {"fieldSelector": f"metadata.name={name}"})
         if not found:
             raise NotFoundError(f"{what}: there is none")
         return found[0]
 
     def events(self, uid: str) -> Sequence[Object]:
         """Return the Events about an object."""
-        path = f"/api/v1/namespaces/{_quoted(self.namespace)}/events"
-        return self._list(path, f"events of namespace {self.namespace}", {"fieldSelector": f"involvedObject.uid={uid}"})
+        query = {"fieldSelector": f"involvedObject.uid={uid}"}
+        return self._list(EVENTS.path(self.namespace), f"events of namespace {self.namespace}", query)
 
     def create_config_map(self, config_map: Object) -> Object:
         """Create a ConfigMap."""
-        path = f"/api/v1/namespaces/{_quoted(self.namespace)}/configmaps"
-        return self._send("POST", path, f"configmap in namespace {self.namespace}", body=config_map)
+        return self._send("POST", CONFIG_MAPS.path(self.namespace), f"configmap in namespace {self.namespace}", body=config_map)
 
     def patch_config_map(self, name: str, patch: Object) -> Object:
         """Merge `patch` into a ConfigMap."""
-        path = f"/api/v1/namespaces/{_quoted(self.namespace)}/configmaps/{_quoted(name)}"
-        return self._send("PATCH", path, f"configmap {self.namespace}/{name}", body=patch)
+        return self._send("PATCH", CONFIG_MAPS.path(self.namespace, name), f"configmap {self.namespace}/{name}", body=patch)
 
     def delete_config_map(self, config_map: Object) -> None:
         """Delete exactly this ConfigMap."""
         name, namespace, uid = (config_map["metadata"][field] for field in ("name", "namespace", "uid"))
-        path = f"/api/v1/namespaces/{_quoted(namespace)}/configmaps/{_quoted(name)}"
-        self._send("DELETE", path, f"configmap {namespace}/{name}", body={"preconditions": {"uid": uid}})
+        self._send("DELETE", CONFIG_MAPS.path(namespace, name), f"configmap {namespace}/{name}", body={"preconditions": {"uid": uid}})
 
     def read_log(self, pod: str, container: str, options: LogOptions) -> Iterator[bytes]:
         """Yield the log of a container, with time stamps, in pieces.
@@ -150,8 +144,7 @@ class Cluster:
             query["sinceTime"] = options.since_time
         if options.tail is not None:
             query["tailLines"] = str(options.tail)
-        path = f"/api/v1/namespaces/{_quoted(self.namespace)}/pods/{_quoted(pod)}/log"
-        answer = self._open(Call("GET", path, what, query))
+        answer = self._open(Call("GET", PODS.path(self.namespace, pod, "log"), what, query))
         try:
             yield from answer.stream(amt=None)
         except urllib3.exceptions.ReadTimeoutError as error:
@@ -171,12 +164,10 @@ class Cluster:
         """Return whether the user may do this in the namespace."""
         name, _, subresource = resource.partition("/")
         attributes = {"namespace": self.namespace, "verb": verb, "group": group, "resource": name, "subresource": subresource}
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}}
-        answer = self._send("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "your rights", body=review)
+        reviews = SELF_SUBJECT_ACCESS_REVIEWS
+        review = {"apiVersion": reviews.api_version, "kind": reviews.kind, "spec": {"resourceAttributes": attributes}}
+        answer = self._send("POST", reviews.path(), "your rights", body=review)
         return bool(answer["status"]["allowed"])
-
-    def _path_of(self, name: str = "") -> str:
-        return f"{_JOBS}/namespaces/{_quoted(self.namespace)}/mpijobs" + (f"/{_quoted(name)}" if name else "")
 
     def _list(self, path: str, what: str, query: Mapping[str, str] | None = None) -> Sequence[Object]:
         answer = self._send("GET", path, what, query)
@@ -218,7 +209,3 @@ class Cluster:
         if "failed calling webhook" in message:
             other = NotNowError
         return _ERRORS.get(code, other)(f"{what}: {message}")
-
-
-def _quoted(name: str) -> str:
-    return quote(name, safe="")

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from mpiop.api import constants as c
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions, Object
 from mpiop.client.errors import ClientError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
@@ -227,7 +228,7 @@ class Job:
 
     def scale(self, workers: int) -> None:
         """Change the number of workers."""
-        self._patch({"mpiReplicaSpecs": {"Worker": {"replicas": workers}}})
+        self._patch({"mpiReplicaSpecs": {c.WORKER: {"replicas": workers}}})
 
     def _patch(self, spec: Object) -> None:
         """Change fields of exactly this job; what others change at the same time stays."""

@@ -80,7 +80,7 @@ class MPI:
 
     def _give(self, config_map: Object, job: Object) -> None:
         """Let a ConfigMap be deleted with a job. The job runs already: that this cannot be done now is no reason to lose sight of it."""
-        name, owned = config_map["metadata"]["name"], {"uid": config_map["metadata"]["uid"], "ownerReferences": [_owner(job)]}
+        name, owned = config_map["metadata"]["name"], {"uid": config_map["metadata"]["uid"], "ownerReferences": [owner_of(job)]}
         try:
             self._api.patch_config_map(name, {"metadata": owned})
         except UnreachableError as error:
@@ -151,6 +151,7 @@ def delete_or_warn(job: Job) -> None:
         warnings.warn(f"job {job.name} was not deleted: {error}", stacklevel=2)
 
 
-def _owner(job: Object) -> Object:
+def owner_of(job: Object) -> Object:
+    """Return the reference by which an object is deleted with the job."""
     metadata = job["metadata"]
     return {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"], "uid": metadata["uid"]}

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mpiop.client.spec import QUEUE
+from mpiop.api import constants as c
+from mpiop.api.defaults import WORKER_REPLICAS
 from mpiop.client.status import PENDING, TERMINATING, JobStatus, is_unseen, status_of
 
 Object = Mapping[str, Any]
-ROLE: Final = "training.kubeflow.org/job-role"
 UNSEEN_SECONDS: Final = 10.0
 """An operator that watches the namespace of a job writes its status within a second."""
 
@@ -19,9 +19,9 @@ def progress(job: Object, pods: Sequence[Object]) -> str:
         return status.state.lower()
     if (problem := status.problem) is not None:
         return f"{problem.reason}: {problem.message}"
-    if status.state == "Queued":
-        return f"queued: waits for Kueue queue {job['metadata'].get('labels', {}).get(QUEUE, '')}"
-    if status.condition("Suspended") is not None:
+    if status.state == c.QUEUED:
+        return f"queued: waits for Kueue queue {job['metadata'].get('labels', {}).get(c.LABEL_QUEUE, '')}"
+    if status.condition(c.CONDITION_SUSPENDED) is not None:
         return "suspended"
     if status.state == PENDING:
         return f"created: {unseen(job)}" if is_unseen(job, UNSEEN_SECONDS) else "created: waits for the operator"
@@ -36,8 +36,19 @@ def unseen(job: Object) -> str:
 
 def is_worker(pod: Object) -> bool:
     """Return whether it is a worker's Pod."""
-    role: str = pod["metadata"].get("labels", {}).get(ROLE, "")
-    return role == "worker"
+    return bool(pod["metadata"].get("labels", {}).get(c.LABEL_JOB_ROLE) == c.ROLE_WORKER)
+
+
+def pod_order(pod: Object) -> tuple[bool, int, str]:
+    """Return the key that sorts the launcher's Pods before the workers, and these by index."""
+    name: str = pod["metadata"]["name"]
+    return is_worker(pod), len(name), name
+
+
+def desired_workers(job: Object) -> int:
+    """Return how many workers the job is to have."""
+    worker: Object | None = job["spec"]["mpiReplicaSpecs"].get(c.WORKER)
+    return 0 if worker is None else worker.get("replicas", WORKER_REPLICAS)
 
 
 def newest_launcher(pods: Sequence[Object]) -> Object | None:
@@ -47,9 +58,9 @@ def newest_launcher(pods: Sequence[Object]) -> Object | None:
 
 
 def _workers(job: Object, status: JobStatus, workers: Sequence[Object]) -> str:
-    desired = job["spec"]["mpiReplicaSpecs"].get("Worker", {}).get("replicas", 1 if "Worker" in job["spec"]["mpiReplicaSpecs"] else 0)
+    desired = desired_workers(job)
     ready = sum(map(is_ready, workers))
-    if status.condition("Running") is not None:
+    if status.condition(c.CONDITION_RUNNING) is not None:
         return f"running: {ready}/{desired} workers"
     unscheduled = sum(not pod.get("spec", {}).get("nodeName") for pod in workers)
     if len(workers) < desired or unscheduled:
@@ -61,7 +72,7 @@ def _workers(job: Object, status: JobStatus, workers: Sequence[Object]) -> str:
 
 
 def is_ready(pod: Object) -> bool:
-    """Return whether a Pod is Ready."""
+    """Return whether a Pod or a node is Ready."""
     rows = pod.get("status", {}).get("conditions") or ()
     return any(row["type"] == "Ready" and row["status"] == "True" for row in rows)
 

@@ -7,20 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mpiop.api import constants as c
 from mpiop.api.mpi_implementations import LIBRARIES, Implementation
+from mpiop.api.slots import GPUS
 from mpiop.client.errors import InvalidError
 
-API_VERSION: Final = "kubeflow.org/v2beta1"
-KIND: Final = "MPIJob"
 OUTPUT: Final = "mpiop.kubeflow.org/output"
 """An annotation with the value `tagged`: the launcher's log names the rank of each line."""
-SHM: Final = "mpiop.kubeflow.org/shm"
-"""An annotation with the size of /dev/shm."""
-QUEUE: Final = "kueue.x-k8s.io/queue-name"
 FILES_PATH: Final = "/upload"
 READ_ONLY: Final = ":ro"
 """Ends a claim that is mounted read-only."""
-GPU: Final = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,19 +108,19 @@ def mount_path(path: str) -> str:
 def manifest(spec: JobSpec, name: str) -> dict[str, Any]:
     """Return the MPIJob; without a `name` the API server makes one from the program's."""
     library = LIBRARIES[spec.mpi]
-    policy: dict[str, Any] = {"cleanPodPolicy": "Running", "backoffLimit": spec.max_restarts}
+    policy: dict[str, Any] = {"cleanPodPolicy": c.CLEAN_RUNNING, "backoffLimit": spec.max_restarts}
     policy |= {} if spec.ttl is None else {"ttlSecondsAfterFinished": spec.ttl}
     policy |= {} if spec.time_limit is None else {"activeDeadlineSeconds": spec.time_limit}
     return {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
+        "apiVersion": c.API_VERSION,
+        "kind": c.KIND,
         "metadata": _metadata(spec, name),
         "spec": {
             "slotsPerWorker": spec.slots,
             "mpiImplementation": library.name,
             "sshAuthMountPath": f"{spec.home.rstrip('/')}/.ssh",
             "runPolicy": policy,
-            "mpiReplicaSpecs": {"Launcher": _launcher(spec, library), "Worker": _worker(spec)},
+            "mpiReplicaSpecs": {c.LAUNCHER: _launcher(spec, library), c.WORKER: _worker(spec)},
         },
     }
 
@@ -148,27 +144,28 @@ def generated_name(command: Sequence[str]) -> str:
 
 def _metadata(spec: JobSpec, name: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": name} if name else {"generateName": f"{generated_name(spec.command)}-"}
-    if annotations := _filled({OUTPUT: "tagged" if spec.is_tagged else "", SHM: spec.shm}):
+    if annotations := _filled({OUTPUT: "tagged" if spec.is_tagged else "", c.ANNOTATION_SHM: spec.shm}):
         metadata["annotations"] = annotations
     if spec.queue:
-        metadata["labels"] = {QUEUE: spec.queue}
+        metadata["labels"] = {c.LABEL_QUEUE: spec.queue}
     return metadata
 
 
 def _launcher(spec: JobSpec, library: Implementation) -> dict[str, Any]:
-    container: dict[str, Any] = {"name": "launcher", "image": spec.image, "command": mpirun(spec)[:1], "args": escaped(mpirun(spec)[1:])}
+    program, *words = mpirun(spec)
+    container: dict[str, Any] = {"name": c.ROLE_LAUNCHER, "image": spec.image, "command": [program], "args": escaped(words)}
     container["env"] = _environment({**library.root_environment, **spec.env})
-    return {"restartPolicy": "Never", "template": {"spec": _pod(spec, container)}}
+    return {"restartPolicy": c.NEVER, "template": {"spec": _pod(spec, container)}}
 
 
 def _worker(spec: JobSpec) -> dict[str, Any]:
-    container: dict[str, Any] = {"name": "worker", "image": spec.image}
+    container: dict[str, Any] = {"name": c.ROLE_WORKER, "image": spec.image}
     if spec.user is not None:
         container |= {"command": ["/usr/sbin/sshd"], "args": ["-De", "-f", f"{spec.home.rstrip('/')}/.sshd_config"]}
     if spec.env:
         container["env"] = _environment(spec.env)
     requests = {"cpu": spec.cpu, "memory": spec.memory}
-    limits = {"memory": spec.memory, GPU: str(spec.gpus or "")}
+    limits = {"memory": spec.memory, GPUS[0]: str(spec.gpus or "")}
     resources = {"requests": _filled(requests), "limits": _filled(limits)}
     if any(resources.values()):
         container["resources"] = {kind: values for kind, values in resources.items() if values}

@@ -6,36 +6,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from mpiop.api import constants as c
+from mpiop.api.manager import other_manager
+from mpiop.api.status import stored_status, timestamp
+from mpiop.api.types import Attempt, Condition, MPIJobStatus
 from mpiop.client.errors import JobFailed
+from mpiop.kube.text import whole_number
 
 Object = Mapping[str, Any]
 TERMINATING: Final = "Terminating"
 PENDING: Final = "Pending"
-_OURS: Final = "kubeflow.org/mpi-operator"
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition of a job; `is_true` is whether it holds."""
-
-    type: str
-    is_true: bool
-    reason: str
-    message: str
-    since: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A failed attempt of the launcher."""
-
-    number: int
-    pod: str
-    node: str
-    started: datetime | None
-    ended: datetime | None
-    exit_code: int | None
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +60,18 @@ class JobStatus:
     @property
     def problem(self) -> Condition | None:
         """Return the condition that names why a job that has not ended waits, or runs badly; None without a problem."""
-        found = (self.condition(type_) for type_ in ("Stalled", "Reconciling", "Degraded"))
-        return next((row for row in found if row is not None and row.reason != "Starting"), None)
+        found = (self.condition(type_) for type_ in (c.CONDITION_STALLED, c.CONDITION_RECONCILING, c.CONDITION_DEGRADED))
+        return next((row for row in found if row is not None and row.reason != c.STARTING), None)
 
     @property
     def has_succeeded(self) -> bool:
         """Return whether the job has succeeded."""
-        return self.condition("Succeeded") is not None
+        return self.condition(c.CONDITION_SUCCEEDED) is not None
 
     @property
     def is_finished(self) -> bool:
         """Return whether the job has ended."""
-        return self.has_succeeded or self.condition("Failed") is not None
+        return self.has_succeeded or self.condition(c.CONDITION_FAILED) is not None
 
     @property
     def exit_code(self) -> int | None:
@@ -102,82 +82,54 @@ class JobStatus:
 
     def failure(self, job: str) -> JobFailed:
         """Return the failure of the job as an error."""
-        failed = self.condition("Failed")
+        failed = self.condition(c.CONDITION_FAILED)
         reason, message = (failed.reason, failed.message) if failed else (self.state, self.message)
         return JobFailed(job, reason, message, self.exit_code, self.log)
 
 
 def status_of(job: Object) -> JobStatus:
     """Return the status of an MPIJob; one that no operator has seen yet is `Pending`."""
-    status: Object = job.get("status") or {}
-    summary: Object = status.get("summary") or {}
-    last: Object = status.get("lastFailure") or {}
+    status = stored_status(job)
+    summary, failure = status.summary, status.last_failure
     return JobStatus(
         state=_state(job, status),
-        workers=summary.get("workers", ""),
-        restarts=int(summary.get("restarts") or 0),
-        failed_attempts=int(summary.get("attempts") or 0),
-        node=summary.get("node", ""),
-        slots=int(summary.get("slots") or job.get("spec", {}).get("slotsPerWorker") or 1),
-        message=summary.get("message", ""),
-        started=time_of(status.get("startTime")),
-        ended=time_of(status.get("completionTime")),
-        conditions=tuple(map(_condition, status.get("conditions") or ())),
-        attempts=tuple(map(_attempt, status.get("attempts") or ())),
-        log=last.get("log", ""),
-        cause=last.get("cause", ""),
+        workers=summary.workers,
+        restarts=whole_number(summary.restarts) or 0,
+        failed_attempts=whole_number(summary.attempts) or 0,
+        node=summary.node,
+        slots=whole_number(summary.slots) or job.get("spec", {}).get("slotsPerWorker") or 1,
+        message=summary.message,
+        started=status.start_time,
+        ended=status.completion_time,
+        conditions=status.conditions,
+        attempts=status.attempts,
+        log=failure.log if failure else "",
+        cause=failure.cause if failure else "",
     )
 
 
 def is_unseen(job: Object, seconds: float = -math.inf) -> bool:
     """Return whether no operator has written a status, although the job exists for so many seconds; False if another manager runs it."""
-    created = time_of(job["metadata"].get("creationTimestamp"))
+    created = created_at(job)
     if status_of(job).state != PENDING or other_manager(job) is not None or created is None:
         return False
     return (datetime.now(UTC) - created).total_seconds() >= seconds
 
 
-def other_manager(job: Object) -> str | None:
-    """Return who runs the job in place of an MPI operator; None if nobody does."""
-    spec: Object = job.get("spec") or {}
-    policy: Object = spec.get("runPolicy") or {}
-    manager: str = policy.get("managedBy", _OURS)
-    return None if manager == _OURS else manager
+def created_at(job: Object) -> datetime | None:
+    """Return when the job was created; None before it is stored."""
+    return timestamp((job.get("metadata") or {}).get("creationTimestamp"))
 
 
-def time_of(text: str | None) -> datetime | None:
-    """Return a time of Kubernetes; None without one."""
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
-
-
-def _state(job: Object, status: Object) -> str:
+def _state(job: Object, status: MPIJobStatus) -> str:
     """Return the state: Terminating, or else what the operator wrote, or else what the conditions show."""
-    metadata: Object = job.get("metadata") or {}
-    summary: Object = status.get("summary") or {}
-    if metadata.get("deletionTimestamp"):
+    if (job.get("metadata") or {}).get("deletionTimestamp"):
         return TERMINATING  # the operator leaves such a job alone
-    return summary.get("state") or _state_by_conditions(status)
+    return status.summary.state or _state_by_conditions(status)
 
 
-def _state_by_conditions(status: Object) -> str:
+def _state_by_conditions(status: MPIJobStatus) -> str:
     """Return the state by the conditions alone: Kubeflow's operator writes no summary."""
-    true = {row["type"] for row in status.get("conditions") or () if row.get("status") == "True"}
-    ranked = ("Succeeded", "Failed", "Suspended", "Running")
-    return next((type_ for type_ in ranked if type_ in true), "Starting" if true else PENDING)
-
-
-def _condition(row: Object) -> Condition:
-    since = time_of(row.get("lastTransitionTime"))
-    return Condition(row["type"], row.get("status") == "True", row.get("reason", ""), row.get("message", ""), since)
-
-
-def _attempt(row: Object) -> Attempt:
-    return Attempt(
-        number=row.get("number", 0),
-        pod=row.get("pod", ""),
-        node=row.get("node", ""),
-        started=time_of(row.get("startTime")),
-        ended=time_of(row.get("endTime")),
-        exit_code=row.get("exitCode"),
-        reason=row.get("reason", ""),
-    )
+    ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RUNNING)
+    default = c.STARTING if any(row.is_true for row in status.conditions) else PENDING
+    return next(filter(status.is_true, ranked), default)

@@ -4,24 +4,26 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from mpiop.api import constants as c
 from mpiop.api.log_findings import finding
+from mpiop.api.manager import other_manager
+from mpiop.api.types import Attempt
 from mpiop.client.progress import progress, unseen
-from mpiop.client.status import PENDING, TERMINATING, Attempt, JobStatus, other_manager, status_of
+from mpiop.client.status import PENDING, TERMINATING, JobStatus, status_of
 
 Object = Mapping[str, Any]
 
 LOG_LINES: Final = 20
 """So many lines of its log explain a failed job: the last ten are often `mpirun`'s own."""
-_BACKOFF_LIMIT: Final = "BackoffLimitExceeded"
 
 _ADVICE: Final[Mapping[str, str]] = {
     "OOMKilled": "A container used more memory than its limit. Raise the limit (kubectl mpi run --memory), or use more workers.",
-    "DeadlineExceeded": "Raise spec.runPolicy.activeDeadlineSeconds (kubectl mpi run --time-limit).",
-    "MPIJobEvicted": "A node ran out of memory or disk. Request what the workers need (--memory), so that they get a node that has it.",
-    "ReachedMaxRestarts": "Raise the annotation mpiop.kubeflow.org/max-restarts, once what takes its Pods away is mended.",
-    "LauncherJobNotFound": "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
+    c.DEADLINE_EXCEEDED: "Raise spec.runPolicy.activeDeadlineSeconds (kubectl mpi run --time-limit).",
+    c.EVICTED: "A node ran out of memory or disk. Request what the workers need (--memory), so that they get a node that has it.",
+    c.REACHED_MAX_RESTARTS: f"Raise the annotation {c.ANNOTATION_MAX_RESTARTS}, once what takes its Pods away is mended.",
+    c.LAUNCHER_JOB_NOT_FOUND: "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
 }
-_VERBS: Final[Mapping[str, str]] = {"Degraded": "runs, but not well", "Restarting": "is restarted"}
+_VERBS: Final[Mapping[str, str]] = {c.CONDITION_DEGRADED: "runs, but not well", c.CONDITION_RESTARTING: "is restarted"}
 
 
 def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequence[str] = (), *, with_log: bool = True) -> str:
@@ -38,17 +40,17 @@ def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequ
     if status.state == TERMINATING:
         return f"Job {name} is being deleted."
     if status.has_succeeded:
-        unused = [row for row in status.conditions if row.type == "WorkersUnused"]  # True, or Unknown
-        success = f"Job {name} succeeded, but used no worker." if status.condition("WorkersUnused") else f"Job {name} succeeded."
+        unused = [row for row in status.conditions if row.type == c.CONDITION_WORKERS_UNUSED]  # True, or Unknown
+        success = f"Job {name} succeeded, but used no worker." if status.condition(c.CONDITION_WORKERS_UNUSED) else f"Job {name} succeeded."
         return _text(success, *(row.message for row in unused))
     if status.is_finished:
         return _failed(name, status, log, with_log=with_log)
     if status.state == PENDING:
         return _text(f"Job {name} has been seen by no operator yet.", _unseen(job))
-    if (problem := status.problem or status.condition("Restarting")) is not None:
+    if (problem := status.problem or status.condition(c.CONDITION_RESTARTING)) is not None:
         return _text(f"Job {name} {_VERBS.get(problem.type, 'waits')}: {problem.reason}.", problem.message)
     facts = f"Job {name}: {progress(job, pods)}."
-    warning = None if status.condition("Running") else newest_warning(events)
+    warning = None if status.condition(c.CONDITION_RUNNING) else newest_warning(events)
     return _text(facts, warning or "", *_attempts(status.attempts))
 
 
@@ -74,7 +76,8 @@ def _failed(name: str, status: JobStatus, log: Sequence[str], *, with_log: bool)
     failure = status.failure(name)
     message = str(failure).partition(f"{failure.reason}: ")[2].partition("\n")[0]
     verdict, reason = _verdict(status, log), f"{failure.reason}: {message}"
-    is_explained = (bool(status.cause) and failure.reason.startswith(_BACKOFF_LIMIT)) or (bool(verdict) and message not in verdict)
+    knows_cause = bool(status.cause) and failure.reason.startswith(c.BACKOFF_LIMIT_EXCEEDED)
+    is_explained = knows_cause or (bool(verdict) and message not in verdict)
     words = () if is_explained else re.findall(r"\w+", reason)
     advice = next((text for cause, text in _ADVICE.items() if cause in words), "")
     return _text(
@@ -97,8 +100,8 @@ def _end_of_log(name: str, status: JobStatus, log: Sequence[str], *, with_log: b
 
 def _verdict(status: JobStatus, log: Sequence[str]) -> str:
     """Return why the job failed, in plain words; the operator may know it, or may read no log, which the user may; "" if nobody knows."""
-    failed = status.condition("Failed")
-    is_of_launcher = failed is not None and failed.reason.startswith(_BACKOFF_LIMIT)
+    failed = status.condition(c.CONDITION_FAILED)
+    is_of_launcher = failed is not None and failed.reason.startswith(c.BACKOFF_LIMIT_EXCEEDED)
     found = finding("\n".join(log)) if is_of_launcher and not status.cause else None
     return str(found) if found is not None else status.message.partition("\n")[0]
 

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import structlog
 
 from mpiop.api import constants as c
-from mpiop.controller import names
+from mpiop.api.names import worker_index
 from mpiop.controller.batches import BATCH_SECONDS, Batches, worker_change
 from mpiop.controller.errors import WriteError
 from mpiop.controller.observe.owners import job_of, may_belong_to
@@ -71,7 +71,7 @@ class Controller:
         old, new = notification.old, notification.new
         obj = new or old
         if obj is not None and _is_worker(obj):
-            index = names.worker_index(key.name, key_of(obj).name)
+            index = worker_index(key.name, key_of(obj).name)
             return self._batches.delay_seconds(key, worker_change(old, new), index)
         return BATCH_SECONDS if obj is not None and obj.get("kind") == c.KIND and not _is_by_user(notification) else 0.0
 

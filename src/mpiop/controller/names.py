@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Final
 
 from mpiop.api import constants as c
+from mpiop.api.names import worker_name
 from mpiop.api.types import MPIJob
 from mpiop.kube.objects import ControllerId, Key, ObjectMeta, OwnerReference
-from mpiop.kube.text import whole_number
 
 ANNOTATION_PREFIX: Final = "mpiop.kubeflow.org/"
 """What the names of all annotations of our own begin with."""
@@ -67,11 +67,6 @@ def launcher_key(job: Key) -> Key:
     return Key(job.namespace, f"{job.name}-launcher")
 
 
-def worker_name(job: MPIJob, index: int) -> str:
-    """Return the name and host name of the worker pod with that index, counted from 0."""
-    return _worker_name(job.name, index)
-
-
 def worker_names(job: MPIJob) -> Sequence[str]:
     """Return the names of all desired workers, by index."""
     return _worker_names(job.name, job.worker_replicas)
@@ -79,19 +74,7 @@ def worker_names(job: MPIJob) -> Sequence[str]:
 
 @lru_cache(maxsize=8)  # a large job is synced many times, and each sync asks for them several times
 def _worker_names(job_name: str, count: int) -> Sequence[str]:
-    return tuple(_worker_name(job_name, index) for index in range(count))
-
-
-def _worker_name(job_name: str, index: int) -> str:
-    return f"{job_name}-worker-{index}"
-
-
-def worker_index(job_name: str, pod_name: str) -> int | None:
-    """Return the index of the worker of that job, desired or surplus, that can have this name; None if none can."""
-    prefix = f"{job_name}-worker-"
-    text = pod_name.removeprefix(prefix)
-    index = whole_number(text) if pod_name.startswith(prefix) else None
-    return index if str(index) == text else None
+    return tuple(worker_name(job_name, index) for index in range(count))
 
 
 def pod_group_name(job: MPIJob) -> str:
@@ -104,7 +87,7 @@ def host(job: MPIJob, pod_name: str, cluster_domain: str) -> str:
 
     Args:
         job: Names the Service and the namespace.
-        pod_name: Host name of the pod: `worker_name` or `launcher_name`.
+        pod_name: Host name of the pod: one of `worker_names`, or `launcher_name`.
         cluster_domain: Without outer dots; "" leaves it out.
     """
     name = f"{pod_name}.{service_name(job)}.{job.namespace}.svc"

@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 
 import click
 
+from mpiop.api import constants as c
 from mpiop.client.errors import InvalidError
 from mpiop.client.job import Job
-from mpiop.client.status import time_of
+from mpiop.client.progress import desired_workers
+from mpiop.client.status import created_at
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.logs import seconds_of
 from mpiop.kubectl.output import age, counted, print_table
@@ -25,7 +27,7 @@ _job = click.argument("name", metavar="JOB", shell_complete=complete_job)
 def scale_verb(session: Session, name: str, *, workers: int, yes: bool) -> None:
     """Change the number of workers."""
     job = session.mpi().get(name)
-    desired = job.raw["spec"]["mpiReplicaSpecs"].get("Worker", {}).get("replicas", 1)
+    desired = desired_workers(job.raw)
     if workers < desired:
         confirm(f"This ends {desired - workers} of {desired} workers of job {name}, with what runs on them.", is_sure=yes)
     job.scale(workers)
@@ -39,7 +41,7 @@ def scale_verb(session: Session, name: str, *, workers: int, yes: bool) -> None:
 def suspend_verb(session: Session, name: str, *, yes: bool) -> None:
     """Free what a job holds, until it is resumed: its Pods are deleted, and it begins anew."""
     job = session.mpi().get(name)
-    if job.status.condition("Running") and not job.status.is_finished:
+    if job.status.condition(c.CONDITION_RUNNING) and not job.status.is_finished:
         confirm(f"Job {name} runs. Its Pods are deleted, and after a resume it begins anew.", is_sure=yes)
     job.suspend()
     click.echo(f"job {name} suspended; go on with: kubectl mpi resume {name}")
@@ -95,5 +97,5 @@ def _is_old(job: Job, seconds: int, state: str) -> bool:
     status = job.status
     if not status.is_finished or (state != "finished" and (state == "succeeded") != status.has_succeeded):
         return False
-    ended = status.ended or time_of(job.raw["metadata"].get("creationTimestamp"))
+    ended = status.ended or created_at(job.raw)
     return ended is not None and (datetime.now(UTC) - ended).total_seconds() >= seconds

@@ -8,10 +8,12 @@ from typing import Final, NamedTuple
 import click
 
 from mpiop.api.gang_schedulers import GANG_SCHEDULERS
+from mpiop.api.status import timestamp
 from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, NoClusterError, NotFoundError, UnauthenticatedError
-from mpiop.client.progress import UNSEEN_SECONDS
-from mpiop.client.status import PENDING, is_unseen, status_of, time_of
+from mpiop.client.progress import UNSEEN_SECONDS, is_ready
+from mpiop.client.status import PENDING, is_unseen, status_of
+from mpiop.kube.resources import EVENTS, LEASES, MPIJOBS
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.session import Session, cluster_options, console
 
@@ -66,7 +68,7 @@ def _checked(check: Callable[[Api], Iterator[Finding]], api: Api) -> Iterator[Fi
 def definition(api: Api) -> Iterator[Finding]:
     """Yield whether the cluster knows MPIJobs, and whose definition it is."""
     try:
-        crd = api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org")
+        crd = api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{MPIJOBS.plural}.{MPIJOBS.group}")
     except NotFoundError:
         yield Finding(PROBLEM, "the cluster does not know MPIJobs", "Install the operator.")
         return
@@ -75,24 +77,25 @@ def definition(api: Api) -> Iterator[Finding]:
         yield Finding(OK, "the cluster knows MPIJobs")
         return
     versions = [version["name"] for version in crd["spec"]["versions"] if version["served"]]
-    if "v2beta1" not in versions:
-        yield Finding(PROBLEM, f"the cluster serves MPIJobs as {', '.join(versions)} only", "Install a definition that has v2beta1.")
+    if MPIJOBS.version not in versions:
+        advice = f"Install a definition that has {MPIJOBS.version}."
+        yield Finding(PROBLEM, f"the cluster serves MPIJobs as {', '.join(versions)} only", advice)
         return
     columns = {column["name"] for version in crd["spec"]["versions"] for column in version.get("additionalPrinterColumns", ())}
     if "State" in columns:
-        yield Finding(OK, "the cluster knows MPIJobs, version v2beta1")
+        yield Finding(OK, f"the cluster knows MPIJobs, version {MPIJOBS.version}")
     else:
         yield Finding(UNKNOWN, "the definition of MPIJobs is that of another operator", "Apply ours for the columns STATE and WORKERS.")
 
 
 def leader(api: Api) -> Iterator[Finding]:
     """Yield whether an operator leads."""
-    leases = api.get("/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name=mpi-operator")["items"]
+    leases = api.get(f"{LEASES.path()}?fieldSelector=metadata.name=mpi-operator")["items"]
     if not leases:
         yield Finding(PROBLEM, "no operator has ever led here", "Is its Deployment up? kubectl get pods -A -l app=mpi-operator")
     for lease in leases:
         spec, namespace = lease["spec"], lease["metadata"]["namespace"]
-        renewed = time_of((spec.get("renewTime") or "")[:19] + "Z" if spec.get("renewTime") else None)
+        renewed = timestamp(spec.get("renewTime"))
         seconds = (datetime.now(UTC) - renewed).total_seconds() if renewed else float("inf")
         if spec.get("holderIdentity") and seconds <= spec.get("leaseDurationSeconds", 15):
             yield Finding(OK, f"the operator in namespace {namespace} leads: {spec['holderIdentity']}")
@@ -116,8 +119,8 @@ def unseen_jobs(api: Api) -> Iterator[Finding]:
 def rights(api: Api) -> Iterator[Finding]:
     """Yield what the user may do in the namespace."""
     wanted = (
-        ("create", "kubeflow.org", "mpijobs", "submit jobs"),
-        ("list", "kubeflow.org", "mpijobs", "list jobs"),
+        ("create", MPIJOBS.group, MPIJOBS.plural, "submit jobs"),
+        ("list", MPIJOBS.group, MPIJOBS.plural, "list jobs"),
         ("list", "", "pods", "see where a job stands"),
         ("get", "", "pods/log", "read logs"),
         ("create", "", "configmaps", "use --upload"),
@@ -146,9 +149,7 @@ def quotas(api: Api) -> Iterator[Finding]:
 def nodes(api: Api) -> Iterator[Finding]:
     """Yield how many nodes there are, and what they have beside processors."""
     items = api.get("/api/v1/nodes")["items"]
-    ready = [
-        node for node in items if any(row["type"] == "Ready" and row["status"] == "True" for row in node["status"].get("conditions", ()))
-    ]
+    ready = list(filter(is_ready, items))
     verdict = OK if ready else PROBLEM
     yield Finding(verdict, f"{len(ready)} of {len(items)} nodes are ready")
     special = {name for node in ready for name in node["status"].get("allocatable", {}) if any(word in name for word in _SPECIAL)}
@@ -177,7 +178,7 @@ def schedulers(api: Api) -> Iterator[Finding]:
 
 def pulls(api: Api) -> Iterator[Finding]:
     """Yield the images that could not be pulled lately."""
-    events = api.get(f"/api/v1/namespaces/{api.namespace}/events?fieldSelector=reason=Failed")["items"]
+    events = api.get(f"{EVENTS.path(api.namespace)}?fieldSelector=reason=Failed")["items"]
     images = {found[1]: None for event in events if (found := _FAILED_PULL.match(event.get("message", "")))}
     if images:
         advice = "Correct the name, or add the pull secret of the registry (imagePullSecrets); then: kubectl mpi why JOB."

@@ -1,6 +1,5 @@
 """`logs`: the output of the launcher, of a rank, of a worker, or of all."""
 
-import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,17 +9,18 @@ from typing import Any, Final
 
 import click
 
+from mpiop.api.durations import parse_duration
+from mpiop.api.names import worker_name
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions
 from mpiop.client.errors import ClientError, InvalidError, NotFoundError
 from mpiop.client.job import Job
+from mpiop.client.launcher_log import container_of
 from mpiop.client.progress import is_worker
 from mpiop.client.tags import Tagged
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.session import Session, cluster_options, console
 
-_SPAN: Final = re.compile(r"(\d+)([smhd]?)")
-_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "red")
 
 
@@ -59,10 +59,10 @@ def seconds_of(text: str) -> int:
     Raises:
         InvalidError: It is none.
     """
-    found = _SPAN.fullmatch(text)
-    if found is None:
+    seconds = parse_duration(f"{text}s" if text.isdigit() else text)
+    if seconds is None:
         raise InvalidError(f"{text!r} is no duration: write a number and s, m, h or d, such as 5m")
-    return int(found[1]) * _SECONDS[found[2]]
+    return seconds
 
 
 def _attempt(api: Api, job: Job, number: int) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _attempt(api: Api, job: Job, number: int) -> Iterator[str]:
         reason = pod["status"].get("reason") or wanted.reason or "its node did not start it"
         raise NotFoundError(f"pod {wanted.pod} of attempt {number} has no log, since its container never ran: {reason}")
     is_before = rows[0].get("restartCount", 0) > 0 and not _has_ended(pod)
-    for line in logs.read_lines(api, wanted.pod, _container(pod), LogOptions(previous=is_before)):
+    for line in logs.read_lines(api, wanted.pod, container_of(pod), LogOptions(previous=is_before)):
         yield line.text
 
 
@@ -96,14 +96,14 @@ def _has_ended(pod: Any) -> bool:
 
 
 def _pods(api: Api, job: Job, options: LogOptions, worker: int | None) -> int:
-    pods = [pod for pod in job.pods() if worker is None or (is_worker(pod) and pod["metadata"]["name"] == f"{job.name}-worker-{worker}")]
+    pods = [pod for pod in job.pods() if worker is None or (is_worker(pod) and pod["metadata"]["name"] == worker_name(job.name, worker))]
     if not pods:
         what = "a Pod" if worker is None else f"a Pod of worker {worker}"
         raise NotFoundError(f"job {job.name} does not have {what} (any more)")
     if worker is None:
         _merged(api, job, pods, options)
         return 0
-    for line in logs.read_lines(api, pods[0]["metadata"]["name"], _container(pods[0]), options):
+    for line in logs.read_lines(api, pods[0]["metadata"]["name"], container_of(pods[0]), options):
         click.echo(line.text)
     return 0
 
@@ -115,7 +115,7 @@ def _merged(api: Api, job: Job, pods: Sequence[Any], options: LogOptions) -> Non
     def read(pod: Any) -> None:
         name = pod["metadata"]["name"]
         try:
-            for line in logs.read_lines(api, name, _container(pod), options):
+            for line in logs.read_lines(api, name, container_of(pod), options):
                 lines.put((line.stamp, name, line.text if is_worker(pod) else job.split(line.text).text))
         except ClientError as error:
             lines.put((datetime.now(UTC).isoformat(), name, f"({error})"))
@@ -139,7 +139,3 @@ def _until_all_ended(lines: "Queue[tuple[str, str, str] | None]", readers: int) 
             readers -= 1
         else:
             yield line
-
-
-def _container(pod: Any) -> str:
-    return str(pod["spec"]["containers"][0]["name"])

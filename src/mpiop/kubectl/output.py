@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -11,11 +11,19 @@ import yaml
 from rich.cells import cell_len
 from rich.text import Text
 
+from mpiop.api import constants as c
+from mpiop.api.durations import format_duration
+from mpiop.client.status import PENDING
 from mpiop.kubectl.session import console
 
 _GAP = 3
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-COLOURS = {"Succeeded": "green", "Running": "cyan", "Failed": "red", "Starting": "yellow", "Pending": "yellow", "Queued": "yellow"}
+COLOURS = {
+    c.CONDITION_SUCCEEDED: "green",
+    c.CONDITION_RUNNING: "cyan",
+    c.CONDITION_FAILED: "red",
+    **dict.fromkeys((c.STARTING, PENDING, c.QUEUED), "yellow"),
+}
 
 
 def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -26,7 +34,7 @@ def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[...,
 def print_objects(objects: Sequence[Any], output: str) -> None:
     """Print MPIJobs as `json`, `yaml` or `name`."""
     if output == "name":
-        click.echo("\n".join(f"mpijob.kubeflow.org/{each['metadata']['name']}" for each in objects))
+        click.echo("\n".join(f"{c.KIND.lower()}.{c.GROUP}/{each['metadata']['name']}" for each in objects))
         return
     whole = objects[0] if len(objects) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(objects)}
     click.echo(json.dumps(whole, indent=2) if output == "json" else to_yaml(whole), nl=output == "json")
@@ -60,18 +68,7 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, coloured
 
 def age(since: datetime | None, now: datetime | None = None) -> str:
     """Return how long ago that was, as kubectl writes it."""
-    return "" if since is None else duration((now or datetime.now(UTC)) - since)
-
-
-def duration(span: timedelta) -> str:
-    """Return a duration as kubectl writes it: the two largest units that matter."""
-    seconds = max(0, round(span.total_seconds()))
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    units = ((days, "d", hours % 24, "h"), (hours, "h", minutes % 60, "m"), (minutes, "m", seconds % 60, "s"))
-    for large, unit, small, smaller in units:
-        if large:
-            return f"{large}{unit}" + (f"{small}{smaller}" if small else "")
-    return f"{seconds}s"
+    return "" if since is None else format_duration((now or datetime.now(UTC)) - since)
 
 
 def counted(number: int, noun: str) -> str:

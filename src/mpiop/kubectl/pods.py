@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from mpiop.api.names import worker_name
 from mpiop.client.errors import ClientError, NotFoundError
 from mpiop.client.job import Job
 from mpiop.client.progress import newest_launcher
@@ -61,7 +62,7 @@ def pod_of(job: Job, worker: int | None) -> str:
         if launcher is None:
             raise NotFoundError(f"job {job.name} has no Pod of a launcher: it is {job.status.state}")
         return str(launcher["metadata"]["name"])
-    name = f"{job.name}-worker-{worker}"
+    name = worker_name(job.name, worker)
     if name not in {pod["metadata"]["name"] for pod in pods}:
         raise NotFoundError(f"job {job.name} has no Pod of worker {worker}: it is {job.status.state}, with workers {job.status.workers}")
     return name

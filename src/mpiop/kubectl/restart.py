@@ -8,9 +8,12 @@ from typing import Any
 
 import click
 
+from mpiop.api import constants as c
 from mpiop.client.api import Api, Object
 from mpiop.client.errors import ClientError, ForbiddenError, NotFoundError, UnreachableError
 from mpiop.client.job import POLL_SECONDS, Job
+from mpiop.client.mpi import owner_of
+from mpiop.kube.resources import CONFIG_MAPS
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import to_yaml
 from mpiop.kubectl.session import Session, cluster_options, confirm
@@ -43,10 +46,7 @@ def restart_verb(session: Session, name: str, *, yes: bool) -> None:
         _until_gone(job)
         created = api.create_job(again)
     if files is not None:
-        owner = {field: created[field] for field in ("apiVersion", "kind")} | {
-            field: created["metadata"][field] for field in ("name", "uid")
-        }
-        _set_owners(api, files, [*_other_owners(files, job), owner])
+        _set_owners(api, files, [*_other_owners(files, job), owner_of(created)])
     click.echo(f"job {name} created again")
 
 
@@ -74,11 +74,11 @@ def _without_name(job: Object) -> Object:
 
 def _uploaded(api: Api, job: Job) -> Object | None:
     """Return the ConfigMap of the job's files; None if it has none of its own."""
-    volumes = job.raw["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"].get("volumes") or ()
+    volumes = job.raw["spec"]["mpiReplicaSpecs"][c.LAUNCHER]["template"]["spec"].get("volumes") or ()
     name = next((volume["configMap"]["name"] for volume in volumes if volume["name"] == _FILES and "configMap" in volume), None)
     if name is None:
         return None
-    config_map = api.get(f"/api/v1/namespaces/{job.namespace}/configmaps/{name}")
+    config_map = api.get(CONFIG_MAPS.path(job.namespace, name))
     return config_map if len(_other_owners(config_map, job)) < len(_owners(config_map)) else None
 
 

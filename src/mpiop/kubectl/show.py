@@ -7,11 +7,14 @@ from typing import Any
 
 import click
 
+from mpiop.api import constants as c
+from mpiop.api.durations import format_duration
+from mpiop.api.names import worker_index
 from mpiop.client.job import Job
-from mpiop.client.progress import UNSEEN_SECONDS, is_ready, is_worker, unseen
-from mpiop.client.status import JobStatus, is_unseen, time_of
+from mpiop.client.progress import UNSEEN_SECONDS, is_ready, is_worker, pod_order, unseen
+from mpiop.client.status import JobStatus, created_at, is_unseen
 from mpiop.kubectl.completion import complete_job
-from mpiop.kubectl.output import age, duration, output_option, print_objects, print_table, printable
+from mpiop.kubectl.output import age, output_option, print_objects, print_table, printable
 from mpiop.kubectl.session import Session, cluster_options, console
 
 WATCH_SECONDS = 1.0
@@ -56,9 +59,9 @@ def _heads(*, is_wide: bool, with_namespace: bool) -> list[str]:
 
 def _row(job: Job, *, is_wide: bool, with_namespace: bool) -> list[str]:
     status = job.status
-    cells = [job.name, status.state, status.workers, str(status.restarts), _duration(status), age(_created(job))]
+    cells = [job.name, status.state, status.workers, str(status.restarts), _duration(status), age(created_at(job.raw))]
     if is_wide:
-        launcher = job.raw["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+        launcher = job.raw["spec"]["mpiReplicaSpecs"][c.LAUNCHER]["template"]["spec"]["containers"][0]
         cells += [str(status.failed_attempts), launcher.get("image", ""), status.node, status.message]
     return [job.namespace, *cells] if with_namespace else cells
 
@@ -66,11 +69,7 @@ def _row(job: Job, *, is_wide: bool, with_namespace: bool) -> list[str]:
 def _duration(status: JobStatus) -> str:
     if status.started is None:
         return ""
-    return duration((status.ended or datetime.now(UTC)) - status.started)
-
-
-def _created(job: Job) -> datetime | None:
-    return time_of(job.raw["metadata"].get("creationTimestamp"))
+    return format_duration((status.ended or datetime.now(UTC)) - status.started)
 
 
 @click.command("describe")
@@ -108,14 +107,14 @@ def _condition_row(row: Any) -> list[str]:
 def _pod_rows(job: Job, pods: Sequence[Any]) -> list[list[str]]:
     slots = job.status.slots
     rows: list[list[str]] = []
-    for pod in sorted(pods, key=lambda pod: (is_worker(pod), len(pod["metadata"]["name"]), pod["metadata"]["name"])):
+    for pod in sorted(pods, key=pod_order):
         status, name = pod.get("status", {}), pod["metadata"]["name"]
         restarts = sum(row.get("restartCount", 0) for row in status.get("containerStatuses") or ())
         ranks = ""
-        if is_worker(pod):
-            first = int(name.rpartition("-")[2]) * slots
+        if (index := worker_index(job.name, name)) is not None:
+            first = index * slots
             ranks = str(first) if slots == 1 else f"{first}-{first + slots - 1}"
-        role, ready = ("worker" if is_worker(pod) else "launcher"), ("yes" if is_ready(pod) else "no")
+        role, ready = (c.ROLE_WORKER if is_worker(pod) else c.ROLE_LAUNCHER), ("yes" if is_ready(pod) else "no")
         node, address = pod.get("spec", {}).get("nodeName", ""), status.get("podIP", "")
         rows.append([f"  {name}", role, ready, status.get("phase", ""), str(restarts), node, address, ranks])
     return rows

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple, cast
 import click
 import yaml
 
+from mpiop.api import constants as c
 from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, InvalidError, NotFoundError, UnreachableError
 from mpiop.client.job import Job
 from mpiop.client.progress import unseen
-from mpiop.client.spec import API_VERSION, KIND
 from mpiop.kubectl.inputs import read_text
 from mpiop.kubectl.output import to_yaml
 from mpiop.kubectl.run import follow
@@ -98,7 +98,7 @@ def check(api: Api, document: Document) -> None:
             path = f"spec.mpiReplicaSpecs.{role}.template."
             template = replicas["template"]
             with contextlib.suppress(ForbiddenError, NotFoundError):  # a quota or a missing right says nothing about fields
-                api.check_pod({**template, "spec": {"restartPolicy": "Never", **template["spec"]}})
+                api.check_pod({**template, "spec": {"restartPolicy": c.NEVER, **template["spec"]}})
     except InvalidError as error:
         raise InvalidError(located(document, str(error), path)) from error
 
@@ -120,8 +120,8 @@ def read_documents(file: str) -> Iterator[Document]:
     for value, tree in zip(values, trees, strict=True):
         where = f"{file}:{tree.start_mark.line + 1}"
         document: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-        if (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
-            raise InvalidError(f"{where}: no {KIND} of {API_VERSION}; other objects are for kubectl apply")
+        if (document.get("apiVersion"), document.get("kind")) != (c.API_VERSION, c.KIND):
+            raise InvalidError(f"{where}: no {c.KIND} of {c.API_VERSION}; other objects are for kubectl apply")
         if not isinstance(document.get("metadata"), dict):
             raise InvalidError(f"{where}: metadata with a name is missing")
         yield Document(file, document, tree)

@@ -6,10 +6,12 @@ from typing import Any, Final
 
 import click
 
+from mpiop.api.status import timestamp
 from mpiop.client.api import Api
 from mpiop.client.errors import ForbiddenError
-from mpiop.client.progress import is_worker
-from mpiop.client.status import time_of
+from mpiop.client.progress import is_worker, pod_order
+from mpiop.client.status import status_of
+from mpiop.kube.resources import EVENTS
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.picture import Span, as_html, as_svg, as_text
@@ -33,7 +35,7 @@ def timeline_verb(session: Session, name: str, *, output: str) -> None:
 
 def pull_events(api: Api) -> Sequence[Object]:
     """Return the Events about images that Pods of the namespace pull; none without the right to list Events."""
-    path = f"/api/v1/namespaces/{api.namespace}/events"
+    path = EVENTS.path(api.namespace)
     try:
         return [event for reason in _PULLS for event in api.get(f"{path}?fieldSelector=reason={reason}")["items"]]
     except ForbiddenError:
@@ -49,39 +51,39 @@ def spans(job: Object, pods: Sequence[Object], now: datetime, events: Sequence[O
         now: The end of what goes on.
         events: Those of `pull_events`: when an image is pulled is nowhere else.
     """
-    status: Object = job.get("status", {})
-    end = time_of(status.get("completionTime")) or now
+    status = status_of(job)
+    end = status.ended or now
     made: list[Span] = []
-    if (started := time_of(status.get("startTime"))) is not None:
-        made.append(Span("job", "running", started, end))
-    for pod in sorted(pods, key=lambda pod: (is_worker(pod), len(pod["metadata"]["name"]), pod["metadata"]["name"])):
+    if status.started is not None:
+        made.append(Span("job", "running", status.started, end))
+    for pod in sorted(pods, key=pod_order):
         made += _spans(pod, end if is_worker(pod) else now, events)
     shown = {span.pod for span in made}
-    for attempt in status.get("attempts") or ():
-        begun, ended = time_of(attempt.get("startTime")), time_of(attempt.get("endTime"))
-        if attempt["pod"] not in shown and begun and ended:
-            made += [Span(attempt["pod"], "running", begun, ended), Span(attempt["pod"], "failed", ended, ended)]
+    for attempt in status.attempts:
+        if attempt.pod not in shown and attempt.started is not None:
+            made.append(Span(attempt.pod, "running", attempt.started, attempt.ended))
+            made.append(Span(attempt.pod, "failed", attempt.ended, attempt.ended))
     return made
 
 
 def _spans(pod: Object, now: datetime, events: Sequence[Object]) -> Iterator[Span]:
     name, status = pod["metadata"]["name"], pod.get("status", {})
-    created = time_of(pod["metadata"].get("creationTimestamp"))
+    created = timestamp(pod["metadata"].get("creationTimestamp"))
     if created is None:
         return
     rows = {row["type"]: row for row in status.get("conditions") or ()}
-    scheduled = time_of(rows["PodScheduled"].get("lastTransitionTime")) if rows.get("PodScheduled", {}).get("status") == "True" else None
+    scheduled = timestamp(rows["PodScheduled"].get("lastTransitionTime")) if rows.get("PodScheduled", {}).get("status") == "True" else None
     yield Span(name, "scheduling", created, scheduled or now)
     states = [row.get(kind, {}) for row in status.get("containerStatuses") or () for kind in ("lastState", "state")]
     runs = [state[kind] for state in states for kind in ("running", "terminated") if kind in state]
-    begun = [moment for run in runs if (moment := time_of(run.get("startedAt")))]
+    begun = [moment for run in runs if (moment := timestamp(run.get("startedAt")))]
     if scheduled is not None:
         yield Span(name, "creating", scheduled, min(begun, default=now))
         yield from _pulls(pod, events, min(begun, default=now))
     for run in runs:
-        if (start := time_of(run.get("startedAt"))) is None:
+        if (start := timestamp(run.get("startedAt"))) is None:
             continue
-        stop = time_of(run.get("finishedAt"))
+        stop = timestamp(run.get("finishedAt"))
         yield Span(name, "running", start, stop or now)
         if run.get("exitCode"):
             yield Span(name, "failed", stop or now, stop or now)
@@ -93,7 +95,7 @@ def _pulls(pod: Object, events: Sequence[Object], started: datetime) -> Iterator
     times = {
         reason: [event for event in events if (event["involvedObject"].get("uid"), event["reason"]) == (uid, reason)] for reason in _PULLS
     }
-    begun = [moment for event in times["Pulling"] if (moment := time_of(event.get("firstTimestamp")))]
-    ended = [moment for event in times["Pulled"] if (moment := time_of(event.get("lastTimestamp")))]
+    begun = [moment for event in times["Pulling"] if (moment := timestamp(event.get("firstTimestamp")))]
+    ended = [moment for event in times["Pulled"] if (moment := timestamp(event.get("lastTimestamp")))]
     if begun:
         yield Span(name, "pulling", min(begun), min(max(ended, default=started), started))

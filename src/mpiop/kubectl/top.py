@@ -8,24 +8,12 @@ from typing import Any, Final
 import click
 
 from mpiop.client.errors import ClientError, NotFoundError
-from mpiop.client.progress import is_worker
+from mpiop.client.progress import is_worker, pod_order
+from mpiop.kube.quantity import value_of
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import print_table
 from mpiop.kubectl.session import Session, cluster_options
 
-_UNITS: Final[Mapping[str, Fraction]] = {
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 1000),
-    "": Fraction(1),
-    "k": Fraction(1000),
-    "M": Fraction(10**6),
-    "G": Fraction(10**9),
-    "Ki": Fraction(2**10),
-    "Mi": Fraction(2**20),
-    "Gi": Fraction(2**30),
-    "Ti": Fraction(2**40),
-}
 _STRAGGLER: Final = 0.5
 """A worker that uses less than this part of the median computes less than its neighbours: it waits, or its node is slow."""
 
@@ -55,7 +43,7 @@ def top_verb(session: Session, name: str) -> None:
             *(f"{float(usage.get(other, 0)):g}" for other in others),
             "lags behind" if pod in lagging else "",
         ]
-        for pod, usage in sorted(used.items(), key=lambda row: (is_worker(pods[row[0]]), len(row[0]), row[0]))
+        for pod, usage in sorted(used.items(), key=lambda row: pod_order(pods[row[0]]))
     ]
     print_table(("POD", "CPU", "MEMORY", *map(str.upper, others), ""), rows)
 
@@ -71,11 +59,5 @@ def _usage(item: Any) -> Mapping[str, Fraction]:
     total: dict[str, Fraction] = {"cpu": Fraction(0), "memory": Fraction(0)}
     for container in item["containers"]:
         for resource, quantity in container["usage"].items():
-            total[resource] = total.get(resource, Fraction(0)) + amount(quantity)
+            total[resource] = total.get(resource, Fraction(0)) + value_of(quantity)
     return total
-
-
-def amount(quantity: str) -> Fraction:
-    """Return a quantity of Kubernetes as a number."""
-    digits = quantity.rstrip("numkKMGTi")
-    return Fraction(digits) * _UNITS[quantity[len(digits) :]]

@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpiop.api import constants as c
-from mpiop.api.parse import ParseError, is_managed_by_us, parse_mpijob
+from mpiop.api.manager import other_manager
+from mpiop.api.parse import ParseError, parse_mpijob
 from mpiop.api.types import MPIJob, RunPolicy, SchedulingPolicy
 from mpiop.api.validation import validate
 
@@ -220,7 +221,7 @@ MANAGERS = {
 
 @pytest.mark.parametrize(("run_policy", "ours"), MANAGERS.values(), ids=MANAGERS.keys())
 def test_only_jobs_that_name_no_other_manager_are_ours(run_policy: dict[str, Any], ours: bool) -> None:  # noqa: FBT001 - a column of the table
-    assert is_managed_by_us(manifest(runPolicy=run_policy)) is ours
+    assert (other_manager(manifest(runPolicy=run_policy)) is None) is ours
 
 
 JSON = st.recursive(

@@ -102,7 +102,7 @@ def test_logs_of_each_try_follow_one_another() -> None:
 
 
 def test_the_kept_end_of_a_log_is_shown_when_the_pod_is_gone() -> None:
-    api = FakeApi(stored(state="Failed", lastFailure={"log": "the\nend"}))
+    api = FakeApi(stored(state="Failed", lastFailure={"reason": "Error", "log": "the\nend"}))
     assert list(job_of(api).logs()) == ["the", "end"]
 
 
@@ -122,7 +122,7 @@ def test_tags_of_each_library_are_understood(line: str, rank: int | None, text: 
 
 
 def test_a_pod_that_goes_while_its_log_is_asked_for_is_no_end() -> None:
-    api = FakeApi(stored(state="Running", lastFailure={"log": "kept"}))
+    api = FakeApi(stored(state="Running", lastFailure={"reason": "Error", "log": "kept"}))
     api.all_pods, api.logs = [pod("pi-launcher-a", role="launcher")], {"pi-launcher-a": [NotFoundError("gone")]}
     assert list(job_of(api).logs()) == ["kept"]
 
@@ -214,7 +214,7 @@ def test_the_log_of_a_job_that_has_ended_is_asked_for_until_it_comes() -> None:
 
 
 def test_a_log_that_never_comes_is_an_error() -> None:
-    api = FakeApi(stored(state="Failed", lastFailure={"log": "kept"}))
+    api = FakeApi(stored(state="Failed", lastFailure={"reason": "Error", "log": "kept"}))
     api.all_pods, api.logs = [pod("pi-launcher-a", role="launcher")], {"pi-launcher-a": [CUT] * 1000}
     with pytest.raises(UnreachableError, match="cut"):
         list(job_of(api).logs(follow=True))
@@ -258,7 +258,7 @@ def test_a_job_can_be_changed() -> None:
 
 
 def test_a_failed_job_says_why_with_the_end_of_its_log() -> None:
-    api = FakeApi(stored(state="Failed", lastFailure={"log": "\n".join(f"line {number}" for number in range(30))}))
+    api = FakeApi(stored(state="Failed", lastFailure={"reason": "Error", "log": "\n".join(f"line {number}" for number in range(30))}))
     assert job_of(api).why().endswith("The end of its log:\n" + "\n".join(f"line {number}" for number in range(10, 30)))
     api.all_pods, api.logs = [pod("pi-launcher-x", role="launcher")], {"pi-launcher-x": [b"1 [1,0]<stderr>:no input file\n"]}
     assert job_of(api, is_tagged=True).why().endswith("The end of its log:\nno input file")

@@ -46,7 +46,7 @@ FAILED = stored(
     attempts=[
         {"number": 1, "pod": "pi-launcher-x", "node": "n1", "exitCode": 137, "reason": "OOMKilled", "endTime": "2026-11-25T12:00:09Z"}
     ],
-    lastFailure={"log": "no input file"},
+    lastFailure={"reason": "Error", "log": "no input file"},
 )
 WARNING = {
     "type": "Warning",
@@ -91,7 +91,7 @@ ENDED |= {"summary": {"state": "Failed", "message": "the launcher failed with ex
 RANK = ["The first process to do so was:", "  Process name: [[5141,1],2]", "  Exit code:    3"]
 KNOWN = {
     "summary": {"state": "Failed", "message": "NoSshd: pi-worker-0 has no sshd"},
-    "lastFailure": {"cause": "NoSshd: pi-worker-0 has no sshd"},
+    "lastFailure": {"reason": "Error", "cause": "NoSshd: pi-worker-0 has no sshd"},
 }
 
 
@@ -109,7 +109,7 @@ TIME_LIMIT = "kubectl mpi run --time-limit"
     ],
 )
 def test_a_deadline_is_raised_only_if_it_is_the_cause(summary: str, cause: str, reason: str, message: str, *, is_advised: bool) -> None:
-    job = stored(**condition("Failed", reason, message), summary={"message": summary}, lastFailure={"cause": cause})
+    job = stored(**condition("Failed", reason, message), summary={"message": summary}, lastFailure={"reason": "Error", "cause": cause})
     text = why(job, [], [])
     assert text.startswith(f"Job pi failed: {summary}")
     assert (TIME_LIMIT in text) == is_advised

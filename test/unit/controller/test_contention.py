@@ -14,7 +14,6 @@ from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
 from mpiop.api.types import Condition
-from mpiop.controller.status.reconciling import STARTING
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
 from mpiop.metrics import Metrics
@@ -172,7 +171,7 @@ def problem(client: FakeClient) -> Condition | None:
     """Return the problem that the job reports."""
     status = parse_status((client.server.storage.get(MPIJOBS, KEY) or {}).get("status"))
     waits_for = (status.true_condition(type_) for type_ in (c.CONDITION_STALLED, c.CONDITION_RECONCILING))
-    return next((row for row in waits_for if row is not None and row.reason != STARTING), None) or status.true_condition(
+    return next((row for row in waits_for if row is not None and row.reason != c.STARTING), None) or status.true_condition(
         c.CONDITION_DEGRADED
     )
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_jobs import PI
+from mpiop.api.names import worker_name
 from mpiop.controller import names
 
 JOB_NAMES = st.from_regex(r"\A[a-z]([-a-z0-9]{0,40}[a-z0-9])?\Z")
@@ -18,13 +19,13 @@ def test_children_are_called_after_the_job() -> None:
     assert names.config_map_name(PI) == "pi-config"
     assert names.secret_name(PI) == "pi-ssh"
     assert names.launcher_name(PI) == "pi-launcher"
-    assert names.worker_name(PI, 10) == "pi-worker-10"
+    assert worker_name(PI.name, 10) == "pi-worker-10"
 
 
 @given(name=JOB_NAMES, other=JOB_NAMES, index=st.integers(0, 99), another=st.integers(0, 99))
 def test_names_within_a_job_never_meet(name: str, other: str, index: int, another: int) -> None:
     job = replace(PI, name=name)
-    assert (names.worker_name(job, index) == names.worker_name(job, another)) == (index == another)
+    assert (worker_name(name, index) == worker_name(name, another)) == (index == another)
     of_one_kind = {names.config_map_name(job), names.config_map_name(replace(PI, name=other))}
     assert len(of_one_kind) == (1 if name == other else 2)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.client_api import FakeApi, pod, stored
+from fakes.client_api import NOON, FakeApi, pod, stored
 from mpiop.client.api import Object
 from mpiop.client.errors import ForbiddenError
 
@@ -84,7 +84,7 @@ def test_a_job_of_an_array_that_cannot_be_deleted_is_named(mpi: Any, api: FakeAp
 
 def tried(api: FakeApi) -> Object:
     """Store a job of which one try failed, and its Pod."""
-    job = stored(state="Running", attempts=[{"number": 1, "pod": "pi-launcher-x"}])
+    job = stored(state="Running", attempts=[{"number": 1, "pod": "pi-launcher-x", "endTime": NOON}])
     job["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}
     api.stored["pi"] = job
     api.all_pods = [pod("pi-launcher-x", role="launcher")]
@@ -95,7 +95,7 @@ def tried(api: FakeApi) -> Object:
 def test_a_rank_of_a_failed_try_is_shown(mpi: Any, api: FakeApi) -> None:
     job = tried(api)
     assert mpi("logs", "pi", "--attempt", "1", "--rank", "1")[1] == "one\n"
-    api.all_pods, job["status"]["lastFailure"] = [], {"log": "[1,0]<stdout>:zero\n[1,1]<stdout>:one"}
+    api.all_pods, job["status"]["lastFailure"] = [], {"reason": "Error", "log": "[1,0]<stdout>:zero\n[1,1]<stdout>:one"}
     assert mpi("logs", "pi", "--attempt", "1", "--rank", "1")[1] == "one\n"
     job["metadata"]["annotations"] = {}
     assert "does not name ranks" in mpi("logs", "pi", "--attempt", "1", "--rank", "1")[2]

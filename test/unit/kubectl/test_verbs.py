@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import FakeApi, pod, stored
+from fakes.client_api import NOON, FakeApi, pod, stored
 from mpiop.client.errors import (
     ClientError,
     ConflictError,
@@ -67,8 +67,12 @@ def test_run_shows_progress_and_output_and_ends_with_the_exit_code(mpi: Any, api
     assert made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
 
 
+def attempt(number: int, pod_name: str) -> dict[str, Any]:
+    return {"number": number, "pod": pod_name, "node": "n", "exitCode": 7, "reason": "Error", "endTime": NOON}
+
+
 def test_run_says_why_a_job_failed_and_ends_with_its_code(mpi: Any, api: FakeApi) -> None:
-    done(api, "pi", "Failed", attempts=[{"number": 1, "pod": "pi-launcher-x", "node": "n", "exitCode": 7, "reason": "Error"}])
+    done(api, "pi", "Failed", attempts=[attempt(1, "pi-launcher-x")])
     code, out, err = mpi(*RUN, "--rm", "--", "./solver")
     assert (code, out) == (7, "hello\n")
     assert "Job pi failed: MPIJobFailed" in err
@@ -192,8 +196,7 @@ def test_list_shows_what_kubectl_shows_and_more(mpi: Any, api: FakeApi) -> None:
 
 
 def test_describe_shows_conditions_tries_pods_and_why(mpi: Any, api: FakeApi) -> None:
-    tries = [{"number": 1, "pod": "pi-launcher-x", "node": "n", "exitCode": 7, "reason": "Error", "endTime": "2026-11-25T12:00:09Z"}]
-    api.stored["pi"] = stored(state="Running", startTime="2026-11-25T12:00:00Z", attempts=tries)
+    api.stored["pi"] = stored(state="Running", startTime=NOON, attempts=[attempt(1, "pi-launcher-x")])
     api.all_pods = [pod("pi-worker-10"), pod("pi-worker-9"), pod("pi-launcher-x", role="launcher")]
     code, out, _ = mpi("describe", "pi")
     assert code == 0
@@ -215,9 +218,9 @@ def test_describe_knows_the_ranks_of_a_worker(in_status: str, ranks: str, mpi: A
 
 
 def test_logs_of_a_rank_a_worker_a_try_and_all(mpi: Any, api: FakeApi) -> None:
-    api.stored["pi"] = stored(state="Running", attempts=[{"number": 1, "pod": "pi-launcher-x"}, {"number": 2, "pod": "gone"}])
+    api.stored["pi"] = stored(state="Running", attempts=[attempt(1, "pi-launcher-x"), attempt(2, "gone")])
     api.stored["pi"]["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}
-    api.stored["pi"]["status"]["lastFailure"] = {"log": "last words"}
+    api.stored["pi"]["status"]["lastFailure"] = {"reason": "Error", "log": "last words"}
     api.all_pods = [pod("pi-launcher-x", role="launcher"), pod("pi-worker-1")]
 
     def fill() -> None:
@@ -344,10 +347,10 @@ def test_top_marks_stragglers(mpi: Any, api: FakeApi) -> None:
         ["pi-worker-1", "2.00", "1024Mi"],
         ["pi-worker-2", "0.10", "0Mi", "lags", "behind"],
     ]
-    api.answers[path] = {"items": [usage("pi-worker-0", "1", "1Gi", gpu="2500m")]}
+    api.answers[path] = {"items": [usage("pi-worker-0", "1", "1Pi", gpu="2500m")]}
     assert [line.split() for line in mpi("top", "pi")[1].splitlines()] == [
         ["POD", "CPU", "MEMORY", "GPU"],
-        ["pi-worker-0", "1.00", "1024Mi", "2.5"],
+        ["pi-worker-0", "1.00", "1073741824Mi", "2.5"],
     ]
 
 

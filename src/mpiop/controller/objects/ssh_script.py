@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Final
 
 from mpiop.api import constants as c
+from mpiop.api.names import worker_prefix
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions, injected_ssh
@@ -85,7 +86,7 @@ case ${host#"$name"} in
 '' | ".$job" | ".$job.$namespace" | ".$job.$namespace.svc" | ".$job.$namespace.svc".*)
     case $name in
     "$job-launcher") exec /bin/sh -c "$command" ;;
-    "$job-worker-"*) index=${name#"$job-worker-"} ;;
+    "WORKER"*) index=${name#"WORKER"} ;;
     esac
     ;;
 esac
@@ -135,19 +136,19 @@ fi
 [ -z "$config" ] || set -- -F "$config" "$@"
 [ -z "$address" ] || set -- -o "HostName=$address" -o "HostKeyAlias=$host" "$@"
 exec ssh "$@"
-"""
+""".replace("WORKER", worker_prefix("$job"))
 # The daemons of a tree spawn call it to start the daemons below them. All workers are Ready then, but a name server may learn their names
 # later, or still cache that they do not exist.
 _WORKER_SCRIPT: Final = r"""
 # Not for addresses, of which getent wants to know the name, nor for what only ssh's configuration knows.
-case ${host%%.*} in *-worker-*[0-9]) tries=30 ;; *) tries=0 ;; esac
+case ${host%%.*} in WORKER*[0-9]) tries=30 ;; *) tries=0 ;; esac
 while [ "$tries" -gt 0 ] && tool command -v getent >/dev/null && ! tool getent hosts "$host" >/dev/null 2>&1; do
     tries=$((tries - 1))
     tool sleep 2 || break
 done
 [ -z "$config" ] || set -- -F "$config" "$@"
 exec ssh "$@"
-"""
+""".replace("WORKER", worker_prefix("*"))
 
 
 def wants_script(job: MPIJob) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from mpiop.api import constants as c
+from mpiop.api.names import worker_name
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions, injected_ssh, ssh_script
@@ -47,7 +48,7 @@ def worker_builder(job: MPIJob, options: BuildOptions) -> WorkerBuilder:
     template = _first_template(job, job.worker, options)
 
     def build(index: int, *, rejections: int = 0) -> Object:
-        name = names.worker_name(job, index)
+        name = worker_name(job.name, index)
         metadata = names.child_metadata(job, name, template["metadata"]["labels"] | names.pod_labels(job, c.ROLE_WORKER, worker=index))
         noted = {names.ANNOTATION_REJECTIONS: str(rejections)} if rejections else {}
         metadata["annotations"] = template["metadata"]["annotations"] | noted
@@ -58,7 +59,7 @@ def worker_builder(job: MPIJob, options: BuildOptions) -> WorkerBuilder:
 
 def _first_template(job: MPIJob, worker: ReplicaSpec, options: BuildOptions) -> pt.Template:
     template = pt.copied_template(worker)
-    pt.apply_identity(template, job, names.worker_name(job, 0), names.pod_labels(job, c.ROLE_WORKER, worker=0))
+    pt.apply_identity(template, job, worker_name(job.name, 0), names.pod_labels(job, c.ROLE_WORKER, worker=0))
     template["spec"]["restartPolicy"] = worker.restart_policy
     _apply_searches(template, job, options)
     injected_ssh.apply_server(template, job, options)

@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from mpiop.api import constants as c
+from mpiop.api.names import worker_index
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects.revision import launcher_revision, start_revision
@@ -219,7 +220,7 @@ def observe(job: MPIJob, listers: Listers) -> Observed:
         config_map=_ours(job, listers.config_maps.get(Key(job.namespace, names.config_map_name(job)))),
         launcher=launcher,
         launcher_pods=tuple(sorted(launcher_pods, key=_age)),
-        workers={name: pod for name, pod in named if names.worker_index(job.name, name) is not None},
+        workers={name: pod for name, pod in named if worker_index(job.name, name) is not None},
         gone_workers=listers.gone_workers.of(names.controller_id(job.namespace, job.uid)) if listers.gone_workers else {},
         gang=_gang(job, listers),
     )

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from mpiop.api.parse import is_managed_by_us
+from mpiop.api.manager import other_manager
 from mpiop.kube.items import NOT_JSON
 from mpiop.kube.objects import Object
 
@@ -51,7 +51,7 @@ class StoredSpec:
         """Keep `text`."""
         self.text: bytes | None = text
         self.size: Final = len(text)
-        self.is_ours: Final = is_managed_by_us({"metadata": {}, "spec": _head(text)})
+        self.is_ours: Final = other_manager({"spec": _head(text)}) is None
 
     @property
     def is_large(self) -> bool:

@@ -13,15 +13,13 @@ from mpiop.api.types import Condition, MPIJobStatus
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import Problem, grace_seconds
 
-STARTING: Final = "Starting"
-"""Reason of Reconciling while nothing is known to be in the way."""
 _STARTING_MESSAGE: Final = "The job waits until the launcher and all workers run."
 
 
 def current_problem(status: MPIJobStatus) -> Problem | None:
     """Return the problem for which a job that has not ended waits; it is kept while failed writes hide whether it is solved."""
     row = status.true_condition(c.CONDITION_STALLED) or status.true_condition(c.CONDITION_RECONCILING)
-    return None if row is None or row.reason == STARTING or status.is_finished else Problem(row.reason, row.message)
+    return None if row is None or row.reason == c.STARTING or status.is_finished else Problem(row.reason, row.message)
 
 
 def is_stalled(status: MPIJobStatus, problem: Problem, now: datetime) -> bool:
@@ -35,7 +33,7 @@ def is_stalled(status: MPIJobStatus, problem: Problem, now: datetime) -> bool:
 def seconds_to_stalled(status: MPIJobStatus, now: datetime) -> float | None:
     """Return the seconds until the job is stalled by the problem of `status`; None without one, or if it is stalled."""
     row = status.true_condition(c.CONDITION_RECONCILING)
-    if row is None or row.reason == STARTING:
+    if row is None or row.reason == c.STARTING:
         return None
     return max(0.0, grace_seconds(row.reason) - (now - row.last_transition_time).total_seconds())
 
@@ -45,7 +43,7 @@ def reconciling(status: MPIJobStatus, problem: Problem | None, now: datetime) ->
     if problem is not None:
         return cond.make(c.CONDITION_RECONCILING, "True", problem.reason, problem.message, now)
     is_still = status.is_true(c.CONDITION_RUNNING) or status.is_true(c.CONDITION_SUSPENDED)
-    return None if is_still else cond.make(c.CONDITION_RECONCILING, "True", STARTING, _STARTING_MESSAGE, now)
+    return None if is_still else cond.make(c.CONDITION_RECONCILING, "True", c.STARTING, _STARTING_MESSAGE, now)
 
 
 def with_reconciling(status: MPIJobStatus, row: Condition | None) -> MPIJobStatus:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from mpiop.api import constants as c
+from mpiop.api.durations import format_duration
 from mpiop.api.types import Failure, MPIJob, MPIJobStatus, Restart
 from mpiop.controller.objects.launcher_job import seconds_to_deadline, user_backoff_limit
 from mpiop.controller.observe.observed import Observed
@@ -18,13 +19,11 @@ from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.losses import lost_worker
 from mpiop.controller.status.outcomes import ended
 from mpiop.controller.status.restart_causes import Cause, cause_of_restart, failed_launcher_pods, has_succeeded, seconds_to_verdict
-from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, pod_failure
-from mpiop.controller.status.summary import format_duration, summarized
+from mpiop.controller.status.root_cause import failure, pod_failure
+from mpiop.controller.status.summary import summarized
 from mpiop.controller.status.verdict import NO_WORDS, judged, verdict, waited_end, waiting_cause
 from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
-REACHED_MAX_RESTARTS: Final = "ReachedMaxRestarts"
-DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 _PAST_DEADLINE: Final = "Job was active longer than specified deadline"
 """In the words of the Job controller, which counts the time of a run that was not restarted."""
 RESTARTED: Final = "Restarted"
@@ -44,7 +43,7 @@ def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: floa
         timeout_seconds: How long an attempt of a program that cannot go on may hang after it has lost a worker; 0 is for ever.
     """
     if _is_past_deadline(job, observed, now):
-        end = waited_end(job.status, DEADLINE_EXCEEDED, _PAST_DEADLINE, now)
+        end = waited_end(job.status, c.DEADLINE_EXCEEDED, _PAST_DEADLINE, now)
         status = ended(job, job.status, end, now, verdict=waiting_cause(job.status))
         return replace(status, summary=summarized(job, observed, status))
     if not can_be_ended(job, observed) or observed.is_restarting(job) or observed.evicted_workers(job) or _is_count_lost(job.status):
@@ -53,7 +52,7 @@ def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: floa
     if cause is not None:
         status = _failed(job, cause, now) if _is_budget_used_up(job, now) else _begun(job, observed, cause, now)
     elif seconds_to_verdict(job, observed, now) == 0:
-        outcome = {"reason": BACKOFF_LIMIT_EXCEEDED, "message": "Job has reached the specified backoff limit"}
+        outcome = {"reason": c.BACKOFF_LIMIT_EXCEEDED, "message": "Job has reached the specified backoff limit"}
         status = replace(job.status, last_failure=judged(job, observed, NO_WORDS) or _failure_before_suspension(observed))
         reason, message = failure(outcome, status.last_failure, "")
         status = ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now, verdict=verdict(status))
@@ -115,7 +114,7 @@ def _failed(job: MPIJob, cause: Cause, now: datetime) -> MPIJobStatus:
     words = "; ".join(f"attempt {number}: {reason}: {message}" for number, reason, message in reversed(tries))
     text = f"{job.status.restarts + 1} attempts, and no restart is left{_allowance(job)}. {words}"
     message = truncated(text, MAX_MESSAGE_BYTES)
-    return ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", REACHED_MAX_RESTARTS, message, now), now)
+    return ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", c.REACHED_MAX_RESTARTS, message, now), now)
 
 
 def _is_count_lost(status: MPIJobStatus) -> bool:

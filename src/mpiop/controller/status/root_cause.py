@@ -21,7 +21,6 @@ from mpiop.kube.objects import Object, creation_time, is_terminating
 from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
 ATTEMPTS: Final = 3
-BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 _CLOCK_TOLERANCE: Final = timedelta(seconds=10)
 """By how much the Job controller's clock, which gives a start its time, may differ from the API server's, which gives a pod its own."""
 
@@ -44,7 +43,7 @@ def failure(outcome: Mapping[str, Any], last: Failure | None, default_message: s
     """
     reason: str = outcome.get("reason") or "MPIJobFailed"
     message: str = outcome.get("message") or default_message
-    if reason == BACKOFF_LIMIT_EXCEEDED and last is not None:
+    if reason == c.BACKOFF_LIMIT_EXCEEDED and last is not None:
         reason, message = f"{reason}/{last.reason}", f"{message}: {last.message}"
     if last is not None and last.cause:
         message = f"{truncated(message, MAX_MESSAGE_BYTES // 3)}. Cause: {last.cause}"

@@ -15,16 +15,15 @@ from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
 from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.outcomes import ended, stalled_by_failure, with_condition, with_problem
-from mpiop.controller.status.reconciling import STARTING, as_reported, current_problem, with_reconciling
+from mpiop.controller.status.reconciling import as_reported, current_problem, with_reconciling
 from mpiop.controller.status.restarts import RESTARTED, carried_out, with_lost_worker
-from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, attempts, failure
+from mpiop.controller.status.root_cause import attempts, failure
 from mpiop.controller.status.summary import summarized
 from mpiop.controller.status.template_warnings import with_warnings, without_warnings
 from mpiop.controller.status.verdict import NO_WORDS, LastWords, evicted_worker, judged, verdict, waited_end, waiting_cause
 from mpiop.controller.status.workers_unused import with_workers_unused
 from mpiop.kube.objects import Key, Object
 
-LAUNCHER_LOST = "LauncherJobNotFound"
 _EDIT_MESSAGE = (
     "The spec was changed after the launcher had started. What cannot follow at once takes effect at the next start: "
     "suspend and resume the job."
@@ -85,10 +84,10 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
     if (outcome := pods.job_outcome(observed.launcher)) is not None:
         return _finished(job, observed, status, outcome, now=now)
     if observed.has_lost_launcher(job):
-        return ended(job, status, cond.make(c.CONDITION_FAILED, "True", LAUNCHER_LOST, _LAUNCHER_LOST_MESSAGE, now), now)
+        return ended(job, status, cond.make(c.CONDITION_FAILED, "True", c.LAUNCHER_JOB_NOT_FOUND, _LAUNCHER_LOST_MESSAGE, now), now)
     if evicted := observed.evicted_workers(job):
         message = f"{evicted}/{job.worker_replicas} workers are evicted"
-        evicted_end = cond.make(c.CONDITION_FAILED, "True", "MPIJobEvicted", message, now)
+        evicted_end = cond.make(c.CONDITION_FAILED, "True", c.EVICTED, message, now)
         return ended(job, status, evicted_end, now, verdict=evicted_worker(observed))
     if is_running(job, observed):
         status = with_condition(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
@@ -123,7 +122,7 @@ def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Ma
         status = replace(status, conditions=cond.turn_false(status.conditions, c.CONDITION_FAILED))
         return ended(job, status, success, completed or now)
     reason, message = failure(outcome, status.last_failure, f"MPIJob {job.key} has failed")
-    if reason.startswith(BACKOFF_LIMIT_EXCEEDED):
+    if reason.startswith(c.BACKOFF_LIMIT_EXCEEDED):
         return ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now, verdict=verdict(status))
     return ended(job, status, waited_end(status, reason, message, now), now, verdict=waiting_cause(status))
 
@@ -131,9 +130,9 @@ def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Ma
 def _explained(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
     """Add the cause to a failure recorded without it: the end of a pod may be seen after that of the Job."""
     failed, outcome = status.true_condition(c.CONDITION_FAILED), pods.job_outcome(observed.launcher)
-    if failed is None or outcome is None or not failed.reason.startswith(BACKOFF_LIMIT_EXCEEDED):
+    if failed is None or outcome is None or not failed.reason.startswith(c.BACKOFF_LIMIT_EXCEEDED):
         return status
-    if failed.reason != BACKOFF_LIMIT_EXCEEDED and status.last_failure == job.status.last_failure:
+    if failed.reason != c.BACKOFF_LIMIT_EXCEEDED and status.last_failure == job.status.last_failure:
         return status
     reason, message = failure(outcome, status.last_failure, failed.message)
     status = with_condition(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
@@ -221,7 +220,7 @@ def _is_known(old: MPIJobStatus, new: MPIJobStatus, row: Condition) -> bool:
     if row.type not in {c.CONDITION_RECONCILING, c.CONDITION_STALLED}:
         return False
     known = current_problem(old)
-    return new.is_finished or row.reason == STARTING or (known is not None and known.reason == row.reason)
+    return new.is_finished or row.reason == c.STARTING or (known is not None and known.reason == row.reason)
 
 
 def _event(key: Key, condition: Condition) -> Transition | None:

@@ -1,13 +1,12 @@
 """The summary of a status: what `kubectl get mpijobs` shows in its columns."""
 
-from datetime import timedelta
-
 from mpiop.api import constants as c
+from mpiop.api.durations import format_duration
 from mpiop.api.types import MPIJob, MPIJobStatus, Summary
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.reconciling import STARTING, current_problem
+from mpiop.controller.status.reconciling import current_problem
 from mpiop.kube.objects import labels_of
 
 
@@ -46,16 +45,5 @@ def _state(job: MPIJob, status: MPIJobStatus) -> str:
     if (problem := current_problem(status) or status.true_condition(c.CONDITION_DEGRADED)) is not None:
         return problem.reason
     ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RESTARTING, c.CONDITION_RUNNING)
-    state = next((type_ for type_ in ranked if status.is_true(type_)), STARTING)
-    return "Queued" if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state
-
-
-def format_duration(duration: timedelta) -> str:
-    """Render `duration` as kubectl does: the two largest units that matter, for example `35s`, `5m3s`, `2h5m`, `3d4h`."""
-    seconds = max(0, round(duration.total_seconds()))
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    pairs = ((days, "d", hours % 24, "h"), (hours, "h", minutes % 60, "m"), (minutes, "m", seconds % 60, "s"))
-    for large, unit, small, smaller_unit in pairs:
-        if large:
-            return f"{large}{unit}" + (f"{small}{smaller_unit}" if small else "")
-    return f"{seconds}s"
+    state = next((type_ for type_ in ranked if status.is_true(type_)), c.STARTING)
+    return c.QUEUED if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state

@@ -14,9 +14,9 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.log_findings import Finding, finding
 from mpiop.api.log_rules import LONG_NAME
+from mpiop.api.names import worker_index
 from mpiop.api.status import timestamp
 from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus
-from mpiop.controller import names
 from mpiop.controller.objects.ssh_script import MARK, leaves_mark
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
@@ -215,7 +215,7 @@ def _first_sign(worker: Object) -> float:
 
 
 def _problem_of(job: MPIJob, observed: Observed, name: str, pod: Object) -> Problem:
-    index = names.worker_index(job.name, name)
+    index = worker_index(job.name, name)
     was_deleted = is_terminating(pod) or observed.workers.get(name) is not pod
     if was_deleted and pods.disruption(pod) is None and index is not None and index >= job.worker_replicas:
         return problem(causes.SCALED_DOWN, f"worker {name} was removed, because the job was scaled down to {job.worker_replicas}")

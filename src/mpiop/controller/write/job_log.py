@@ -7,7 +7,7 @@ import structlog
 
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJobStatus
-from mpiop.controller.status.reconciling import STARTING, as_reported
+from mpiop.controller.status.reconciling import as_reported
 from mpiop.controller.status.restarts import RESTARTED
 from mpiop.controller.status.status import failure_between
 from mpiop.kube.objects import Object, key_of, uid_of
@@ -56,7 +56,7 @@ def changes(old: MPIJobStatus, new: MPIJobStatus) -> Iterator[tuple[str, Mapping
         if (
             phrase is not None
             and not is_end
-            and row.reason != STARTING
+            and row.reason != c.STARTING
             and (before is None or (before.status, before.reason) != (row.status, row.reason))
         ):
             yield phrase, _details(row, new)

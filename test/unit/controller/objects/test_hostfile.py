@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_jobs import PI, with_workers
+from mpiop.api.names import worker_name
 from mpiop.api.size import CONFIG_MAP_BYTES, most_workers
 from mpiop.controller import names
 from mpiop.controller.objects.hostfile import render_discover_hosts, render_hostfile
@@ -46,7 +47,7 @@ def test_hostfile(changes: dict[str, object], domain: str, text: str) -> None:
 def test_every_host_stands_there_once_in_order_of_index(workers: int, slots: int, launcher_works: bool) -> None:  # noqa: FBT001 - hypothesis
     job = replace(with_workers(PI, workers), slots_per_worker=slots, run_launcher_as_worker=launcher_works)
     lines = render_hostfile(job, "").splitlines()
-    pods = ["pi-launcher"] * launcher_works + [names.worker_name(job, index) for index in range(workers)]
+    pods = ["pi-launcher"] * launcher_works + [worker_name(job.name, index) for index in range(workers)]
     assert [line.split(".")[0] for line in lines] == pods
     assert all(line.endswith(f".pi.default.svc slots={slots}") for line in lines)
 
