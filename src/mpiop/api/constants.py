@@ -44,38 +44,8 @@ ON_FAILURE: Final = "OnFailure"
 SSH_IMAGE: Final = "Image"
 SSH_INJECTED: Final = "Injected"
 SSH_MODES: Final = (SSH_IMAGE, SSH_INJECTED)
-ANNOTATION_SSH_MODE: Final = "mpiop.kubeflow.org/ssh"
-"""On an MPIJob: whose ssh and sshd are used, those of the image (`Image`) or ours (`Injected`). On a pod the name is that of a script."""
-ANNOTATION_SLOTS: Final = "mpiop.kubeflow.org/slots"
-"""On an MPIJob: `Auto` gives each worker as many slots as its first container has GPUs, else whole CPUs; at least one."""
 SLOTS_AUTO: Final = "Auto"
-ANNOTATION_SHM: Final = "mpiop.kubeflow.org/shm"
-"""On an MPIJob: size of `/dev/shm` in launcher and workers, such as `8Gi`, unless their template mounts something there."""
 
-ANNOTATION_VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
-"""On an MPIJob: the queue of its PodGroup, if its spec names none."""
-
-ANNOTATION_MAX_RESTARTS: Final = "mpiop.kubeflow.org/max-restarts"
-"""On an MPIJob: how often it may be restarted because a worker or the launcher was lost (docs/fault-tolerance.md)."""
-ANNOTATION_RESTART: Final = "mpiop.kubeflow.org/restart"
-"""On an MPIJob: which workers such a restart replaces, those that `Failed` (the default) or `All`."""
-ANNOTATION_RESTART_ON: Final = "mpiop.kubeflow.org/restart-on"
-"""On an MPIJob: what leads to a restart: losses of `Infrastructure` alone (the default), `Any` failure too, or `ExitCodes=3,42` too."""
-ANNOTATION_RESTART_WINDOW: Final = "mpiop.kubeflow.org/restart-window"
-"""On an MPIJob: the time in which `max-restarts` are allowed, for example 24h; by default it is the whole life of the job."""
-ANNOTATION_AVOID_FAILED_NODES: Final = "mpiop.kubeflow.org/avoid-failed-nodes"
-"""On an MPIJob: "true" keeps Pods that are made after a restart off the nodes that were lost, or had too little memory or disk."""
-ANNOTATIONS_OF_RESTARTS: Final = (
-    ANNOTATION_MAX_RESTARTS,
-    ANNOTATION_RESTART,
-    ANNOTATION_RESTART_ON,
-    ANNOTATION_RESTART_WINDOW,
-    ANNOTATION_AVOID_FAILED_NODES,
-)
-ANNOTATION_CHECKPOINT_SIGNAL: Final = "mpiop.kubeflow.org/checkpoint-signal"
-"""On an MPIJob with injected ssh: by which signal its ranks are asked to save their work before a Pod of theirs is deleted, `SIGUSR1`."""
-ANNOTATION_CHECKPOINT_GRACE: Final = "mpiop.kubeflow.org/checkpoint-grace"
-"""On an MPIJob: how long they may run on after it, for example 2m; by default 60s."""
 CHECKPOINT_SIGNALS: Final = ("SIGUSR1", "SIGUSR2")
 RESTART_FAILED: Final = "Failed"
 RESTART_ALL: Final = "All"

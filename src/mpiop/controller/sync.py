@@ -50,7 +50,7 @@ from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_secrets import SshSecrets, noted_uid
 from mpiop.controller.write.warning_events import WarningEvents
 from mpiop.kube.errors import KubeError, StatusError
-from mpiop.kube.objects import Key, Object, annotations_of, is_terminating, uid_of
+from mpiop.kube.objects import Key, Object, is_terminating, uid_of
 from mpiop.kube.resources import JOBS, MPIJOBS, SECRETS
 from mpiop.kube.throttle import FLOW
 from mpiop.workqueue import NotReady, Turns, computing
@@ -149,7 +149,7 @@ class Syncer:
             await self._check_current(job)
         now = self.reporter.now()
         time_left = ttl_seconds_left(job, now)
-        if time_left == 0 and annotations_of(job.raw).get(names.ANNOTATION_TTL_DELETES_JOB) == "true":
+        if time_left == 0 and job.ttl_deletes_job:
             await self.applier.perform(Owner(job.key, job.uid), Delete(MPIJOBS, job.raw))
             return None
         if time_left == 0:

@@ -11,7 +11,7 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, ReplicaSpec, SchedulingPolicy
 from mpiop.controller import names
 from mpiop.controller.objects.pod_template import section
-from mpiop.kube.objects import Object, annotations_of
+from mpiop.kube.objects import Object
 from mpiop.kube.quantity import is_quantity, sum_quantities
 from mpiop.kube.resources import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, Resource
 
@@ -65,7 +65,7 @@ def build_volcano_pod_group(job: MPIJob, priorities: Priorities) -> Object:
         job,
         minMember=min_member(job),
         minResources=min_resources(job, priorities),
-        queue=policy.queue or annotations_of(job.raw).get(c.ANNOTATION_VOLCANO_QUEUE, ""),
+        queue=policy.queue or job.volcano_queue,
         priorityClassName=priority_class(job),
     )
 
