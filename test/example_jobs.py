@@ -5,7 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from mpiop.api import constants as c
+from mpiop.api.annotations import fields_of
+from mpiop.api.fields import Fields
 from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaSpec, RunPolicy
+from mpiop.kube.objects import Object
 
 MPIRUN: Mapping[str, Any] = {
     "spec": {"containers": [{"name": "launcher", "image": "example.com/pi", "command": ["mpirun", "/pi"]}]},
@@ -47,8 +50,9 @@ def with_worker(job: MPIJob, template: Mapping[str, Any]) -> MPIJob:
 
 
 def with_annotations(job: MPIJob, annotations: dict[str, str]) -> MPIJob:
-    """Return the job with annotations of its own."""
-    return replace(job, raw={"metadata": {"namespace": job.namespace, "name": job.name, "annotations": annotations}})
+    """Return the job with annotations of its own, of which each sets one field."""
+    raw: Object = {"metadata": {"namespace": job.namespace, "name": job.name, "annotations": annotations}}
+    return replace(job, raw=raw, **fields_of(Fields(annotations, "metadata.annotations", [])))
 
 
 def container(**fields: object) -> dict[str, Any]:

@@ -1,11 +1,9 @@
 """The page docs/reference/labels.md: names, labels and annotations, as the operator's own functions make them."""
 
-import ast
-import inspect
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable
 from typing import Any
 
+from mpiop.api import annotations
 from mpiop.api import constants as c
 from mpiop.api.names import worker_name
 from mpiop.api.parse import parse_mpijob
@@ -13,7 +11,7 @@ from mpiop.controller import names
 
 _HEAD = """# Names, labels and annotations
 
-<!-- Made by hack/generate from src/mpiop/api/constants.py and src/mpiop/controller/names.py; edit those. -->
+<!-- Made by hack/generate from src/mpiop/api/annotations.py and src/mpiop/controller/names.py; edit those. -->
 
 They are those of Kubeflow's operator, so scripts, dashboards and Kueue find what they look for. All objects are in the namespace of the job
 and owned by it.
@@ -41,8 +39,8 @@ _ANNOTATIONS = """
 
 You set those on an MPIJob; the others are for the operator and may change.
 
-| annotation | where, and what for |
-|---|---|
+| annotation | where, and what for | valid values, for example |
+|---|---|---|
 """
 _FOOT = """
 [`kubectl mpi`](../kubectl-mpi.md) sets `mpiop.kubeflow.org/output: tagged` on its jobs, whose `mpirun` names the rank of each line.
@@ -80,7 +78,8 @@ def labels_page() -> str:
         ),
         _LABELS_FOOT.format(queue=c.LABEL_QUEUE),
         _ANNOTATIONS,
-        *(_line(f"`{name}`", text) for name, text in sorted(_annotations(), key=lambda row: not row[1].startswith("On an MPIJob"))),
+        *(_line(f"`{row.name}`", f"On {row.where}: {row.help}", _texts(row.examples)) for row in annotations.JOB_ANNOTATIONS),
+        *(_line(f"`{row.name}`", f"On {row.where}: {row.help}", "") for row in names.ANNOTATIONS),
         _FOOT,
     ])
 
@@ -89,11 +88,5 @@ def _line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _annotations() -> Iterator[tuple[str, str]]:
-    """Yield each annotation with the docstring that stands below its name in the source."""
-    for module in (c, names):
-        for statement, following in pairwise(ast.parse(inspect.getsource(module)).body):
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and isinstance(following, ast.Expr):
-                constant = statement.target.id
-                if constant.startswith("ANNOTATION_") and constant != "ANNOTATION_PREFIX":
-                    yield getattr(module, constant), str(ast.literal_eval(following.value))
+def _texts(examples: Iterable[str]) -> str:
+    return ", ".join(f"`{text}`" for text in examples)

@@ -8,6 +8,7 @@ from typing import Any
 from generators.pod_template import QUANTITY, pod_template_schema
 from mpiop.api import constants as c
 from mpiop.api import defaults
+from mpiop.api.annotations import TTL_DELETES_JOB
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS
 from mpiop.api.names import worker_name, worker_prefix
 from mpiop.api.size import most_workers
@@ -21,7 +22,6 @@ from mpiop.api.validation import (
     MOUNT_PATH_ADVICE,
     RESTART_POLICIES,
 )
-from mpiop.controller import names
 
 Schema = dict[str, Any]
 
@@ -119,7 +119,7 @@ def _run_policy() -> Schema:
         ),
         ttlSecondsAfterFinished=_integer(
             "Seconds after its end at which what the job has made is deleted. Left out: it is kept. The MPIJob itself is deleted too where "
-            f'its annotation {names.ANNOTATION_TTL_DELETES_JOB} is "true".'
+            f'its annotation {TTL_DELETES_JOB.name} is "true".'
         ),
         activeDeadlineSeconds=_integer(
             "Seconds that the launcher may take, counted from its start; then the job is Failed. Left out: any time.", bits=64

@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 from fuzz.annotations import WORDS, right_annotations
 from fuzz.jobs import Strange, good_job, random_jobs
 from fuzz.sizes import deep, long_text, wide_list, wide_map
-from generators.labels import labels_page
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.validation import validate
-
-
-def test_each_annotation_that_users_may_set_has_words_that_are_right() -> None:
-    assert set(WORDS) == set(re.findall(r"^\| `([^`]+)` \| On an MPIJob", labels_page(), re.MULTILINE))
 
 
 @settings(max_examples=200, database=None, deadline=None)

@@ -6,14 +6,9 @@ import pytest
 
 from fuzz.annotations import NAMES
 from generators.api import api_page
-from generators.conditions import ROWS, conditions_page
+from generators.conditions import conditions_page
 from generators.labels import labels_page
 from generators.mpijob_schema import mpijob_schema
-from mpiop.api import constants as c
-
-
-def test_each_condition_is_explained() -> None:
-    assert {row.type for row in ROWS} == {value for name, value in vars(c).items() if name.startswith("CONDITION_")}
 
 
 def test_each_annotation_is_explained() -> None:

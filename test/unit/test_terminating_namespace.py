@@ -12,6 +12,7 @@ import pytest
 from fakes.cluster import Cluster
 from fakes.world import KEY, mpijob
 from mpiop.api import constants as c
+from mpiop.api.annotations import AVOID_FAILED_NODES, MAX_RESTARTS
 from mpiop.api.status import parse_status
 from mpiop.api.types import MPIJobStatus
 from mpiop.kube.objects import Key, key_of
@@ -99,7 +100,7 @@ async def reach(phase: str, scene: Scene) -> None:
         scene.server.terminate_namespace("default")
     policy = "WaitForWorkersReady" if phase == "waits for its workers" else "AtStartup"
     job = mpijob(workers=3, launcherCreationPolicy=policy, runPolicy={"ttlSecondsAfterFinished": 60, "cleanPodPolicy": "Running"})
-    job["metadata"]["annotations"] = {c.ANNOTATION_MAX_RESTARTS: "3", c.ANNOTATION_AVOID_FAILED_NODES: "true"}
+    job["metadata"]["annotations"] = {MAX_RESTARTS.name: "3", AVOID_FAILED_NODES.name: "true"}
     await scene.client.create(MPIJOBS, job) if phase != "created" else scene.server.put(MPIJOBS, job)
     if phase in {"created", "waits for its workers"}:
         await asyncio.sleep(1)
@@ -137,7 +138,7 @@ async def test_nothing_is_asked_at_full_speed_in_a_namespace_that_is_being_delet
     assert max(counts.values(), default=0) <= MOST_SYNCS, counts
 
 
-@pytest.mark.parametrize("annotations", [{}, {c.ANNOTATION_MAX_RESTARTS: "3"}], ids=["no budget", "a budget"])
+@pytest.mark.parametrize("annotations", [{}, {MAX_RESTARTS.name: "3"}], ids=["no budget", "a budget"])
 async def test_each_of_a_hundred_pods_that_disappear_costs_nothing(annotations: dict[str, str]) -> None:
     scene = Scene()
     async with scene.live():

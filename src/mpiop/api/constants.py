@@ -1,7 +1,9 @@
 """Names and values of the API `kubeflow.org/v2beta1` that users and other controllers rely on."""
 
+from collections.abc import Mapping
 from typing import Final
 
+from mpiop.api.condition_type import AtEnd, Change, ConditionType, Meaning, State
 from mpiop.kube.resources import MPIJOBS
 
 GROUP: Final = MPIJOBS.group
@@ -42,38 +44,8 @@ ON_FAILURE: Final = "OnFailure"
 SSH_IMAGE: Final = "Image"
 SSH_INJECTED: Final = "Injected"
 SSH_MODES: Final = (SSH_IMAGE, SSH_INJECTED)
-ANNOTATION_SSH_MODE: Final = "mpiop.kubeflow.org/ssh"
-"""On an MPIJob: whose ssh and sshd are used, those of the image (`Image`) or ours (`Injected`). On a pod the name is that of a script."""
-ANNOTATION_SLOTS: Final = "mpiop.kubeflow.org/slots"
-"""On an MPIJob: `Auto` gives each worker as many slots as its first container has GPUs, else whole CPUs; at least one."""
 SLOTS_AUTO: Final = "Auto"
-ANNOTATION_SHM: Final = "mpiop.kubeflow.org/shm"
-"""On an MPIJob: size of `/dev/shm` in launcher and workers, such as `8Gi`, unless their template mounts something there."""
 
-ANNOTATION_VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
-"""On an MPIJob: the queue of its PodGroup, if its spec names none."""
-
-ANNOTATION_MAX_RESTARTS: Final = "mpiop.kubeflow.org/max-restarts"
-"""On an MPIJob: how often it may be restarted because a worker or the launcher was lost (docs/fault-tolerance.md)."""
-ANNOTATION_RESTART: Final = "mpiop.kubeflow.org/restart"
-"""On an MPIJob: which workers such a restart replaces, those that `Failed` (the default) or `All`."""
-ANNOTATION_RESTART_ON: Final = "mpiop.kubeflow.org/restart-on"
-"""On an MPIJob: what leads to a restart: losses of `Infrastructure` alone (the default), `Any` failure too, or `ExitCodes=3,42` too."""
-ANNOTATION_RESTART_WINDOW: Final = "mpiop.kubeflow.org/restart-window"
-"""On an MPIJob: the time in which `max-restarts` are allowed, for example 24h; by default it is the whole life of the job."""
-ANNOTATION_AVOID_FAILED_NODES: Final = "mpiop.kubeflow.org/avoid-failed-nodes"
-"""On an MPIJob: "true" keeps Pods that are made after a restart off the nodes that were lost, or had too little memory or disk."""
-ANNOTATIONS_OF_RESTARTS: Final = (
-    ANNOTATION_MAX_RESTARTS,
-    ANNOTATION_RESTART,
-    ANNOTATION_RESTART_ON,
-    ANNOTATION_RESTART_WINDOW,
-    ANNOTATION_AVOID_FAILED_NODES,
-)
-ANNOTATION_CHECKPOINT_SIGNAL: Final = "mpiop.kubeflow.org/checkpoint-signal"
-"""On an MPIJob with injected ssh: by which signal its ranks are asked to save their work before a Pod of theirs is deleted, `SIGUSR1`."""
-ANNOTATION_CHECKPOINT_GRACE: Final = "mpiop.kubeflow.org/checkpoint-grace"
-"""On an MPIJob: how long they may run on after it, for example 2m; by default 60s."""
 CHECKPOINT_SIGNALS: Final = ("SIGUSR1", "SIGUSR2")
 RESTART_FAILED: Final = "Failed"
 RESTART_ALL: Final = "All"
@@ -118,3 +90,145 @@ STARTING: Final = "Starting"
 """State of a job whose Pods do not run yet, and the reason of Reconciling while nothing is known to be in the way."""
 QUEUED: Final = "Queued"
 """State of a job that Kueue keeps suspended."""
+
+_CONDITION_TYPES: Final = (
+    ConditionType(
+        CONDITION_CREATED,
+        meanings=(Meaning("True", "MPIJobCreated", "the operator has seen the job"),),
+        changes={"True": Change("Normal", "job created")},
+    ),
+    ConditionType(
+        CONDITION_RUNNING,
+        meanings=(
+            Meaning("True", "MPIJobRunning", "launcher and all workers run. It stays True if Pods are lost later"),
+            Meaning("False", "MPIJobRunning", "the job has ended; times and reason stay, so that its duration can be computed"),
+            Meaning("False", "MPIJobSuspended", "the job is suspended"),
+        ),
+        changes={"True": Change("Normal", "job running", event_message="MPIJob {job} is running")},
+        at_end=AtEnd.TURNS_FALSE,
+        rank=7,
+        state=State.TYPE,
+    ),
+    ConditionType(
+        CONDITION_SUSPENDED,
+        meanings=(
+            Meaning("True", "MPIJobSuspended", "`suspend` is true. When all Pods are gone, `replicaStatuses.*.active` is 0"),
+            Meaning("False", "MPIJobResumed", "it is false again; `startTime` is set anew"),
+        ),
+        changes={"True": Change("Normal", "job suspended"), "False": Change("Normal", "job resumed")},
+        rank=5,
+        state=State.TYPE,
+    ),
+    ConditionType(
+        CONDITION_RECONCILING,
+        meanings=(
+            Meaning("True", "Starting", "the job waits for its Pods; removed when it runs or ends"),
+            Meaning("True", "…", "time or an autoscaler may resolve what it waits for"),
+        ),
+        changes={"True": Change("Warning", "job waits")},
+        at_end=AtEnd.IS_REMOVED,
+        names_cause=True,
+    ),
+    ConditionType(
+        CONDITION_STALLED,
+        meanings=(
+            Meaning("True", "…", "its [grace period](../gitops.md) is over, or the job failed"),
+            Meaning("True", "ResourceExists", "one of these causes; only its event has another name, that of Kubeflow's operator"),
+            Meaning("False", "Resolved", "the problem is resolved"),
+        ),
+        changes={"True": Change("Warning", "job stalled"), "False": Change(log="job no longer stalled")},
+        at_end=AtEnd.IS_RESOLVED,  # a failure then sets it again
+        names_cause=True,
+    ),
+    ConditionType(
+        CONDITION_DEGRADED,
+        meanings=(
+            Meaning("True", "…", "the job runs, and something is wrong with a Pod of it"),
+            Meaning("False", "Resolved", "nothing is wrong any more"),
+            Meaning("False", "JobFailed", "the job has failed with this problem; the message names it"),
+        ),
+        changes={"True": Change("Warning", "job degraded"), "False": Change(log="job no longer degraded")},
+        at_end=AtEnd.IS_RESOLVED,
+        rank=3,
+        state=State.REASON,
+        explains=True,
+        names_cause=True,
+    ),
+    ConditionType(
+        CONDITION_WARNINGS,
+        meanings=(
+            Meaning("True", "TemplateWarnings", "the API server warned of a part of a Pod template: unknown or deprecated"),
+            Meaning("False", "Resumed", "the Pods are created anew"),
+        ),
+        changes={"True": Change("Warning")},
+    ),
+    ConditionType(
+        CONDITION_UPDATE_PENDING,
+        meanings=(
+            Meaning("True", "EditedAfterStart", "an edit takes effect only after a suspend and resume"),
+            Meaning("False", "UpToDate", "it has taken effect"),
+        ),
+        changes={"True": Change("Normal")},
+        at_end=AtEnd.TURNS_FALSE,
+    ),
+    ConditionType(
+        CONDITION_RESTARTING,
+        meanings=(
+            Meaning("True", "…", "workers or the launcher were lost; the operator replaces them"),
+            Meaning("False", "Restarted", "the launcher runs again"),
+            Meaning("False", "Suspended", "the job was suspended meanwhile; the resume starts it"),
+            Meaning("False", "NotStored", "the CRD is of an older version, and nothing is restarted: apply the newer one"),
+        ),
+        # Not "False": a restart that the end of its job cut short has another reason.
+        changes={"True": Change("Warning", "job restarting", event_reason="Restarting"), "Restarted": Change("Normal", "job restarted")},
+        at_end=AtEnd.TURNS_FALSE,
+        rank=6,
+        state=State.TYPE,
+        names_cause=True,
+    ),
+    ConditionType(
+        CONDITION_SUCCEEDED,
+        meanings=(Meaning("True", "MPIJobSucceeded", "the launcher ended with exit code 0"),),
+        changes={"True": Change("Normal", "job succeeded")},
+        rank=1,
+        state=State.TYPE,
+    ),
+    ConditionType(
+        CONDITION_FAILED,
+        meanings=(
+            Meaning("True", "BackoffLimitExceeded/…", "the launcher failed more often than `backoffLimit`; … says why"),
+            Meaning("True", "DeadlineExceeded", "`activeDeadlineSeconds` are over"),
+            Meaning("True", "MPIJobEvicted", "the kubelet evicted a worker of a job without `max-restarts`"),
+            Meaning("True", "ReachedMaxRestarts", "workers or the launcher were lost more often than `max-restarts` allows"),
+            Meaning("True", "LauncherJobNotFound", "the launcher Job is gone, and nobody saw how it ended"),
+        ),
+        changes={"True": Change("Warning", "job failed")},
+        rank=2,
+        state=State.TYPE,
+        explains=True,
+    ),
+    ConditionType(
+        CONDITION_WORKERS_UNUSED,
+        meanings=(
+            Meaning("True", "NoWorkerReached", "the job succeeded, and `mpirun` has started nothing on the workers"),
+            Meaning("Unknown", "NotKnown", "no `mpirun` reached a worker; the command may not call it"),
+        ),
+        changes={"True": Change("Warning")},
+        rank=4,
+        explains=True,
+    ),
+    ConditionType(
+        CONDITION_FINISHED,
+        meanings=(
+            Meaning("True", "Succeeded", "the job has succeeded"),
+            Meaning("True", "Failed", "the job has failed"),
+        ),
+    ),
+)
+CONDITION_TYPES: Final[Mapping[str, ConditionType]] = {row.type: row for row in _CONDITION_TYPES}
+"""Each condition of an MPIJob, in the order of the reference page."""
+
+
+def condition_type(name: str) -> ConditionType:
+    """Return the row of a condition; of one that another program has set, a row that reports nothing."""
+    return CONDITION_TYPES.get(name) or ConditionType(name)

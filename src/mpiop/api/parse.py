@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api import defaults
+from mpiop.api.annotations import are_edited, fields_of
 from mpiop.api.checkpoint import checkpoint_of
-from mpiop.api.fields import INT64_MAX, Fields, as_mapping, invalid, required, unsupported
+from mpiop.api.fields import INT64_MAX, Fields, as_mapping, invalid, required
 from mpiop.api.restart import restart_policy
 from mpiop.api.slots import slots_of
 from mpiop.api.status import stored_status
@@ -21,14 +22,6 @@ from mpiop.api.validation import validate
 from mpiop.kube.objects import Object, annotations_of
 
 _PLACEHOLDER: Final = ReplicaSpec(replicas=1, template={"spec": {"containers": [{"name": "placeholder"}]}}, restart_policy=c.NEVER)
-_PARSED_ANNOTATIONS: Final = (
-    c.ANNOTATION_SSH_MODE,
-    c.ANNOTATION_SLOTS,
-    c.ANNOTATION_SHM,
-    c.ANNOTATION_CHECKPOINT_SIGNAL,
-    c.ANNOTATION_CHECKPOINT_GRACE,
-    *c.ANNOTATIONS_OF_RESTARTS,
-)
 _QUANTITY_ADVICE: Final = (
     'must be a quantity such as 2, "500m" or "16Gi"; minResources takes resource names directly, without `requests:` or `limits:` between'
 )
@@ -73,7 +66,7 @@ def parse_next(job: MPIJob, raw: Object) -> MPIJob | None:
     if raw.get("spec") is not job.raw.get("spec") or any(before.get(name) != now.get(name) for name in ("uid", "generation")):
         return None
     had, has = annotations_of(job.raw), annotations_of(raw)
-    if had is not has and any(had.get(name) != has.get(name) for name in _PARSED_ANNOTATIONS):
+    if had is not has and are_edited(had, has):
         return None
     return replace(job, raw=raw, status=stored_status(raw))
 
@@ -104,20 +97,12 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
         launcher=_launcher(replica_specs),
         worker=_worker(replica_specs),
         status=stored_status(root.values),
-        ssh=annotations.string(c.ANNOTATION_SSH_MODE, ""),
-        shm=annotations.string(c.ANNOTATION_SHM, ""),
         restart=restart_policy(annotations),
         checkpoint=checkpoint_of(annotations),
+        **fields_of(annotations),
     )
-    return _with_slots(job, annotations)
-
-
-def _with_slots(job: MPIJob, annotations: Fields) -> MPIJob:
-    """Return `job` with the slots that its annotation says: it wins, for an absent `slotsPerWorker` is stored as its default."""
-    mode = annotations.string(c.ANNOTATION_SLOTS, "")
-    if mode not in {"", c.SLOTS_AUTO}:
-        annotations.errors.append(unsupported(f"{annotations.path}[{c.ANNOTATION_SLOTS}]", mode, (c.SLOTS_AUTO,)))
-    return replace(job, slots_per_worker=slots_of((job.worker or job.launcher).template)) if mode == c.SLOTS_AUTO else job
+    # The annotation wins, because an absent `slotsPerWorker` is stored as its default.
+    return replace(job, slots_per_worker=slots_of((job.worker or job.launcher).template)) if job.slots_mode == c.SLOTS_AUTO else job
 
 
 def _run_policy(fields: Fields | None) -> RunPolicy:

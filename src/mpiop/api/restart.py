@@ -1,17 +1,10 @@
-"""The annotations of an MPIJob that say how often it may be restarted, and when."""
+"""The restart policy of a job, which its annotations set."""
 
-import re
 from dataclasses import dataclass
-from functools import partial
-from typing import Final
 
+from mpiop.api import annotations as rows
 from mpiop.api import constants as c
-from mpiop.api.annotations import duration_seconds, one_of, path_of, read
-from mpiop.api.fields import Fields, invalid, unsupported
-
-MOST_RESTARTS: Final = 100
-"""The status remembers each restart of the budget."""
-_MOST_EXIT_CODE: Final = 255
+from mpiop.api.fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,42 +29,15 @@ class RestartPolicy:
 
 
 def restart_policy(annotations: Fields) -> RestartPolicy | None:
-    """Return what the annotations of an MPIJob say; None without a budget. What is wrong with one is added to their errors."""
-    given = [name for name in c.ANNOTATIONS_OF_RESTARTS if annotations.values.get(name) is not None]
-    if not given:
+    """Return the policy that annotations of an MPIJob set; None without a budget. Add an error for each that is invalid."""
+    if not rows.is_given(annotations, "restart"):
         return None
-    if c.ANNOTATION_MAX_RESTARTS not in given:
-        advice = f"has no effect without {c.ANNOTATION_MAX_RESTARTS}"
-        annotations.errors += [invalid(path_of(annotations, name), annotations.values[name], advice) for name in given]
-        return None
-    causes, exit_codes = read(annotations, c.ANNOTATION_RESTART_ON, c.ON_INFRASTRUCTURE, _causes)
+    causes, exit_codes = rows.read(annotations, rows.RESTART_ON)
     return RestartPolicy(
-        max_restarts=read(annotations, c.ANNOTATION_MAX_RESTARTS, "0", _count),
-        scope=read(annotations, c.ANNOTATION_RESTART, c.RESTART_FAILED, partial(one_of, c.RESTART_SCOPES)),
+        max_restarts=rows.read(annotations, rows.MAX_RESTARTS),
+        scope=rows.read(annotations, rows.RESTART),
         causes=causes,
         exit_codes=exit_codes,
-        window_seconds=read(annotations, c.ANNOTATION_RESTART_WINDOW, "", _window_seconds),
-        avoids_failed_nodes=read(annotations, c.ANNOTATION_AVOID_FAILED_NODES, "false", partial(one_of, ("true", "false"))) == "true",
+        window_seconds=rows.read(annotations, rows.RESTART_WINDOW),
+        avoids_failed_nodes=rows.read(annotations, rows.AVOID_FAILED_NODES),
     )
-
-
-def _count(path: str, text: str) -> int:
-    if re.fullmatch("[0-9]{1,3}", text) and int(text) <= MOST_RESTARTS:
-        return int(text)
-    raise ValueError(invalid(path, text, f"must be a whole number from 0 to {MOST_RESTARTS}"))
-
-
-def _causes(path: str, text: str) -> tuple[str, frozenset[int]]:
-    name, has_codes, codes = text.partition("=")
-    if name == c.ON_EXIT_CODES and has_codes:
-        found = [int(code) if re.fullmatch("[0-9]{1,3}", code) else 0 for code in codes.split(",")]
-        if all(1 <= code <= _MOST_EXIT_CODE for code in found):
-            return name, frozenset(found)
-        raise ValueError(invalid(path, text, f"must be exit codes from 1 to {_MOST_EXIT_CODE}, such as ExitCodes=3,42"))
-    if text in {c.ON_INFRASTRUCTURE, c.ON_ANY}:
-        return text, frozenset()
-    raise ValueError(unsupported(path, text, (c.ON_INFRASTRUCTURE, c.ON_ANY, f"{c.ON_EXIT_CODES}=<codes>")))
-
-
-def _window_seconds(path: str, text: str) -> float | None:
-    return float(duration_seconds(path, text)) if text else None

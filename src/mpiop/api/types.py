@@ -255,10 +255,9 @@ class MPIJobStatus:
 class MPIJob:
     """An MPIJob with every default applied; `raw` is the stored object that it was parsed from.
 
-    `ssh` is the annotation that says whose ssh is used, "" without one: then the operator's flag says it. `shm` is the annotation with the
-    size of `/dev/shm`, a quantity, "" without one. `restart` and `checkpoint` are what annotations say of restarts, and of checkpoints
-    before the end of a Pod; None if they ask for none. `ignored` says what is wrong with annotations of a job that has begun: they count as
-    absent. `is_large` says that computing with the spec would block the event loop.
+    The fields from `slots_mode` to `uses_ssh_agent` are set by annotations (see `annotations`): "" or None without them. Without `ssh`, the
+    operator's flag counts. `ignored` is what is wrong with annotations of a job that has begun: they count as absent. `is_large` means that
+    computing with the spec would block the event loop.
     """
 
     namespace: str
@@ -275,10 +274,14 @@ class MPIJob:
     launcher: ReplicaSpec
     worker: ReplicaSpec | None
     status: MPIJobStatus
-    ssh: str = ""
+    slots_mode: str = ""
     shm: str = ""
+    ssh: str = ""
+    volcano_queue: str = ""
     restart: RestartPolicy | None = None
     checkpoint: Checkpoint | None = None
+    ttl_deletes_job: bool = False
+    uses_ssh_agent: bool = True
     ignored: tuple[str, ...] = ()
     is_large: bool = False
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mpiop.api import constants as c
+from mpiop.api.annotations import SSH
 from mpiop.api.fields import duplicate, invalid, required, unsupported
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS
 from mpiop.api.names import worker_name
 from mpiop.api.paths import absolute, overlap
 from mpiop.api.size import most_workers
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
-from mpiop.kube.quantity import is_quantity, value_of
 
 CLEAN_POD_POLICIES: Final = (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL)
 LAUNCHER_CREATION_POLICIES: Final = (c.AT_STARTUP, c.WAIT_FOR_WORKERS_READY)
@@ -53,8 +53,6 @@ def _name_errors(job: MPIJob) -> Iterator[str]:
 
 def _spec_errors(job: MPIJob) -> Iterator[str]:
     yield from _at_least_zero({"spec.slotsPerWorker": job.slots_per_worker})
-    if job.shm and not (is_quantity(job.shm) and value_of(job.shm) > 0):
-        yield invalid(f"metadata.annotations[{c.ANNOTATION_SHM}]", job.shm, 'must be a quantity greater than 0, such as "8Gi"')
     if not re.fullmatch(MOUNT_PATH, job.ssh_auth_mount_path):
         yield invalid("spec.sshAuthMountPath", job.ssh_auth_mount_path, MOUNT_PATH_ADVICE)
     yield from _one_of("spec.launcherCreationPolicy", job.launcher_creation_policy, LAUNCHER_CREATION_POLICIES)
@@ -62,9 +60,7 @@ def _spec_errors(job: MPIJob) -> Iterator[str]:
 
 
 def _ssh_errors(job: MPIJob) -> Iterator[str]:
-    """Yield what is wrong with the annotation that says whose ssh is used, and with mounts that would cover what it brings."""
-    if job.ssh:
-        yield from _one_of(f"metadata.annotations[{c.ANNOTATION_SSH_MODE}]", job.ssh, c.SSH_MODES)
+    """Yield the mounts that would cover what injected ssh brings."""
     if job.ssh != c.SSH_INJECTED:
         return
     for role, spec in ((c.LAUNCHER, job.launcher), (c.WORKER, job.worker)):
@@ -80,7 +76,7 @@ def _covered(path: str, replica_spec: ReplicaSpec) -> Iterator[str]:
         mounted = absolute(mount.get("mountPath", ""))
         if covered := [folder for folder in c.AGENT_FOLDERS if overlap(mounted, folder)]:
             advice = f"needs {covered[0]} for the operator's ssh, where {path}[{index}] mounts {mounted}"
-            yield invalid(f"metadata.annotations[{c.ANNOTATION_SSH_MODE}]", c.SSH_INJECTED, advice)
+            yield invalid(f"metadata.annotations[{SSH.name}]", c.SSH_INJECTED, advice)
 
 
 def _run_policy_errors(policy: RunPolicy) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mpiop.api import constants as c
+from mpiop.api.annotations import SHM
 from mpiop.api.mpi_implementations import LIBRARIES, Implementation
 from mpiop.api.slots import GPUS
 from mpiop.client.errors import InvalidError
@@ -144,7 +145,7 @@ def generated_name(command: Sequence[str]) -> str:
 
 def _metadata(spec: JobSpec, name: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": name} if name else {"generateName": f"{generated_name(spec.command)}-"}
-    if annotations := _filled({OUTPUT: "tagged" if spec.is_tagged else "", c.ANNOTATION_SHM: spec.shm}):
+    if annotations := _filled({OUTPUT: "tagged" if spec.is_tagged else "", SHM.name: spec.shm}):
         metadata["annotations"] = annotations
     if spec.queue:
         metadata["labels"] = {c.LABEL_QUEUE: spec.queue}

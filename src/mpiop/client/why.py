@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mpiop.api import constants as c
+from mpiop.api.annotations import MAX_RESTARTS
 from mpiop.api.log_findings import finding
 from mpiop.api.manager import other_manager
 from mpiop.api.types import Attempt
@@ -20,7 +21,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "OOMKilled": "A container used more memory than its limit. Raise the limit (kubectl mpi run --memory), or use more workers.",
     c.DEADLINE_EXCEEDED: "Raise spec.runPolicy.activeDeadlineSeconds (kubectl mpi run --time-limit).",
     c.EVICTED: "A node ran out of memory or disk. Request what the workers need (--memory), so that they get a node that has it.",
-    c.REACHED_MAX_RESTARTS: f"Raise the annotation {c.ANNOTATION_MAX_RESTARTS}, once what takes its Pods away is mended.",
+    c.REACHED_MAX_RESTARTS: f"Raise the annotation {MAX_RESTARTS.name}, once what takes its Pods away is mended.",
     c.LAUNCHER_JOB_NOT_FOUND: "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
 }
 _VERBS: Final[Mapping[str, str]] = {c.CONDITION_DEGRADED: "runs, but not well", c.CONDITION_RESTARTING: "is restarted"}

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from mpiop.api import constants as c
+from mpiop.api.annotation_row import Annotation
 from mpiop.api.names import worker_name
 from mpiop.api.types import MPIJob
 from mpiop.kube.objects import ControllerId, Key, ObjectMeta, OwnerReference
@@ -15,31 +16,50 @@ from mpiop.kube.objects import ControllerId, Key, ObjectMeta, OwnerReference
 ANNOTATION_PREFIX: Final = "mpiop.kubeflow.org/"
 """What the names of all annotations of our own begin with."""
 ANNOTATION_ADDRESSES: Final = "mpiop.kubeflow.org/addresses"
-"""On a launcher pod: "" until all workers are Ready, then the addresses of the workers (`controller/plan/addresses.py`)."""
 ANNOTATION_PUBLISHED_AT: Final = "mpiop.kubeflow.org/addresses-published-at"
-"""On a launcher pod: when its addresses were changed last; removed once the kubelet was made to read them a second time."""
 ANNOTATION_BEGAN_WITH: Final = "mpiop.kubeflow.org/began-with"
-"""On a launcher pod: with which workers its current attempt began (`controller/observe/tries.py`)."""
 ANNOTATION_RESTART_COUNT: Final = "mpiop.kubeflow.org/restart-count"
-"""On a launcher pod, and on the workers of a job with a restart budget: how many restarts of the job there were before."""
 ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105 - the name of an annotation
-"""On the ConfigMap: UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets."""
 ANNOTATION_REJECTIONS: Final = "mpiop.kubeflow.org/rejections"
-"""On a worker: how many Pods of its name a kubelet rejected in a row before it (`controller/observe/rejections.py`)."""
 ANNOTATION_LAUNCHER_REVISION: Final = "mpiop.kubeflow.org/launcher-revision"
-"""On a launcher Job: hash of the fields of the MPIJob that it was made of."""
 ANNOTATION_START_REVISION: Final = "mpiop.kubeflow.org/start-revision"
-"""On a launcher Job: hash of the fields of the MPIJob that took effect at its last start."""
 ANNOTATION_START_GENERATION: Final = "mpiop.kubeflow.org/start-generation"
-"""On a launcher Job: generation of the MPIJob of which that hash was made."""
-ANNOTATION_TTL_DELETES_JOB: Final = "mpiop.kubeflow.org/ttl-deletes-job"
-"""On an MPIJob: "true" lets `ttlSecondsAfterFinished` delete the MPIJob too, and its status with it."""
-ANNOTATION_SSH_AGENT: Final = "mpiop.kubeflow.org/ssh-agent"
-"""On an MPIJob: "false" lets `mpirun` call the image's ssh itself."""
 ANNOTATION_SSH: Final = "mpiop.kubeflow.org/ssh"
-"""On a pod: the script that `mpirun` calls in the place of ssh."""
 ANNOTATION_SSH_CONFIG: Final = "mpiop.kubeflow.org/ssh-config"
-"""On a pod: the text of the ssh_config beside that script."""
+ANNOTATIONS: Final = (
+    Annotation(
+        ANNOTATION_ADDRESSES,
+        "a launcher pod",
+        '"" until all workers are Ready, then the addresses of the workers (`controller/plan/addresses.py`).',
+    ),
+    Annotation(
+        ANNOTATION_PUBLISHED_AT,
+        "a launcher pod",
+        "when its addresses were changed last; removed once the kubelet was made to read them a second time.",
+    ),
+    Annotation(ANNOTATION_BEGAN_WITH, "a launcher pod", "with which workers its current attempt began (`controller/observe/tries.py`)."),
+    Annotation(
+        ANNOTATION_RESTART_COUNT,
+        "a launcher pod, and on the workers of a job with a restart budget",
+        "how many restarts of the job there were before.",
+    ),
+    Annotation(
+        ANNOTATION_SECRET_UID,
+        "the ConfigMap",
+        "UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets.",
+    ),
+    Annotation(
+        ANNOTATION_REJECTIONS,
+        "a worker",
+        "how many Pods of its name a kubelet rejected in a row before it (`controller/observe/rejections.py`).",
+    ),
+    Annotation(ANNOTATION_LAUNCHER_REVISION, "a launcher Job", "hash of the fields of the MPIJob that it was made of."),
+    Annotation(ANNOTATION_START_REVISION, "a launcher Job", "hash of the fields of the MPIJob that took effect at its last start."),
+    Annotation(ANNOTATION_START_GENERATION, "a launcher Job", "generation of the MPIJob of which that hash was made."),
+    Annotation(ANNOTATION_SSH, "a pod", "the script that `mpirun` calls in the place of ssh."),
+    Annotation(ANNOTATION_SSH_CONFIG, "a pod", "the text of the ssh_config beside that script."),
+)
+"""Those that the operator gives to the children of a job; `api.annotations` has those of an MPIJob."""
 
 
 def service_name(job: MPIJob) -> str:

@@ -4,7 +4,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from mpiop.api.types import MPIJob
-from mpiop.controller import names
 from mpiop.controller.due import due_seconds
 from mpiop.controller.errors import InvalidJobError
 from mpiop.controller.executor import Executor
@@ -18,7 +17,7 @@ from mpiop.controller.status.stalled import unreadable_problem
 from mpiop.controller.status.status import Findings, next_status, unobserved_status
 from mpiop.controller.write.launcher_logs import LauncherLogs
 from mpiop.controller.write.report import Reporter
-from mpiop.kube.objects import Key, annotations_of, is_terminating, uid_of
+from mpiop.kube.objects import Key, is_terminating, uid_of
 from mpiop.kube.throttle import FLOW
 from mpiop.workqueue import Turns, computing
 
@@ -77,7 +76,7 @@ class Syncer:
         observed = await self.observer.observe(job)
         now = self.reporter.now()
         if ttl_seconds_left(job, now) == 0:
-            if annotations_of(job.raw).get(names.ANNOTATION_TTL_DELETES_JOB) == "true":
+            if job.ttl_deletes_job:
                 await self.executor.delete(job)
                 return None
             observed = await self.observer.with_unlabelled(job, observed)

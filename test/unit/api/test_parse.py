@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpiop.api import constants as c
+from mpiop.api.annotations import SHM, SLOTS
 from mpiop.api.manager import other_manager
 from mpiop.api.parse import ParseError, parse_mpijob
 from mpiop.api.types import MPIJob, RunPolicy, SchedulingPolicy
@@ -261,7 +262,7 @@ RICH = manifest(
     runPolicy={"schedulingPolicy": {"minResources": {"cpu": "1"}, "minAvailable": 1}, "backoffLimit": 1, "managedBy": c.MANAGED_BY_US},
     slotsPerWorker=1,
 )
-RICH["metadata"]["annotations"] = {c.ANNOTATION_SLOTS: c.SLOTS_AUTO, c.ANNOTATION_SHM: "1Gi"}
+RICH["metadata"]["annotations"] = {SLOTS.name: c.SLOTS_AUTO, SHM.name: "1Gi"}
 RICH["status"] = {
     "conditions": [{"type": "Created", "status": "True", "lastUpdateTime": "2019-07-09T22:15:51Z"}],
     "replicaStatuses": {"Worker": {"active": 1}},

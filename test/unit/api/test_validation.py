@@ -109,23 +109,9 @@ CASES = [
     Case("the image's ssh", {"ssh": "Image", "worker": replace(WORKER, template=mounting("/opt/mpiop"))}),
     Case("injected ssh", {"ssh": "Injected", "worker": replace(WORKER, template=mounting("/opt/mpi"))}),
     Case(
-        "a kind of ssh that there is not",
-        {"ssh": "injected"},
-        ('metadata.annotations[mpiop.kubeflow.org/ssh]: Unsupported value: "injected": supported values: "Image", "Injected"',),
-    ),
-    Case(
         "a mount in the place of injected ssh",
         {"ssh": "Injected", "launcher": replace(LAUNCHER, template=mounting("/data", "opt/"))},
         (COVERED,),
-    ),
-    *(Case(f"shared memory of {size}", {"shm": size}) for size in ("8Gi", "0.5Gi", "1e9", "67108864")),
-    *(
-        Case(
-            f"shared memory of {size}",
-            {"shm": size},
-            (f'metadata.annotations[mpiop.kubeflow.org/shm]: Invalid value: "{size}": must be a quantity greater than 0, such as "8Gi"',),
-        )
-        for size in ("8 GB", "8gi", "0", "-8Gi")
     ),
     Case("zeros", {"run_policy": RunPolicy("All", 0, 0, 0, scheduling_policy=SchedulingPolicy(0, schedule_timeout_seconds=0))}),
     Case("managed by MultiKueue", {"run_policy": RunPolicy(managed_by="kueue.x-k8s.io/multikueue")}),

@@ -8,7 +8,8 @@ import pytest
 
 from fakes.world import KEY, World
 from mpiop.api import constants as c
-from mpiop.controller.names import ANNOTATION_SECRET_UID, ANNOTATION_TTL_DELETES_JOB
+from mpiop.api.annotations import TTL_DELETES_JOB
+from mpiop.controller.names import ANNOTATION_SECRET_UID
 from mpiop.controller.observe import pods
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, annotations_of, uid_of
@@ -235,7 +236,7 @@ async def test_a_secret_that_is_gone_already_holds_nothing_up() -> None:
 @pytest.mark.parametrize(("value", "goes"), [("true", True), ("false", False)])
 async def test_the_mpijob_goes_too_only_if_it_says_so(value: str, *, goes: bool) -> None:
     world = await expired()
-    await world.client.patch(MPIJOBS, KEY, {"metadata": {"annotations": {ANNOTATION_TTL_DELETES_JOB: value}}})
+    await world.client.patch(MPIJOBS, KEY, {"metadata": {"annotations": {TTL_DELETES_JOB.name: value}}})
     world.client.actions.clear()
     uid = uid_of(world.one(MPIJOBS, "pi"))
     await world.sync_until_idle()

@@ -9,17 +9,14 @@ import pytest
 
 from fakes.world import KEY, World
 from mpiop.api import constants as c
+from mpiop.api.annotations import AVOID_FAILED_NODES, CHECKPOINT_SIGNAL, JOB_ANNOTATIONS, MAX_RESTARTS, RESTART_WINDOW, SSH
 from mpiop.controller import names
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES
 from mpiop.workqueue import NotReady
 
-ANNOTATIONS = sorted(
-    {value for module in (c, names) for name, value in vars(module).items() if name.startswith("ANNOTATION_") and isinstance(value, str)}
-    - {names.ANNOTATION_PREFIX}
-    | {c.ANNOTATION_VOLCANO_QUEUE}
-)
+ANNOTATIONS = sorted({row.name for row in (*JOB_ANNOTATIONS, *names.ANNOTATIONS)})
 TEXTS = {
     "5,000 digits": "9" * 5_000,
     "256 kB": "1" * (256 << 10),
@@ -82,7 +79,7 @@ def everything(world: World) -> list[tuple[Any, Object]]:
 async def test_any_annotation_may_have_any_value(text: str, budget: str | None) -> None:
     world = await running(mpiImplementation="Intel")
     for resource, obj in everything(world):
-        kept = {c.ANNOTATION_MAX_RESTARTS: budget} if budget and resource is MPIJOBS else {}
+        kept = {MAX_RESTARTS.name: budget} if budget and resource is MPIJOBS else {}
         obj["metadata"]["annotations"] = dict.fromkeys(ANNOTATIONS, text) | kept
         if resource is JOBS:
             obj["spec"]["template"]["metadata"]["annotations"] = dict.fromkeys(ANNOTATIONS, text)
@@ -94,7 +91,7 @@ async def test_any_annotation_may_have_any_value(text: str, budget: str | None) 
 async def test_each_annotation_of_a_running_job_may_have_any_value(annotation: str) -> None:
     world = await running(mpiImplementation="Intel")
     for text in TEXTS.values():
-        given = {c.ANNOTATION_MAX_RESTARTS: "3", c.ANNOTATION_CHECKPOINT_SIGNAL: "SIGUSR1", c.ANNOTATION_SSH_MODE: c.SSH_INJECTED}
+        given = {MAX_RESTARTS.name: "3", CHECKPOINT_SIGNAL.name: "SIGUSR1", SSH.name: c.SSH_INJECTED}
         await world.edit({"metadata": {"annotations": given | {annotation: text}}})
         await world.sync()
     assert not world.status.is_finished
@@ -103,7 +100,7 @@ async def test_each_annotation_of_a_running_job_may_have_any_value(annotation: s
 @pytest.mark.parametrize("text", [*TEXTS.values(), "1s" * 100], ids=[*TEXTS, "a hundred durations"])
 async def test_no_hostile_text_counts_as_a_duration(text: str) -> None:
     world = World()
-    annotations = {c.ANNOTATION_MAX_RESTARTS: "1", c.ANNOTATION_RESTART_WINDOW: text or "none"}
+    annotations = {MAX_RESTARTS.name: "1", RESTART_WINDOW.name: text or "none"}
     created = await world.submit()
     await world.client.patch(MPIJOBS, key_of(created), {"metadata": {"annotations": annotations}})
     await world.sync()
@@ -115,7 +112,7 @@ async def test_no_hostile_text_counts_as_a_duration(text: str) -> None:
 @pytest.mark.parametrize(("time", "count"), list(itertools.zip_longest(TIMES, COUNTS, fillvalue=0)))
 async def test_others_may_have_written_any_time_and_count_into_a_status(time: str, count: float) -> None:
     world = await running(mpiImplementation="Intel", runPolicy={"activeDeadlineSeconds": 2**63 - 1, "ttlSecondsAfterFinished": 2**31 - 1})
-    annotations = {c.ANNOTATION_MAX_RESTARTS: "3", c.ANNOTATION_RESTART_WINDOW: "365d", c.ANNOTATION_AVOID_FAILED_NODES: "true"}
+    annotations = {MAX_RESTARTS.name: "3", RESTART_WINDOW.name: "365d", AVOID_FAILED_NODES.name: "true"}
     await world.edit({"metadata": {"annotations": annotations}})
     restart = {"number": count, "time": time, "reason": "NodeLost", "message": "x", "launcherPods": ["a"], "failedNodes": ["node-1"]}
     job = world.one(MPIJOBS, KEY.name)

@@ -16,7 +16,7 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, SchedulingPolicy
 from mpiop.controller import names
 from mpiop.controller.gang.members import Priorities, min_member, min_resources, priority_class
-from mpiop.kube.objects import Object, annotations_of
+from mpiop.kube.objects import Object
 from mpiop.kube.resources import (
     COSCHEDULING_POD_GROUPS,
     NATIVE_POD_GROUPS_1_36,
@@ -52,7 +52,7 @@ def build_volcano_pod_group(job: MPIJob, priorities: Priorities) -> Object:
     spec = _present(
         minMember=min_member(job),
         minResources=min_resources(job, priorities),
-        queue=policy.queue or annotations_of(job.raw).get(c.ANNOTATION_VOLCANO_QUEUE, ""),
+        queue=policy.queue or job.volcano_queue,
         priorityClassName=priority_class(job),
     )
     return _object(VOLCANO_POD_GROUPS, job, spec)

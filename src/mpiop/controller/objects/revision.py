@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from mpiop.api import constants as c
+from mpiop.api.annotations import hashed_texts
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.ssh_script import wants_script
@@ -43,9 +43,7 @@ def start_revision(job: MPIJob) -> str:
 
 def _settings(job: MPIJob) -> tuple[Any, ...]:
     settings = (job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_script(job))
-    # The hash of a job without these annotations stays what it always was.
-    by_annotations = (job.ssh if job.ssh == c.SSH_INJECTED else "", job.shm, c.ANNOTATION_MAX_RESTARTS if job.restart is not None else "")
-    return (*settings, *filter(None, by_annotations))
+    return (*settings, *hashed_texts(job))
 
 
 def _role(spec: ReplicaSpec | None) -> tuple[Mapping[str, Any], str] | None:

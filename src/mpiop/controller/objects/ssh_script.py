@@ -16,7 +16,6 @@ from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions, injected_ssh
 from mpiop.controller.objects import pod_template as pt
 from mpiop.controller.objects.hostfile import HOSTFILE_PATH
-from mpiop.kube.objects import annotations_of
 
 MARK: Final = "mpirun calls ssh"
 """First line of the launcher's termination message once `mpirun` has called another host (docs/adr/0009-launcher-alone.md)."""
@@ -157,8 +156,7 @@ def wants_script(job: MPIJob) -> bool:
     Not without workers; nor if the user opted out, for images without a shell, or named another program; nor if a mount of theirs would
     cover the script in launcher or workers, because daemons start others by the same path.
     """
-    choice = annotations_of(job.raw).get(names.ANNOTATION_SSH_AGENT, "true")
-    if job.worker is None or choice.strip().lower() == "false":
+    if job.worker is None or not job.uses_ssh_agent:
         return False
     return not pt.is_covered(job, [AGENT_MOUNT_PATH]) and not names_agent(job)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NotRequired, TypedDict, cast
 import msgspec
 
 from mpiop.api import constants as c
+from mpiop.api.annotations import JOB_ANNOTATIONS
 from mpiop.controller import names
 from mpiop.controller.objects.config_map import with_digests
 from mpiop.controller.observe.specs import Specs
@@ -162,13 +163,9 @@ Trim = Callable[[Object], Object]
 """Returns what of a decoded object is kept; what comes is not changed."""
 
 
-def _values(prefix: str) -> frozenset[str]:
-    """Return the names of all annotations or labels that the operator knows."""
-    known = {**vars(c), **vars(names)}
-    return frozenset(value for name, value in known.items() if name.startswith(prefix) and isinstance(value, str))
-
-
-_KEPT: Final = (("labels", _values("LABEL_")), ("annotations", _values("ANNOTATION_")))
+_LABELS: Final = frozenset(value for name, value in vars(c).items() if name.startswith("LABEL_"))
+_ANNOTATIONS: Final = frozenset(row.name for row in (*JOB_ANNOTATIONS, *names.ANNOTATIONS))
+_KEPT: Final = (("labels", _LABELS), ("annotations", _ANNOTATIONS))
 MOST_TEMPLATE_BYTES: Final = 64 * 2**10
 """Of what may change in the pod template of a suspended Job. A larger one is read live when it is needed."""
 _MOST_FINALIZERS: Final = 16

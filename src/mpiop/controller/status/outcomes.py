@@ -1,10 +1,12 @@
 """What the status of a job says once it has a problem, or has ended."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from mpiop.api import constants as c
+from mpiop.api.condition_type import AtEnd
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.causes import DEGRADING, WORKER_REJECTED, Problem, facts_of
@@ -22,14 +24,14 @@ def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime
     """Return `status` of a job that has ended as `end` says, at `completed`; `verdict` is why it failed, by default the message."""
     has_failed = end.type == c.CONDITION_FAILED
     status = _unresolved(status, end) if has_failed else with_problem(status, None, end.last_update_time)
-    status = with_reconciling(status, None)
     summary = replace(status.summary, message=truncated(verdict or end.message) if has_failed else "")
     if status.condition(c.CONDITION_RUNNING) is None:
         message = f"MPIJob {job.key} is finished but Running condition was never set."
         status = with_condition(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
     conditions = status.conditions
-    for type_ in (c.CONDITION_UPDATE_PENDING, c.CONDITION_RESTARTING, c.CONDITION_RUNNING):
+    for type_ in _types(AtEnd.TURNS_FALSE):
         conditions = cond.turn_false(conditions, type_)
+    conditions = tuple(row for row in conditions if row.type not in _types(AtEnd.IS_REMOVED))
     with_end = cond.set_condition(conditions, end)
     finished = cond.make(c.CONDITION_FINISHED, "True", end.type, end.message, end.last_update_time)
     conditions = cond.set_before_last(with_end, finished)
@@ -39,10 +41,15 @@ def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime
 
 def _unresolved(status: MPIJobStatus, end: Condition) -> MPIJobStatus:
     """Return `status` of a job that failed: what it ran with is over, but was not resolved."""
-    if (row := status.true_condition(c.CONDITION_DEGRADED)) is None:
-        return status
-    message = truncated(f"The job has failed with this problem: {row.reason}: {facts_of(row.reason, row.message)}")
-    return with_condition(status, cond.make(row.type, "False", JOB_FAILED, message, end.last_update_time))
+    for row in filter(None, map(status.true_condition, _types(AtEnd.IS_RESOLVED))):
+        message = truncated(f"The job has failed with this problem: {row.reason}: {facts_of(row.reason, row.message)}")
+        status = with_condition(status, cond.make(row.type, "False", JOB_FAILED, message, end.last_update_time))
+    return status
+
+
+def _types(at_end: AtEnd) -> Sequence[str]:
+    """Return the types of conditions to which the end of a job does that."""
+    return [row.type for row in c.CONDITION_TYPES.values() if row.at_end is at_end]
 
 
 def stalled_by_failure(status: MPIJobStatus, failed: Condition) -> MPIJobStatus:
@@ -56,7 +63,7 @@ def with_problem(status: MPIJobStatus, problem: Problem | None, now: datetime) -
     current = None if problem is None else _condition_of(status, problem, now)
     waits_for = problem if current == c.CONDITION_RECONCILING else None
     row = None if current == c.CONDITION_STALLED else reconciling(status, waits_for, now)
-    for type_ in (c.CONDITION_STALLED, c.CONDITION_DEGRADED):
+    for type_ in _types(AtEnd.IS_RESOLVED):
         if problem is not None and type_ == current:
             status = _with_message(status, cond.make(type_, "True", problem.reason, problem.message, now))
         elif status.is_true(type_):

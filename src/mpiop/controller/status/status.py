@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
@@ -16,7 +16,7 @@ from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Pr
 from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.outcomes import ended, stalled_by_failure, with_condition, with_problem
 from mpiop.controller.status.reconciling import as_reported, current_problem, with_reconciling
-from mpiop.controller.status.restarts import RESTARTED, carried_out, with_lost_worker
+from mpiop.controller.status.restarts import carried_out, with_lost_worker
 from mpiop.controller.status.root_cause import attempts, failure
 from mpiop.controller.status.summary import summarized
 from mpiop.controller.status.template_warnings import with_warnings, without_warnings
@@ -28,6 +28,8 @@ _EDIT_MESSAGE = (
     "The spec was changed after the launcher had started. What cannot follow at once takes effect at the next start: "
     "suspend and resume the job."
 )
+_CAUSE_EVENTS: Final = {RESOURCE_EXISTS: "ErrResourceExists"}
+"""Causes whose events have another reason."""
 _LAUNCHER_LOST_MESSAGE = (
     "the launcher Job is gone, and how it ended was not seen: it was deleted, or its ttlSecondsAfterFinished passed while no operator ran"
 )
@@ -225,23 +227,11 @@ def _is_known(old: MPIJobStatus, new: MPIJobStatus, row: Condition) -> bool:
 
 def _event(key: Key, condition: Condition) -> Transition | None:
     """Return the transition with the event reason that users of the reference know; mostly that of the condition."""
-    # A restart that the end of its job cut short has another reason.
-    if condition.type == c.CONDITION_SUSPENDED or (condition.type, condition.reason) == (c.CONDITION_RESTARTING, RESTARTED):
-        return Transition(condition.type, "Normal", condition.reason, condition.message)
-    if condition.status != "True" or condition.type == c.CONDITION_FINISHED:
+    kind = c.condition_type(condition.type)
+    change = kind.change(condition.status, condition.reason)
+    if not change.event:
         return None
-    match condition.type:
-        case c.CONDITION_RUNNING:
-            return Transition(condition.type, "Normal", condition.reason, f"MPIJob {key} is running")
-        case c.CONDITION_CREATED | c.CONDITION_SUCCEEDED | c.CONDITION_UPDATE_PENDING:
-            return Transition(condition.type, "Normal", condition.reason, condition.message)
-        case c.CONDITION_RECONCILING | c.CONDITION_STALLED | c.CONDITION_DEGRADED | c.CONDITION_RESTARTING:
-            return Transition(condition.type, "Warning", _problem_event(condition), facts_of(condition.reason, condition.message))
-        case _:
-            return Transition(condition.type, "Warning", condition.reason, condition.message)
-
-
-def _problem_event(condition: Condition) -> str:
-    if condition.type == c.CONDITION_RESTARTING:
-        return condition.type
-    return "ErrResourceExists" if condition.reason == RESOURCE_EXISTS else condition.reason
+    reason, message = condition.reason, change.event_message.format(job=key) or condition.message
+    if kind.names_cause:
+        reason, message = _CAUSE_EVENTS.get(reason, reason), facts_of(reason, message)
+    return Transition(condition.type, change.event, change.event_reason or reason, message)

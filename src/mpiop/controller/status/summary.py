@@ -1,8 +1,11 @@
 """The summary of a status: what `kubectl get mpijobs` shows in its columns."""
 
+from collections.abc import Sequence
+
 from mpiop.api import constants as c
+from mpiop.api.condition_type import ConditionType, State
 from mpiop.api.durations import format_duration
-from mpiop.api.types import MPIJob, MPIJobStatus, Summary
+from mpiop.api.types import Condition, MPIJob, MPIJobStatus, Summary
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
@@ -14,12 +17,8 @@ def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary
     """Return the summary of `status`."""
     attempts = str(status.attempts[-1].number) if status.attempts else ""
     restarts = str(status.restarts)
-    wrong = (
-        status.true_condition(c.CONDITION_FAILED)
-        or current_problem(status)
-        or status.true_condition(c.CONDITION_DEGRADED)
-        or status.true_condition(c.CONDITION_WORKERS_UNUSED)
-    )
+    explaining = (condition for kind, condition in _ranked(status) if kind.explains)
+    wrong = current_problem(status) or next(explaining, None)
     message = wrong.message if wrong is not None else ""
     node = _launcher_node(observed, status)
     slots = job.status.summary.slots if job.status.is_finished else str(job.slots_per_worker)
@@ -42,8 +41,15 @@ def _launcher_node(observed: Observed, status: MPIJobStatus) -> str:
 
 def _state(job: MPIJob, status: MPIJobStatus) -> str:
     """Return the state of the job in one word; for a stalled or degraded one it is the reason, as kubectl shows it for Pods."""
-    if (problem := current_problem(status) or status.true_condition(c.CONDITION_DEGRADED)) is not None:
+    ranked = _ranked(status)
+    reasons = (condition for kind, condition in ranked if kind.state is State.REASON)
+    if (problem := current_problem(status) or next(reasons, None)) is not None:
         return problem.reason
-    ranked = (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED, c.CONDITION_SUSPENDED, c.CONDITION_RESTARTING, c.CONDITION_RUNNING)
-    state = next((type_ for type_ in ranked if status.is_true(type_)), c.STARTING)
+    state = next((kind.type for kind, _ in ranked if kind.state is State.TYPE), c.STARTING)
     return c.QUEUED if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state
+
+
+def _ranked(status: MPIJobStatus) -> Sequence[tuple[ConditionType, Condition]]:
+    """Return the conditions that are True, with their rows, by rank."""
+    true = ((c.condition_type(condition.type), condition) for condition in status.conditions if condition.status == "True")
+    return sorted(true, key=lambda pair: pair[0].rank)

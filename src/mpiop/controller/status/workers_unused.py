@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from mpiop.api import constants as c
+from mpiop.api.annotations import SSH_AGENT
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS
 from mpiop.api.types import Condition, MPIJob, MPIJobStatus
 from mpiop.controller import names
@@ -62,7 +63,7 @@ def _unused(job: MPIJob, observed: Observed, alone: Object, now: datetime) -> Co
     message = (
         f"the launcher succeeded, and no mpirun in pod {pod} reached {workers}. If the program calls mpirun, all ranks ran in that pod. "
         f"{cause} If it reaches its workers without mpirun, or by an ssh agent of its own, set the annotation "
-        f'{names.ANNOTATION_SSH_AGENT}: "false".'
+        f'{SSH_AGENT.name}: "false".'
     )
     return cond.make(c.CONDITION_WORKERS_UNUSED, "Unknown", NOT_KNOWN, message, now)
 

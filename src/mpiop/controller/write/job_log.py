@@ -1,33 +1,16 @@
 """The log of the operator tells the life of each job: one line for each change of its status, and one for its clean-up."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
 from mpiop.api import constants as c
+from mpiop.api.condition_type import Change
 from mpiop.api.types import Condition, MPIJobStatus
 from mpiop.controller.status.reconciling import as_reported
-from mpiop.controller.status.restarts import RESTARTED
 from mpiop.controller.status.status import failure_between
 from mpiop.kube.objects import Object, key_of, uid_of
-
-_PHRASES: Final[Mapping[tuple[str, str], str]] = {
-    (c.CONDITION_CREATED, "True"): "job created",
-    (c.CONDITION_RUNNING, "True"): "job running",
-    (c.CONDITION_SUSPENDED, "True"): "job suspended",
-    (c.CONDITION_SUSPENDED, "False"): "job resumed",
-    (c.CONDITION_RECONCILING, "True"): "job waits",
-    (c.CONDITION_STALLED, "True"): "job stalled",
-    (c.CONDITION_STALLED, "False"): "job no longer stalled",
-    (c.CONDITION_DEGRADED, "True"): "job degraded",
-    (c.CONDITION_DEGRADED, "False"): "job no longer degraded",
-    (c.CONDITION_RESTARTING, "True"): "job restarting",
-    (c.CONDITION_RESTARTING, RESTARTED): "job restarted",
-    (c.CONDITION_SUCCEEDED, "True"): "job succeeded",
-    (c.CONDITION_FAILED, "True"): "job failed",
-}
-_NORMAL: Final = frozenset({c.CONDITION_CREATED, c.CONDITION_RUNNING, c.CONDITION_SUSPENDED, c.CONDITION_SUCCEEDED})
 
 
 def log_changes(raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
@@ -50,21 +33,21 @@ def changes(old: MPIJobStatus, new: MPIJobStatus) -> Iterator[tuple[str, Mapping
     if (failed := failure_between(old, new)) is not None:
         yield "launcher failed", {"reason": failed.reason, "message": failed.message}
     for row in as_reported(new):
-        phrase = _PHRASES.get((row.type, row.status)) or _PHRASES.get((row.type, row.reason))
+        change = c.condition_type(row.type).change(row.status, row.reason)
         before = old.condition(row.type)
         is_end = row.type == c.CONDITION_STALLED and new.is_finished
         if (
-            phrase is not None
+            change.log
             and not is_end
             and row.reason != c.STARTING
             and (before is None or (before.status, before.reason) != (row.status, row.reason))
         ):
-            yield phrase, _details(row, new)
+            yield change.log, _details(row, change, new)
 
 
-def _details(row: Condition, status: MPIJobStatus) -> Mapping[str, Any]:
+def _details(row: Condition, change: Change, status: MPIJobStatus) -> Mapping[str, Any]:
     details: dict[str, Any] = {}
-    if row.type not in _NORMAL and row.status == "True":
+    if change.event == "Warning":
         details |= {"reason": row.reason, "message": row.message}
     if row.type in {c.CONDITION_SUCCEEDED, c.CONDITION_FAILED} and status.duration is not None:
         details["seconds"] = status.duration.total_seconds()

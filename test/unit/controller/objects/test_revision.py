@@ -8,6 +8,7 @@ import pytest
 
 from example_jobs import MPIRUN, PI, SSHD, with_annotations, with_launcher, with_worker, with_workers
 from mpiop.api import constants as c
+from mpiop.api.restart import RestartPolicy
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.objects.revision import _hash, launcher_revision, start_revision
 
@@ -91,6 +92,21 @@ DIGESTS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("value", "digest"), DIGESTS, ids=["nested", "floats", "text", "tuples", "integers"])
 def test_hashes_that_earlier_versions_stored_are_the_same_today(value: Any, digest: str) -> None:
     assert _hash(value) == digest
+
+
+SETTINGS: list[tuple[str, dict[str, Any], tuple[str, str]]] = [
+    ("none", {}, ("3db9238daedbcd46", "4d3d5d78a5241f9c")),
+    ("injected ssh", {"ssh": "Injected"}, ("b91149944b08d650", "17cf4b86634e4863")),
+    ("shared memory", {"shm": "8Gi"}, ("99ecefeebce6e24f", "ab5c40ea40edd4df")),
+    ("restarts", {"restart": RestartPolicy(3)}, ("82d614d668555c55", "4826083a54eed3f8")),
+    ("all", {"ssh": "Injected", "shm": "8Gi", "restart": RestartPolicy(0)}, ("8da7db3b56879190", "7ab984f4786c3bc9")),
+]
+
+
+@pytest.mark.parametrize(("settings", "stored"), [row[1:] for row in SETTINGS], ids=[row[0] for row in SETTINGS])
+def test_revisions_of_jobs_with_annotations_are_those_that_are_stored(settings: dict[str, Any], stored: tuple[str, str]) -> None:
+    job = replace(PI, **settings)
+    assert (launcher_revision(job), start_revision(job)) == stored
 
 
 def test_text_that_looks_like_a_number_stays_as_it_is() -> None:

@@ -8,7 +8,7 @@ import pytest
 from example_children import config_map, launcher, launcher_pod, service, worker
 from fakes.semantics import projected
 from fakes.world import mpijob
-from mpiop.api import constants as c
+from mpiop.api.annotations import SLOTS
 from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
 from mpiop.controller.observe.specs import Specs, StoredSpec
 from mpiop.kube.objects import Object, annotations_of, controller_id, labels_of
@@ -90,7 +90,7 @@ def test_the_finalizer_of_a_job_is_kept() -> None:
 
 
 def test_of_annotations_that_are_too_long_to_be_right_little_is_kept() -> None:
-    long = {"metadata": {"name": "pi", "annotations": {c.ANNOTATION_SLOTS: "9" * 250_000}}}
-    kept = trimmed(cast("Any", long))["metadata"]["annotations"][c.ANNOTATION_SLOTS]
+    long = {"metadata": {"name": "pi", "annotations": {SLOTS.name: "9" * 250_000}}}
+    kept = trimmed(cast("Any", long))["metadata"]["annotations"][SLOTS.name]
     assert len(kept) < 1100
     assert kept.endswith("..."), "what is kept of it is wrong, too"
