@@ -118,12 +118,14 @@ def is_unseen(job: Object, seconds: float = -math.inf) -> bool:
 
 def created_at(job: Object) -> datetime | None:
     """Return when the job was created; None before it is stored."""
-    return timestamp((job.get("metadata") or {}).get("creationTimestamp"))
+    metadata: Object = job.get("metadata") or {}
+    return timestamp(metadata.get("creationTimestamp"))
 
 
 def _state(job: Object, status: MPIJobStatus) -> str:
     """Return the state: Terminating, or else what the operator wrote, or else what the conditions show."""
-    if (job.get("metadata") or {}).get("deletionTimestamp"):
+    metadata: Object = job.get("metadata") or {}
+    if metadata.get("deletionTimestamp"):
         return TERMINATING  # the operator leaves such a job alone
     return status.summary.state or _state_by_conditions(status)
 

@@ -149,7 +149,7 @@ def quotas(api: Api) -> Iterator[Finding]:
 def nodes(api: Api) -> Iterator[Finding]:
     """Yield how many nodes there are, and what they have beside processors."""
     items = api.get("/api/v1/nodes")["items"]
-    ready = list(filter(is_ready, items))
+    ready = [node for node in items if is_ready(node)]
     verdict = OK if ready else PROBLEM
     yield Finding(verdict, f"{len(ready)} of {len(items)} nodes are ready")
     special = {name for node in ready for name in node["status"].get("allocatable", {}) if any(word in name for word in _SPECIAL)}
