@@ -22,8 +22,8 @@ from mpiop.kube.resources import EVENTS, MPIJOBS
 WORKERS: Final = 3
 AT_ONCE: Final = 3
 """The init container with mpiop-agent asks for 100m in each Pod."""
-LOOP: Final = f'n=0; until n=$((n + 1)); mpirun -n {WORKERS} sh -c "exit $((n < 3))"; do :; done'
-"""The third `mpirun` succeeds."""
+LOOP: Final = f'n=0; until n=$((n + 1)); mpirun -n {WORKERS} sh -c "sleep 1; exit $((n < 3))"; do :; done'
+"""The third `mpirun` succeeds. Ranks of milliseconds would hang with Open MPI 5 now and then (docs/troubleshooting.md)."""
 ELASTIC: Final = f"""
 hosts={WORKERS}
 until mpirun -n "$hosts" sh -c "echo computes; sleep $((hosts == {WORKERS} ? 600 : 1))"; do
