@@ -25,6 +25,7 @@ class RestartPolicy:
         exit_codes: Of the launcher, which lead to one as well as infrastructure does.
         window_seconds: The time in which the budget may be used up; None is the job's whole life.
         avoids_failed_nodes: Whether pods are kept off nodes that failed.
+        has_budget: Whether the user set a budget, which may be 0.
     """
 
     max_restarts: int
@@ -33,17 +34,22 @@ class RestartPolicy:
     exit_codes: frozenset[int] = frozenset()
     window_seconds: float | None = None
     avoids_failed_nodes: bool = False
+    has_budget: bool = True
 
 
-def restart_policy(annotations: Fields) -> RestartPolicy | None:
-    """Return what the annotations of an MPIJob say; None without a budget. What is wrong with one is added to their errors."""
+NO_BUDGET: Final = RestartPolicy(max_restarts=0, has_budget=False)
+"""Of a job whose annotations ask for no restarts."""
+
+
+def restart_policy(annotations: Fields) -> RestartPolicy:
+    """Return what the annotations of an MPIJob say. What is wrong with one is added to their errors."""
     given = [name for name in c.ANNOTATIONS_OF_RESTARTS if annotations.values.get(name) is not None]
     if not given:
-        return None
+        return NO_BUDGET
     if c.ANNOTATION_MAX_RESTARTS not in given:
         advice = f"has no effect without {c.ANNOTATION_MAX_RESTARTS}"
         annotations.errors += [invalid(path_of(annotations, name), annotations.values[name], advice) for name in given]
-        return None
+        return NO_BUDGET
     causes, exit_codes = read(annotations, c.ANNOTATION_RESTART_ON, c.ON_INFRASTRUCTURE, _causes)
     return RestartPolicy(
         max_restarts=read(annotations, c.ANNOTATION_MAX_RESTARTS, "0", _count),

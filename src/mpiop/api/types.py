@@ -10,7 +10,7 @@ from typing import Any
 
 from mpiop.api import constants as c
 from mpiop.api.checkpoint import Checkpoint
-from mpiop.api.restart import RestartPolicy
+from mpiop.api.restart import NO_BUDGET, RestartPolicy
 from mpiop.kube.objects import Key, Object
 
 
@@ -245,9 +245,9 @@ class MPIJob:
     """An MPIJob with every default applied; `raw` is the stored object that it was parsed from.
 
     `ssh` is the annotation that says whose ssh is used, "" without one: then the operator's flag says it. `shm` is the annotation with the
-    size of `/dev/shm`, a quantity, "" without one. `restart` and `checkpoint` are what annotations say of restarts, and of checkpoints
-    before the end of a Pod; None if they ask for none. `ignored` says what is wrong with annotations of a job that has begun: they count as
-    absent. `is_large` says that computing with the spec would block the event loop.
+    size of `/dev/shm`, a quantity, "" without one. `restart` is what annotations say of restarts, `checkpoint` of checkpoints before the
+    end of a Pod, None if they ask for none. `ignored` says what is wrong with annotations of a job that has begun: they count as absent.
+    `is_large` says that computing with the spec would block the event loop.
     """
 
     namespace: str
@@ -266,7 +266,7 @@ class MPIJob:
     status: MPIJobStatus
     ssh: str = ""
     shm: str = ""
-    restart: RestartPolicy | None = None
+    restart: RestartPolicy = NO_BUDGET
     checkpoint: Checkpoint | None = None
     ignored: tuple[str, ...] = ()
     is_large: bool = False

@@ -79,7 +79,7 @@ def _backoff_limit(job: MPIJob) -> int | None:
     restart is one of the retries.
     """
     status = job.status
-    if job.restart is None:
+    if not job.restart.has_budget:
         return max(0, user_backoff_limit(job) - status.restarts) if status.restarts else job.run_policy.backoff_limit
     forgotten = status.restarts - len(status.last_restarts)
     explained = sum(max(1, len(restart.launcher_pods)) for restart in status.last_restarts)
@@ -152,9 +152,9 @@ def _apply_restart_count(template: pt.Template, job: MPIJob) -> None:
     annotations = template["metadata"]["annotations"]
     for name in (names.ANNOTATION_BEGAN_WITH, names.ANNOTATION_RESTART_COUNT):
         annotations.pop(name, None)
-    if job.restart is not None or job.status.restarts:
+    if job.restart.has_budget or job.status.restarts:
         annotations[names.ANNOTATION_RESTART_COUNT] = str(job.status.restarts)
-    if job.restart is not None:
+    if job.restart.has_budget:
         # A variable cannot change in the template of a Job, but an annotation can while the Job is suspended.
         source = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.ANNOTATION_RESTART_COUNT}']"}}
         pt.add_variable(pt.first_container(template), {"name": RESTART_COUNT_VARIABLE, "valueFrom": source})

@@ -44,7 +44,7 @@ def start_revision(job: MPIJob) -> str:
 def _settings(job: MPIJob) -> tuple[Any, ...]:
     settings = (job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_script(job))
     # The hash of a job without these annotations stays what it always was.
-    by_annotations = (job.ssh if job.ssh == c.SSH_INJECTED else "", job.shm, c.ANNOTATION_MAX_RESTARTS if job.restart is not None else "")
+    by_annotations = (job.ssh if job.ssh == c.SSH_INJECTED else "", job.shm, c.ANNOTATION_MAX_RESTARTS if job.restart.has_budget else "")
     return (*settings, *filter(None, by_annotations))
 
 

@@ -119,7 +119,7 @@ class Observed:
 
         0 while it is suspended, because then all workers are deleted anyway, and if it has a budget of restarts, for then it is restarted.
         """
-        return 0 if job.is_suspended or job.restart is not None else self._evicted_workers
+        return 0 if job.is_suspended or job.restart.has_budget else self._evicted_workers
 
     @cached_property
     def _evicted_workers(self) -> int:

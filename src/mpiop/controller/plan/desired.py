@@ -51,7 +51,7 @@ def desired_state(job: MPIJob, observed: Observed, now: datetime) -> Desired | N
         worker_count=0 if job.is_suspended or waits else job.worker_replicas,
         keep_worker=always if waits and not job.is_suspended else never,
         replace_worker=lambda worker: must_replace(worker) and not seconds_too_young(worker, now),
-        forces=job.restart is not None and not job.is_suspended,
+        forces=job.restart.has_budget and not job.is_suspended,
         launcher=_launcher_exists(job, observed, ready=ready) and not (is_outdated and pods.is_suspension_complete(observed.launcher)),
         launcher_suspended=is_outdated or should_suspend_launcher(job, observed, ready=ready),
         gang=not job.is_suspended,

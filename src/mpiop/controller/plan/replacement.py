@@ -20,8 +20,8 @@ def replacement_rule(job: MPIJob, observed: Observed) -> Callable[[Object], bool
     lost to the infrastructure before the launcher has called it. One that its kubelet rejected has lost nothing, whatever the job asks for.
     """
     if not observed.is_restarting(job):
-        return _is_taken if job.restart is not None else is_rejected
-    if job.restart is None or job.restart.scope != c.RESTART_ALL:
+        return _is_taken if job.restart.has_budget else is_rejected
+    if job.restart.scope != c.RESTART_ALL:
         return _is_used_up
     count = str(job.status.restarts)
     return lambda worker: _is_used_up(worker) or annotations_of(worker).get(names.ANNOTATION_RESTART_COUNT) != count

@@ -75,7 +75,7 @@ def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tup
 def _keeps_workers(job: MPIJob, launcher: Object) -> bool:
     """Return whether the resumption is that of a restart which replaces the lost workers only: the others are as they were made."""
     is_restart = restart_count(launcher) < job.status.restarts and job.status.is_true(c.CONDITION_RESTARTING)
-    return is_restart and (job.restart is None or job.restart.scope != c.RESTART_ALL)
+    return is_restart and job.restart.scope != c.RESTART_ALL
 
 
 def template_patch(desired: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def with_failed_nodes(job: MPIJob, status: MPIJobStatus, now: datetime) -> MPIJo
 
     A CRD that is older than the operator does not store to which restart a node led: such nodes stay as long as any restart counts.
     """
-    if job.restart is None or not job.restart.avoids_failed_nodes:
+    if not job.restart.avoids_failed_nodes:
         return replace(status, failed_nodes=())
     known = {node for restart in status.last_restarts for node in restart.failed_nodes}
     counting = [restart for restart in status.last_restarts if _seconds_left(job, restart, now) > 0]
@@ -33,5 +33,5 @@ def seconds_to_expiry(job: MPIJob, status: MPIJobStatus, now: datetime) -> float
 
 def _seconds_left(job: MPIJob, restart: Restart, now: datetime) -> float:
     """Return for how many seconds a restart still counts."""
-    window_seconds = job.restart.window_seconds if job.restart else None
+    window_seconds = job.restart.window_seconds
     return float("inf") if window_seconds is None else window_seconds - (now - restart.time).total_seconds()

@@ -35,7 +35,7 @@ def is_rigid(job: MPIJob) -> bool:
 
     A job of Open MPI may be elastic, as Horovod is, unless it asks to be restarted.
     """
-    return job.mpi_implementation in HYDRA or job.restart is not None
+    return job.mpi_implementation in HYDRA or job.restart.has_budget
 
 
 def disruption_problem(pod: Object) -> Problem | None:

@@ -57,7 +57,7 @@ def cause_of_restart(job: MPIJob, observed: Observed, now: datetime, timeout_sec
     if restart_count_of_pod(newest) != job.status.restarts:
         return None  # the Job controller has not made the pod of this try yet
     overdue = _overdue(job, observed, now, timeout_seconds)
-    if job.restart is None:
+    if not job.restart.has_budget:
         return overdue
     return _launcher_lost(newest) or _worker_lost(job, observed, now) or _program_failed(job, newest) or overdue
 
@@ -99,7 +99,7 @@ def exceeds_backoff_limit(job: MPIJob, observed: Observed) -> bool:
 
     This is how the Job controller counts, less what restarts are to blame for. It has another limit (`launcher_job.limits`).
     """
-    if job.restart is None or job.restart.causes == c.ON_ANY or not observed.launcher_pods:
+    if not job.restart.has_budget or job.restart.causes == c.ON_ANY or not observed.launcher_pods:
         return False
     limit = user_backoff_limit(job)
     if job.launcher.restart_policy == c.NEVER:
@@ -128,7 +128,7 @@ def _worker_lost(job: MPIJob, observed: Observed, now: datetime) -> Cause | None
     launcher_pod = _pod_to_judge(job, observed, now)
     if launcher_pod is None or _name(launcher_pod) in _stopped(job):
         return None
-    is_any = job.restart is not None and job.restart.causes == c.ON_ANY
+    is_any = job.restart.causes == c.ON_ANY
     workers = [*lost_workers(job, observed, launcher_pod), *(_ended_before(job, observed, launcher_pod) if is_any else ())]
     lost = [(worker_problem(observed, name, pod), pod) for name, pod in workers]
     found = [(row, pod) for row, pod in lost if is_any or row.reason in INFRASTRUCTURE or _was_told_to_end(pod)]
@@ -164,7 +164,7 @@ def _was_told_to_end(worker: Object | None) -> bool:
 
 def _program_failed(job: MPIJob, newest: Object) -> Cause | None:
     policy = job.restart
-    if policy is None or not (policy.causes == c.ON_ANY or failed_exit_code(newest) in policy.exit_codes):
+    if policy.causes != c.ON_ANY and failed_exit_code(newest) not in policy.exit_codes:
         return None
     found = pod_failure(newest)
     return Cause(found.reason, found.message) if found is not None else None

@@ -103,7 +103,7 @@ def _begun(job: MPIJob, observed: Observed, cause: Cause, now: datetime) -> MPIJ
         conditions=cond.set_before_last(status.conditions, row),
         lost_worker=None,
         restarts=number,
-        last_restarts=(*status.last_restarts, restart)[-max(_LEAST_KEPT, job.restart.max_restarts if job.restart else 0) :],
+        last_restarts=(*status.last_restarts, restart)[-max(_LEAST_KEPT, job.restart.max_restarts) :],
     )
     return with_failed_nodes(job, new, now)
 
@@ -125,7 +125,7 @@ def _is_count_lost(status: MPIJobStatus) -> bool:
 
 def _is_budget_used_up(job: MPIJob, now: datetime) -> bool:
     """Return whether no restart is left: those of the window count, or all of them; without a budget, failed attempts too."""
-    if job.restart is None:
+    if not job.restart.has_budget:
         failed = job.status.attempts[-1].number if job.status.attempts else 0
         return job.status.restarts + failed >= _budget(job)
     if job.restart.window_seconds is None:
@@ -136,9 +136,9 @@ def _is_budget_used_up(job: MPIJob, now: datetime) -> bool:
 
 def _budget(job: MPIJob) -> int:
     """Return how many restarts the job may have; one that has asked for none may have as many as retries, so that it does not loop."""
-    return user_backoff_limit(job) if job.restart is None else job.restart.max_restarts
+    return job.restart.max_restarts if job.restart.has_budget else user_backoff_limit(job)
 
 
 def _allowance(job: MPIJob) -> str:
-    window_seconds = job.restart.window_seconds if job.restart else None
+    window_seconds = job.restart.window_seconds
     return f" of at most {_budget(job)}" + (f" in {format_duration(timedelta(seconds=window_seconds))}" if window_seconds else "")
