@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJobStatus
+from mpiop.controller.causes import CAUSES, DEGRADING, NODE_LOST, OOM_KILLED, RESOURCE_EXISTS, UNSCHEDULABLE
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.causes import CAUSES, DEGRADING, NODE_LOST, OOM_KILLED, RESOURCE_EXISTS, UNSCHEDULABLE
 from mpiop.controller.status.reconciling import STARTING
 from mpiop.controller.status.status import transitions
 from mpiop.kube.objects import Key

@@ -9,6 +9,7 @@ from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
 from mpiop.controller import names
 from mpiop.controller.batches import Batches
+from mpiop.controller.causes import Problem
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.launcher_job import seconds_to_deadline
@@ -22,7 +23,6 @@ from mpiop.controller.plan.clean_up import state_after_end, ttl_seconds_left
 from mpiop.controller.plan.desired import Desired, desired_state
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
 from mpiop.controller.plan.replacement import seconds_to_replacement
-from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.failed_nodes import seconds_to_expiry
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
 from mpiop.controller.status.reconciling import current_problem, seconds_to_stalled

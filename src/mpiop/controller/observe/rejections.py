@@ -7,11 +7,13 @@ a row were rejected before it, and waits twice as long as the last one.
 from datetime import datetime, timedelta
 from typing import Final
 
-from mpiop.controller import names
+from mpiop.clock import format_time
+from mpiop.controller import causes, names
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.kube.objects import Object, annotations_of, creation_time, is_terminating
-from mpiop.kube.text import whole_number
+from mpiop.kube.text import truncated, whole_number
 
 LEAST_AGE_SECONDS: Final = 10.0
 """The age that a worker must have before its Pod is replaced after its end, like a Pod of a Job that has failed."""
@@ -22,6 +24,8 @@ _OTHER_ENDS: Final = frozenset({"Evicted", "Preempting", "DeadlineExceeded", "Te
 
 Source: kubernetes pkg/kubelet (eviction, preemption, active_deadline, nodeshutdown).
 """
+_WORDS_BYTES: Final = 400
+"""Of a kubelet's message: what follows it must stay whole."""
 
 
 def is_rejected(worker: Object) -> bool:
@@ -63,6 +67,17 @@ def time_of_next(worker: Object) -> datetime | None:
     """Return when a worker that was rejected is created again; None if it has no creationTimestamp."""
     created = creation_time(worker)
     return None if created is None else created + timedelta(seconds=least_age_seconds(worker))
+
+
+def rejected_problem(worker: Object) -> Problem:
+    """Return the problem of a worker that its kubelet rejected, in the kubelet's words, and when the next Pod is created."""
+    status, count, due = worker.get("status", {}), rejections(worker), time_of_next(worker)
+    what = f"worker {worker['metadata'].get('name', '')} was rejected"
+    what += f" by the kubelet of node {pods.node(worker)}" if pods.node(worker) else ""
+    what += f", {count} times in a row" if count > 1 else ""
+    next_pod = f". The next Pod is created at {format_time(due)}" if due is not None else ""
+    words = truncated(str(status.get("message") or "").rstrip(". "), _WORDS_BYTES)
+    return problem(causes.WORKER_REJECTED, f"{what}: {status['reason']}: {words}{next_pod}")
 
 
 def is_awaited_again(observed: Observed, name: str) -> bool:

@@ -14,6 +14,7 @@ from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects.worker_pod import runs_sshd
 from mpiop.controller.observe import pods
+from mpiop.controller.observe.disruptions import is_lost
 from mpiop.controller.observe.observed import Observed
 from mpiop.kube.objects import Object, annotations_of, is_terminating
 from mpiop.kube.text import whole_number
@@ -124,14 +125,6 @@ def lost_workers(job: MPIJob, observed: Observed, launcher_pod: Object | None = 
             yield name, observed.gone_workers.get(name)
         elif name not in observed.ready_workers and (is_lost(pod) or (pods.phase(pod) == "Succeeded" and runs_sshd(job))):
             yield name, pod
-
-
-def is_lost(pod: Object) -> bool:
-    """Return whether programs of the pod cannot go on: it failed, is being deleted, or its node does not answer.
-
-    A worker that succeeded may have run a command of its own, not ssh's server.
-    """
-    return is_terminating(pod) or pods.phase(pod) == "Failed" or pods.disruption(pod) is not None or pods.is_unreachable(pod)
 
 
 def _runs_mpirun(job: MPIJob, launcher_pod: Object) -> bool:

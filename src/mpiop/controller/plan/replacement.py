@@ -7,9 +7,9 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.observe import pods
+from mpiop.controller.observe.disruptions import is_lost
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.rejections import is_rejected, least_age_seconds
-from mpiop.controller.observe.tries import is_lost
 from mpiop.kube.objects import Object, annotations_of, creation_time
 
 

@@ -5,19 +5,15 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import LostWorker, MPIJob
-from mpiop.clock import format_time
+from mpiop.controller import causes
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.observe import pods
+from mpiop.controller.observe.disruptions import disruption_problem
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.observe.rejections import is_rejected, rejections, time_of_next
+from mpiop.controller.observe.rejections import is_rejected, rejected_problem
 from mpiop.controller.observe.tries import can_be_ended, lost_workers, running_try
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, problem
 from mpiop.kube.objects import Object, is_terminating
-from mpiop.kube.text import truncated
 
-_BY_TAINT: Final = "DeletionByTaintManager"
-_WORDS_BYTES: Final = 400
-"""Of a kubelet's message: what follows it must stay whole."""
 LOSSES: Final = frozenset({
     causes.NODE_LOST,
     causes.DISRUPTED,
@@ -36,32 +32,6 @@ def is_rigid(job: MPIJob) -> bool:
     A job of Open MPI may be elastic, as Horovod is, unless it asks to be restarted.
     """
     return job.mpi_implementation in HYDRA or job.restart.has_budget
-
-
-def disruption_problem(pod: Object) -> Problem | None:
-    """Return why the cluster takes a pod away, or cannot reach it. If its node is lost, nobody confirms that its containers have ended."""
-    name, node = pod["metadata"].get("name", ""), pods.node(pod)
-    disruption = pods.disruption(pod)
-    if disruption is not None and disruption.get("reason") == _BY_TAINT and is_terminating(pod):
-        return problem(causes.NODE_LOST, f"pod {name} cannot be deleted, because its node {node} does not answer")
-    if pods.is_unreachable(pod):
-        return problem(causes.NODE_LOST, f"pod {name} cannot be reached, because its node {node} does not answer")
-    if disruption is not None:
-        return problem(causes.DISRUPTED, f"pod {name} is taken from node {node}: {disruption.get('message', '')}")
-    if pods.is_evicted(pod):
-        return problem(causes.DISRUPTED, f"pod {name} is taken from node {node}: {pod.get('status', {}).get('message', '')}")
-    return None
-
-
-def rejected_problem(worker: Object) -> Problem:
-    """Return the problem of a worker that its kubelet rejected, in the kubelet's words, and when the next Pod is created."""
-    status, count, due = worker.get("status", {}), rejections(worker), time_of_next(worker)
-    what = f"worker {worker['metadata'].get('name', '')} was rejected"
-    what += f" by the kubelet of node {pods.node(worker)}" if pods.node(worker) else ""
-    what += f", {count} times in a row" if count > 1 else ""
-    next_pod = f". The next Pod is created at {format_time(due)}" if due is not None else ""
-    words = truncated(str(status.get("message") or "").rstrip(". "), _WORDS_BYTES)
-    return problem(causes.WORKER_REJECTED, f"{what}: {status['reason']}: {words}{next_pod}")
 
 
 def loss_problem(job: MPIJob, observed: Observed) -> Problem | None:

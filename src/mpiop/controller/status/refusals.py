@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, problem
+from mpiop.controller import causes
+from mpiop.controller.causes import Problem, problem
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import Resource

@@ -12,16 +12,16 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob, MPIJobStatus
-from mpiop.controller import names
+from mpiop.controller import causes, names
+from mpiop.controller.causes import Problem, facts_of
 from mpiop.controller.objects.launcher_job import user_backoff_limit
 from mpiop.controller.observe import pods
+from mpiop.controller.observe.disruptions import disruption_problem, is_node_to_blame
+from mpiop.controller.observe.launcher_failures import failed_exit_code, pod_failure, pods_of_this_run
 from mpiop.controller.observe.observed import Observed, restart_count_of_pod
 from mpiop.controller.observe.rejections import is_rejected
 from mpiop.controller.observe.tries import lost_workers, mpirun_status, noted_beginning
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, facts_of
-from mpiop.controller.status.losses import disruption_problem, lost_worker, worker_problem
-from mpiop.controller.status.root_cause import failed_exit_code, pod_failure, pods_of_this_run
+from mpiop.controller.status.losses import lost_worker, worker_problem
 from mpiop.kube.objects import Object, annotations_of, is_terminating
 from mpiop.kube.text import whole_number
 
@@ -31,7 +31,6 @@ _LATE_SECONDS: Final = 90.0
 """How long after the end of a launcher Kubernetes may learn that its worker's node was lost: 50 s by default, and some more."""
 _VERDICT_SECONDS: Final = 8.0
 """How long after the end of a launcher its cause may become known before it counts as an error of the program."""
-_BY_KUBELET: Final = "TerminationByKubelet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +170,7 @@ def _program_failed(job: MPIJob, newest: Object) -> Cause | None:
 
 
 def _cause(found: Problem, lost: Collection[Object]) -> Cause:
-    return Cause(found.reason, facts_of(found.reason, found.message), tuple(pods.node(pod) for pod in lost if _is_node_to_blame(pod)))
-
-
-def _is_node_to_blame(pod: Object) -> bool:
-    """Return whether the pod's node is lost or short of something; not if it is drained, or wanted by another pod."""
-    problem = disruption_problem(pod)
-    disruption = pods.disruption(pod) or {}
-    is_short = pods.is_evicted(pod) or disruption.get("reason") == _BY_KUBELET
-    return bool(pods.node(pod)) and (is_short or (problem is not None and problem.reason == causes.NODE_LOST))
+    return Cause(found.reason, facts_of(found.reason, found.message), tuple(pods.node(pod) for pod in lost if is_node_to_blame(pod)))
 
 
 def _has_failed_by_itself(job: MPIJob, launcher_pod: Object) -> bool:

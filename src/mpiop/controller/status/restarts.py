@@ -11,6 +11,7 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.types import Failure, MPIJob, MPIJobStatus, Restart
 from mpiop.controller.objects.launcher_job import seconds_to_deadline, user_backoff_limit
+from mpiop.controller.observe.launcher_failures import pod_failure
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.tries import can_be_ended, has_outcome
 from mpiop.controller.status import conditions as cond
@@ -18,7 +19,7 @@ from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.losses import lost_worker
 from mpiop.controller.status.outcomes import ended
 from mpiop.controller.status.restart_causes import Cause, cause_of_restart, failed_launcher_pods, has_succeeded, seconds_to_verdict
-from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure, pod_failure
+from mpiop.controller.status.root_cause import BACKOFF_LIMIT_EXCEEDED, failure
 from mpiop.controller.status.summary import format_duration, summarized
 from mpiop.controller.status.verdict import NO_WORDS, judged, verdict, waited_end, waiting_cause
 from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated

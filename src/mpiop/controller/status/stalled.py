@@ -5,12 +5,11 @@ from datetime import datetime
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
-from mpiop.controller import names
+from mpiop.controller import causes, names
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.rejections import is_awaited_again
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.losses import loss_problem
 from mpiop.controller.status.pod_problems import pod_problems
 from mpiop.controller.status.reconciling import current_problem

@@ -9,10 +9,10 @@ from mpiop.api import constants as c
 from mpiop.api.status import timestamp
 from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus, ReplicaStatus
 from mpiop.controller import names
+from mpiop.controller.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
 from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.outcomes import ended, stalled_by_failure, with_condition, with_problem
 from mpiop.controller.status.reconciling import STARTING, as_reported, current_problem, with_reconciling

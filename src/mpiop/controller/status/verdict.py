@@ -16,19 +16,20 @@ from mpiop.api.log_findings import Finding, finding
 from mpiop.api.log_rules import LONG_NAME
 from mpiop.api.status import timestamp
 from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus
-from mpiop.controller import names
+from mpiop.controller import causes, names
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.objects.ssh_script import MARK, leaves_mark
 from mpiop.controller.observe import pods
+from mpiop.controller.observe.disruptions import disruption_problem, is_lost
+from mpiop.controller.observe.exit_codes import in_words
+from mpiop.controller.observe.launcher_failures import FailedContainer, failed_container, last_failure
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.observe.tries import is_lost, launcher_restarts, noted_beginning
-from mpiop.controller.status import causes
+from mpiop.controller.observe.tries import launcher_restarts, noted_beginning
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.causes import Problem, problem
-from mpiop.controller.status.exit_codes import in_words
-from mpiop.controller.status.losses import HYDRA, disruption_problem, worker_problem
+from mpiop.controller.status.losses import HYDRA, worker_problem
 from mpiop.controller.status.pod_problems import START_REASONS, ended_worker_problems
 from mpiop.controller.status.reconciling import current_problem
-from mpiop.controller.status.root_cause import FailedContainer, failed_container, last_failure, new_failure
+from mpiop.controller.status.root_cause import new_failure
 from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.text import truncated
 

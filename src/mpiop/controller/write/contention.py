@@ -15,9 +15,9 @@ from typing import Any, Final, cast
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJobStatus
 from mpiop.clock import Clock
+from mpiop.controller import causes
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.status.refusals import DampedWriteError
 from mpiop.controller.write.field_managers import Path, Writers, writers_of

@@ -11,8 +11,8 @@ from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, RunPolicy
+from mpiop.controller.causes import problem
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.causes import problem
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures, PredecessorError, ResourceExistsError
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem
 from mpiop.kube import resources

@@ -11,8 +11,8 @@ from example_jobs import PI
 from mpiop.api import constants as c
 from mpiop.api.log_findings import Finding
 from mpiop.api.types import LostWorker, MPIJob, MPIJobStatus
+from mpiop.controller.causes import Problem
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.losses import loss_problem
 from mpiop.controller.status.status import Findings, next_status
 from mpiop.controller.status.verdict import NO_WORDS, LastWords, judged
