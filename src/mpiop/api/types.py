@@ -153,7 +153,7 @@ class LostWorker:
         reason: Why, in one word, for example NodeLost.
         message: Why, for people.
         time: When that was seen.
-        launcher_try: The attempt of the launcher, as `<launcher pod>/<restarts of its container>`.
+        attempt: The attempt of the launcher, as `<launcher pod>/<restarts of its container>`.
     """
 
     pod: str
@@ -161,7 +161,7 @@ class LostWorker:
     reason: str
     message: str
     time: datetime
-    launcher_try: str
+    attempt: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ ANNOTATION_ADDRESSES: Final = "mpiop.kubeflow.org/addresses"
 ANNOTATION_PUBLISHED_AT: Final = "mpiop.kubeflow.org/addresses-published-at"
 """On a launcher pod: when its addresses were changed last; removed once the kubelet was made to read them a second time."""
 ANNOTATION_BEGAN_WITH: Final = "mpiop.kubeflow.org/began-with"
-"""On a launcher pod: with which workers its current attempt began (`controller/observe/tries.py`)."""
+"""On a launcher pod: with which workers its current attempt began (`controller/restart/attempt.py`)."""
 ANNOTATION_RESTART_COUNT: Final = "mpiop.kubeflow.org/restart-count"
 """On a launcher pod, and on the workers of a job with a restart budget: how many restarts of the job there were before."""
 ANNOTATION_SECRET_UID: Final = "mpiop.kubeflow.org/ssh-secret-uid"  # noqa: S105 - the name of an annotation

@@ -12,7 +12,6 @@ from mpiop.controller.batches import Batches
 from mpiop.controller.causes import Problem
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
-from mpiop.controller.objects.launcher_job import seconds_to_deadline
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS
 from mpiop.controller.observe.job_reader import InvalidJobError, Reader
 from mpiop.controller.observe.observed import Lister, Listers, Observed, observe
@@ -22,8 +21,10 @@ from mpiop.controller.plan.addresses import seconds_to_repeat
 from mpiop.controller.plan.clean_up import state_after_end, ttl_seconds_left
 from mpiop.controller.plan.desired import Desired, desired_state
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
-from mpiop.controller.plan.replacement import seconds_to_replacement
-from mpiop.controller.status.failed_nodes import seconds_to_expiry
+from mpiop.controller.restart.attempt import LauncherAttempt, current_attempt
+from mpiop.controller.restart.decision import decide, seconds_to_timeout, seconds_to_verdict
+from mpiop.controller.restart.plan import seconds_to_replacement
+from mpiop.controller.restart.policy import seconds_to_deadline, seconds_to_expiry
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
 from mpiop.controller.status.reconciling import current_problem, seconds_to_stalled
 from mpiop.controller.status.refusals import (
@@ -34,8 +35,7 @@ from mpiop.controller.status.refusals import (
     ResourceExistsError,
     SecretLostError,
 )
-from mpiop.controller.status.restart_causes import seconds_to_timeout, seconds_to_verdict
-from mpiop.controller.status.restarts import decide
+from mpiop.controller.status.restarts import decided_status
 from mpiop.controller.status.root_cause import new_failure
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem, ignored_problem, unreadable_problem
 from mpiop.controller.status.status import Findings, next_status, unobserved_status
@@ -154,17 +154,18 @@ class Syncer:
             return None
         if time_left == 0:
             observed = await with_unlabelled(job, observed, self.applier, self.listers.gang)
-        if (decided := await compute(decide, job, observed, now, self.lost_worker_timeout_seconds)) is not None:
+        attempt = current_attempt(job, observed)
+        if (decision := await compute(decide, attempt, now, self.lost_worker_timeout_seconds)) is not None:
             # Stored before anything is done about it, and done by the sync that sees it stored.
-            await self.reporter.report(job, decided)
+            await self.reporter.report(job, await compute(decided_status, attempt, decision, now))
             return 0.0
-        desired = await compute(_desired, job, observed, now, is_expired=time_left == 0)
+        desired = await compute(_desired, attempt, now, is_expired=time_left == 0)
         owner = Owner(job.key, job.uid)
         failed = await self._apply(owner, job, observed, desired, now)
-        problem, recheck_seconds = await self._find_problem(job, observed, failed, now)
+        problem, recheck_seconds = await self._find_problem(attempt, failed, now)
         has_created_launcher = observed.launcher is None and desired is not None and bool(desired.launcher) and not failed
         words = await self.logs.last_words(job, observed) if new_failure(job, observed) else NO_WORDS
-        findings = Findings(has_created_launcher, [*ssh_warnings(job, self.options), *owner.warnings], words)
+        findings = Findings(has_created_launcher, [*ssh_warnings(job, self.options), *owner.warnings], words, attempt.lost_worker(now))
         new = await compute(next_status, job, observed, problem, now, findings)
         await self.reporter.report(job, new)
         self.reporter.show(job, observed)
@@ -188,13 +189,14 @@ class Syncer:
         return min((seconds for seconds in again if seconds), default=None)
 
     async def _find_problem(
-        self, job: MPIJob, observed: Observed, failed: Sequence[FailedWrite], now: datetime
+        self, attempt: LauncherAttempt, failed: Sequence[FailedWrite], now: datetime
     ) -> tuple[Problem | None, float | None]:
         """Return the problem of the job, and the seconds after which it may be another although no watch says so."""
+        job, observed = attempt.job, attempt.observed
         if job.status.is_finished:
             return None, None
         persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
-        found = find_problem(job, observed, failed, now) or persistent or self.applier.contention.problem(job.key, job.status)
+        found = find_problem(attempt, failed, now) or persistent or self.applier.contention.problem(job.key, job.status)
         if found is None:
             found = current_problem(job.status) if failed else ended_worker_problem(job, observed)
         if found is not None:
@@ -236,7 +238,7 @@ class Syncer:
         stages = [
             *self.gang.stages(job, desired, observed),
             *diff(job, desired, observed, secret_uid=secret_uid, options=self.options),
-            *addresses_stages(job, observed, now),
+            *addresses_stages(job, desired, observed, now),
         ]
         self.batches.planned(job.key, self.clock.monotonic() - started)
         return sorted(stages, key=lambda stage: stage.step)
@@ -284,8 +286,10 @@ class Syncer:
         self.events.forget(key)
 
 
-def _desired(job: MPIJob, observed: Observed, now: datetime, *, is_expired: bool) -> Desired | None:
-    return state_after_end(job, observed, is_expired=is_expired) if job.status.is_finished else desired_state(job, observed, now)
+def _desired(attempt: LauncherAttempt, now: datetime, *, is_expired: bool) -> Desired | None:
+    if attempt.job.status.is_finished:
+        return state_after_end(attempt.job, attempt.observed, is_expired=is_expired)
+    return desired_state(attempt, now)
 
 
 def _version_of_spec(mpijob: Object) -> tuple[str, int]:

@@ -38,7 +38,7 @@ class Lister(Protocol):
 
 
 class LastStates(Protocol):
-    """Who remembers pods that are gone."""
+    """Last states of deleted pods."""
 
     def of(self, controller: ControllerId) -> Mapping[str, Object]:
         """Return the last states of workers that the controller had, by name."""
@@ -53,7 +53,7 @@ class Listers:
     config_maps: Lister
     jobs: Lister
     pods: Lister
-    gone_workers: LastStates | None = None
+    deleted_workers: LastStates | None = None
     gang: Mapping[Resource, Lister] = field(default_factory=dict[Resource, Lister])
 
     def unreadable(self, job: Key) -> Sequence[Unreadable]:
@@ -72,7 +72,7 @@ class Observed:
         workers: Worker pods by name, terminating ones included.
         gang: PodGroup and the like by resource; none without gang scheduling.
         launcher_pods: Pods of the launcher Job, oldest first.
-        gone_workers: Last states of workers that were deleted, as far as they are remembered; others of the same name may exist.
+        deleted_workers: Last states of workers that were deleted, as far as they are remembered; others of the same name may exist.
     """
 
     service: Object | None = None
@@ -80,7 +80,7 @@ class Observed:
     launcher: Object | None = None
     launcher_pods: tuple[Object, ...] = ()
     workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
-    gone_workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
+    deleted_workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
     gang: Mapping[Resource, Object] = field(default_factory=dict[Resource, Object])
 
     @property
@@ -220,7 +220,7 @@ def observe(job: MPIJob, listers: Listers) -> Observed:
         launcher=launcher,
         launcher_pods=tuple(sorted(launcher_pods, key=_age)),
         workers={name: pod for name, pod in named if names.worker_index(job.name, name) is not None},
-        gone_workers=listers.gone_workers.of(names.controller_id(job.namespace, job.uid)) if listers.gone_workers else {},
+        deleted_workers=listers.deleted_workers.of(names.controller_id(job.namespace, job.uid)) if listers.deleted_workers else {},
         gang=_gang(job, listers),
     )
 

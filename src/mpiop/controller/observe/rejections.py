@@ -44,7 +44,7 @@ def rejections(worker: Object) -> int:
 
 def rejections_before(observed: Observed, name: str) -> int:
     """Return how many Pods of that name were rejected in a row before the one that is created next."""
-    last = observed.workers.get(name) or observed.gone_workers.get(name)
+    last = observed.workers.get(name) or observed.deleted_workers.get(name)
     return rejections(last) if last is not None and is_rejected(last) else 0
 
 

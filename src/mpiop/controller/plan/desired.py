@@ -8,8 +8,9 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.replacement import replacement_rule, seconds_too_young
 from mpiop.controller.plan.suspension import should_suspend_launcher
+from mpiop.controller.restart.attempt import Beginning, LauncherAttempt
+from mpiop.controller.restart.plan import replacement_rule, seconds_too_young
 from mpiop.kube.objects import Object
 
 
@@ -26,6 +27,7 @@ class Desired:
         launcher: Whether the launcher Job should exist; None leaves it as it is, False deletes it.
         launcher_suspended: Its desired `suspend`.
         gang: Whether the objects of gang scheduling should exist, if it is on; None leaves them as they are, False deletes them.
+        beginning: What the launcher pod should note when addresses are published to it; None leaves it as it is.
     """
 
     dependencies: bool | None
@@ -36,10 +38,12 @@ class Desired:
     launcher: bool | None
     launcher_suspended: bool
     gang: bool | None
+    beginning: Beginning | None = None
 
 
-def desired_state(job: MPIJob, observed: Observed, now: datetime) -> Desired | None:
-    """Return the desired children of `job`, which has not ended; None while its end is not recorded, when nothing may change."""
+def desired_state(attempt: LauncherAttempt, now: datetime) -> Desired | None:
+    """Return the desired children of a job that has not ended; None while its end is not recorded, when nothing may change."""
+    job, observed = attempt.job, attempt.observed
     if pods.job_outcome(observed.launcher) is not None or observed.evicted_workers(job) or observed.has_lost_launcher(job):
         return None
     ready = observed.is_ready(job)
@@ -55,6 +59,7 @@ def desired_state(job: MPIJob, observed: Observed, now: datetime) -> Desired | N
         launcher=_launcher_exists(job, observed, ready=ready) and not (is_outdated and pods.is_suspension_complete(observed.launcher)),
         launcher_suspended=is_outdated or should_suspend_launcher(job, observed, ready=ready),
         gang=not job.is_suspended,
+        beginning=attempt.beginning_to_note,
     )
 
 
