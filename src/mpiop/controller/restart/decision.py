@@ -48,7 +48,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Restarts:
+class BeginRestart:
     """A restart begins.
 
     Attributes:
@@ -68,17 +68,17 @@ class NoRestartLeft:
 
 
 class Exceeded(Enum):
-    """The job has failed, because it is over a limit that the Job controller does not see to when a job may be restarted."""
+    """The job has failed: it exceeds a limit that the Job controller does not enforce in a job that may be restarted."""
 
     DEADLINE = auto()
     BACKOFF_LIMIT = auto()
 
 
-Decision = Restarts | NoRestartLeft | Exceeded
+Decision = BeginRestart | NoRestartLeft | Exceeded
 
 
 def decide(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> Decision | None:
-    """Return what is stored in the status before anything else is done; None if the job continues as it is.
+    """Return the decision to store before anything else is done; None if the job continues as it is.
 
     Args:
         attempt: The current one.
@@ -92,12 +92,12 @@ def decide(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> D
         return None
     cause = cause_of_restart(attempt, now, timeout_seconds)
     if cause is not None:
-        return NoRestartLeft(cause) if is_used_up(job, now) else Restarts(cause, _failed_launcher_pods(job, observed, now))
+        return NoRestartLeft(cause) if is_used_up(job, now) else BeginRestart(cause, _failed_launcher_pods(job, observed, now))
     return Exceeded.BACKOFF_LIMIT if seconds_to_verdict(job, observed, now) == 0 else None
 
 
 def is_count_lost(status: MPIJobStatus) -> bool:
-    """Return whether a restart was begun and its count not stored, as the CRD is an older one: then nothing is restarted any more."""
+    """Return whether a restart was begun and its count not stored, because the CRD is older. Then nothing is restarted."""
     return status.condition(c.CONDITION_RESTARTING) is not None and not status.restarts
 
 
@@ -126,8 +126,8 @@ def seconds_to_timeout(status: MPIJobStatus, now: datetime, timeout_seconds: flo
 def seconds_to_verdict(job: MPIJob, observed: Observed, now: datetime) -> float | None:
     """Return the seconds until a job whose program has failed too often is to end; None if it has not.
 
-    A kubelet that evicts a worker ends its containers first, and says why a second later. The next attempt begins 10 s after a failure, but
-    a container is restarted at once: if its pod has begun with no worker, none can be the cause.
+    A kubelet that evicts a worker ends its containers first, and reports why a second later. The next attempt begins 10 s after a failure,
+    but a container is restarted at once: if its pod has begun with no worker, none can be the cause.
     """
     if not exceeds_backoff_limit(job, observed):
         return None
@@ -143,7 +143,7 @@ def seconds_to_verdict(job: MPIJob, observed: Observed, now: datetime) -> float 
 def exceeds_backoff_limit(job: MPIJob, observed: Observed) -> bool:
     """Return whether the program of a job with a budget of restarts has failed more often than the user's `backoffLimit` allows.
 
-    This is how the Job controller counts, less what restarts are to blame for. It has another limit (`policy.launcher_limits`).
+    The Job controller counts so too, but includes failures that restarts explain. It has another limit (`policy.launcher_limits`).
     """
     if not job.restart.has_budget or job.restart.causes == c.ON_ANY or not observed.launcher_pods:
         return False
@@ -164,7 +164,7 @@ def _is_past_deadline(job: MPIJob, observed: Observed, now: datetime) -> bool:
 
 
 def _overdue(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> Cause | None:
-    """Return the loss for which the running attempt has not ended in time."""
+    """Return the loss after which the running attempt has not ended in time."""
     stored, lost = attempt.job.status, attempt.lost_worker(now)
     if lost is None or lost != stored.lost_worker or seconds_to_timeout(stored, now, timeout_seconds) != 0:
         return None
@@ -185,7 +185,7 @@ def _worker_lost(attempt: LauncherAttempt, now: datetime) -> Cause | None:
     if job.restart.causes == c.ON_ANY:
         found = [*judged.lost, *_ended_before(judged)]
     else:
-        found = [loss for loss in judged.lost if loss.is_by_infrastructure]
+        found = [loss for loss in judged.lost if loss.is_infrastructure]
     return _cause(found[0].problem, [loss.pod for loss in found if loss.pod is not None]) if found else None
 
 
@@ -227,7 +227,7 @@ def _cause(found: Problem, lost: Collection[Object]) -> Cause:
 
 
 def _failed_launcher_pods(job: MPIJob, observed: Observed, now: datetime) -> tuple[str, ...]:
-    """Return the names of the launcher pods for whose end a loss is to blame that is known now: the newest, and who failed lately."""
+    """Return the names of the launcher pods that the cause explains: the newest, and those that failed lately."""
     earlier = [pod for pod in observed.launcher_pods[:-1] if pods.phase(pod) == "Failed" and _has_ended_lately(pod, now)]
     stopped = _stopped(job)
     return tuple(_name(pod) for pod in (*earlier, *observed.launcher_pods[-1:]) if _name(pod) not in stopped)

@@ -57,7 +57,7 @@ class Loss:
         return problem(reason, f"worker {self.name}{where} ended while the launcher ran")
 
     @property
-    def is_by_infrastructure(self) -> bool:
+    def is_infrastructure(self) -> bool:
         """Return whether the program is not to blame.
 
         An sshd that succeeds was asked to end: the pod that a kubelet evicts succeeds, and does not show why, if its sshd is quick.
@@ -75,7 +75,7 @@ def is_rigid(job: MPIJob) -> bool:
 
 
 def lost_workers(job: MPIJob, observed: Observed, count: int, newest: str) -> Iterator[Loss]:
-    """Yield the losses among the first `count` workers, of which none was created after `newest` when they were complete."""
+    """Yield the losses among the first `count` workers. One that was created after `newest` is the replacement of a lost one."""
     for name in names.worker_names(job)[:count]:
         pod = observed.workers.get(name)
         if pod is None or created(pod) > newest:

@@ -10,7 +10,7 @@ from mpiop.controller.causes import Problem
 from mpiop.controller.observe.launcher_failures import pod_failure
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.restart.attempt import LauncherAttempt
-from mpiop.controller.restart.decision import Cause, Decision, Exceeded, NoRestartLeft, Restarts, is_count_lost
+from mpiop.controller.restart.decision import BeginRestart, Cause, Decision, Exceeded, NoRestartLeft, is_count_lost
 from mpiop.controller.restart.lost_workers import LOSSES
 from mpiop.controller.restart.policy import counting_restarts, restart_limit
 from mpiop.controller.status import conditions as cond
@@ -36,7 +36,7 @@ def decided_status(attempt: LauncherAttempt, decision: Decision, now: datetime) 
     """Return the status that stores a decision."""
     job, observed = attempt.job, attempt.observed
     match decision:
-        case Restarts():
+        case BeginRestart():
             status = _begun(job, decision, now)
         case NoRestartLeft(cause):
             status = _failed(job, cause, now)
@@ -105,7 +105,7 @@ def _exceeding_backoff_limit(job: MPIJob, observed: Observed, now: datetime) -> 
     return ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now, verdict=verdict(status))
 
 
-def _begun(job: MPIJob, decision: Restarts, now: datetime) -> MPIJobStatus:
+def _begun(job: MPIJob, decision: BeginRestart, now: datetime) -> MPIJobStatus:
     """Return the status with one restart more."""
     status, number, cause = job.status, job.status.restarts + 1, decision.cause
     restart = Restart(number, now, cause.reason, truncated(cause.message, _REASON_BYTES), decision.launcher_pods, cause.failed_nodes)
@@ -121,7 +121,7 @@ def _begun(job: MPIJob, decision: Restarts, now: datetime) -> MPIJobStatus:
 
 
 def _failed(job: MPIJob, cause: Cause, now: datetime) -> MPIJobStatus:
-    """Return the status of a job that may not be restarted once more; its message says why each attempt ended, the last one first."""
+    """Return the status of a job that must not be restarted again; its message has the end of each attempt, the last one first."""
     attempts = [(restart.number, restart.reason, restart.message) for restart in job.status.last_restarts]
     attempts.append((job.status.restarts + 1, cause.reason, cause.message))
     words = "; ".join(f"attempt {number}: {reason}: {message}" for number, reason, message in reversed(attempts))
