@@ -22,9 +22,9 @@ from mpiop.controller.plan.clean_up import state_after_end, ttl_seconds_left
 from mpiop.controller.plan.desired import Desired, desired_state
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
 from mpiop.controller.restart.attempt import LauncherAttempt, current_attempt
-from mpiop.controller.restart.decision import decide, seconds_to_timeout, seconds_to_verdict
+from mpiop.controller.restart.decision import decide, seconds_to_decision
 from mpiop.controller.restart.plan import seconds_to_replacement
-from mpiop.controller.restart.policy import seconds_to_deadline, seconds_to_expiry
+from mpiop.controller.restart.policy import seconds_to_expiry
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
 from mpiop.controller.status.reconciling import current_problem, seconds_to_stalled
 from mpiop.controller.status.refusals import (
@@ -177,12 +177,10 @@ class Syncer:
             recheck_seconds,
             seconds_to_repeat(job, observed, now),
             seconds_to_replacement(job, observed, now),
-            seconds_to_timeout(new, now, self.lost_worker_timeout_seconds),
-            seconds_to_verdict(job, observed, now),
+            seconds_to_decision(attempt, new, now, self.lost_worker_timeout_seconds),
             seconds_to_late(job, observed, now),
             seconds_to_expiry(job, new, now),
             seconds_to_stalled(new, now),
-            max(0, seconds_to_deadline(job, now) or 0),
             self.applier.contention.wait_seconds(job.key),
         )
         # 0 is now: what was due, this sync has done.

@@ -90,10 +90,10 @@ def decide(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> D
         return Exceeded.DEADLINE
     if not attempt.can_be_ended or observed.is_restarting(job) or observed.evicted_workers(job) or is_count_lost(job.status):
         return None
-    cause = cause_of_restart(attempt, now, timeout_seconds)
+    cause = _cause_of_restart(attempt, now, timeout_seconds)
     if cause is not None:
         return NoRestartLeft(cause) if is_used_up(job, now) else BeginRestart(cause, _failed_launcher_pods(job, observed, now))
-    return Exceeded.BACKOFF_LIMIT if seconds_to_verdict(job, observed, now) == 0 else None
+    return Exceeded.BACKOFF_LIMIT if _seconds_to_verdict(job, observed, now) == 0 else None
 
 
 def is_count_lost(status: MPIJobStatus) -> bool:
@@ -101,7 +101,25 @@ def is_count_lost(status: MPIJobStatus) -> bool:
     return status.condition(c.CONDITION_RESTARTING) is not None and not status.restarts
 
 
-def cause_of_restart(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> Cause | None:
+def seconds_to_decision(attempt: LauncherAttempt, stored: MPIJobStatus, now: datetime, timeout_seconds: float) -> float | None:
+    """Return the seconds until the decision may be another although no object changes; None if it cannot.
+
+    Args:
+        attempt: The current one.
+        stored: The status after this sync.
+        now: The time.
+        timeout_seconds: As in `decide`.
+    """
+    job = attempt.job
+    left = (
+        _seconds_to_timeout(stored, now, timeout_seconds),
+        _seconds_to_verdict(job, attempt.observed, now),
+        seconds_to_deadline(job, now),
+    )
+    return min((seconds for seconds in left if seconds is not None and seconds > 0), default=None)
+
+
+def _cause_of_restart(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> Cause | None:
     """Return why the current attempt should be ended now; None if it should not."""
     job = attempt.job
     newest = next(reversed(pods_of_this_run(job, attempt.observed)), None)
@@ -115,32 +133,7 @@ def cause_of_restart(attempt: LauncherAttempt, now: datetime, timeout_seconds: f
     return _launcher_lost(newest) or _worker_lost(attempt, now) or _program_failed(job, newest) or overdue
 
 
-def seconds_to_timeout(status: MPIJobStatus, now: datetime, timeout_seconds: float) -> float | None:
-    """Return the seconds until the attempt that has lost a worker is ended; None if there is none."""
-    lost = status.lost_worker
-    if lost is None or not timeout_seconds:
-        return None
-    return max(0.0, timeout_seconds - (now - lost.time).total_seconds())
-
-
-def seconds_to_verdict(job: MPIJob, observed: Observed, now: datetime) -> float | None:
-    """Return the seconds until a job whose program has failed too often is to end; None if it has not.
-
-    A kubelet that evicts a worker ends its containers first, and reports why a second later. The next attempt begins 10 s after a failure,
-    but a container is restarted at once: if its pod has begun with no worker, none can be the cause.
-    """
-    if not exceeds_backoff_limit(job, observed):
-        return None
-    newest = observed.launcher_pods[-1]
-    if job.launcher.restart_policy != c.NEVER and noted_beginning(newest) is None:
-        return 0.0
-    rows = pods.container_statuses(newest)
-    ends = [end for row in rows if (end := timestamp(pods.last_end(row).get("finishedAt"))) is not None]
-    age = (now - max(ends)).total_seconds() if ends else _VERDICT_SECONDS
-    return _VERDICT_SECONDS - max(0.0, age) if abs(age) < _VERDICT_SECONDS else 0.0
-
-
-def exceeds_backoff_limit(job: MPIJob, observed: Observed) -> bool:
+def _exceeds_backoff_limit(job: MPIJob, observed: Observed) -> bool:
     """Return whether the program of a job with a budget of restarts has failed more often than the user's `backoffLimit` allows.
 
     The Job controller counts so too, but includes failures that restarts explain. It has another limit (`policy.launcher_limits`).
@@ -155,6 +148,31 @@ def exceeds_backoff_limit(job: MPIJob, observed: Observed) -> bool:
     return not pods.is_finished(newest) and _name(newest) not in _stopped(job) and restarts >= max(limit, 1)
 
 
+def _seconds_to_verdict(job: MPIJob, observed: Observed, now: datetime) -> float | None:
+    """Return the seconds until a job whose program has failed too often is to end; None if it has not.
+
+    A kubelet that evicts a worker ends its containers first, and reports why a second later. The next attempt begins 10 s after a failure,
+    but a container is restarted at once: if its pod has begun with no worker, none can be the cause.
+    """
+    if not _exceeds_backoff_limit(job, observed):
+        return None
+    newest = observed.launcher_pods[-1]
+    if job.launcher.restart_policy != c.NEVER and noted_beginning(newest) is None:
+        return 0.0
+    rows = pods.container_statuses(newest)
+    ends = [end for row in rows if (end := timestamp(pods.last_end(row).get("finishedAt"))) is not None]
+    age = (now - max(ends)).total_seconds() if ends else _VERDICT_SECONDS
+    return _VERDICT_SECONDS - max(0.0, age) if abs(age) < _VERDICT_SECONDS else 0.0
+
+
+def _seconds_to_timeout(status: MPIJobStatus, now: datetime, timeout_seconds: float) -> float | None:
+    """Return the seconds until the attempt that has lost a worker is ended; None if there is none."""
+    lost = status.lost_worker
+    if lost is None or not timeout_seconds:
+        return None
+    return max(0.0, timeout_seconds - (now - lost.time).total_seconds())
+
+
 def _is_past_deadline(job: MPIJob, observed: Observed, now: datetime) -> bool:
     """Return whether the deadline of a run that was restarted is over, whatever it waits for; a program that has succeeded met it."""
     left, launcher = seconds_to_deadline(job, now), observed.launcher
@@ -166,7 +184,7 @@ def _is_past_deadline(job: MPIJob, observed: Observed, now: datetime) -> bool:
 def _overdue(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> Cause | None:
     """Return the loss after which the running attempt has not ended in time."""
     stored, lost = attempt.job.status, attempt.lost_worker(now)
-    if lost is None or lost != stored.lost_worker or seconds_to_timeout(stored, now, timeout_seconds) != 0:
+    if lost is None or lost != stored.lost_worker or _seconds_to_timeout(stored, now, timeout_seconds) != 0:
         return None
     message = facts_of(lost.reason, lost.message)
     return Cause(lost.reason, f"{message}, and the launcher has not ended within {timeout_seconds:g} s")
@@ -209,7 +227,7 @@ def _attempt_to_judge(attempt: LauncherAttempt, now: datetime) -> LauncherAttemp
     """
     job, observed = attempt.job, attempt.observed
     earlier = observed.launcher_pods[:-1]
-    if not earlier or attempt.beginning is not None or not exceeds_backoff_limit(job, observed):
+    if not earlier or attempt.beginning is not None or not _exceeds_backoff_limit(job, observed):
         return attempt
     is_blamed = _has_failed_by_itself(job, earlier[-1]) and _has_ended_lately(earlier[-1], now)
     return attempt_in(job, observed, earlier[-1]) if is_blamed else attempt

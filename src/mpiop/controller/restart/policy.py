@@ -73,7 +73,7 @@ def _backoff_limit(job: MPIJob) -> int | None:
     """Return the `backoffLimit` of the launcher Job; None leaves it to the API server.
 
     A launcher may fail before its loss is known, and the Job controller counts that. So a job with a budget of restarts gets more, and the
-    operator sees to it that failures of the program alone do not exceed the user's (`decision.exceeds_backoff_limit`). Without a budget, a
+    operator sees to it that failures of the program alone do not exceed the user's (`decision.py`). Without a budget, a
     restart is one of the retries.
     """
     status = job.status
