@@ -12,6 +12,7 @@ from mpiop.controller.objects.launcher_job import build_launcher_job
 from mpiop.controller.objects.service import build_service
 from mpiop.controller.objects.worker_pod import build_worker_pod
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.restart.policy import launcher_limits
 from mpiop.kube.objects import Object
 
 OPTIONS = BuildOptions()
@@ -36,7 +37,7 @@ def worker(index: int, phase: str = "Running", *, job: MPIJob = PI, metadata: di
 
 def launcher(*, job: MPIJob = PI, suspend: bool = False, outcome: dict[str, str] | None = None, **status: Any) -> Object:
     """Return the launcher Job; `outcome` is its condition Complete or Failed."""
-    obj = stored(build_launcher_job(job, OPTIONS, suspend=suspend), LAUNCHER_UID)
+    obj = stored(build_launcher_job(job, OPTIONS, limits=launcher_limits(job), suspend=suspend), LAUNCHER_UID)
     obj["status"] = {**status, **({"conditions": [{"status": "True", **outcome}]} if outcome else {})}
     return obj
 

@@ -13,6 +13,7 @@ from mpiop.controller.objects.ssh_secret import build_ssh_secret
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.desired import desired_state
 from mpiop.controller.plan.diff import Create, diff
+from mpiop.controller.restart.attempt import current_attempt
 from mpiop.controller.write.ssh_keys import KEY_TYPES, generate_key_pair
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import MPIJOBS, SECRETS, Resource
@@ -67,7 +68,7 @@ def _template(name: str, scenario: Scenario) -> dict[str, Any]:
 def children(stored: Object) -> Sequence[Child]:
     """Return what the operator creates for the job `stored`, byte for byte but for the key pair."""
     job, options, nothing = parse_mpijob(stored), BuildOptions(), Observed()
-    desired = desired_state(job, nothing, datetime.now(UTC))
+    desired = desired_state(current_attempt(job, nothing), datetime.now(UTC))
     if desired is None:
         raise ValueError(f"{job.key}: nothing would be created for it")
     secret = build_ssh_secret(job, generate_key_pair(KEY_TYPES[0]))

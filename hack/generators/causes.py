@@ -3,11 +3,11 @@
 import re
 
 from mpiop.api.log_rules import RULES
-from mpiop.controller.status.causes import CAUSES, DEGRADING, Cause
+from mpiop.controller.causes import CAUSES, DEGRADING, Cause
 
 _HEAD = """# Causes
 
-<!-- Made by hack/generate from src/mpiop/controller/status/causes.py and src/mpiop/api/log_rules.py; edit those. -->
+<!-- Made by hack/generate from src/mpiop/controller/causes.py and src/mpiop/api/log_rules.py; edit those. -->
 
 While one of these causes holds, it is the reason of the condition `Reconciling`, and of `Stalled` after a [grace period](../gitops.md),
 or of `Degraded` if the job runs already and other ranks may go on.

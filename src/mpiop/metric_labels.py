@@ -5,7 +5,7 @@ from typing import Final
 OTHER: Final = "Other"
 _BACKOFF: Final = "BackoffLimitExceeded"
 _STATES: Final = "New Starting Running Suspended Queued Restarting Succeeded Failed"
-# The keys of mpiop.controller.status.causes.CAUSES; a test compares them.
+# The keys of mpiop.controller.causes.CAUSES; a test compares them.
 _CAUSES: Final = """
     ValidationError AnnotationIgnored ResourceExists PredecessorExists QuotaExceeded Forbidden WriteFailed ChangedBack SecondOperator
     SecretLost GangApiMissing Unschedulable ImagePull CreateContainerConfigError StartError InitContainerFailed NoSshd WorkerEnded

@@ -23,7 +23,7 @@ from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.ssh_secret import KeyPair
 from mpiop.controller.observe.consistency import Consistency
-from mpiop.controller.observe.gone_workers import GoneWorkers
+from mpiop.controller.observe.deleted_workers import DeletedWorkers
 from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
@@ -184,8 +184,8 @@ class Operator:
         contention = Contention(clock, us, self._metrics.count_damped_write)
         writer = client.fenced(self._elector.assert_leading, us)
         applier = Applier(writer, Consistency(stores, clock), contention, self._metrics.count_failed_write)
-        launchers, gone = LauncherJobs(stores[JOBS], stores[MPIJOBS]), GoneWorkers()
-        listers = Listers(stores[SERVICES], stores[CONFIG_MAPS], launchers, stores[PODS], gone, self._gang.listers)
+        launchers, deleted = LauncherJobs(stores[JOBS], stores[MPIJOBS]), DeletedWorkers()
+        listers = Listers(stores[SERVICES], stores[CONFIG_MAPS], launchers, stores[PODS], deleted, self._gang.listers)
         observer, secrets = Observer(listers, applier), SshSecrets(applier, self._new_key_pair, clock)
         syncer = Syncer(
             mpijobs=stores[MPIJOBS],
@@ -199,7 +199,7 @@ class Operator:
         self._metrics.watch_jobs(self._job_states)
         controller = Controller(syncer.sync, self._queue, self._job_keys, self._metrics, observer.batches)
         informers[JOBS].add_handler(launchers.job_changed)
-        informers[PODS].add_handler(gone.pod_changed)
+        informers[PODS].add_handler(deleted.pod_changed)
         informers[MPIJOBS].add_handler(launchers.mpijob_changed)
         for informer in informers.values():
             informer.add_handler(controller.handle)

@@ -22,7 +22,7 @@ from e2e.plugin import new_tool
 from e2e.test_failures import let_logs_be_read
 from e2e.waiting import until
 from mpiop.clock import parse_time
-from mpiop.controller.status.causes import CAUSES
+from mpiop.controller.causes import CAUSES
 from mpiop.kube.resources import EVENTS, MPIJOBS, Resource
 
 SEEN_SECONDS = 60

@@ -19,7 +19,7 @@ from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.ssh_secret import KeyPair
 from mpiop.controller.observe.consistency import Consistency
-from mpiop.controller.observe.gone_workers import GoneWorkers
+from mpiop.controller.observe.deleted_workers import DeletedWorkers
 from mpiop.controller.observe.launcher_jobs import LauncherJobs
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
@@ -92,8 +92,8 @@ class World:
         contention = Contention(self.clock, us, self.metrics.count_damped_write)
         self.applier = Applier(self.client.fenced(self._fence, us), consistency, contention)
         self.launchers = LauncherJobs(self.stores[JOBS], self.stores[MPIJOBS])
-        self.gone = GoneWorkers()
-        self.listers = Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.launchers, self.stores[PODS], self.gone)
+        self.deleted = DeletedWorkers()
+        self.listers = Listers(self.stores[SERVICES], self.stores[CONFIG_MAPS], self.launchers, self.stores[PODS], self.deleted)
         self.options = options or BuildOptions()
         self.logs = LauncherLogs(self.client, self.clock)
         self.contention = contention
@@ -158,7 +158,7 @@ class World:
     def heard(self, resource: Resource, change: Notification) -> None:
         """Do what informers do besides keeping their stores."""
         if resource is PODS:
-            self.gone.pod_changed(change)
+            self.deleted.pod_changed(change)
         if resource in {JOBS, MPIJOBS}:
             (self.launchers.job_changed if resource is JOBS else self.launchers.mpijob_changed)(change)
 

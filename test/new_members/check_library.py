@@ -14,8 +14,8 @@ from mpiop.client.tags import Tagged, untagged
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.hostfile import render_hostfile
 from mpiop.controller.objects.launcher_job import build_launcher_template
-from mpiop.controller.status.exit_codes import in_words
-from mpiop.controller.status.losses import is_rigid
+from mpiop.controller.observe.exit_codes import in_words
+from mpiop.controller.restart.lost_workers import is_rigid
 from mpiop.kubectl.run import run_verb
 from new_members.library import ACME
 

@@ -7,7 +7,7 @@ import pytest
 
 from e2e.broken import BROKEN
 from e2e.ends import ENDS
-from mpiop.controller.status.causes import CAUSES
+from mpiop.controller.causes import CAUSES
 
 _MEASURED = re.compile(r"(?:check_shown_soon|stalled_for)\((?:\"?\w+\"?, )?\"(\w+)\"")
 _PARAMETER = re.compile(r"\}, \"(\w+)\"\)")

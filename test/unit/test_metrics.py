@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpiop.controller.status.causes import CAUSES
+from mpiop.controller.causes import CAUSES
 from mpiop.metrics import Metrics
 from mpiop.workqueue import QueueMetrics
 

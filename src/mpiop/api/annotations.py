@@ -167,7 +167,7 @@ MAX_RESTARTS: Final = JobAnnotation(
     parse=_restarts,
     default="0",
     examples=("3", "0", "100"),
-    in_revision=Hashed(3, lambda policy: "" if policy is None else "mpiop.kubeflow.org/max-restarts"),
+    in_revision=Hashed(3, lambda policy: "mpiop.kubeflow.org/max-restarts" if policy.has_budget else ""),
 )
 _NEEDS_BUDGET: Final = Need(MAX_RESTARTS.name)
 RESTART: Final = JobAnnotation(

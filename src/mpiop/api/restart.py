@@ -1,6 +1,7 @@
 """The restart policy of a job, which its annotations set."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from mpiop.api import annotations as rows
 from mpiop.api import constants as c
@@ -18,6 +19,7 @@ class RestartPolicy:
         exit_codes: Of the launcher, which lead to one as well as infrastructure does.
         window_seconds: The time in which the budget may be used up; None is the job's whole life.
         avoids_failed_nodes: Whether pods are kept off nodes that failed.
+        has_budget: Whether the user set a budget, which may be 0.
     """
 
     max_restarts: int
@@ -26,12 +28,17 @@ class RestartPolicy:
     exit_codes: frozenset[int] = frozenset()
     window_seconds: float | None = None
     avoids_failed_nodes: bool = False
+    has_budget: bool = True
 
 
-def restart_policy(annotations: Fields) -> RestartPolicy | None:
-    """Return the policy that annotations of an MPIJob set; None without a budget. Add an error for each that is invalid."""
+NO_BUDGET: Final = RestartPolicy(max_restarts=0, has_budget=False)
+"""Of a job whose annotations ask for no restarts."""
+
+
+def restart_policy(annotations: Fields) -> RestartPolicy:
+    """Return the policy that annotations of an MPIJob set. Add an error for each that is invalid."""
     if not rows.is_given(annotations, "restart"):
-        return None
+        return NO_BUDGET
     causes, exit_codes = rows.read(annotations, rows.RESTART_ON)
     return RestartPolicy(
         max_restarts=rows.read(annotations, rows.MAX_RESTARTS),

@@ -194,14 +194,14 @@ def _lost_worker(raw: object) -> LostWorker | None:
     seen = timestamp(fields.get("time"))
     if seen is None:
         return None
-    pod, node, reason, message, launcher_try = (_text(fields.get(name)) for name in ("pod", "node", "reason", "message", "launcherTry"))
-    return LostWorker(pod, node, reason, message, seen, launcher_try)
+    pod, node, reason, message, attempt = (_text(fields.get(name)) for name in ("pod", "node", "reason", "message", "launcherTry"))
+    return LostWorker(pod, node, reason, message, seen, attempt)
 
 
 def _lost_worker_to_wire(lost: LostWorker | None) -> dict[str, str]:
     if lost is None:
         return {}
-    wire = {"pod": lost.pod, "node": lost.node, "reason": lost.reason, "message": lost.message, "launcherTry": lost.launcher_try}
+    wire = {"pod": lost.pod, "node": lost.node, "reason": lost.reason, "message": lost.message, "launcherTry": lost.attempt}
     return _filled(wire | {"time": format_time(lost.time)})
 
 

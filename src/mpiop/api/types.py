@@ -11,7 +11,7 @@ from typing import Any
 from mpiop.api import constants as c
 from mpiop.api.checkpoint import Checkpoint
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS, Implementation
-from mpiop.api.restart import RestartPolicy
+from mpiop.api.restart import NO_BUDGET, RestartPolicy
 from mpiop.kube.objects import Key, Object
 
 
@@ -164,7 +164,7 @@ class LostWorker:
         reason: Why, in one word, for example NodeLost.
         message: Why, for people.
         time: When that was seen.
-        launcher_try: The attempt of the launcher, as `<launcher pod>/<restarts of its container>`.
+        attempt: The attempt of the launcher, as `<launcher pod>/<restarts of its container>`.
     """
 
     pod: str
@@ -172,7 +172,7 @@ class LostWorker:
     reason: str
     message: str
     time: datetime
-    launcher_try: str
+    attempt: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,7 @@ class MPIJob:
     shm: str = ""
     ssh: str = ""
     volcano_queue: str = ""
-    restart: RestartPolicy | None = None
+    restart: RestartPolicy = NO_BUDGET
     checkpoint: Checkpoint | None = None
     ttl_deletes_job: bool = False
     uses_ssh_agent: bool = True

@@ -13,6 +13,7 @@ from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.clean_up import state_after_end, ttl_seconds_left
 from mpiop.controller.plan.desired import Desired, Presence, desired_state
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
+from mpiop.controller.restart.attempt import LauncherAttempt
 from mpiop.controller.status.refusals import FailedWrite
 from mpiop.controller.status.template_warnings import ssh_warnings
 from mpiop.controller.write.apply import Applier, owner_of
@@ -65,10 +66,11 @@ class Executor:
         """Delete the job itself; the garbage collector deletes its children."""
         await self.applier.perform(owner_of(job), Delete(MPIJOBS, job.raw))
 
-    async def carry_out(self, job: MPIJob, observed: Observed, now: datetime) -> Outcome:
+    async def carry_out(self, attempt: LauncherAttempt, now: datetime) -> Outcome:
         """Bring the children closer to their desired state, step by step."""
+        job, observed = attempt.job, attempt.observed
         compute = computing(is_large=job.is_large)
-        desired = await compute(_desired, job, observed, now)
+        desired = await compute(_desired, attempt, now)
         warnings = list(ssh_warnings(job, self.options))
         if desired is None:
             return Outcome(warnings=warnings)
@@ -119,13 +121,14 @@ class Executor:
         stages = [
             *self.gang.stages(job, desired, observed),
             *diff(job, desired, observed, secret_uid=secret_uid, options=self.options),
-            *addresses_stages(job, observed, now),
+            *addresses_stages(job, desired, observed, now),
         ]
         self.batches.planned(job.key, self.monotonic() - started)
         return sorted(stages, key=lambda stage: stage.step)
 
 
-def _desired(job: MPIJob, observed: Observed, now: datetime) -> Desired | None:
+def _desired(attempt: LauncherAttempt, now: datetime) -> Desired | None:
+    job = attempt.job
     if job.status.is_finished:
-        return state_after_end(job, observed, is_expired=ttl_seconds_left(job, now) == 0)
-    return desired_state(job, observed, now)
+        return state_after_end(job, attempt.observed, is_expired=ttl_seconds_left(job, now) == 0)
+    return desired_state(attempt, now)

@@ -37,7 +37,7 @@ ANNOTATIONS: Final = (
         "a launcher pod",
         "when its addresses were changed last; removed once the kubelet was made to read them a second time.",
     ),
-    Annotation(ANNOTATION_BEGAN_WITH, "a launcher pod", "with which workers its current attempt began (`controller/observe/tries.py`)."),
+    Annotation(ANNOTATION_BEGAN_WITH, "a launcher pod", "with which workers its current attempt began (`controller/restart/attempt.py`)."),
     Annotation(
         ANNOTATION_RESTART_COUNT,
         "a launcher pod, and on the workers of a job with a restart budget",

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
-from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.causes import Problem
+from mpiop.controller.causes import Problem
+from mpiop.controller.restart.attempt import LauncherAttempt
 from mpiop.controller.status.outcomes import MESSAGE_SECONDS
 from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures
@@ -32,14 +31,13 @@ class Problems:
     clock: Clock
     persistent: PersistentFailures = field(default_factory=PersistentFailures)
 
-    async def find(
-        self, job: MPIJob, observed: Observed, failed: Sequence[FailedWrite], now: datetime
-    ) -> tuple[Problem | None, float | None]:
-        """Return the problem of the job, and the seconds after which it may be another although no watch says so."""
+    async def find(self, attempt: LauncherAttempt, failed: Sequence[FailedWrite], now: datetime) -> tuple[Problem | None, float | None]:
+        """Return the problem of the job, and the seconds after which it may be another although no watch reports it."""
+        job, observed = attempt.job, attempt.observed
         if job.status.is_finished:
             return None, None
         persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
-        found = find_problem(job, observed, failed, now) or persistent or self.contention.problem(job.key, job.status)
+        found = find_problem(attempt, failed, now) or persistent or self.contention.problem(job.key, job.status)
         if found is None:
             found = current_problem(job.status) if failed else ended_worker_problem(job, observed)
         if found is not None:

@@ -12,7 +12,9 @@ from mpiop.controller.observe.specs import stored_spec
 from mpiop.controller.observer import Observer
 from mpiop.controller.plan.clean_up import ttl_seconds_left
 from mpiop.controller.problems import Problems
-from mpiop.controller.status.restarts import decide
+from mpiop.controller.restart.attempt import current_attempt
+from mpiop.controller.restart.decision import decide
+from mpiop.controller.status.restarts import decided_status
 from mpiop.controller.status.stalled import unreadable_problem
 from mpiop.controller.status.status import Findings, next_status, unobserved_status
 from mpiop.controller.write.launcher_logs import LauncherLogs
@@ -80,13 +82,15 @@ class Syncer:
                 await self.executor.delete(job)
                 return None
             observed = await self.observer.with_unlabelled(job, observed)
-        if (decided := await compute(decide, job, observed, now, self.lost_worker_timeout_seconds)) is not None:
+        attempt = current_attempt(job, observed)
+        if (decision := await compute(decide, attempt, now, self.lost_worker_timeout_seconds)) is not None:
             # Stored before anything is done about it, and done by the sync that sees it stored.
-            await self.reporter.report(job, decided)
+            await self.reporter.report(job, await compute(decided_status, attempt, decision, now))
             return 0.0
-        outcome = await self.executor.carry_out(job, observed, now)
-        problem, recheck_seconds = await self.problems.find(job, observed, outcome.failed, now)
-        findings = Findings(outcome.has_created_launcher, outcome.warnings, await self.logs.last_words(job, observed))
+        outcome = await self.executor.carry_out(attempt, now)
+        problem, recheck_seconds = await self.problems.find(attempt, outcome.failed, now)
+        words = await self.logs.last_words(job, observed)
+        findings = Findings(outcome.has_created_launcher, outcome.warnings, words, attempt.lost_worker(now))
         status = await compute(next_status, job, observed, problem, now, findings)
         await self.reporter.report(job, status)
         self.reporter.show(job, observed)
@@ -94,7 +98,7 @@ class Syncer:
         again = (
             recheck_seconds,
             *self.executor.wait_seconds(job, observed, now),
-            *due_seconds(job, observed, status, now, self.lost_worker_timeout_seconds),
+            *due_seconds(attempt, status, now, self.lost_worker_timeout_seconds),
         )
         # 0 is now: what was due, this sync has done.
         return min((seconds for seconds in again if seconds), default=None)

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.world import mpijob
 from mpiop.api.parse import ParseError, parse_mpijob, parse_next
-from mpiop.api.restart import RestartPolicy
+from mpiop.api.restart import NO_BUDGET, RestartPolicy
 
 PREFIX = "mpiop.kubeflow.org/"
 
@@ -20,8 +20,8 @@ def annotated(**annotations: Any) -> Any:
 @pytest.mark.parametrize(
     ("annotations", "policy"),
     [
-        ({}, None),
-        ({"ssh": "Image"}, None),
+        ({}, NO_BUDGET),
+        ({"ssh": "Image"}, NO_BUDGET),
         ({"max_restarts": "0"}, RestartPolicy(0)),
         ({"max_restarts": "3", "restart": "All", "restart_on": "Any"}, RestartPolicy(3, "All", "Any")),
         ({"max_restarts": "3", "restart_on": "ExitCodes=3,42"}, RestartPolicy(3, causes="ExitCodes", exit_codes=frozenset({3, 42}))),
@@ -29,7 +29,7 @@ def annotated(**annotations: Any) -> Any:
         ({"max_restarts": "100", "avoid_failed_nodes": "true"}, RestartPolicy(100, avoids_failed_nodes=True)),
     ],
 )
-def test_what_annotations_ask_for(annotations: dict[str, str], policy: RestartPolicy | None) -> None:
+def test_what_annotations_ask_for(annotations: dict[str, str], policy: RestartPolicy) -> None:
     assert parse_mpijob(annotated(**annotations)).restart == policy
 
 

@@ -71,7 +71,7 @@ def apply_gang(template: Template, job: MPIJob, options: BuildOptions) -> None:
 def apply_failed_nodes(template: Template, job: MPIJob) -> None:
     """Keep the pod off the nodes that failed, if the job asks for that; of the user's alternatives, each has to hold without them."""
     nodes = job.status.failed_nodes
-    if job.restart is None or not job.restart.avoids_failed_nodes or not nodes:
+    if not job.restart.avoids_failed_nodes or not nodes:
         return
     affinity = dict(section(template["spec"], "affinity"))
     node_affinity = dict(section(affinity, "nodeAffinity"))

@@ -74,7 +74,7 @@ def _first_template(job: MPIJob, worker: ReplicaSpec, options: BuildOptions) -> 
     pt.apply_gang(template, job, options)
     pt.apply_failed_nodes(template, job)
     template["metadata"]["annotations"].pop(names.ANNOTATION_REJECTIONS, None)  # of a template that was copied from a pod
-    if job.restart is not None:
+    if job.restart.has_budget:
         template["metadata"]["annotations"][names.ANNOTATION_RESTART_COUNT] = str(job.status.restarts)
     return template
 

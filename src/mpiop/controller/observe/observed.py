@@ -39,7 +39,7 @@ class Lister(Protocol):
 
 
 class LastStates(Protocol):
-    """Who remembers pods that are gone."""
+    """Last states of deleted pods."""
 
     def of(self, controller: ControllerId) -> Mapping[str, Object]:
         """Return the last states of workers that the controller had, by name."""
@@ -54,7 +54,7 @@ class Listers:
     config_maps: Lister
     jobs: Lister
     pods: Lister
-    gone_workers: LastStates | None = None
+    deleted_workers: LastStates | None = None
     gang: Mapping[Resource, Lister] = field(default_factory=dict[Resource, Lister])
 
     def unreadable(self, job: Key) -> Sequence[Unreadable]:
@@ -73,7 +73,7 @@ class Observed:
         workers: Worker pods by name, terminating ones included.
         gang: PodGroup and the like by resource; none without gang scheduling.
         launcher_pods: Pods of the launcher Job, oldest first.
-        gone_workers: Last states of workers that were deleted, as far as they are remembered; others of the same name may exist.
+        deleted_workers: Last states of workers that were deleted, as far as they are remembered; others of the same name may exist.
     """
 
     service: Object | None = None
@@ -81,7 +81,7 @@ class Observed:
     launcher: Object | None = None
     launcher_pods: tuple[Object, ...] = ()
     workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
-    gone_workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
+    deleted_workers: Mapping[str, Object] = field(default_factory=dict[str, Object])
     gang: Mapping[Resource, Object] = field(default_factory=dict[Resource, Object])
 
     @property
@@ -120,7 +120,7 @@ class Observed:
 
         0 while it is suspended, because then all workers are deleted anyway, and if it has a budget of restarts, for then it is restarted.
         """
-        return 0 if job.is_suspended or job.restart is not None else self._evicted_workers
+        return 0 if job.is_suspended or job.restart.has_budget else self._evicted_workers
 
     @cached_property
     def _evicted_workers(self) -> int:
@@ -221,7 +221,7 @@ def observe(job: MPIJob, listers: Listers) -> Observed:
         launcher=launcher,
         launcher_pods=tuple(sorted(launcher_pods, key=_age)),
         workers={name: pod for name, pod in named if worker_index(job.name, name) is not None},
-        gone_workers=listers.gone_workers.of(names.controller_id(job.namespace, job.uid)) if listers.gone_workers else {},
+        deleted_workers=listers.deleted_workers.of(names.controller_id(job.namespace, job.uid)) if listers.deleted_workers else {},
         gang=_gang(job, listers),
     )
 

@@ -8,17 +8,21 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from mpiop.backoff import REJECTED_WORKER
-from mpiop.controller import names
+from mpiop.clock import format_time
+from mpiop.controller import causes, names
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.kube.objects import Object, annotations_of, creation_time, is_terminating
-from mpiop.kube.text import whole_number
+from mpiop.kube.text import truncated, whole_number
 
 _OTHER_ENDS: Final = frozenset({"Evicted", "Preempting", "DeadlineExceeded", "Terminated", "Shutdown"})
 """Reasons for which the kubelet ends a Pod that it has accepted, or, for want of memory or disk, has not: an eviction ends the job.
 
 Source: kubernetes pkg/kubelet (eviction, preemption, active_deadline, nodeshutdown).
 """
+_WORDS_BYTES: Final = 400
+"""Of a kubelet's message: what follows it must stay whole."""
 
 
 def is_rejected(worker: Object) -> bool:
@@ -37,7 +41,7 @@ def rejections(worker: Object) -> int:
 
 def rejections_before(observed: Observed, name: str) -> int:
     """Return how many Pods of that name were rejected in a row before the one that is created next."""
-    last = observed.workers.get(name) or observed.gone_workers.get(name)
+    last = observed.workers.get(name) or observed.deleted_workers.get(name)
     return rejections(last) if last is not None and is_rejected(last) else 0
 
 
@@ -58,6 +62,17 @@ def time_of_next(worker: Object) -> datetime | None:
     """Return when a worker that was rejected is created again; None if it has no creationTimestamp."""
     created = creation_time(worker)
     return None if created is None else created + timedelta(seconds=least_age_seconds(worker))
+
+
+def rejected_problem(worker: Object) -> Problem:
+    """Return the problem of a worker that its kubelet rejected, in the kubelet's words, and when the next Pod is created."""
+    status, count, due = worker.get("status", {}), rejections(worker), time_of_next(worker)
+    what = f"worker {worker['metadata'].get('name', '')} was rejected"
+    what += f" by the kubelet of node {pods.node(worker)}" if pods.node(worker) else ""
+    what += f", {count} times in a row" if count > 1 else ""
+    next_pod = f". The next Pod is created at {format_time(due)}" if due is not None else ""
+    words = truncated(str(status.get("message") or "").rstrip(". "), _WORDS_BYTES)
+    return problem(causes.WORKER_REJECTED, f"{what}: {status['reason']}: {words}{next_pod}")
 
 
 def is_awaited_again(observed: Observed, name: str) -> bool:

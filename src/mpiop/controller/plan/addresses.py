@@ -19,7 +19,7 @@ from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.rejections import is_rejected
-from mpiop.controller.observe.tries import beginning_to_note
+from mpiop.controller.restart.attempt import Beginning
 from mpiop.kube.objects import Object, annotations_of, is_terminating
 
 ENDED: Final = "ended"
@@ -31,11 +31,10 @@ REPEAT_SECONDS: Final = 2.0
 began to run). A second change after so long makes it look again."""
 
 
-def annotations_to_publish(job: MPIJob, observed: Observed, now: datetime) -> Mapping[str, str | None]:
+def annotations_to_publish(job: MPIJob, observed: Observed, beginning: Beginning | None, now: datetime) -> Mapping[str, str | None]:
     """Return the annotations of the launcher pod that should be changed now; None removes one."""
     text = addresses_to_publish(job, observed)
-    beginning = beginning_to_note(job, observed) if text is not None else None
-    noted: dict[str, str | None] = {} if beginning is None else {names.ANNOTATION_BEGAN_WITH: str(beginning)}
+    noted: dict[str, str | None] = {} if beginning is None or text is None else {names.ANNOTATION_BEGAN_WITH: str(beginning)}
     if text is not None and text != observed.published_addresses:
         return {names.ANNOTATION_ADDRESSES: text, names.ANNOTATION_PUBLISHED_AT: format_time(now), **noted}
     if noted:

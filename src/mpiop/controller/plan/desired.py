@@ -9,8 +9,9 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.replacement import replacement_rule, seconds_too_young
 from mpiop.controller.plan.suspension import should_suspend_launcher
+from mpiop.controller.restart.attempt import Beginning, LauncherAttempt
+from mpiop.controller.restart.plan import replacement_rule, seconds_too_young
 from mpiop.kube.objects import Object
 
 
@@ -36,6 +37,7 @@ class Desired:
         launcher: Of the launcher Job.
         launcher_suspended: Its desired `suspend`.
         gang: Of the objects of gang scheduling, if it is on.
+        beginning: What the launcher pod should note when addresses are published to it; None leaves it as it is.
     """
 
     dependencies: Presence
@@ -46,10 +48,12 @@ class Desired:
     launcher: Presence
     launcher_suspended: bool
     gang: Presence
+    beginning: Beginning | None = None
 
 
-def desired_state(job: MPIJob, observed: Observed, now: datetime) -> Desired | None:
-    """Return the desired children of `job`, which has not ended; None while its end is not recorded, when nothing may change."""
+def desired_state(attempt: LauncherAttempt, now: datetime) -> Desired | None:
+    """Return the desired children of a job that has not ended; None while its end is not recorded, when nothing may change."""
+    job, observed = attempt.job, attempt.observed
     if pods.job_outcome(observed.launcher) is not None or observed.evicted_workers(job) or observed.has_lost_launcher(job):
         return None
     ready = observed.is_ready(job)
@@ -63,10 +67,11 @@ def desired_state(job: MPIJob, observed: Observed, now: datetime) -> Desired | N
         worker_count=0 if job.is_suspended or waits else job.worker_replicas,
         keep_worker=always if waits and not job.is_suspended else never,
         replace_worker=lambda worker: must_replace(worker) and not seconds_too_young(worker, now),
-        forces=job.restart is not None and not job.is_suspended,
+        forces=job.restart.has_budget and not job.is_suspended,
         launcher=Presence.ENSURE if has_launcher else Presence.DELETE,
         launcher_suspended=is_outdated or should_suspend_launcher(job, observed, ready=ready),
         gang=Presence.DELETE if job.is_suspended else Presence.ENSURE,
+        beginning=attempt.beginning_to_note,
     )
 
 

@@ -22,6 +22,7 @@ from mpiop.controller.plan.addresses import annotations_to_publish
 from mpiop.controller.plan.desired import Desired, Presence
 from mpiop.controller.plan.merge_patch import merge_patch
 from mpiop.controller.plan.suspension import unsuspend_patch
+from mpiop.controller.restart.policy import launcher_limits
 from mpiop.kube.objects import Key, Object, is_terminating, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 
@@ -179,7 +180,7 @@ def _launcher(job: MPIJob, desired: Desired, observed: Observed, options: BuildO
     current = observed.launcher
     if current is None:
         if desired.launcher is Presence.ENSURE:
-            launcher = build_launcher_job(job, options, suspend=desired.launcher_suspended)
+            launcher = build_launcher_job(job, options, limits=launcher_limits(job), suspend=desired.launcher_suspended)
             yield Stage(Step.LAUNCHER, (Create(JOBS, key_of(launcher), lambda: launcher),))
     elif desired.launcher is Presence.KEEP or is_terminating(current):
         return
@@ -194,9 +195,9 @@ def _launcher(job: MPIJob, desired: Desired, observed: Observed, options: BuildO
         yield Stage(Step.SUSPEND, (Patch(JOBS, current, body),) if body else ())
 
 
-def addresses_stages(job: MPIJob, observed: Observed, now: datetime) -> Iterator[Stage]:
+def addresses_stages(job: MPIJob, desired: Desired, observed: Observed, now: datetime) -> Iterator[Stage]:
     """Yield the write that publishes the addresses of the workers to the launcher."""
-    pod, annotations = observed.launcher_pod, annotations_to_publish(job, observed, now)
+    pod, annotations = observed.launcher_pod, annotations_to_publish(job, observed, desired.beginning, now)
     if pod is None or not annotations:
         return
     # The kubelet updates this pod at the same time: with a resourceVersion, many patches would be refused.

@@ -16,13 +16,13 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions
-from mpiop.controller.objects.launcher_job import build_launcher_template, limits, revisions
+from mpiop.controller.objects.launcher_job import build_launcher_template, revisions
 from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.revision import DIRECTIVES
-from mpiop.controller.observe import pods
-from mpiop.controller.observe.observed import Observed, launcher_template, restart_count
+from mpiop.controller.observe.observed import Observed, launcher_template
 from mpiop.controller.plan.merge_patch import merge_patch
-from mpiop.controller.plan.replacement import replacement_rule
+from mpiop.controller.restart.plan import keeps_workers, may_resume
+from mpiop.controller.restart.policy import launcher_limits
 from mpiop.kube.objects import Object, annotations_of
 
 _NODE_AFFINITY: Final = "nodeAffinity"
@@ -34,21 +34,9 @@ def should_suspend_launcher(job: MPIJob, observed: Observed, *, ready: bool) -> 
     if job.is_suspended:
         return True
     if observed.is_restarting(job):
-        return not (observed.is_launcher_suspended and _may_resume(job, observed, ready=ready))
+        return not (observed.is_launcher_suspended and may_resume(job, observed, ready=ready))
     is_early = job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and not ready
     return observed.is_launcher_suspended and (observed.awaits_old_gang or is_early)
-
-
-def _may_resume(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
-    """Return whether the restarted launcher may run: its pods are gone, and all workers stand.
-
-    A gang that counts the launcher is only scheduled with it. Then it is enough that no worker is the old one: the launcher waits for them.
-    """
-    workers = [observed.workers.get(name) for name in names.worker_names(job)]
-    must_replace = replacement_rule(job, observed)
-    if any(pod is None or must_replace(pod) for pod in workers) or not all(map(pods.is_finished, observed.launcher_pods)):
-        return False
-    return ready or (bool(observed.gang) and job.launcher_creation_policy == c.AT_STARTUP)
 
 
 def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tuple[dict[str, Any], str]:
@@ -60,22 +48,16 @@ def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tup
     template = template_patch(build_launcher_template(job, options), launcher_template(launcher))
     if template and launcher.get("status", {}).get("startTime"):
         return {"status": {"startTime": None}}, "status"
-    spec: dict[str, Any] = {name: value for name, value in limits(job).items() if value != current.get(name)}
+    spec: dict[str, Any] = {name: value for name, value in launcher_limits(job).items() if value != current.get(name)}
     if template:
         spec["template"] = template
     metadata: dict[str, Any] = {"labels": names.child_labels(job)}
     noted, desired = annotations_of(launcher), dict(revisions(job))
-    if _keeps_workers(job, launcher):
+    if keeps_workers(job, launcher):
         del desired[names.ANNOTATION_START_REVISION], desired[names.ANNOTATION_START_GENERATION]
     if noted.get(names.ANNOTATION_LAUNCHER_REVISION) == desired[names.ANNOTATION_LAUNCHER_REVISION]:
         metadata["annotations"] = desired
     return {"metadata": metadata, "spec": {**spec, "suspend": False}}, ""
-
-
-def _keeps_workers(job: MPIJob, launcher: Object) -> bool:
-    """Return whether the resumption is that of a restart which replaces the lost workers only: the others are as they were made."""
-    is_restart = restart_count(launcher) < job.status.restarts and job.status.is_true(c.CONDITION_RESTARTING)
-    return is_restart and (job.restart is None or job.restart.scope != c.RESTART_ALL)
 
 
 def template_patch(desired: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,15 +6,15 @@ from typing import Any, Final
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
+from mpiop.controller import causes
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.objects.ssh_script import without_mark
 from mpiop.controller.objects.worker_pod import runs_sshd
 from mpiop.controller.observe import pods
+from mpiop.controller.observe.disruptions import disruption_problem
+from mpiop.controller.observe.exit_codes import in_words
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.observe.rejections import is_rejected
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, problem
-from mpiop.controller.status.exit_codes import in_words
-from mpiop.controller.status.losses import disruption_problem, rejected_problem
+from mpiop.controller.observe.rejections import is_rejected, rejected_problem
 from mpiop.kube.objects import Object, is_terminating, labels_of
 
 _SERVING_SECONDS: Final = 10.0

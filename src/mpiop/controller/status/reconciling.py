@@ -10,8 +10,8 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJobStatus
+from mpiop.controller.causes import Problem, grace_seconds
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.causes import Problem, grace_seconds
 
 _STARTING_MESSAGE: Final = "The job waits until the launcher and all workers run."
 

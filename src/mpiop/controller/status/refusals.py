@@ -8,9 +8,9 @@ from typing import Final
 
 from mpiop.api.gang_schedulers import GANG_SCHEDULERS
 from mpiop.backoff import SYNC
+from mpiop.controller import causes
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.errors import GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, problem
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key
 

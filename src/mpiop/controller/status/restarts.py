@@ -1,8 +1,4 @@
-"""Restarts of a job: when one is due, when there were too many, and what the status says of them.
-
-A restart is stored before anything is done about it (docs/adr/0019-restarts.md). What is left to do then follows from the objects: the pod
-template of the launcher Job knows an earlier count until the Job is resumed.
-"""
+"""What the status reports about restarts: that one begins or is over, that none is left, lost workers, and failed nodes."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,16 +6,17 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.durations import format_duration
-from mpiop.api.types import Failure, MPIJob, MPIJobStatus, Restart
-from mpiop.controller.objects.launcher_job import seconds_to_deadline, user_backoff_limit
+from mpiop.api.types import MPIJob, MPIJobStatus, Restart
+from mpiop.controller.causes import Problem
+from mpiop.controller.observe.launcher_failures import pod_failure
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.observe.tries import can_be_ended, has_outcome
+from mpiop.controller.restart.attempt import LauncherAttempt
+from mpiop.controller.restart.decision import BeginRestart, Cause, Decision, Exceeded, NoRestartLeft, is_count_lost
+from mpiop.controller.restart.lost_workers import LOSSES
+from mpiop.controller.restart.policy import counting_restarts, restart_limit
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.failed_nodes import with_failed_nodes
-from mpiop.controller.status.losses import lost_worker
 from mpiop.controller.status.outcomes import ended
-from mpiop.controller.status.restart_causes import Cause, cause_of_restart, failed_launcher_pods, has_succeeded, seconds_to_verdict
-from mpiop.controller.status.root_cause import failure, pod_failure
+from mpiop.controller.status.root_cause import failure
 from mpiop.controller.status.summary import summarized
 from mpiop.controller.status.verdict import NO_WORDS, judged, verdict, waited_end, waiting_cause
 from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
@@ -31,33 +28,22 @@ _NOT_STORED: Final = "status.restarts was not stored: the CRD is older than the 
 _LEAST_KEPT: Final = 10
 _REASON_BYTES: Final = 256
 """The longest message of a restart: there may be a hundred of them."""
+_MOST_NODES: Final = 50
 
 
-def decide(job: MPIJob, observed: Observed, now: datetime, timeout_seconds: float) -> MPIJobStatus | None:
-    """Return the status that is to be stored before anything else is done: a restart begins, or the job has failed; None if neither is so.
-
-    Args:
-        job: As it is stored.
-        observed: Its children.
-        now: The time.
-        timeout_seconds: How long an attempt of a program that cannot go on may hang after it has lost a worker; 0 is for ever.
-    """
-    if _is_past_deadline(job, observed, now):
-        end = waited_end(job.status, c.DEADLINE_EXCEEDED, _PAST_DEADLINE, now)
-        status = ended(job, job.status, end, now, verdict=waiting_cause(job.status))
-        return replace(status, summary=summarized(job, observed, status))
-    if not can_be_ended(job, observed) or observed.is_restarting(job) or observed.evicted_workers(job) or _is_count_lost(job.status):
-        return None
-    cause = cause_of_restart(job, observed, now, timeout_seconds)
-    if cause is not None:
-        status = _failed(job, cause, now) if _is_budget_used_up(job, now) else _begun(job, observed, cause, now)
-    elif seconds_to_verdict(job, observed, now) == 0:
-        outcome = {"reason": c.BACKOFF_LIMIT_EXCEEDED, "message": "Job has reached the specified backoff limit"}
-        status = replace(job.status, last_failure=judged(job, observed, NO_WORDS) or _failure_before_suspension(observed))
-        reason, message = failure(outcome, status.last_failure, "")
-        status = ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now, verdict=verdict(status))
-    else:
-        return None
+def decided_status(attempt: LauncherAttempt, decision: Decision, now: datetime) -> MPIJobStatus:
+    """Return the status that stores a decision."""
+    job, observed = attempt.job, attempt.observed
+    match decision:
+        case BeginRestart():
+            status = _begun(job, decision, now)
+        case NoRestartLeft(cause):
+            status = _failed(job, cause, now)
+        case Exceeded.DEADLINE:
+            end = waited_end(job.status, c.DEADLINE_EXCEEDED, _PAST_DEADLINE, now)
+            status = ended(job, job.status, end, now, verdict=waiting_cause(job.status))
+        case _:
+            status = _exceeding_backoff_limit(job, observed, now)
     return replace(status, summary=summarized(job, observed, status))
 
 
@@ -65,7 +51,7 @@ def carried_out(job: MPIJob, observed: Observed, status: MPIJobStatus, now: date
     """Return `status`, whose condition says that the restart is over once the launcher Job is resumed, or the job suspended by its user."""
     if not status.is_true(c.CONDITION_RESTARTING) or observed.is_restarting(job):
         return status
-    if _is_count_lost(status):
+    if is_count_lost(status):
         row = cond.make(c.CONDITION_RESTARTING, "False", "NotStored", _NOT_STORED, now)
     elif job.is_suspended:
         row = cond.make(c.CONDITION_RESTARTING, "False", "Suspended", "The job is suspended: the resume starts it anew.", now)
@@ -74,70 +60,75 @@ def carried_out(job: MPIJob, observed: Observed, status: MPIJobStatus, now: date
     return replace(status, conditions=cond.set_before_last(status.conditions, row))
 
 
-def with_lost_worker(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
-    """Return `status` with the worker that the running attempt has lost."""
-    return replace(status, lost_worker=lost_worker(job, observed, now))
+def with_failed_nodes(job: MPIJob, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    """Return `status` with the nodes that failed in restarts which still count; none if the job does not ask to avoid them.
+
+    A CRD that is older than the operator does not store to which restart a node led: such nodes stay as long as any restart counts.
+    """
+    if not job.restart.avoids_failed_nodes:
+        return replace(status, failed_nodes=())
+    known = {node for restart in status.last_restarts for node in restart.failed_nodes}
+    counting = counting_restarts(job, status, now)
+    others = (node for node in status.failed_nodes if node not in known) if counting else ()
+    nodes = dict.fromkeys((*others, *(node for restart in counting for node in restart.failed_nodes)))
+    return replace(status, failed_nodes=tuple(nodes)[-_MOST_NODES:])
 
 
-def _failure_before_suspension(observed: Observed) -> Failure | None:
-    return next(filter(None, map(pod_failure, reversed(observed.launcher_pods))), None)
+def loss_problem(attempt: LauncherAttempt) -> Problem | None:
+    """Return the problem of an attempt that has lost a worker.
+
+    A rigid program (`is_rigid`) has it until the attempt ends. Another may use the replacement, and has it until the replacement is Ready.
+    """
+    if not attempt.is_running:
+        return _problem_of_ended_attempt(attempt)
+    if (known := attempt.known_loss) is not None:
+        return Problem(known.reason, known.message)
+    return attempt.missing[0].problem if attempt.missing else None
 
 
-def _is_past_deadline(job: MPIJob, observed: Observed, now: datetime) -> bool:
-    """Return whether the deadline of a run that was restarted is over, whatever it waits for; a program that has succeeded met it."""
-    left, launcher = seconds_to_deadline(job, now), observed.launcher
-    if left is None or left > 0 or launcher is None or job.is_suspended or job.status.is_finished or has_outcome(launcher):
-        return False
-    return observed.is_restarting(job) or not any(has_succeeded(job, pod) for pod in observed.launcher_pods)
+def _problem_of_ended_attempt(attempt: LauncherAttempt) -> Problem | None:
+    """Return the problem that the last attempt had: its end resolves nothing, only the next one does, which begins with other workers."""
+    job = attempt.job
+    degraded = job.status.true_condition(c.CONDITION_DEGRADED)
+    if degraded is None or degraded.reason not in LOSSES or not attempt.can_be_ended or attempt.observed.is_restarting(job):
+        return None
+    return Problem(degraded.reason, degraded.message) if attempt.lost else None
 
 
-def _begun(job: MPIJob, observed: Observed, cause: Cause, now: datetime) -> MPIJobStatus:
+def _exceeding_backoff_limit(job: MPIJob, observed: Observed, now: datetime) -> MPIJobStatus:
+    """Return the status of a job whose program has failed too often, in the words of the Job controller."""
+    outcome = {"reason": c.BACKOFF_LIMIT_EXCEEDED, "message": "Job has reached the specified backoff limit"}
+    last = judged(job, observed, NO_WORDS) or next(filter(None, map(pod_failure, reversed(observed.launcher_pods))), None)
+    status = replace(job.status, last_failure=last)
+    reason, message = failure(outcome, last, "")
+    return ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now, verdict=verdict(status))
+
+
+def _begun(job: MPIJob, decision: BeginRestart, now: datetime) -> MPIJobStatus:
     """Return the status with one restart more."""
-    status, number = job.status, job.status.restarts + 1
-    launcher_pods = failed_launcher_pods(job, observed, now)
-    restart = Restart(number, now, cause.reason, truncated(cause.message, _REASON_BYTES), launcher_pods, cause.failed_nodes)
+    status, number, cause = job.status, job.status.restarts + 1, decision.cause
+    restart = Restart(number, now, cause.reason, truncated(cause.message, _REASON_BYTES), decision.launcher_pods, cause.failed_nodes)
     row = cond.make(c.CONDITION_RESTARTING, "True", cause.reason, truncated(f"restart {number}{_allowance(job)}: {cause.message}"), now)
     new = replace(
         status,
         conditions=cond.set_before_last(status.conditions, row),
         lost_worker=None,
         restarts=number,
-        last_restarts=(*status.last_restarts, restart)[-max(_LEAST_KEPT, job.restart.max_restarts if job.restart else 0) :],
+        last_restarts=(*status.last_restarts, restart)[-max(_LEAST_KEPT, job.restart.max_restarts) :],
     )
     return with_failed_nodes(job, new, now)
 
 
 def _failed(job: MPIJob, cause: Cause, now: datetime) -> MPIJobStatus:
-    """Return the status of a job that may not be restarted once more; its message says why each attempt ended, the last one first."""
-    tries = [(restart.number, restart.reason, restart.message) for restart in job.status.last_restarts]
-    tries.append((job.status.restarts + 1, cause.reason, cause.message))
-    words = "; ".join(f"attempt {number}: {reason}: {message}" for number, reason, message in reversed(tries))
+    """Return the status of a job that must not be restarted again; its message has the end of each attempt, the last one first."""
+    attempts = [(restart.number, restart.reason, restart.message) for restart in job.status.last_restarts]
+    attempts.append((job.status.restarts + 1, cause.reason, cause.message))
+    words = "; ".join(f"attempt {number}: {reason}: {message}" for number, reason, message in reversed(attempts))
     text = f"{job.status.restarts + 1} attempts, and no restart is left{_allowance(job)}. {words}"
     message = truncated(text, MAX_MESSAGE_BYTES)
     return ended(job, job.status, cond.make(c.CONDITION_FAILED, "True", c.REACHED_MAX_RESTARTS, message, now), now)
 
 
-def _is_count_lost(status: MPIJobStatus) -> bool:
-    """Return whether a restart was begun and its count not stored, as the CRD is an older one: then nothing is restarted any more."""
-    return status.condition(c.CONDITION_RESTARTING) is not None and not status.restarts
-
-
-def _is_budget_used_up(job: MPIJob, now: datetime) -> bool:
-    """Return whether no restart is left: those of the window count, or all of them; without a budget, failed attempts too."""
-    if job.restart is None:
-        failed = job.status.attempts[-1].number if job.status.attempts else 0
-        return job.status.restarts + failed >= _budget(job)
-    if job.restart.window_seconds is None:
-        return job.status.restarts >= _budget(job)
-    since = now - timedelta(seconds=job.restart.window_seconds)
-    return sum(restart.time > since for restart in job.status.last_restarts) >= _budget(job)
-
-
-def _budget(job: MPIJob) -> int:
-    """Return how many restarts the job may have; one that has asked for none may have as many as retries, so that it does not loop."""
-    return user_backoff_limit(job) if job.restart is None else job.restart.max_restarts
-
-
 def _allowance(job: MPIJob) -> str:
-    window_seconds = job.restart.window_seconds if job.restart else None
-    return f" of at most {_budget(job)}" + (f" in {format_duration(timedelta(seconds=window_seconds))}" if window_seconds else "")
+    window_seconds = job.restart.window_seconds
+    return f" of at most {restart_limit(job)}" + (f" in {format_duration(timedelta(seconds=window_seconds))}" if window_seconds else "")

@@ -5,25 +5,26 @@ from datetime import datetime
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
-from mpiop.controller import names
+from mpiop.controller import causes, names
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.rejections import is_awaited_again
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, problem
-from mpiop.controller.status.losses import loss_problem
+from mpiop.controller.restart.attempt import LauncherAttempt
 from mpiop.controller.status.pod_problems import pod_problems
 from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.status.refusals import FailedWrite, refusal
+from mpiop.controller.status.restarts import loss_problem
 from mpiop.controller.status.terminating import terminating_problem
 from mpiop.kube.objects import Unreadable, is_terminating, key_of
 
 
-def find_problem(job: MPIJob, observed: Observed, failed: Sequence[FailedWrite], now: datetime) -> Problem | None:
+def find_problem(attempt: LauncherAttempt, failed: Sequence[FailedWrite], now: datetime) -> Problem | None:
     """Return the most important problem that a user has to solve; None if there is none."""
+    job, observed = attempt.job, attempt.observed
     refused = next((found for found in map(refusal, failed) if found is not None), None)
     found = refused or terminating_problem(job, observed, now) or next(pod_problems(job, observed), None)
-    return found or _awaited_again(job, observed) or loss_problem(job, observed)
+    return found or _awaited_again(job, observed) or loss_problem(attempt)
 
 
 def _awaited_again(job: MPIJob, observed: Observed) -> Problem | None:

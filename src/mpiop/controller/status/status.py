@@ -7,16 +7,15 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
-from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus, ReplicaStatus
+from mpiop.api.types import Condition, Failure, LostWorker, MPIJob, MPIJobStatus, ReplicaStatus
 from mpiop.controller import names
+from mpiop.controller.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
-from mpiop.controller.status.failed_nodes import with_failed_nodes
 from mpiop.controller.status.outcomes import ended, stalled_by_failure, with_condition, with_problem
 from mpiop.controller.status.reconciling import as_reported, current_problem, with_reconciling
-from mpiop.controller.status.restarts import carried_out, with_lost_worker
+from mpiop.controller.status.restarts import carried_out, with_failed_nodes
 from mpiop.controller.status.root_cause import attempts, failure
 from mpiop.controller.status.summary import summarized
 from mpiop.controller.status.template_warnings import with_warnings, without_warnings
@@ -43,17 +42,22 @@ class Findings:
         has_created_launcher: It has created the launcher Job.
         warnings: What the API server warned of when children were created.
         words: Of the log of the launcher that failed last, if that failure is new.
+        lost_worker: What the running attempt has lost.
     """
 
     has_created_launcher: bool = False
     warnings: Collection[str] = ()
     words: LastWords = NO_WORDS
+    lost_worker: LostWorker | None = None
 
 
 def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime, findings: Findings = Findings()) -> MPIJobStatus:
     """Return the status of a valid job; equal to the stored one if nothing has changed."""
     status = replace(job.status, attempts=attempts(job, observed), last_failure=judged(job, observed, findings.words))
-    status = _completed(_explained(job, observed, status, now)) if status.is_finished else _alive(job, observed, problem, status, now=now)
+    if status.is_finished:
+        status = _completed(_explained(job, observed, status, now))
+    else:
+        status = _alive(job, observed, problem, replace(status, lost_worker=findings.lost_worker), now=now)
     status = with_warnings(job, with_workers_unused(job, observed, status, now), findings.warnings, now)
     status = replace(status, replica_statuses=_replica_statuses(status, observed, has_created_launcher=findings.has_created_launcher))
     return replace(status, summary=summarized(job, observed, status))
@@ -93,7 +97,7 @@ def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPI
         return ended(job, status, evicted_end, now, verdict=evicted_worker(observed))
     if is_running(job, observed):
         status = with_condition(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
-    status = with_failed_nodes(job, carried_out(job, observed, with_lost_worker(job, observed, status, now), now), now)
+    status = with_failed_nodes(job, carried_out(job, observed, status, now), now)
     return with_problem(_update_pending(job, observed, status, now), problem, now)
 
 

@@ -11,13 +11,12 @@ from typing import Final
 from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
 from mpiop.clock import format_time
-from mpiop.controller import names
+from mpiop.controller import causes, names
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.observe import pods
+from mpiop.controller.observe.disruptions import disruption_problem
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.pods import JOB_TRACKING
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, problem
-from mpiop.controller.status.losses import disruption_problem
 from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SERVICES
 

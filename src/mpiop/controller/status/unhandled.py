@@ -4,10 +4,10 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
+from mpiop.controller import causes
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, problem
 from mpiop.kube.objects import Object, is_terminating, key_of, labels_of
 from mpiop.kube.resources import JOBS
 

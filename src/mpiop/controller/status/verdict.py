@@ -17,18 +17,20 @@ from mpiop.api.log_rules import LONG_NAME
 from mpiop.api.names import worker_index
 from mpiop.api.status import timestamp
 from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus
+from mpiop.controller import causes
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.objects.ssh_script import MARK, leaves_mark
 from mpiop.controller.observe import pods
+from mpiop.controller.observe.disruptions import disruption_problem, is_lost
+from mpiop.controller.observe.exit_codes import in_words
+from mpiop.controller.observe.launcher_failures import FailedContainer, failed_container, last_failure
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.observe.tries import is_lost, launcher_restarts, noted_beginning
-from mpiop.controller.status import causes
+from mpiop.controller.restart.attempt import LauncherAttempt, attempt_in
+from mpiop.controller.restart.lost_workers import Loss, created
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.causes import Problem, problem
-from mpiop.controller.status.exit_codes import in_words
-from mpiop.controller.status.losses import disruption_problem, worker_problem
 from mpiop.controller.status.pod_problems import START_REASONS, ended_worker_problems
 from mpiop.controller.status.reconciling import current_problem
-from mpiop.controller.status.root_cause import FailedContainer, failed_container, last_failure, new_failure
+from mpiop.controller.status.root_cause import new_failure
 from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.text import truncated
 
@@ -138,34 +140,35 @@ def _crashed_of_its_name(job: MPIJob, failed: FailedContainer) -> str:
 
 def _worker_cause(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem | None:
     """Return the worker without which the attempt could not begin, or not go on."""
-    attempt, began = _attempt_number(job, failed), noted_beginning(failed.pod)
+    attempt = _failed_attempt(job, observed, failed)
     if attempt is None:
         return None
-    if began is None or began.restarts < attempt:
+    if attempt.beginning is None or attempt.beginning.restarts < attempt.restarts:
         return next(ended_worker_problems(job, observed), None) if _called_ssh(job, failed) else None
     return _loss(job, observed, failed)
 
 
 def _loss(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem | None:
     """Return the worker that the attempt began with and lost; None if the pod notes the beginning of another attempt."""
-    attempt, began = _attempt_number(job, failed), noted_beginning(failed.pod)
-    if attempt is None or began is None or began.restarts != attempt:
+    attempt = _failed_attempt(job, observed, failed)
+    if attempt is None or attempt.beginning is None or not attempt.has_begun:
         return None
     ended = timestamp(failed.ended.get("finishedAt"))
-    if (stored := _stored_loss(job, failed, attempt, ended)) is not None:
+    if (stored := _stored_loss(attempt, ended)) is not None:
         return stored
-    went = list(_candidates(observed, began.newest))
+    went = list(_candidates(observed, attempt.beginning.newest))
     if job.status.is_finished:  # then workers are deleted, and nodes may be lost, for other causes
         went = [(name, pod) for name, pod in went if observed.workers.get(name) is pod and _signs(pod) and not is_terminating(pod)]
     lost = [(name, pod) for name, pod in went if _ended_it(pod, failed, ended)]
     return _problem_of(job, observed, *min(lost, key=lambda each: _first_sign(each[1]))) if lost else None
 
 
-def _attempt_number(job: MPIJob, failed: FailedContainer) -> int | None:
-    """Return how often `mpirun` had been restarted in its pod when it failed; None if another container failed."""
+def _failed_attempt(job: MPIJob, observed: Observed, failed: FailedContainer) -> LauncherAttempt | None:
+    """Return the attempt that failed; None if another container than that of `mpirun` failed."""
     if failed.name != job.launcher.template["spec"]["containers"][0].get("name", ""):
         return None
-    return launcher_restarts(job, failed.pod) - failed.is_restarted
+    last = attempt_in(job, observed, failed.pod)
+    return replace(last, restarts=last.restarts - failed.is_restarted)
 
 
 def _called_ssh(job: MPIJob, failed: FailedContainer) -> bool:
@@ -173,20 +176,20 @@ def _called_ssh(job: MPIJob, failed: FailedContainer) -> bool:
     return not leaves_mark(job) or str(failed.ended.get("message") or "").startswith(MARK)
 
 
-def _stored_loss(job: MPIJob, failed: FailedContainer, attempt: int, ended: datetime | None) -> Problem | None:
+def _stored_loss(attempt: LauncherAttempt, ended: datetime | None) -> Problem | None:
     """Return the loss in the status; the `mpirun` of a rigid library may hang for minutes after it."""
-    lost = job.status.lost_worker
-    if lost is None or lost.launcher_try != f"{failed.pod['metadata'].get('name', '')}/{attempt}":
+    lost = attempt.job.status.lost_worker
+    if lost is None or lost.attempt != attempt.name:
         return None
-    is_late = ended is not None and ended - lost.time > _LAST_SECONDS and not job.library.is_rigid
+    is_late = ended is not None and ended - lost.time > _LAST_SECONDS and not attempt.job.library.is_rigid
     return None if is_late else Problem(lost.reason, lost.message)
 
 
 def _candidates(observed: Observed, newest: str) -> Iterator[tuple[str, Object]]:
     """Yield the workers that the attempt began with and that went: those that exist, and the last states of those that are gone."""
-    for name in sorted(observed.workers.keys() | observed.gone_workers.keys()):
-        for pod in (observed.workers.get(name), observed.gone_workers.get(name)):
-            if pod is not None and pod["metadata"].get("creationTimestamp", "") <= newest:
+    for name in sorted(observed.workers.keys() | observed.deleted_workers.keys()):
+        for pod in (observed.workers.get(name), observed.deleted_workers.get(name)):
+            if pod is not None and created(pod) <= newest:
                 yield name, pod
                 break
 
@@ -219,4 +222,4 @@ def _problem_of(job: MPIJob, observed: Observed, name: str, pod: Object) -> Prob
     was_deleted = is_terminating(pod) or observed.workers.get(name) is not pod
     if was_deleted and pods.disruption(pod) is None and index is not None and index >= job.worker_replicas:
         return problem(causes.SCALED_DOWN, f"worker {name} was removed, because the job was scaled down to {job.worker_replicas}")
-    return worker_problem(observed, name, pod)
+    return Loss(name, pod, exists=observed.workers.get(name) is pod).problem

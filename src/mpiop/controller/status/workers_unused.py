@@ -14,7 +14,7 @@ from mpiop.controller import names
 from mpiop.controller.objects.ssh_script import leaves_mark
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.observe.tries import mpirun_status
+from mpiop.controller.restart.attempt import mpirun_status
 from mpiop.controller.status import conditions as cond
 from mpiop.kube.objects import Object, annotations_of
 
@@ -81,7 +81,7 @@ def _shares_network(job: MPIJob, observed: Observed, launcher_pod: Object) -> bo
     """Return whether launcher and workers have the network, and the address, of the same node."""
     if job.worker is None or not all(replicas.template["spec"].get("hostNetwork") for replicas in (job.launcher, job.worker)):
         return False
-    nodes = set(map(pods.node, (observed.workers or observed.gone_workers).values()))
+    nodes = set(map(pods.node, (observed.workers or observed.deleted_workers).values()))
     return nodes == {pods.node(launcher_pod)}
 
 

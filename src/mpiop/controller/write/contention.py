@@ -16,10 +16,10 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJobStatus
 from mpiop.backoff import RESTORE
 from mpiop.clock import Clock
+from mpiop.controller import causes
+from mpiop.controller.causes import Problem, problem
 from mpiop.controller.errors import DampedWriteError
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch
-from mpiop.controller.status import causes
-from mpiop.controller.status.causes import Problem, problem
 from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.write.field_managers import Path, Writers, writers_of
 from mpiop.kube.objects import Key, Object, uid_of

@@ -7,8 +7,9 @@ import structlog
 from mpiop.api.log_findings import finding
 from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
+from mpiop.controller.observe.launcher_failures import FailedContainer, failed_container
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.root_cause import FailedContainer, failed_container, new_failure
+from mpiop.controller.status.root_cause import new_failure
 from mpiop.controller.status.verdict import NO_WORDS, LastWords
 from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError

@@ -17,9 +17,9 @@ from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
 from mpiop.controller import names
+from mpiop.controller.causes import FAILED_CREATE, Problem, problem
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.causes import FAILED_CREATE, Problem, problem
 from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.status.refusals import refusal_reason
 from mpiop.controller.status.unhandled import is_suspension_ignored, unhandled_problem

@@ -14,6 +14,7 @@ from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.plan.desired import desired_state
+from mpiop.controller.restart.attempt import current_attempt
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import JOBS, MPIJOBS, NATIVE_POD_GROUPS_1_36, PODS, PRIORITY_CLASSES, VOLCANO_POD_GROUPS, Resource
@@ -297,7 +298,7 @@ async def test_a_job_that_runs_does_not_wait_for_a_group_that_somebody_deletes()
 def test_workers_that_have_ended_are_kept_while_the_old_group_goes() -> None:
     ended = worker(0, "Failed")
     observation = replace(observed(ended), gang={VOLCANO_POD_GROUPS: stored(build_volcano_pod_group(PI, {}), "group", **TERMINATING)})
-    desired = desired_state(PI, observation, EPOCH)
+    desired = desired_state(current_attempt(PI, observation), EPOCH)
     assert desired is not None
     assert (desired.worker_count, desired.keep_worker(ended)) == (0, True)
 

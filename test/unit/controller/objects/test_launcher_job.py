@@ -11,6 +11,7 @@ from example_jobs import PI, container, template, with_launcher
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.launcher_job import build_launcher_job, build_launcher_template
+from mpiop.controller.restart.policy import launcher_limits
 
 
 def pod_of(job: MPIJob, options: BuildOptions = BuildOptions()) -> dict[str, Any]:  # noqa: B008 - frozen
@@ -22,13 +23,14 @@ def environment(job: MPIJob) -> list[tuple[str, Any]]:
 
 
 def test_a_suspended_launcher() -> None:
-    assert build_launcher_job(PI, BuildOptions(), suspend=True)["spec"]["suspend"] is True
+    assert build_launcher_job(PI, BuildOptions(), limits={}, suspend=True)["spec"]["suspend"] is True
 
 
 @pytest.mark.parametrize(("ttl", "passed_on"), [(None, None), (0, 600), (599, 600), (601, 601)])
 def test_limits_are_passed_on_but_a_time_to_live_that_could_end_before_the_end_is_recorded(ttl: int | None, passed_on: int | None) -> None:
     policy = RunPolicy(ttl_seconds_after_finished=ttl, active_deadline_seconds=0, backoff_limit=3)
-    spec = build_launcher_job(replace(PI, run_policy=policy), BuildOptions(), suspend=False)["spec"]
+    job = replace(PI, run_policy=policy)
+    spec = build_launcher_job(job, BuildOptions(), limits=launcher_limits(job), suspend=False)["spec"]
     limits = {name: spec.get(name) for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")}
     assert limits == {"ttlSecondsAfterFinished": passed_on, "activeDeadlineSeconds": 0, "backoffLimit": 3}
 

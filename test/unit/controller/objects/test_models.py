@@ -18,6 +18,7 @@ from mpiop.controller.objects.launcher_job import build_launcher_job
 from mpiop.controller.objects.service import build_service
 from mpiop.controller.objects.ssh_secret import KeyPair, build_ssh_secret
 from mpiop.controller.objects.worker_pod import build_worker_pod
+from mpiop.controller.restart.policy import launcher_limits
 from mpiop.kube.objects import Object
 
 OPTIONS = BuildOptions(cluster_domain="cluster.local", gang_scheduler="volcano")
@@ -38,7 +39,7 @@ def test_no_field_is_lost(job: Any, implementation: str) -> None:
         (models.V1Service, build_service(job)),
         (models.V1ConfigMap, build_config_map(job, ["pi-worker-0"], OPTIONS)),
         (models.V1Pod, build_worker_pod(job, 0, OPTIONS)),
-        (models.V1Job, build_launcher_job(job, OPTIONS, suspend=True)),
+        (models.V1Job, build_launcher_job(job, OPTIONS, limits=launcher_limits(job), suspend=True)),
     ):
         assert round_trip(model, obj) == obj
 

@@ -11,6 +11,7 @@ from example_jobs import PI, with_workers
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller import names
 from mpiop.controller.plan.addresses import addresses_to_publish, annotations_to_publish, seconds_to_repeat
+from mpiop.controller.restart.attempt import current_attempt
 from mpiop.controller.status.status import next_status
 from mpiop.kube.objects import Object
 
@@ -149,13 +150,13 @@ def test_a_kubelet_is_made_to_read_addresses_a_second_time(
         pod["metadata"]["annotations"][PUBLISHED_AT] = published_at
     observation = observed(at(0), at(1), launcher_pods=(pod,))
     assert seconds_to_repeat(PI, observation, NOON) == seconds
-    assert annotations_to_publish(PI, observation, NOON) == changes
+    assert annotations_to_publish(PI, observation, current_attempt(PI, observation).beginning_to_note, NOON) == changes
 
 
 def test_when_addresses_were_changed_is_noted() -> None:
     observation = observed(at(0), at(1), launcher_pods=(UNPUBLISHED,))
     noted = {PUBLISHED_AT: "2026-01-01T12:00:00Z", BEGAN_WITH: "0 2 2026-01-01T00:00:00Z"}
-    assert annotations_to_publish(PI, observation, NOON) == {ANNOTATION: BOTH, **noted}
+    assert annotations_to_publish(PI, observation, current_attempt(PI, observation).beginning_to_note, NOON) == {ANNOTATION: BOTH, **noted}
     assert seconds_to_repeat(PI, observation, NOON) is None
 
 

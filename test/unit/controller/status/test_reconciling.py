@@ -10,8 +10,8 @@ from example_jobs import PI
 from fakes.world import World
 from mpiop.api.status import parse_status, status_to_wire
 from mpiop.api.types import MPIJob, MPIJobStatus, RunPolicy
+from mpiop.controller.causes import CAUSES, Problem
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.causes import CAUSES, Problem
 from mpiop.controller.status.reconciling import current_problem, seconds_to_stalled, with_generation
 from mpiop.controller.status.status import invalid_status, next_status, transitions
 from mpiop.kube.resources import MPIJOBS

@@ -8,7 +8,8 @@ import pytest
 from example_children import TERMINATING, launcher_pod, observed
 from example_jobs import PI
 from mpiop.api.types import Attempt, MPIJob, MPIJobStatus
-from mpiop.controller.status.root_cause import attempts, failure, last_failure
+from mpiop.controller.observe.launcher_failures import last_failure
+from mpiop.controller.status.root_cause import attempts, failure
 from mpiop.kube.objects import Object
 
 BACKOFF = {"type": "Failed", "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}

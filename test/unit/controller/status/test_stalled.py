@@ -11,9 +11,10 @@ from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import Condition, MPIJob, RunPolicy
+from mpiop.controller.causes import problem
 from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.causes import problem
+from mpiop.controller.restart.attempt import current_attempt
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem
 from mpiop.kube import resources
@@ -372,7 +373,7 @@ CASES = [*REFUSALS, *PODS]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_problem(case: Case) -> None:
-    found = find_problem(case.job, case.observation, case.failed, NOW)
+    found = find_problem(current_attempt(case.job, case.observation), case.failed, NOW)
     assert (found.reason if found else None) == case.reason
     if found and case.message:
         assert found.message == case.message

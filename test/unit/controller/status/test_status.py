@@ -12,8 +12,8 @@ from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.durations import format_duration
 from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy, Summary
+from mpiop.controller.causes import Problem
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.causes import Problem
 from mpiop.controller.status.status import current_problem, invalid_status, next_status, transitions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

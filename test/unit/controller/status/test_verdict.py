@@ -11,9 +11,10 @@ from example_jobs import PI
 from mpiop.api import constants as c
 from mpiop.api.log_findings import Finding
 from mpiop.api.types import LostWorker, MPIJob, MPIJobStatus
+from mpiop.controller.causes import Problem
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.causes import Problem
-from mpiop.controller.status.losses import loss_problem
+from mpiop.controller.restart.attempt import current_attempt
+from mpiop.controller.status.restarts import loss_problem
 from mpiop.controller.status.status import Findings, next_status
 from mpiop.controller.status.verdict import NO_WORDS, LastWords, judged
 from mpiop.kube.objects import Object
@@ -138,7 +139,7 @@ CASES = [
 
 def seen(case: Case) -> Observed:
     found = observed(*case.workers, job=case.job, launcher=launcher(job=case.job), launcher_pods=(case.launcher,))
-    return replace(found, gone_workers={pod["metadata"]["name"]: pod for pod in case.gone})
+    return replace(found, deleted_workers={pod["metadata"]["name"]: pod for pod in case.gone})
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -272,5 +273,6 @@ def test_the_end_of_an_attempt_does_not_resolve_its_loss() -> None:
     degraded = Problem("WorkerDeleted", "worker pi-worker-1 was deleted")
     ran = next_status(PI, observed(*ALL, launcher=launcher(), launcher_pods=(launcher_pod(),)), degraded, datetime(2026, 1, 1, tzinfo=UTC))
     job = replace(PI, status=ran)
-    assert loss_problem(job, observed(worker(0), launcher=launcher(), launcher_pods=(failed_launcher(),))) == degraded
-    assert loss_problem(job, observed(*ALL, launcher=launcher(), launcher_pods=(failed_launcher(), launcher_pod()))) is None
+    assert loss_problem(current_attempt(job, observed(worker(0), launcher=launcher(), launcher_pods=(failed_launcher(),)))) == degraded
+    next_attempt = current_attempt(job, observed(*ALL, launcher=launcher(), launcher_pods=(failed_launcher(), launcher_pod())))
+    assert loss_problem(next_attempt) is None

@@ -12,7 +12,7 @@ from fakes.semantics import projected
 from mpiop.api.types import MPIJob, MPIJobStatus
 from mpiop.controller.objects.ssh_script import MARK
 from mpiop.controller.observe import projections
-from mpiop.controller.status.root_cause import last_failure
+from mpiop.controller.observe.launcher_failures import last_failure
 from mpiop.controller.status.status import next_status, transitions
 from mpiop.kube.objects import Object
 

@@ -1,4 +1,4 @@
-"""Which workers are deleted to be created again, and when."""
+"""How a restart is carried out: which workers are deleted to be created again, and when the launcher Job may be resumed."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -7,9 +7,9 @@ from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.observe import pods
-from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.disruptions import is_lost
+from mpiop.controller.observe.observed import Observed, restart_count
 from mpiop.controller.observe.rejections import is_rejected, least_age_seconds
-from mpiop.controller.observe.tries import is_lost
 from mpiop.kube.objects import Object, annotations_of, creation_time
 
 
@@ -20,11 +20,29 @@ def replacement_rule(job: MPIJob, observed: Observed) -> Callable[[Object], bool
     lost to the infrastructure before the launcher has called it. One that its kubelet rejected has lost nothing, whatever the job asks for.
     """
     if not observed.is_restarting(job):
-        return _is_taken if job.restart is not None else is_rejected
-    if job.restart is None or job.restart.scope != c.RESTART_ALL:
+        return _is_taken if job.restart.has_budget else is_rejected
+    if job.restart.scope != c.RESTART_ALL:
         return _is_used_up
     count = str(job.status.restarts)
     return lambda worker: _is_used_up(worker) or annotations_of(worker).get(names.ANNOTATION_RESTART_COUNT) != count
+
+
+def may_resume(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
+    """Return whether the restarted launcher may run: its pods are gone, and all workers are Ready.
+
+    A gang that counts the launcher is only scheduled with it. Then it is enough that no worker is the old one: the launcher waits for them.
+    """
+    workers = [observed.workers.get(name) for name in names.worker_names(job)]
+    must_replace = replacement_rule(job, observed)
+    if any(pod is None or must_replace(pod) for pod in workers) or not all(map(pods.is_finished, observed.launcher_pods)):
+        return False
+    return ready or (bool(observed.gang) and job.launcher_creation_policy == c.AT_STARTUP)
+
+
+def keeps_workers(job: MPIJob, launcher: Object) -> bool:
+    """Return whether a restart resumes the launcher Job, and replaces the lost workers only: the others are as they were made."""
+    is_restart = restart_count(launcher) < job.status.restarts and job.status.is_true(c.CONDITION_RESTARTING)
+    return is_restart and job.restart.scope != c.RESTART_ALL
 
 
 def seconds_to_replacement(job: MPIJob, observed: Observed, now: datetime) -> float | None:

@@ -1,4 +1,4 @@
-"""What a try of the launcher has lost can be seen by who has watched nothing."""
+"""What an attempt of the launcher has lost can be seen by an operator that has watched nothing."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,9 +10,8 @@ from example_jobs import PI, container, template, with_worker, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.clock import parse_time
-from mpiop.controller.observe.tries import Beginning, beginning_to_note, lost_workers, noted_beginning, running_try
+from mpiop.controller.restart.attempt import Beginning, current_attempt, noted_beginning
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.losses import worker_problem
 from mpiop.kube.objects import Object
 
 BEGAN = "2026-01-01T00:00:00Z"
@@ -29,7 +28,7 @@ def disrupted(reason: str) -> list[dict[str, str]]:
 
 
 def published(noted: str = f"0 2 {BEGAN}", **status: Any) -> Object:
-    """Return the launcher's pod, in which a try began with those workers."""
+    """Return the launcher's pod, in which an attempt began with those workers."""
     pod = launcher_pod("Running", **status)
     pod["metadata"]["annotations"] = {"mpiop.kubeflow.org/began-with": noted} if noted else {}
     return pod
@@ -80,7 +79,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_a_lost_worker_is_seen_and_named(case: Case) -> None:
     observation = observed(worker(0), *case.workers, launcher=launcher(), launcher_pods=(published(),))
-    found = [worker_problem(observation, name, pod) for name, pod in lost_workers(RUNNING, observation)]
+    found = [loss.problem for loss in current_attempt(RUNNING, observation).lost]
     assert [problem.reason for problem in found] == [case.reason] * bool(case.reason)
     assert all(case.words in problem.message for problem in found)
 
@@ -88,21 +87,21 @@ def test_a_lost_worker_is_seen_and_named(case: Case) -> None:
 def test_a_worker_that_ran_a_command_of_its_own_to_its_end_is_not_lost() -> None:
     job = with_worker(RUNNING, template(container(command=["prepare"])))
     observation = observed(worker(0), worker(1, "Succeeded"), launcher=launcher(), launcher_pods=(published(),))
-    assert list(lost_workers(job, observation)) == []
+    assert current_attempt(job, observation).lost == ()
 
 
 def test_the_last_state_of_a_worker_that_is_gone_says_why_and_where() -> None:
     gone = on_node(worker(1, conditions=disrupted("DeletionByPodGC")))
-    observation = replace(observed(worker(0), launcher=launcher(), launcher_pods=(published(),)), gone_workers={"pi-worker-1": gone})
-    [(name, pod)] = lost_workers(RUNNING, observation)
-    assert worker_problem(observation, name, pod).reason == "Disrupted"
-    assert "taken from node node-7" in worker_problem(observation, name, pod).message
+    observation = replace(observed(worker(0), launcher=launcher(), launcher_pods=(published(),)), deleted_workers={"pi-worker-1": gone})
+    [loss] = current_attempt(RUNNING, observation).lost
+    assert loss.problem.reason == "Disrupted"
+    assert "taken from node node-7" in loss.problem.message
 
 
 @pytest.mark.parametrize("noted", ["", "nonsense", "0 two 3", "0 2", "-1 2 x"])
 def test_before_the_addresses_are_published_no_worker_is_lost(noted: str) -> None:
     assert noted_beginning(published(noted)) is None
-    assert list(lost_workers(RUNNING, observed(worker(0), launcher=launcher(), launcher_pods=(published(noted),)))) == []
+    assert current_attempt(RUNNING, observed(worker(0), launcher=launcher(), launcher_pods=(published(noted),))).lost == ()
 
 
 BOTH = (worker(0), worker(1, metadata=LATER))
@@ -123,8 +122,8 @@ RESTARTED = {"containerStatuses": [{"name": "launcher", "restartCount": 3}]}
     ],
     ids=["all", "one missing", "one unready", "noted", "container restarted", "… and one missing", "scaled up", "scaled down"],
 )
-def test_with_which_workers_a_try_begins(job: MPIJob, workers: tuple[Object, ...], pod: Object, noted: Beginning | None) -> None:
-    assert beginning_to_note(job, observed(*workers, job=job, launcher=launcher(), launcher_pods=(pod,))) == noted
+def test_with_which_workers_an_attempt_begins(job: MPIJob, workers: tuple[Object, ...], pod: Object, noted: Beginning | None) -> None:
+    assert current_attempt(job, observed(*workers, job=job, launcher=launcher(), launcher_pods=(pod,))).beginning_to_note == noted
 
 
 @pytest.mark.parametrize(
@@ -150,5 +149,6 @@ def test_with_which_workers_a_try_begins(job: MPIJob, workers: tuple[Object, ...
         (replace(RUNNING, status=replace(RUNNING.status, restarts=1)), launcher(), published(), None),
     ],
 )
-def test_which_try_runs(job: MPIJob, launcher_job: Object | None, pod: Object, name: str | None) -> None:
-    assert running_try(job, observed(*BOTH, launcher=launcher_job, launcher_pods=(pod,))) == name
+def test_which_attempt_runs(job: MPIJob, launcher_job: Object | None, pod: Object, name: str | None) -> None:
+    attempt = current_attempt(job, observed(*BOTH, launcher=launcher_job, launcher_pods=(pod,)))
+    assert (attempt.name if attempt.is_running else None) == name

@@ -1,7 +1,7 @@
 """The last states of workers that were deleted: on which node they ran, and why the cluster took them away.
 
 A pod may be gone before a sync sees what its conditions say. Informers feed every replica. What is forgotten here is only missing in a
-message: that a worker is lost shows without it (`controller/observe/tries.py`).
+message: that a worker is lost shows without it (`controller/restart/attempt.py`).
 """
 
 from collections.abc import Mapping
@@ -18,26 +18,26 @@ MOST_WORKERS: Final = 16
 _NONE: Final[Mapping[str, Object]] = MappingProxyType({})
 
 
-class GoneWorkers:
+class DeletedWorkers:
     """Remembers the workers that were deleted last, of the jobs that lost one last."""
 
     def __init__(self) -> None:
         """Remember none."""
-        self._gone: dict[ControllerId, Mapping[str, Object]] = {}
+        self._deleted: dict[ControllerId, Mapping[str, Object]] = {}
 
     def pod_changed(self, notification: Notification) -> None:
-        """Remember a worker that is gone (a handler of the informer of Pods)."""
+        """Remember a worker that was deleted (a handler of the informer of Pods)."""
         old, is_gone = notification.old, notification.new is None or notification.is_replacement
         controller = controller_id(old) if old is not None and is_gone else None
         if old is None or controller is None or labels_of(old).get(c.LABEL_JOB_ROLE) != c.ROLE_WORKER:
             return
-        name, workers = key_of(old).name, dict(self._gone.pop(controller, _NONE))
+        name, workers = key_of(old).name, dict(self._deleted.pop(controller, _NONE))
         workers.pop(name, None)
         latest = [*workers.items(), (name, old)][-MOST_WORKERS:]
-        self._gone[controller] = dict(latest)
-        if len(self._gone) > MOST_JOBS:
-            del self._gone[next(iter(self._gone))]
+        self._deleted[controller] = dict(latest)
+        if len(self._deleted) > MOST_JOBS:
+            del self._deleted[next(iter(self._deleted))]
 
     def of(self, controller: ControllerId) -> Mapping[str, Object]:
         """Return the last states of workers that the controller had, by name."""
-        return self._gone.get(controller, _NONE)
+        return self._deleted.get(controller, _NONE)
