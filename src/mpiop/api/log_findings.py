@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from mpiop.api.log_rules import READ, RULES, LogRule
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS
 
 _MOST_LINES: Final = 2000
 _MOST_IN_LINE: Final = 1000
 _MOST_IN_FACTS: Final = 200
 """Characters of each text that is taken from the log."""
 _LINE_ENDS: Final = re.compile(r"[\r\n]+")
-_TAG: Final = re.compile(r"^(?:\[[\d,]+\]<std\w+>: ?|\[\d+\] |\[rank\d+\]: ?)")
-"""How `mpirun --tag-output`, `mpiexec -l` and PyTorch begin a line of a rank."""
+_BY_PYTORCH: Final = r"\[rank\d+\]: ?"
+_TAGS: Final = (*(row.tag.replace("?P<rank>", "?:") for row in IMPLEMENTATIONS.values()), _BY_PYTORCH)
+_TAG: Final = re.compile(f"^(?:{'|'.join(dict.fromkeys(_TAGS))})")
+"""What `mpirun` puts before a line of a rank if it is asked to, and what PyTorch does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,13 @@ FOUND = [
         "Python finds no module named numpy",
     ),
     (
+        "Python: with the tag of a rank by Open MPI 5",
+        "[prterun-pi-launcher-1@1,0]<stderr>: Traceback (most recent call last):\n"
+        "[prterun-pi-launcher-1@1,0]<stderr>: ModuleNotFoundError: No module named 'numpy'\n",
+        "ModuleNotFound",
+        "Python finds no module named numpy",
+    ),
+    (
         "Python: with the tag of PyTorch",
         "[rank1]: Traceback (most recent call last):\n[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
         "GpuOutOfMemory",
