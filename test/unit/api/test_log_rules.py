@@ -210,7 +210,6 @@ FOUND = [
     ),
     (
         "Python: with the tag of a rank by Open MPI 5",
-        "[prterun-pi-launcher-1@1,0]<stderr>: Traceback (most recent call last):\n"
         "[prterun-pi-launcher-1@1,0]<stderr>: ModuleNotFoundError: No module named 'numpy'\n",
         "ModuleNotFound",
         "Python finds no module named numpy",
