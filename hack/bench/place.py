@@ -14,7 +14,7 @@ from bench.scenarios import SMALL
 from demonstration.cluster import environment_of
 from e2e.operator_pods import samples_of
 from e2e.waiting import until
-from faults.ground import NAMESPACE, command, prepared
+from faults.testbed import NAMESPACE, command, prepared
 from mpiop.kube.client import Client
 from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.config import load_config
@@ -97,11 +97,11 @@ async def place(cluster: str, folder: Path, *, nodes: int = 0, has_audit: bool =
         RuntimeError: It did not come up.
     """
     options = (*(("--kwok", str(nodes)) if nodes else ()), *(("--audit",) if has_audit else ()))
-    async with prepared(cluster, folder, options=options, has_node=not nodes) as ground:
+    async with prepared(cluster, folder, options=options, has_node=not nodes) as testbed:
         config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
-        await until("watches of MPIJobs, whose definition is new", lambda: _is_watchable(ground.client))
-        await _make_and_delete_one(ground.client)
-        yield Place(cluster, config, ground.client, Access(config.server, _authority(config), ground.token), folder, has_audit)
+        await until("watches of MPIJobs, whose definition is new", lambda: _is_watchable(testbed.client))
+        await _make_and_delete_one(testbed.client)
+        yield Place(cluster, config, testbed.client, Access(config.server, _authority(config), testbed.token), folder, has_audit)
 
 
 async def _make_and_delete_one(client: Client) -> None:

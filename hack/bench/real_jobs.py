@@ -17,7 +17,7 @@ from bench.watching import News, watching
 from demonstration.operator_images import built_archives
 from e2e.jobs import LAUNCHER, held, is_true, phase, pi_job
 from embedded.progress import Step
-from faults.ground import command
+from faults.testbed import command
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Resource
 

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from bench.operator_process import Program
 from bench.place import Place
 from e2e.neighbours import build_program
-from faults.ground import NAMESPACE
+from faults.testbed import NAMESPACE
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import Resource

@@ -22,7 +22,7 @@ from demonstration.cluster import ROOT
 from e2e.stream import JobStream
 from e2e.team import Member, Team, team_of
 from e2e.waiting import until
-from faults.ground import prepared
+from faults.testbed import prepared
 from mpiop import log
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, uid_of
@@ -142,12 +142,12 @@ class Soak:
 async def soak(minutes: float, jobs: int, folder: Path) -> int:
     """Run the soak and print what came of it; return 1 when something is wrong."""
     async with (
-        prepared(CLUSTER, folder, options=("--kwok", "2")) as ground,
-        team_of(ground, "soak", 1, lease_seconds=LEASE_SECONDS) as team,
+        prepared(CLUSTER, folder, options=("--kwok", "2")) as testbed,
+        team_of(testbed, "soak", 1, lease_seconds=LEASE_SECONDS) as team,
     ):
         await team.until_led()
         await team.add()
-        stream = JobStream(ground.client, team.namespace, jobs / (minutes * 60), most=jobs)
+        stream = JobStream(testbed.client, team.namespace, jobs / (minutes * 60), most=jobs)
         running = Soak(team, stream, minutes * 60)
         courses = await running.run()
         wrong = [each for course in courses for each in complaints(course)]

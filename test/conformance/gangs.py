@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from conformance.control_plane import ControlPlane
 from conformance.life import NAMESPACES
-from conformance.place import Place
 from conformance.recordings import recorded_cases
 from e2e.waiting import until
 from mpiop.kube.errors import StatusError
@@ -37,7 +37,7 @@ class Gangs:
     groups_after: Mapping[str, Mapping[str, Any]]
 
 
-async def define_pod_groups(here: Place) -> None:
+async def define_pod_groups(here: ControlPlane) -> None:
     """Let the API server know PodGroups of both kinds, and a PriorityClass `high`."""
     for resource in GROUPS.values():
         await here.client.create(_DEFINITIONS, _definition(resource))
@@ -47,7 +47,7 @@ async def define_pod_groups(here: Place) -> None:
         await until(f"{resource.group}", lambda resource=resource: _is_served(here, resource))
 
 
-async def live_as_gangs(here: Place, scheduler: str) -> Gangs:
+async def live_as_gangs(here: ControlPlane, scheduler: str) -> Gangs:
     """Return what an operator with that `--gang-scheduling` makes."""
     namespace = f"{scheduler}-gang"
     async with here.operator(scheduler, (f"--gang-scheduling={scheduler}",)):
@@ -62,7 +62,7 @@ async def live_as_gangs(here: Place, scheduler: str) -> Gangs:
         return Gangs(groups, pods, after)
 
 
-async def _look(here: Place, namespace: str, resource: Resource) -> tuple[dict[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
+async def _look(here: ControlPlane, namespace: str, resource: Resource) -> tuple[dict[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
     await here.follower.until_quiet(namespace)
     page = await here.client.list_page(Selection(resource, namespace), resource_version="")
     found = await here.follower.objects(namespace)
@@ -102,7 +102,7 @@ def _definition(resource: Resource) -> Object:
     return cast("Object", body)
 
 
-async def _is_served(here: Place, resource: Resource) -> bool:
+async def _is_served(here: ControlPlane, resource: Resource) -> bool:
     try:
         await here.client.list_page(Selection(resource, "default"), resource_version="0")
     except StatusError as error:

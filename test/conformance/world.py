@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.control_plane import CLUSTER, ControlPlane, control_plane
 from conformance.gangs import GROUPS, Gangs, define_pod_groups, live_as_gangs
-from conformance.holding import Held, hold
 from conformance.life import Life, Lived, namespace_of
-from conformance.place import CLUSTER, Place, place
 from conformance.recordings import recorded_cases
+from conformance.stale_writes import StaleWrites, hold
 from e2e.audit import Request, Rights, requests_of_operators, rights_asked_for
 
 
@@ -27,14 +27,14 @@ class World:
 
     lived: Mapping[str, Lived]
     writes: Mapping[str, Sequence[Request]]
-    held: Held
+    held: StaleWrites
     gangs: Mapping[str, Gangs]
     rights: Rights
 
 
 async def run(folder: Path) -> World:
     """Run everything, with logs in `folder`."""
-    async with place(folder) as here:
+    async with control_plane(folder) as here:
         async with here.operator("ours"):
             lived, held = await _live(here)
         await define_pod_groups(here)
@@ -44,7 +44,7 @@ async def run(folder: Path) -> World:
         return World(lived, writes, held, gangs, rights_asked_for(CLUSTER))
 
 
-async def _live(here: Place) -> tuple[dict[str, Lived], Held]:
+async def _live(here: ControlPlane) -> tuple[dict[str, Lived], StaleWrites]:
     turn, cases = asyncio.Lock(), recorded_cases()
     holding = asyncio.create_task(hold(here, turn))
     outcomes = await asyncio.gather(*(Life(case, here.client, here.follower).live(turn) for case in cases))

@@ -12,7 +12,7 @@ from typing import Any
 from e2e.waiting import until
 from embedded.build import programs_of
 from embedded.layout import layout_of
-from faults.ground import Ground
+from faults.testbed import Testbed
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import LEASES
@@ -56,14 +56,14 @@ class Rival:
 
 
 @contextlib.asynccontextmanager
-async def rival_of(ground: Ground, namespace: str, *, lease_seconds: int) -> AsyncIterator[Rival]:
+async def rival_of(testbed: Testbed, namespace: str, *, lease_seconds: int) -> AsyncIterator[Rival]:
     """Yield a rival for the Lease `mpi-operator` of the namespace, not yet started; whatever runs is ended."""
-    folder = ground.folder / namespace
+    folder = testbed.folder / namespace
     configuration = folder / "rival.json"
     content = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(layout_of(ground.cluster).kubeconfig)},
+        "clientConnection": {"kubeconfig": str(layout_of(testbed.cluster).kubeconfig)},
         "profiles": [{"schedulerName": "rival"}],
         "leaderElection": {
             "leaderElect": True,
@@ -88,7 +88,7 @@ async def rival_of(ground: Ground, namespace: str, *, lease_seconds: int) -> Asy
 class Watched:
     """The Lease `mpi-operator` of a namespace, as it was last read."""
 
-    ground: Ground
+    testbed: Testbed
     namespace: str
     spec: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -120,5 +120,5 @@ class Watched:
 
     async def _read(self) -> None:
         with contextlib.suppress(StatusError):  # before the first holder makes it
-            wire: Any = await self.ground.client.get(LEASES, Key(self.namespace, "mpi-operator"))
+            wire: Any = await self.testbed.client.get(LEASES, Key(self.namespace, "mpi-operator"))
             self.spec = wire["spec"]

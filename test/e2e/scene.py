@@ -11,7 +11,7 @@ from typing import Any
 from e2e.audit import Request, requests_of_operators
 from e2e.stream import JobStream, streaming
 from e2e.team import Member, Team, team_of
-from faults.ground import Ground
+from faults.testbed import Testbed
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import EVENTS, LEASES, MPIJOBS, Selection
 
@@ -44,7 +44,7 @@ class Scene:
 
     def requests(self) -> list[Request]:
         """Return what the replicas asked for until now."""
-        return requests_of_operators(self.team.ground.cluster, self.namespace)
+        return requests_of_operators(self.team.testbed.cluster, self.namespace)
 
     async def steady_leader(self) -> Member:
         """Return who leads, once jobs have come for a while."""
@@ -54,18 +54,18 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def scene_of(ground: Ground, namespace: str, *, unanswered: int = 0) -> AsyncIterator[Scene]:
+async def scene_of(testbed: Testbed, namespace: str, *, unanswered: int = 0) -> AsyncIterator[Scene]:
     """Yield a scene; when it ends, every job of the stream must have come to its end, with one of each object and each event."""
-    async with team_of(ground, namespace, REPLICAS, lease_seconds=ground.lease_seconds) as team:
-        async with streaming(ground.client, namespace, JOBS_A_SECOND) as stream:
+    async with team_of(testbed, namespace, REPLICAS, lease_seconds=testbed.lease_seconds) as team:
+        async with streaming(testbed.client, namespace, JOBS_A_SECOND) as stream:
             scene = Scene(team, stream, unanswered)
             yield scene
         await stream.until_succeeded()
-        lease: Any = await ground.client.get(LEASES, Key(namespace, LEASE_NAME))
+        lease: Any = await testbed.client.get(LEASES, Key(namespace, LEASE_NAME))
         turns, takeovers = len(writers(scene.requests())), lease["spec"]["leaseTransitions"]
         ones, lost = scene.team.exits().count(1), sum(lost_leases(member) for member in team.members)
     # The replicas have ended in order: what they had to report is reported.
-    wrong = [*miscounts(scene.requests(), stream.created), *await wrong_events(ground, scene)]
+    wrong = [*miscounts(scene.requests(), stream.created), *await wrong_events(testbed, scene)]
     if turns > takeovers + 1:
         wrong.append(f"replicas wrote by turns, {turns} in all, with {takeovers} takeovers of the lease")
     if ones != lost:
@@ -86,9 +86,9 @@ def miscounts(requests: Sequence[Request], jobs: Sequence[str]) -> list[str]:
     return [f"{what} {name}: created {made[what, name]} times" for what, name in wrong] + deleted
 
 
-async def wrong_events(ground: Ground, scene: Scene) -> list[str]:
+async def wrong_events(testbed: Testbed, scene: Scene) -> list[str]:
     """Return the events that were reported twice, and those that were not reported, if they are too many."""
-    page = await ground.client.list_page(Selection(EVENTS, scene.namespace), resource_version="")
+    page = await testbed.client.list_page(Selection(EVENTS, scene.namespace), resource_version="")
     reported = Counter[tuple[str, str]]()
     for event in page["items"]:
         wire: Any = event

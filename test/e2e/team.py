@@ -11,8 +11,8 @@ from typing import Any, cast
 from e2e.operator_pods import samples_of
 from e2e.waiting import until
 from embedded.layout import layout_of
-from faults.ground import Ground, new_token
 from faults.replica import Launch, Replica
+from faults.testbed import Testbed, new_token
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import Resource
@@ -53,14 +53,14 @@ class Team:
         members: The replicas.
     """
 
-    ground: Ground
+    testbed: Testbed
     namespace: str
     launch: Launch
     members: list[Member] = field(default_factory=list[Member])
 
     async def add(self) -> Member:
         """Start one more replica and return it when it is ready."""
-        token = await new_token(self.ground.client)
+        token = await new_token(self.testbed.client)
         member = Member(Replica(replace(self.launch, token=token), f"operator-{len(self.members)}"), credential_of(token))
         self.members.append(member)
         await member.replica.start()
@@ -89,20 +89,20 @@ class Team:
 
 
 @contextlib.asynccontextmanager
-async def team_of(ground: Ground, namespace: str, size: int, *, lease_seconds: int) -> AsyncIterator[Team]:
+async def team_of(testbed: Testbed, namespace: str, size: int, *, lease_seconds: int) -> AsyncIterator[Team]:
     """Yield `size` replicas that serve a new namespace; they are ended, the namespace goes with its cluster."""
     body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-    await ground.client.create(NAMESPACES, cast("Object", body))
-    await _until_usable(ground, namespace)
+    await testbed.client.create(NAMESPACES, cast("Object", body))
+    await _until_usable(testbed, namespace)
     launch = Launch(
-        server=ground.upstream.url,
-        authority=layout_of(ground.cluster).certificates.joinpath("ca.crt").read_text(encoding="ascii"),
+        server=testbed.upstream.url,
+        authority=layout_of(testbed.cluster).certificates.joinpath("ca.crt").read_text(encoding="ascii"),
         token="",
         namespace=namespace,
-        folder=ground.folder / namespace,
+        folder=testbed.folder / namespace,
         lease_seconds=lease_seconds,
     )
-    team = Team(ground, namespace, launch)
+    team = Team(testbed, namespace, launch)
     try:
         await asyncio.gather(*(team.add() for _ in range(size)))
         yield team
@@ -110,12 +110,12 @@ async def team_of(ground: Ground, namespace: str, size: int, *, lease_seconds: i
         await asyncio.gather(*(member.replica.stop() for member in team.members))
 
 
-async def _until_usable(ground: Ground, namespace: str) -> None:
+async def _until_usable(testbed: Testbed, namespace: str) -> None:
     """Return when pods can be made: their service account is made a little after the namespace."""
 
     async def is_usable() -> bool:
         try:
-            await ground.client.get(_ACCOUNTS, Key(namespace, "default"))
+            await testbed.client.get(_ACCOUNTS, Key(namespace, "default"))
         except KubeError:
             return False
         return True

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.operator_process import OperatorProcess, ours, start_operator
-from conformance.place import Place, place
+from conformance.control_plane import ControlPlane, control_plane
 from demonstration.cluster import environment_of
 from e2e.admission import UNKNOWN, definition, preserving
 from e2e.audit import requests_of_operators
 from e2e.waiting import until
-from faults.ground import command
 from faults.state import conditions, objects
+from faults.testbed import command
 from fuzz.jobs import good_job
 from mpiop.controller import names
 from mpiop.kube.errors import KubeError
@@ -44,7 +44,7 @@ async def define() -> None:
     await until("an established CRD", is_established)
 
 
-async def is_created(here: Place, name: str) -> bool:
+async def is_created(here: ControlPlane, name: str) -> bool:
     """Create a job; return whether the server takes it (it may take a moment to serve a new CRD)."""
     body: Object = {**good_job(name)}  # type: ignore[typeddict-item]  # a manifest
     body["metadata"]["namespace"] = "default"
@@ -55,7 +55,7 @@ async def is_created(here: Place, name: str) -> bool:
     return True
 
 
-async def run_a_job(here: Place, name: str) -> None:
+async def run_a_job(here: ControlPlane, name: str) -> None:
     """Create a job, and return when its Pods are there."""
     await until("a server that takes jobs", lambda: is_created(here, name))
 
@@ -75,7 +75,7 @@ async def until_readiness(process: OperatorProcess, *, is_ready: bool) -> None:
 
 
 async def test_F55_the_operator_waits_for_a_CRD_that_is_absent_or_goes_and_deletes_no_child(tmp_path: Path) -> None:
-    async with place(tmp_path, CLUSTER) as here:
+    async with control_plane(tmp_path, CLUSTER) as here:
         await kubectl("delete", "-f", CRD)
         process = await start_operator(here.access, tmp_path, "operator", ours())
         try:
@@ -108,7 +108,7 @@ async def test_F55_the_operator_waits_for_a_CRD_that_is_absent_or_goes_and_delet
 class Upgrade:
     """A control plane whose CRD is upgraded under jobs that have a field which only the CRD before kept."""
 
-    def __init__(self, here: Place) -> None:
+    def __init__(self, here: ControlPlane) -> None:
         self.here = here
 
     async def define(self, crd: dict[str, Any], *, is_kept: bool) -> None:
@@ -171,7 +171,7 @@ def job_with_unknown_fields(name: str) -> dict[str, Any]:
 
 
 async def test_an_upgrade_of_the_CRD_that_drops_fields_of_jobs_is_no_edit(tmp_path: Path) -> None:
-    async with place(tmp_path, CLUSTER) as here:
+    async with control_plane(tmp_path, CLUSTER) as here:
         upgrade = Upgrade(here)
         await upgrade.define(preserving(), is_kept=True)
         async with here.operator("before"):

@@ -27,7 +27,7 @@ from e2e.scene import EXPECTED, STEADY_JOBS, Scene, gap_seconds, scene_of
 from e2e.stream import short_job
 from e2e.team import Member, team_of
 from e2e.waiting import until
-from faults.ground import Ground, prepared
+from faults.testbed import Testbed, prepared
 from mpiop.kube.objects import Key, uid_of
 from mpiop.kube.resources import EVENTS, MPIJOBS, PODS, Selection
 
@@ -49,11 +49,11 @@ Say = Callable[[str], None]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def ground() -> AsyncIterator[Ground]:
+async def testbed() -> AsyncIterator[Testbed]:
     """A control plane of this module's own, with simulated nodes, that logs every request."""
     folder, options = ROOT / "build" / "leadership", ("--kwok", "2", "--audit")
-    async with prepared("leadership", folder, lease_seconds=LEASE_SECONDS, options=options) as ground:
-        yield ground
+    async with prepared("leadership", folder, lease_seconds=LEASE_SECONDS, options=options) as testbed:
+        yield testbed
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def patience() -> float:
 
 
 @ON_SHARED_LOOP
-async def test_a_leader_that_is_terminated_is_followed_at_once(ground: Ground, say: Say) -> None:
-    async with scene_of(ground, "handover") as scene:
+async def test_a_leader_that_is_terminated_is_followed_at_once(testbed: Testbed, say: Say) -> None:
+    async with scene_of(testbed, "handover") as scene:
         left = list[tuple[Member, float]]()
         for _ in range(3):
             leader = await scene.steady_leader()
@@ -96,8 +96,8 @@ async def test_a_leader_that_is_terminated_is_followed_at_once(ground: Ground, s
 
 
 @ON_SHARED_LOOP
-async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends(ground: Ground, say: Say) -> None:
-    async with scene_of(ground, "killed", unanswered=UNREPORTED) as scene:
+async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends(testbed: Testbed, say: Say) -> None:
+    async with scene_of(testbed, "killed", unanswered=UNREPORTED) as scene:
         leader = await scene.steady_leader()
         at = time.time()
         leader.replica.signal(signal.SIGKILL)
@@ -111,8 +111,8 @@ async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends(ground: G
 
 
 @ON_SHARED_LOOP
-async def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes(ground: Ground, say: Say) -> None:
-    async with scene_of(ground, "frozen", unanswered=UNREPORTED) as scene:
+async def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes(testbed: Testbed, say: Say) -> None:
+    async with scene_of(testbed, "frozen", unanswered=UNREPORTED) as scene:
         leader = await scene.steady_leader()
         at = time.time()
         leader.replica.signal(signal.SIGSTOP)
@@ -133,23 +133,23 @@ async def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes(ground: Gro
 
 
 @ON_SHARED_LOOP
-async def test_an_api_server_that_is_away_for_a_minute_costs_no_pod_and_leaves_one_leader(ground: Ground, say: Say) -> None:
-    async with scene_of(ground, "outage", unanswered=UNREPORTED) as scene:
+async def test_an_api_server_that_is_away_for_a_minute_costs_no_pod_and_leaves_one_leader(testbed: Testbed, say: Say) -> None:
+    async with scene_of(testbed, "outage", unanswered=UNREPORTED) as scene:
         long = [f"long-{number}" for number in range(3)]
         for name in long:
-            await ground.client.create(MPIJOBS, short_job(Key(scene.namespace, name), runs_seconds=3600))
+            await testbed.client.create(MPIJOBS, short_job(Key(scene.namespace, name), runs_seconds=3600))
         leader = await scene.steady_leader()
-        before = await running_pods(ground, scene.namespace, long)
-        await ground.control("stop", "kube-apiserver")
+        before = await running_pods(testbed, scene.namespace, long)
+        await testbed.control("stop", "kube-apiserver")
         await asyncio.sleep(OUTAGE_SECONDS)
         alive = [await member.is_alive() for member in scene.team.members]
-        await ground.control("start", "kube-apiserver")
+        await testbed.control("start", "kube-apiserver")
         back_at = time.time()
         await scene.team.until_led()
         await scene.stream.until_more(STEADY_JOBS)
         await scene.stream.until_succeeded()
         leaders = await scene.team.leaders()
-        assert await running_pods(ground, scene.namespace, long) == before
+        assert await running_pods(testbed, scene.namespace, long) == before
     requests = scene.requests()
     first = min(each.at for each in requests if each.is_work and each.at > back_at)
     say(f"API server away for {OUTAGE_SECONDS} s: first write {first - back_at:.2f} s after its return, exits {scene.team.exits()}")
@@ -159,12 +159,12 @@ async def test_an_api_server_that_is_away_for_a_minute_costs_no_pod_and_leaves_o
     assert others_than_lost(scene) == []
 
 
-async def running_pods(ground: Ground, namespace: str, jobs: Sequence[str]) -> dict[str, str]:
+async def running_pods(testbed: Testbed, namespace: str, jobs: Sequence[str]) -> dict[str, str]:
     """Return the UIDs of the Pods of `jobs` when each has its two and all run."""
     found = dict[str, str]()
 
     async def all_run() -> bool:
-        page = await ground.client.list_page(Selection(PODS, namespace), resource_version="")
+        page = await testbed.client.list_page(Selection(PODS, namespace), resource_version="")
         pods: Any = [pod for pod in page["items"] if pod["metadata"]["name"].startswith(tuple(f"{job}-" for job in jobs))]
         found.clear()
         found.update({pod["metadata"]["name"]: uid_of(pod) for pod in pods if pod.get("status", {}).get("phase") == "Running"})
@@ -175,12 +175,12 @@ async def running_pods(ground: Ground, namespace: str, jobs: Sequence[str]) -> d
 
 
 @ON_SHARED_LOOP
-async def test_ours_takes_the_lease_from_a_client_go_elector(ground: Ground, say: Say) -> None:
+async def test_ours_takes_the_lease_from_a_client_go_elector(testbed: Testbed, say: Say) -> None:
     async with (
-        team_of(ground, "from-go", 0, lease_seconds=RIVAL_LEASE_SECONDS) as team,
-        rival_of(ground, "from-go", lease_seconds=RIVAL_LEASE_SECONDS) as rival,
+        team_of(testbed, "from-go", 0, lease_seconds=RIVAL_LEASE_SECONDS) as team,
+        rival_of(testbed, "from-go", lease_seconds=RIVAL_LEASE_SECONDS) as rival,
     ):
-        lease = Watched(ground, "from-go")
+        lease = Watched(testbed, "from-go")
         await rival.start()
         theirs = await lease.until_held(not_by="")
         ours = await team.add()
@@ -214,12 +214,12 @@ async def test_ours_takes_the_lease_from_a_client_go_elector(ground: Ground, say
 
 
 @ON_SHARED_LOOP
-async def test_a_client_go_elector_takes_the_lease_from_ours(ground: Ground, say: Say) -> None:
+async def test_a_client_go_elector_takes_the_lease_from_ours(testbed: Testbed, say: Say) -> None:
     async with (
-        team_of(ground, "to-go", 1, lease_seconds=RIVAL_LEASE_SECONDS) as team,
-        rival_of(ground, "to-go", lease_seconds=RIVAL_LEASE_SECONDS) as rival,
+        team_of(testbed, "to-go", 1, lease_seconds=RIVAL_LEASE_SECONDS) as team,
+        rival_of(testbed, "to-go", lease_seconds=RIVAL_LEASE_SECONDS) as rival,
     ):
-        lease, [ours] = Watched(ground, "to-go"), team.members
+        lease, [ours] = Watched(testbed, "to-go"), team.members
         first = await lease.until_held(not_by="")
         await rival.start()
         await lease.until_renewed(2 * RIVAL_LEASE_SECONDS)

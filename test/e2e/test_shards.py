@@ -25,7 +25,7 @@ from e2e.stream import JobStream
 from e2e.team import NAMESPACES, Member, Team, team_of
 from e2e.waiting import until
 from embedded.layout import layout_of
-from faults.ground import NAMESPACE, Ground, prepared
+from faults.testbed import NAMESPACE, Testbed, prepared
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, LEASES, Resource
@@ -42,14 +42,14 @@ CLUSTER_ROLE_BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", "ClusterRole
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def ground() -> AsyncIterator[Ground]:
+async def testbed() -> AsyncIterator[Testbed]:
     """A control plane of this module's own, with simulated nodes, that logs every request; nowhere has the operator rights as yet."""
     folder, options = ROOT / "build" / "shards", ("--kwok", "2", "--audit")
-    async with prepared("shards", folder, lease_seconds=LEASE_SECONDS, options=options) as ground:
+    async with prepared("shards", folder, lease_seconds=LEASE_SECONDS, options=options) as testbed:
         everywhere = Key("", NAMESPACE)
-        binding = await ground.client.get(CLUSTER_ROLE_BINDINGS, everywhere)
-        await ground.client.delete(CLUSTER_ROLE_BINDINGS, everywhere, uid=uid_of(binding))
-        yield ground
+        binding = await testbed.client.get(CLUSTER_ROLE_BINDINGS, everywhere)
+        await testbed.client.delete(CLUSTER_ROLE_BINDINGS, everywhere, uid=uid_of(binding))
+        yield testbed
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Shard:
 
     async def start(self) -> None:
         """Let its operator have its rights, start it, and return when it leads."""
-        await bind(self.team.ground, self.namespace)
+        await bind(self.team.testbed, self.namespace)
         with self.explained("should be ready and lead"):
             await self.team.add()
             await self.team.until_led()
@@ -139,12 +139,12 @@ class Shard:
 
     async def lease_spec(self) -> dict[str, Any]:
         """Return what its Lease says."""
-        lease = await self.team.ground.client.get(LEASES, self.lease)
+        lease = await self.team.testbed.client.get(LEASES, self.lease)
         return lease.get("spec", {})
 
     def requests(self) -> list[Request]:
         """Return what operators asked for in its namespace; who asked is in each."""
-        return requests_of_operators(self.team.ground.cluster, self.namespace)
+        return requests_of_operators(self.team.testbed.cluster, self.namespace)
 
     def first_create(self, after: float) -> float:
         """Return when it first made an object of a job after that time."""
@@ -154,7 +154,7 @@ class Shard:
 
     def complaints(self) -> list[str]:
         """Return what its operator did outside of its namespace and its Lease, and what it did not do once for each of its jobs."""
-        asked = touches(self.team.ground.cluster, self.member.credential)
+        asked = touches(self.team.testbed.cluster, self.member.credential)
         wrong = [
             f"asked outside of its namespace and its Lease: {touch} ({count} times)"
             for touch, count in asked.items()
@@ -196,7 +196,7 @@ class Shard:
         return touch.namespace != self.namespace and bool(touch.what)
 
 
-async def bind(ground: Ground, namespace: str) -> None:
+async def bind(testbed: Testbed, namespace: str) -> None:
     """Let the operator have the rights of the manifests in that namespace."""
     made: Any = {
         "apiVersion": ROLE_BINDINGS.api_version,
@@ -205,48 +205,48 @@ async def bind(ground: Ground, namespace: str) -> None:
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": NAMESPACE},
         "subjects": [{"kind": "ServiceAccount", "name": NAMESPACE, "namespace": NAMESPACE}],
     }
-    await ground.client.create(ROLE_BINDINGS, cast("Object", made))
+    await testbed.client.create(ROLE_BINDINGS, cast("Object", made))
 
 
 @contextlib.asynccontextmanager
-async def shards_of(ground: Ground, name: str) -> AsyncIterator[tuple[Shard, Shard]]:
+async def shards_of(testbed: Testbed, name: str) -> AsyncIterator[tuple[Shard, Shard]]:
     """Yield two shards that lead; their namespaces are `<name>-a` and `<name>-b`, both Leases in `<name>-leases`.
 
     At the end their operators end in order, and all that they asked for is in the audit log.
     """
     leases = f"{name}-leases"
     body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": leases}}
-    await ground.client.create(NAMESPACES, cast("Object", body))
+    await testbed.client.create(NAMESPACES, cast("Object", body))
     async with contextlib.AsyncExitStack() as stack:
         shards = list[Shard]()
         for letter in "ab":
-            team = await stack.enter_async_context(team_of(ground, f"{name}-{letter}", 0, lease_seconds=LEASE_SECONDS))
+            team = await stack.enter_async_context(team_of(testbed, f"{name}-{letter}", 0, lease_seconds=LEASE_SECONDS))
             lease = Key(leases, f"mpi-operator-{letter}")
             # Of two flags of one name the last one counts.
             team.launch = replace(team.launch, flags=(f"--lock-namespace={lease.namespace}", f"--lease-name={lease.name}"))
-            shards.append(Shard(team, lease, JobStream(ground.client, team.namespace, JOBS_A_SECOND)))
+            shards.append(Shard(team, lease, JobStream(testbed.client, team.namespace, JOBS_A_SECOND)))
         for shard in shards:
             await shard.start()
         first, second = shards
         yield first, second
-    await until_logged(ground, leases)
+    await until_logged(testbed, leases)
 
 
-async def until_logged(ground: Ground, namespace: str) -> None:
+async def until_logged(testbed: Testbed, namespace: str) -> None:
     """Return when all requests that were answered until now are in the audit log, which is written in their order."""
     mark = f"mark-{uuid.uuid4()}"
     with contextlib.suppress(StatusError):  # there is none of that name
-        await ground.client.get(CONFIG_MAPS, Key(namespace, mark))
+        await testbed.client.get(CONFIG_MAPS, Key(namespace, mark))
 
     async def is_logged() -> bool:
-        return mark.encode() in layout_of(ground.cluster).log("audit").read_bytes()
+        return mark.encode() in layout_of(testbed.cluster).log("audit").read_bytes()
 
     await until("the last request in the audit log", is_logged)
 
 
 @ON_SHARED_LOOP
-async def test_two_shards_lead_at_the_same_time_and_each_touches_its_own_namespace_alone(ground: Ground) -> None:
-    async with shards_of(ground, "shard") as shards:
+async def test_two_shards_lead_at_the_same_time_and_each_touches_its_own_namespace_alone(testbed: Testbed) -> None:
+    async with shards_of(testbed, "shard") as shards:
         await asyncio.gather(*(shard.work() for shard in shards))
         leading = await asyncio.gather(*(shard.team.leaders() for shard in shards))
         specs = [await shard.lease_spec() for shard in shards]
@@ -260,8 +260,8 @@ async def test_two_shards_lead_at_the_same_time_and_each_touches_its_own_namespa
 
 
 @ON_SHARED_LOOP
-async def test_the_death_of_one_operator_does_not_disturb_the_other_shard(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
-    async with shards_of(ground, "killed") as shards:
+async def test_the_death_of_one_operator_does_not_disturb_the_other_shard(testbed: Testbed, capsys: pytest.CaptureFixture[str]) -> None:
+    async with shards_of(testbed, "killed") as shards:
         dead, other = shards
         await asyncio.gather(*(shard.work() for shard in shards))
         lease_before, at = await other.lease_spec(), time.time()

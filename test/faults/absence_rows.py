@@ -4,21 +4,21 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from faults.case import Case
-from faults.enumeration import Lives
-from faults.ground import NAMESPACE
-from faults.lives import job, until_addresses, until_condition, until_hosts, until_workers
+from faults.enumeration import Lifecycles
+from faults.lifecycles import job, until_addresses, until_condition, until_hosts, until_workers
 from faults.neighbours import change, change_job, find, remove, stay_calm, until_gone, until_reason, until_there
 from faults.object_rows import alone
 from faults.rows import Row
 from faults.run import NAMESPACES, Action, Run
 from faults.state import JOB, objects
+from faults.testbed import NAMESPACE
 from mpiop.kube.objects import Key, is_terminating, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES
 
 
-def f61(lives: Lives) -> Iterator[Case]:
+def f61(lifecycles: Lifecycles) -> Iterator[Case]:
     """The namespace is deleted, in each phase of the job."""
-    del lives
+    del lifecycles
     for phase in ("created", "running", "suspended", "ended"):
         yield alone("F61", f"deleted when {phase}", _namespace_goes(phase), replicas=0)
 
@@ -27,11 +27,11 @@ def _namespace_goes(phase: str) -> Action:
     async def live(run: Run) -> None:
         # The Lease would go with the namespace.
         await run.launch(flags=(f"--lock-namespace={NAMESPACE}", f"--lease-name={run.namespace}")).start()
-        await run.ground.client.create(MPIJOBS, job(run))
+        await run.testbed.client.create(MPIJOBS, job(run))
         await _phases()[phase](run)
         run.bystanders.clear()
-        found = await run.ground.client.get(NAMESPACES, Key("", run.namespace))
-        await run.ground.client.delete(NAMESPACES, Key("", run.namespace), uid=uid_of(found))
+        found = await run.testbed.client.get(NAMESPACES, Key("", run.namespace))
+        await run.testbed.client.delete(NAMESPACES, Key("", run.namespace), uid=uid_of(found))
 
         async def is_gone() -> bool:
             await _end_pods(run)
@@ -45,7 +45,7 @@ def _namespace_goes(phase: str) -> Action:
 
 async def _end_pods(run: Run) -> None:
     """Do what a node's kubelet does with deleted Pods: the Job controller removes its finalizer only from those that have ended."""
-    for pod in await objects(run.ground.client, PODS, run.namespace):
+    for pod in await objects(run.testbed.client, PODS, run.namespace):
         if is_terminating(pod):
             await change(run, PODS, pod["metadata"]["name"], {"status": {"phase": "Failed"}}, subresource="status")
 
@@ -77,20 +77,20 @@ def _phases() -> dict[str, Callable[[Run], Awaitable[None]]]:
     return {"created": created, "running": running, "suspended": suspended, "ended": ended}
 
 
-def f70(lives: Lives) -> Iterator[Case]:
+def f70(lifecycles: Lifecycles) -> Iterator[Case]:
     """No operator runs while the job ends; what its end was is found out afterwards, or said to be unknown."""
-    for life in ("succeed", "fail"):
-        if life in lives:
-            yield Case("F70", life, "ended while no operator ran", stages=(("running", _end_unseen(life)),), wants_hit=False)
+    for lifecycle in ("succeed", "fail"):
+        if lifecycle in lifecycles:
+            yield Case("F70", lifecycle, "ended while no operator ran", stages=(("running", _end_unseen(lifecycle)),), wants_hit=False)
     yield alone("F70", "launcher and Pods gone while no operator ran", _all_gone)
 
 
-def _end_unseen(life: str) -> Action:
+def _end_unseen(lifecycle: str) -> Action:
     async def end(run: Run) -> None:
         await until_hosts(run, 2)
         await until_addresses(run, 2)
         await run.replicas[0].stop()
-        run.end_launcher("Succeeded" if life == "succeed" else "Failed")
+        run.end_launcher("Succeeded" if lifecycle == "succeed" else "Failed")
 
         async def has_ended() -> bool:
             launcher: Any = await find(run, JOBS, "pi-launcher")
@@ -103,7 +103,7 @@ def _end_unseen(life: str) -> Action:
 
 
 async def _all_gone(run: Run) -> None:
-    await run.ground.client.create(MPIJOBS, job(run))
+    await run.testbed.client.create(MPIJOBS, job(run))
     await until_workers(run, 2)
     await until_condition(run, "Running")
     await run.replicas[0].stop()

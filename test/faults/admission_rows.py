@@ -6,8 +6,8 @@ from typing import Any
 
 from faults.case import Case
 from faults.contention_rows import MUTATING, MUTATING_BINDINGS, contentions
-from faults.enumeration import Lives
-from faults.lives import job, until_condition, until_workers
+from faults.enumeration import Lifecycles
+from faults.lifecycles import job, until_condition, until_workers
 from faults.neighbours import (
     ACCOUNTS,
     CHILDREN,
@@ -46,14 +46,14 @@ ADDITIONS = {
 """By policy: to what it adds something, and the fields of the configuration that it applies."""
 
 
-def _hindered(row: str, what: str, begin: Action, script: Script | None, *, life: str = "succeed") -> Case:
+def _hindered(row: str, what: str, begin: Action, script: Script | None, *, lifecycle: str = "succeed") -> Case:
     """Return a case in which something stands in the way of Pods until the script takes it away."""
-    return Case(row, life, what, stages=(("begin", begin),), script=script, seconds=IDLE_SECONDS, wants_hit=False)
+    return Case(row, lifecycle, what, stages=(("begin", begin),), script=script, seconds=IDLE_SECONDS, wants_hit=False)
 
 
-def f62(lives: Lives) -> Iterator[Case]:
+def f62(lifecycles: Lifecycles) -> Iterator[Case]:
     """A quota or a limit has no room for the Pods, until it has."""
-    del lives
+    del lifecycles
     for room in (1, 2):
         yield _hindered("F62", f"a quota with room for {room} of the Pods", _quota(room), _raise_quota)
     yield _hindered("F62", "a limit below what the Pods request", _limit, _raise_limit)
@@ -65,7 +65,7 @@ def _quota(room: int) -> Action:
         await make(run, QUOTAS, "quota", spec={"hard": {"pods": str(room + 1)}})
 
         async def is_counted() -> bool:
-            found: Any = await run.ground.client.get(QUOTAS, Key(run.namespace, "quota"))
+            found: Any = await run.testbed.client.get(QUOTAS, Key(run.namespace, "quota"))
             return "pods" in found.get("status", {}).get("used", {})
 
         await run.until("a quota that counts", is_counted)
@@ -89,9 +89,9 @@ async def _raise_limit(run: Run) -> None:
     await remove(run, LIMIT_RANGES, "limit")
 
 
-def f63(lives: Lives) -> Iterator[Case]:
+def f63(lifecycles: Lifecycles) -> Iterator[Case]:
     """Policies and webhooks that deny, do not answer, stand in the way of deletions, or change what is made."""
-    del lives
+    del lifecycles
     yield _hindered("F63", "a policy that denies Pods", _policy("CREATE"), _allow_after("Forbidden", DENIAL))
     yield _hindered("F63", "a policy that denies deletions", _policy("DELETE"), _allow_deletions)
     yield _hindered("F63", "a webhook that does not answer", _webhook("Fail"), _answer)
@@ -121,7 +121,7 @@ def _policy(operation: str) -> Action:
 async def _is_refused(run: Run, words: str) -> bool:
     body: Any = {"metadata": {"name": f"{BYSTANDER}-try", "namespace": run.namespace}, "spec": CONTAINERS}
     try:
-        await run.ground.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", **body}, is_dry_run=True)
+        await run.testbed.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", **body}, is_dry_run=True)
     except StatusError as error:
         return words in error.status_message
     return False
@@ -222,13 +222,13 @@ async def _additions(run: Run) -> None:
 
 async def _is_added_to(run: Run) -> bool:
     body: Any = {"metadata": {"name": f"{BYSTANDER}-try", "namespace": run.namespace}, "spec": CONTAINERS}
-    made: Any = await run.ground.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", **body}, is_dry_run=True)
+    made: Any = await run.testbed.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", **body}, is_dry_run=True)
     return ADDED_LABEL in made["metadata"].get("labels", {}) and len(made["spec"]["containers"]) > 1
 
 
-def f71(lives: Lives) -> Iterator[Case]:
+def f71(lifecycles: Lifecycles) -> Iterator[Case]:
     """What the Pods name does not exist, until it does."""
-    del lives
+    del lifecycles
     yield alone("F71", "no ServiceAccount", _without("serviceAccountName", ACCOUNTS, "absent"), seconds=IDLE_SECONDS)
     yield alone("F71", "no PriorityClass", _without("priorityClassName", PRIORITY_CLASSES, ""), seconds=IDLE_SECONDS)
 
@@ -237,7 +237,7 @@ def _without(field: str, resource: Any, name: str) -> Action:
     async def live(run: Run) -> None:
         missing = name or run.namespace
         made = job_with(run, lambda spec: spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"].update({field: missing}))
-        await run.ground.client.create(MPIJOBS, made)
+        await run.testbed.client.create(MPIJOBS, made)
         await until_reason(run, "Stalled", "Forbidden", missing)
         await stay_calm(run)
         await make(run, resource, missing, **({} if resource.namespaced else {"value": 7}))

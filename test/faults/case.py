@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from faults.disturbance import Disturbance
-from faults.ground import Ground
-from faults.lives import LIVES
-from faults.nursery import MPIOP
+from faults.fork_server import MPIOP
+from faults.lifecycles import LIFECYCLES
 from faults.oracle import NOTHING_DIFFERS, Allowance, Reference, complaints
 from faults.plans import Faults, NoFaults, Several
 from faults.run import Action, NotSeenError, Run, new_run
 from faults.state import State, difference
+from faults.testbed import Testbed
 from faults.trace import Trace
 from mpiop.kube.errors import KubeError
 
@@ -50,7 +50,7 @@ class Case:
     """
 
     row: str
-    life: str
+    lifecycle: str
     what: str
     plan: Callable[[Run], Faults | Several] = field(default=lambda _run: Faults(), repr=False)
     allowance: Allowance = NOTHING_DIFFERS
@@ -74,7 +74,7 @@ class Case:
     @property
     def name(self) -> str:
         """Return what it is called, and by which it is repeated."""
-        return f"{self.row}/{self.life}/{self.what}"
+        return f"{self.row}/{self.lifecycle}/{self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +96,27 @@ class Faultless:
     trace: Trace
 
 
-async def run_faultless(ground: Ground, namespace: str, life: str) -> Faultless:
+async def run_faultless(testbed: Testbed, namespace: str, lifecycle: str) -> Faultless:
     """Return what the life comes to.
 
     Raises:
         NotSeenError: It did not come to its end.
     """
-    async with new_run(ground, namespace, NoFaults(), CASE_SECONDS * ground.patience) as run:
+    async with new_run(testbed, namespace, NoFaults(), CASE_SECONDS * testbed.patience) as run:
         await run.launch().start()
-        await LIVES[life](run)
+        await LIFECYCLES[lifecycle](run)
         await _until_unchanged(run)
         reference = Reference(await run.state(), run.proxy.trace.effects("create", "delete"))
         if wrong := await complaints(run, reference, NOTHING_DIFFERS):
-            raise NotSeenError(f"{life} without faults: {'; '.join(wrong)}\n{run.proxy.trace}")
+            raise NotSeenError(f"{lifecycle} without faults: {'; '.join(wrong)}\n{run.proxy.trace}")
         return Faultless(reference, run.proxy.trace)
 
 
-async def run_case(ground: Ground, namespace: str, case: Case, reference: Reference | None) -> Verdict:
+async def run_case(testbed: Testbed, namespace: str, case: Case, reference: Reference | None) -> Verdict:
     """Run the case and judge it; `reference` is None for a case with an own life."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    async with new_run(ground, namespace, NoFaults(), case.seconds * ground.patience) as run:
+    async with new_run(testbed, namespace, NoFaults(), case.seconds * testbed.patience) as run:
         run.proxy.plan = plan = case.plan(run)
         run.stages = dict(case.stages)
         for number in range(case.replicas):
@@ -133,7 +133,7 @@ async def run_case(ground: Ground, namespace: str, case: Case, reference: Refere
 async def _play(run: Run, case: Case, reference: Reference | None, plan: Faults | Several) -> list[str]:
     script = asyncio.create_task(case.script(run)) if case.script else None
     try:
-        await (case.own or LIVES[case.life])(run)
+        await (case.own or LIFECYCLES[case.lifecycle])(run)
         if script is not None:
             await script
     finally:

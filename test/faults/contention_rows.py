@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from faults.case import Case
-from faults.lives import job
+from faults.lifecycles import job
 from faults.neighbours import make, remove, stay_calm
 from faults.object_rows import alone
 from faults.run import Run
@@ -40,7 +40,7 @@ async def _stamped(run: Run) -> None:
     await make(run, MUTATING, run.namespace, spec=spec)
     await make(run, MUTATING_BINDINGS, run.namespace, spec={"policyName": run.namespace})
     await run.until("a policy that changes something", lambda: _is_changed(run))
-    await run.ground.client.create(MPIJOBS, job(run))
+    await run.testbed.client.create(MPIJOBS, job(run))
     words = "a webhook or an admission policy changes metadata.labels.app of ConfigMap pi-config"
     await _check_damping(run, "configmaps", "ChangedBack", words)
     await remove(run, MUTATING_BINDINGS, run.namespace)
@@ -49,7 +49,7 @@ async def _stamped(run: Run) -> None:
 
 async def _is_changed(run: Run) -> bool:
     body: Any = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "try", "namespace": run.namespace, "labels": {"app": "try"}}}
-    made: Any = await run.ground.client.create(CONFIG_MAPS, body, is_dry_run=True)
+    made: Any = await run.testbed.client.create(CONFIG_MAPS, body, is_dry_run=True)
     return made["metadata"]["labels"]["app"] != "try"
 
 
@@ -73,5 +73,5 @@ async def _second_operator(run: Run) -> None:
     other = run.launch("other", flags=("--lease-name=other", "--cluster-domain=other.example"))
     await other.start()
     await run.until("the other operator", other.is_ready)
-    await run.ground.client.create(MPIJOBS, job(run))
+    await run.testbed.client.create(MPIJOBS, job(run))
     await _check_damping(run, "configmaps", "SecondOperator", f"mpiop:{run.namespace}/other write different values to data")

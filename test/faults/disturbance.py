@@ -5,8 +5,8 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from faults.ground import UP, Ground, command
 from faults.run import NotSeenError, Run
+from faults.testbed import UP, Testbed, command
 
 Step = tuple[str, ...] | float
 MEETING_SECONDS = 240.0
@@ -51,7 +51,7 @@ class Disturbance:
             self._present += 1
             self._changed.notify_all()
         if self._present == self.parties:
-            self._happening = asyncio.create_task(self._happen(run.ground))
+            self._happening = asyncio.create_task(self._happen(run.testbed))
         await _soon(self._has_begun.wait())
 
     async def live_through(self, run: Run) -> None:
@@ -76,18 +76,18 @@ class Disturbance:
         if self._happening is not None:
             await asyncio.wait({self._happening})
 
-    async def _happen(self, ground: Ground) -> None:
+    async def _happen(self, testbed: Testbed) -> None:
         try:
             for step in self.steps:
                 if isinstance(step, float):
                     await asyncio.sleep(step)
                 else:
-                    await ground.control(*step)
+                    await testbed.control(*step)
                 self._has_begun.set()
         finally:
             self._has_begun.set()
             # Controllers that lost their own leases have ended; the jobs need them.
-            await command("hack/cluster", "up", "--name", ground.cluster, *UP)
+            await command("hack/cluster", "up", "--name", testbed.cluster, *UP)
 
 
 async def _soon(coming: Coroutine[Any, Any, bool]) -> None:

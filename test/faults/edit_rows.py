@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from faults.case import Case
-from faults.enumeration import Lives
-from faults.lives import until_addresses, until_condition, until_workers
+from faults.enumeration import Lifecycles
+from faults.lifecycles import until_addresses, until_condition, until_workers
 from faults.neighbours import CHILDREN, change, change_job, find, remove, stay_calm, until_gone, until_reason
 from faults.object_rows import IDLE_SECONDS, alone, start
 from faults.oracle import Allowance
@@ -21,11 +21,11 @@ FINALIZER = "example.org/hold"
 LABEL = "training.kubeflow.org/operator-name"
 
 
-def f64(lives: Lives) -> Iterator[Case]:
+def f64(lifecycles: Lifecycles) -> Iterator[Case]:
     """Finalizers of others keep a Pod or the job from going."""
-    for life in lives:
+    for lifecycle in lifecycles:
         hold = ("running", partial(_hold, PODS, "pi-worker-0"))
-        yield Case("F64", life, "a worker that does not go", stages=(hold,), script=_remove_finalizer_after_a_while, wants_hit=False)
+        yield Case("F64", lifecycle, "a worker that does not go", stages=(hold,), script=_remove_finalizer_after_a_while, wants_hit=False)
     again = Allowance(objects=frozenset({LOST_A_WORKER}), effects=frozenset({"create pods/pi-worker-0"}))
     yield Case("F64", "succeed", "a worker that is replaced late", stages=(("running", _replace_late),), allowance=again, wants_hit=False)
     yield alone("F64", "a job that does not go", _job_does_not_go)
@@ -83,9 +83,9 @@ async def _job_does_not_go(run: Run) -> None:
         run.findings.append("the operator wrote although the garbage collector removes what belonged to the job")
 
 
-def f65(lives: Lives) -> Iterator[Case]:
+def f65(lifecycles: Lifecycles) -> Iterator[Case]:
     """Labels or owner of a child are taken away, or it gets an owner more."""
-    del lives
+    del lifecycles
     for kind in ("Service", "ConfigMap", "Job", "Pod"):
         strip = partial(_strip, *CHILDREN[kind])
         # Watches select by the labels: a worker without them counts as deleted, until its creation is refused.
@@ -157,14 +157,14 @@ async def until_said(run: Run, reason: str) -> None:
     await run.until(f"a condition because of {reason}", is_said)
 
 
-def f66(lives: Lives) -> Iterator[Case]:
+def f66(lifecycles: Lifecycles) -> Iterator[Case]:
     """A running job is edited: nothing is torn down, and a condition says that the edit waits."""
-    for life in lives:
+    for lifecycle in lifecycles:
         # A resume takes the edit up, by another launcher Job, and a restart what may change in the template of a Job.
-        anew = {"suspend": {"jobs/pi-launcher", "pods/launcher"}, "restart": {"pods/launcher"}}.get(life, set[str]())
-        again = {"create jobs/pi-launcher", "delete jobs/pi-launcher"} if life == "suspend" else set[str]()
+        anew = {"suspend": {"jobs/pi-launcher", "pods/launcher"}, "restart": {"pods/launcher"}}.get(lifecycle, set[str]())
+        again = {"create jobs/pi-launcher", "delete jobs/pi-launcher"} if lifecycle == "suspend" else set[str]()
         edited = Allowance(objects=frozenset({"mpijobs/pi", "configmaps/pi-config", *anew}), effects=frozenset(again))
-        yield Case("F66", life, "another program", stages=(("running", _edit),), allowance=edited, wants_hit=False)
+        yield Case("F66", lifecycle, "another program", stages=(("running", _edit),), allowance=edited, wants_hit=False)
     yield alone("F66", "another manager", _other_manager)
 
 
@@ -188,9 +188,9 @@ async def _other_manager(run: Run) -> None:
         run.findings.append("managedBy of a running job was changed")
 
 
-def f67(lives: Lives) -> Iterator[Case]:
+def f67(lifecycles: Lifecycles) -> Iterator[Case]:
     """A child is deleted or edited by hand while the job runs."""
-    del lives
+    del lifecycles
     for kind in ("Service", "ConfigMap", "Pod"):
         resource, name = CHILDREN[kind]
         reported = frozenset({LOST_A_WORKER} if kind == "Pod" else ())
@@ -238,7 +238,7 @@ async def _spoil_addresses(run: Run) -> None:
 
 
 async def _launcher_pods(run: Run) -> list[Any]:
-    return [pod for pod in await objects(run.ground.client, PODS, run.namespace) if role(pod) == "launcher"]
+    return [pod for pod in await objects(run.testbed.client, PODS, run.namespace) if role(pod) == "launcher"]
 
 
 async def _launcher_lost(run: Run) -> None:

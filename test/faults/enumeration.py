@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from faults.case import CASE_SECONDS, Case, Faultless, Script
-from faults.lives import until_condition
+from faults.lifecycles import until_condition
 from faults.meaning import Target
 from faults.oracle import NOTHING_DIFFERS, Allowance
 from faults.plans import Faults
@@ -13,7 +13,7 @@ from faults.request_faults import Do
 from faults.run import Action, Run
 from faults.stream import EventFault
 
-Lives = Mapping[str, Faultless]
+Lifecycles = Mapping[str, Faultless]
 MOST_LEASES = 3
 MOST_EVENTS = 12
 Wanted = Callable[[Target], bool]
@@ -42,10 +42,10 @@ class Act:
         return Do(self.name, act, self.when)
 
 
-def targets(lives: Lives, is_desired: Wanted) -> Iterator[tuple[str, Target]]:
+def targets(lifecycles: Lifecycles, is_desired: Wanted) -> Iterator[tuple[str, Target]]:
     """Yield each request or event of the lives once, with the first life that has it; of the endless renewals the first few."""
     seen = set[Target]()
-    for life, faultless in lives.items():
+    for lifecycle, faultless in lifecycles.items():
         for entry in faultless.trace.entries:
             target = entry.target
             if target in seen or not is_desired(target):
@@ -53,7 +53,7 @@ def targets(lives: Lives, is_desired: Wanted) -> Iterator[tuple[str, Target]]:
             seen.add(target)
             if target.meaning.resource == "leases" and target.meaning.verb == "update" and target.ordinal > MOST_LEASES:
                 continue
-            yield life, target
+            yield lifecycle, target
 
 
 def is_request(target: Target) -> bool:
@@ -96,10 +96,10 @@ def with_requests(
 ) -> Iterator[Case]:
     """Yield a case for each request and fault."""
     chosen = list(faults)
-    for life, target in found:
+    for lifecycle, target in found:
         for fault in chosen:
             suffix = f" x{times}" if times > 1 else ""
-            yield Case(row, life, f"{target}/{fault.name}{suffix}", _request_plan(target, fault, times), allowance, seconds)
+            yield Case(row, lifecycle, f"{target}/{fault.name}{suffix}", _request_plan(target, fault, times), allowance, seconds)
 
 
 def with_events(
@@ -107,9 +107,9 @@ def with_events(
 ) -> Iterator[Case]:
     """Yield a case for each event and fault."""
     chosen = list(faults)
-    for life, target in found:
+    for lifecycle, target in found:
         for fault in chosen:
-            yield Case(row, life, f"{target}/{fault.name}", _event_plan(target, fault), allowance)
+            yield Case(row, lifecycle, f"{target}/{fault.name}", _event_plan(target, fault), allowance)
 
 
 def at_condition(type_: str, action: Action) -> Script:

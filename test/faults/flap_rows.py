@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from faults.case import Case
-from faults.enumeration import Lives
-from faults.lives import job, until_condition, until_workers
+from faults.enumeration import Lifecycles
+from faults.lifecycles import job, until_condition, until_workers
 from faults.neighbours import CHILDREN, change_job, find, remove, until_gone, until_there
 from faults.object_rows import alone, start
 from faults.rows import Row
@@ -17,16 +17,16 @@ from mpiop.kube.resources import JOBS, MPIJOBS
 FLAPS = 6
 
 
-def f68(lives: Lives) -> Iterator[Case]:
+def f68(lifecycles: Lifecycles) -> Iterator[Case]:
     """The user changes their mind faster than anything can follow."""
-    del lives
+    del lifecycles
     yield alone("F68", "suspended and resumed", _flap_suspend)
     yield alone("F68", "scaled", _flap_scale)
     yield alone("F68", "deleted and created", _flap_delete)
 
 
 async def _flap_suspend(run: Run) -> None:
-    await run.ground.client.create(MPIJOBS, job(run))
+    await run.testbed.client.create(MPIJOBS, job(run))
     for _ in range(FLAPS):
         await change_job(run, {"runPolicy": {"suspend": True}})
         await change_job(run, {"runPolicy": {"suspend": False}})
@@ -42,12 +42,12 @@ async def _flap_scale(run: Run) -> None:
 
 async def _flap_delete(run: Run) -> None:
     for number in range(FLAPS):
-        await run.ground.client.create(MPIJOBS, job(run))
+        await run.testbed.client.create(MPIJOBS, job(run))
         if number % 2:
             await until_there(run, JOBS, "pi-launcher")
         await remove(run, MPIJOBS, JOB)
         await until_gone(run, MPIJOBS, JOB)
-    await run.ground.client.create(MPIJOBS, job(run))
+    await run.testbed.client.create(MPIJOBS, job(run))
     await _end(run)
     owner = uid_of(await run.job())
     for resource, name in (CHILDREN["Service"], CHILDREN["ConfigMap"], CHILDREN["Secret"], CHILDREN["Job"]):

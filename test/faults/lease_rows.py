@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from faults.case import Case, Script
-from faults.enumeration import ENDING, Act, Lives, at_condition, effects_of_a_late_write, is_write_of_jobs, targets, with_requests
-from faults.lives import until_condition
+from faults.enumeration import ENDING, Act, Lifecycles, at_condition, effects_of_a_late_write, is_write_of_jobs, targets, with_requests
+from faults.lifecycles import until_condition
 from faults.oracle import MOST_REQUESTS_A_SECOND, Allowance
 from faults.plans import ALWAYS, Faults
 from faults.proxy import Exchange
@@ -31,16 +31,16 @@ THIEF = "thief"
 _EVERYTHING_ELSE = frozenset({"configmaps", "events", "jobs", "mpijobs", "pods", "secrets", "services"})
 
 
-def f40(lives: Lives) -> Iterator[Case]:
+def f40(lifecycles: Lifecycles) -> Iterator[Case]:
     """Somebody else takes the lease while each write is under way, and never renews it; the write ends after that is known."""
-    for case in with_requests("F40", targets(lives, is_write_of_jobs), [Act("lease-stolen", _steal_and_hold)]):
+    for case in with_requests("F40", targets(lifecycles, is_write_of_jobs), [Act("lease-stolen", _steal_and_hold)]):
         yield replace(case, stages=ENDING, check=wrote_after_loss)
 
 
 async def _steal_and_hold(run: Run, exchange: Exchange) -> None:
     del exchange
     await _steal(run)
-    for _ in range(int(run.ground.lease_seconds / LOOK_SECONDS)):  # its watch of the lease shows the theft at once; a renewal would too
+    for _ in range(int(run.testbed.lease_seconds / LOOK_SECONDS)):  # its watch of the lease shows the theft at once; a renewal would too
         if loss_of(run.proxy.trace):
             break
         await asyncio.sleep(LOOK_SECONDS)
@@ -59,7 +59,7 @@ def wrote_after_loss(run: Run) -> list[str]:
     stolen_at = next((entry.at for entry in trace.entries if entry.fault), None)
     if stolen_at is None:
         return []
-    latest = stolen_at + run.ground.lease_seconds + LATE_SECONDS * run.ground.patience
+    latest = stolen_at + run.testbed.lease_seconds + LATE_SECONDS * run.testbed.patience
     ended_at = next((end for moment in replica.ends if (end := trace.since(moment)) > stolen_at), float("inf"))
     lost = loss_of(trace)
     # A process may end by its own deadline before it has looked, if it is slow.
@@ -79,22 +79,22 @@ async def _steal(run: Run) -> None:
 
 
 async def _edit_lease(run: Run, spec: dict[str, Any]) -> None:
-    await run.ground.client.patch(LEASES, _lease(run), {"spec": spec})
+    await run.testbed.client.patch(LEASES, _lease(run), {"spec": spec})
 
 
 def _lease(run: Run) -> Key:
     return Key(run.namespace, "mpi-operator")
 
 
-def f41(lives: Lives) -> Iterator[Case]:
+def f41(lifecycles: Lifecycles) -> Iterator[Case]:
     """Two replicas lead at the same time."""
-    for life in lives:
-        yield Case("F41", life, "two leaders", replicas=2, has_leases_apart=True, wants_hit=False, allowance=TWICE_AS_MANY)
+    for lifecycle in lifecycles:
+        yield Case("F41", lifecycle, "two leaders", replicas=2, has_leases_apart=True, wants_hit=False, allowance=TWICE_AS_MANY)
 
 
-def f42(lives: Lives) -> Iterator[Case]:
+def f42(lifecycles: Lifecycles) -> Iterator[Case]:
     """The leader is frozen in the middle of each write until a successor leads, then goes on, and ends."""
-    for case in with_requests("F42", targets(lives, is_write_of_jobs), [Act("paused", _pause)], allowance=TWICE_AS_MANY):
+    for case in with_requests("F42", targets(lifecycles, is_write_of_jobs), [Act("paused", _pause)], allowance=TWICE_AS_MANY):
         late = replace(TWICE_AS_MANY, effects=effects_of_a_late_write(case.what))
         yield replace(case, allowance=late, stages=ENDING, check=_survived_its_lease)
 
@@ -103,7 +103,7 @@ async def _pause(run: Run, exchange: Exchange) -> None:
     del exchange
     run.replicas[0].signal(signal.SIGSTOP)
     await run.launch("successor").start()
-    await asyncio.sleep(PAUSE_LEASES * run.ground.lease_seconds)
+    await asyncio.sleep(PAUSE_LEASES * run.testbed.lease_seconds)
     run.replicas[0].signal(signal.SIGCONT)
 
 
@@ -112,13 +112,13 @@ def _survived_its_lease(run: Run) -> list[str]:
     return ["the process did not end, though its lease did"] if is_met and not run.replicas[0].exits else []
 
 
-def f45(lives: Lives) -> Iterator[Case]:
+def f45(lifecycles: Lifecycles) -> Iterator[Case]:
     """The lease alone cannot be reached for a while; then everything but the lease."""
-    for life in lives:
+    for lifecycle in lifecycles:
         for name, fault in (("cut", CutBefore()), ("hang", Hang())):
             yield Case(
                 "F45",
-                life,
+                lifecycle,
                 f"leases/{name}",
                 _outage(frozenset({"leases"}), fault),
                 stages=ENDING,
@@ -126,7 +126,9 @@ def f45(lives: Lives) -> Iterator[Case]:
                 check=_survived_its_lease,
                 wants_hit=False,
             )
-            yield Case("F45", life, f"all but leases/{name}", _outage(_EVERYTHING_ELSE, fault), script=_with_lease_only, wants_hit=False)
+            yield Case(
+                "F45", lifecycle, f"all but leases/{name}", _outage(_EVERYTHING_ELSE, fault), script=_with_lease_only, wants_hit=False
+            )
 
 
 def _outage(resources: frozenset[str], fault: CutBefore | Hang) -> Callable[[Run], Faults]:
@@ -141,14 +143,14 @@ def _outage(resources: frozenset[str], fault: CutBefore | Hang) -> Callable[[Run
 async def _without_lease(run: Run) -> None:
     await until_condition(run, "Created")
     async with _cut_off(run):
-        await asyncio.sleep(PAUSE_LEASES * run.ground.lease_seconds)
+        await asyncio.sleep(PAUSE_LEASES * run.testbed.lease_seconds)
 
 
 async def _with_lease_only(run: Run) -> None:
     await until_condition(run, "Created")
     reported = False
     async with _cut_off(run):
-        until = asyncio.get_running_loop().time() + BLIND_SECONDS * run.ground.patience
+        until = asyncio.get_running_loop().time() + BLIND_SECONDS * run.testbed.patience
         while not reported and asyncio.get_running_loop().time() < until:
             ready, live = await run.replicas[0].fetch("/readyz"), await run.replicas[0].fetch("/healthz")
             if live and not live.startswith("200 "):
@@ -172,29 +174,29 @@ async def _cut_off(run: Run) -> AsyncIterator[None]:
         faults.is_over = True
 
 
-def f46(lives: Lives) -> Iterator[Case]:
+def f46(lifecycles: Lifecycles) -> Iterator[Case]:
     """The lease is deleted, emptied, or somebody else's, while the job begins and while it runs."""
-    for life in lives:
+    for lifecycle in lifecycles:
         for condition in ("Created", "Running"):
             for name, action in (("deleted", _delete_lease), ("emptied", _empty_lease), ("stolen", _steal)):
                 script: Script = at_condition(condition, action)
-                yield Case("F46", life, f"lease {name} at {condition}", script=script, wants_hit=False)
+                yield Case("F46", lifecycle, f"lease {name} at {condition}", script=script, wants_hit=False)
 
 
 async def _delete_lease(run: Run) -> None:
-    lease = await run.ground.client.get(LEASES, _lease(run))
-    await run.ground.client.delete(LEASES, _lease(run), uid=uid_of(lease))
+    lease = await run.testbed.client.get(LEASES, _lease(run))
+    await run.testbed.client.delete(LEASES, _lease(run), uid=uid_of(lease))
 
 
 async def _empty_lease(run: Run) -> None:
     await _edit_lease(run, {"holderIdentity": None, "renewTime": None, "acquireTime": None, "leaseTransitions": None})
 
 
-def f47(lives: Lives) -> Iterator[Case]:
+def f47(lifecycles: Lifecycles) -> Iterator[Case]:
     """Three replicas are replaced one after another."""
-    for life in lives:
+    for lifecycle in lifecycles:
         script = at_condition("Created", _roll)
-        yield Case("F47", life, "three replicas", replicas=3, script=script, wants_hit=False, allowance=TWICE_AS_MANY)
+        yield Case("F47", lifecycle, "three replicas", replicas=3, script=script, wants_hit=False, allowance=TWICE_AS_MANY)
 
 
 async def _roll(run: Run) -> None:

@@ -36,15 +36,15 @@ async def make(run: Run, resource: Resource, name: str, **more: Any) -> Object:
     """Create an object, in the run's namespace if it is in one."""
     metadata = {"name": name, **({"namespace": run.namespace} if resource.namespaced else {}), **more.pop("metadata", {})}
     body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **more}
-    return await run.ground.client.create(resource, cast("Object", body))
+    return await run.testbed.client.create(resource, cast("Object", body))
 
 
 async def remove(run: Run, resource: Resource, name: str) -> None:
     """Delete an object, if it is there."""
     key = Key(run.namespace if resource.namespaced else "", name)
     try:
-        found = await run.ground.client.get(resource, key)
-        await run.ground.client.delete(resource, key, uid=uid_of(found))
+        found = await run.testbed.client.get(resource, key)
+        await run.testbed.client.delete(resource, key, uid=uid_of(found))
     except StatusError as error:
         if not error.is_not_found:
             raise
@@ -52,13 +52,13 @@ async def remove(run: Run, resource: Resource, name: str) -> None:
 
 async def change(run: Run, resource: Resource, name: str, body: dict[str, Any], *, subresource: str = "") -> Object:
     """Merge `body` into an object of the run's namespace."""
-    return await run.ground.client.patch(resource, Key(run.namespace, name), body, subresource=subresource)
+    return await run.testbed.client.patch(resource, Key(run.namespace, name), body, subresource=subresource)
 
 
 async def find(run: Run, resource: Resource, name: str) -> Any:
     """Return an object of the run's namespace; None if there is none."""
     try:
-        return await run.ground.client.get(resource, Key(run.namespace, name))
+        return await run.testbed.client.get(resource, Key(run.namespace, name))
     except StatusError as error:
         if error.is_not_found:
             return None
@@ -99,7 +99,7 @@ async def until_there(run: Run, resource: Resource, name: str) -> None:
 
 async def events_of(run: Run, reason: str) -> list[Object]:
     """Return the events of a reason in the run's namespace."""
-    page = await run.ground.client.list_page(Selection(EVENTS, run.namespace), resource_version="")
+    page = await run.testbed.client.list_page(Selection(EVENTS, run.namespace), resource_version="")
     found: Any = page["items"]
     return [each for each in found if each["reason"] == reason]
 
@@ -121,4 +121,4 @@ async def stay_calm(run: Run) -> None:
 
 async def change_job(run: Run, spec: dict[str, Any]) -> None:
     """Change the spec of the job."""
-    await run.ground.client.patch(MPIJOBS, run.key, {"spec": spec})
+    await run.testbed.client.patch(MPIJOBS, run.key, {"spec": spec})

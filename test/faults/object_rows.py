@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from faults.case import Case
-from faults.enumeration import Lives
-from faults.lives import job, until_addresses, until_condition, until_hosts, until_workers
+from faults.enumeration import Lifecycles
+from faults.lifecycles import job, until_addresses, until_condition, until_hosts, until_workers
 from faults.neighbours import (
     CHILDREN,
     CONTAINERS,
@@ -51,7 +51,7 @@ def alone(row: str, what: str, own: Action, *, seconds: float = 120.0, replicas:
 
 async def live_on(run: Run, made: Object, name: str = JOB) -> None:
     """Create a job of two workers, let it run, and succeed."""
-    await run.ground.client.create(MPIJOBS, made)
+    await run.testbed.client.create(MPIJOBS, made)
     await until_workers(run, 2)
     run.end_launcher("Succeeded")
 
@@ -64,20 +64,20 @@ async def live_on(run: Run, made: Object, name: str = JOB) -> None:
 
 async def start(run: Run) -> None:
     """Create the run's job, and let it run until nothing is left to do."""
-    await run.ground.client.create(MPIJOBS, job(run))
+    await run.testbed.client.create(MPIJOBS, job(run))
     await until_workers(run, 2)
     await until_condition(run, "Running")
     await until_hosts(run, 2)
     await until_addresses(run, 2)
 
 
-def f56(lives: Lives) -> Iterator[Case]:
+def f56(lifecycles: Lifecycles) -> Iterator[Case]:
     """Fields that we do not know: those of a newer Kubernetes in a job, and others' annotations on everything that is made of it."""
-    del lives
+    del lifecycles
     yield alone("F56", "a field of the future in a template", _future)
     stages = (("running", _annotate), ("ended", _check_annotations))
-    for life in ("succeed", "suspend"):
-        yield Case("F56", life, "annotations of others", stages=stages, wants_hit=False)
+    for lifecycle in ("succeed", "suspend"):
+        yield Case("F56", lifecycle, "annotations of others", stages=stages, wants_hit=False)
 
 
 async def _future(run: Run) -> None:
@@ -101,9 +101,9 @@ async def _check_annotations(run: Run) -> None:
             run.findings.append(f"another's annotation is gone from {resource.kind} {name}")
 
 
-def f57(lives: Lives) -> Iterator[Case]:
+def f57(lifecycles: Lifecycles) -> Iterator[Case]:
     """Jobs that are huge: what cannot be made is said and not tried all the time, what can be made runs."""
-    del lives
+    del lifecycles
     yield alone("F57", "more workers than a ConfigMap holds hosts", _too_many_workers)
     yield alone("F57", "a command of 20,000 characters", _long_command)
     yield alone("F57", "a template of 1.5 MB", _huge_template)
@@ -111,7 +111,7 @@ def f57(lives: Lives) -> Iterator[Case]:
 
 
 async def _too_many_workers(run: Run) -> None:
-    await run.ground.client.create(MPIJOBS, job_with(run, lambda spec: spec["mpiReplicaSpecs"]["Worker"].update(replicas=20_000)))
+    await run.testbed.client.create(MPIJOBS, job_with(run, lambda spec: spec["mpiReplicaSpecs"]["Worker"].update(replicas=20_000)))
     await until_reason(run, "Stalled", "ValidationError", "do not fit into a ConfigMap")
     await stay_calm(run)
     if made := run.proxy.trace.effects("create"):
@@ -140,7 +140,7 @@ async def _long_annotation(run: Run) -> None:
     def edit(spec: Any) -> None:
         spec["mpiReplicaSpecs"]["Worker"]["template"]["metadata"] = {"annotations": {"example.org/long": "x" * 300_000}}
 
-    await run.ground.client.create(MPIJOBS, job_with(run, edit))
+    await run.testbed.client.create(MPIJOBS, job_with(run, edit))
     await until_reason(run, "Stalled", "ValidationError", "annotations")
     await stay_calm(run)
 
@@ -149,9 +149,9 @@ def _worker(spec: Any) -> Any:
     return spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
 
 
-def f58(lives: Lives) -> Iterator[Case]:
+def f58(lifecycles: Lifecycles) -> Iterator[Case]:
     """Names at their limits, and text that breaks terminals and formats."""
-    del lives
+    del lifecycles
     yield alone("F58", "the longest name", _longest_name)
     yield alone("F58", "strange text", _strange_text)
 
@@ -174,9 +174,9 @@ async def _strange_text(run: Run) -> None:
         run.findings.append("text was changed on its way into a Pod")
 
 
-def f59(lives: Lives) -> Iterator[Case]:
+def f59(lifecycles: Lifecycles) -> Iterator[Case]:
     """A crowd of Pods that are nobody's of ours comes and changes beside a job."""
-    del lives
+    del lifecycles
     yield alone("F59", "a crowd of others' Pods", _crowd)
 
 
@@ -204,9 +204,9 @@ async def _syncs(run: Run) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
-def f60(lives: Lives) -> Iterator[Case]:
+def f60(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each name that a job needs is taken: by nobody's object, and by that of another job."""
-    del lives
+    del lifecycles
     for kind in CHILDREN:
         for owner in ("nobody", "another job"):
             take, give = _take(kind, has_owner=owner != "nobody"), _give_back(kind)

@@ -149,7 +149,7 @@ async def _bystanders(run: Run) -> list[str]:
     changed = []
     resources = {"ConfigMap": CONFIG_MAPS, "Secret": SECRETS, "Pod": PODS}
     for before in run.bystanders:
-        now = await run.ground.client.get(resources[before.get("kind", "")], key_of(before))
+        now = await run.testbed.client.get(resources[before.get("kind", "")], key_of(before))
         # The driver's kubelet leaves them alone, so whoever changed them is the operator.
         if (uid_of(now), resource_version_of(now)) != (uid_of(before), resource_version_of(before)) or is_terminating(now):
             changed.append(f"somebody else's {before.get('kind')} was touched")
@@ -177,9 +177,9 @@ async def _processes(run: Run, allowance: Allowance) -> list[str]:
 
 async def _secret_bytes(run: Run) -> list[str]:
     """Return what no log may hold: lines of the private key, its base64 form, and the token's signature."""
-    forbidden = ["PRIVATE KEY", run.ground.token.rpartition(".")[2]]
+    forbidden = ["PRIVATE KEY", run.testbed.token.rpartition(".")[2]]
     try:
-        secret = await run.ground.client.get(SECRETS, Key(run.namespace, f"{JOB}-ssh"))
+        secret = await run.testbed.client.get(SECRETS, Key(run.namespace, f"{JOB}-ssh"))
     except StatusError:
         return forbidden
     data: Mapping[str, Any] = secret.get("data") or {}

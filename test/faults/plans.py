@@ -79,7 +79,7 @@ class Several:
 
     @property
     def hits(self) -> int:
-        """Return the hits of the last plan: those before it prepare its ground."""
+        """Return the hits of the last plan: those before it prepare for it."""
         return self.plans[-1].hits
 
     def fault_of(self, target: Target) -> Fault | None:

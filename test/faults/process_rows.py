@@ -5,18 +5,18 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from faults import sabotage
+from faults import faulty_operator
 from faults.case import Case
-from faults.enumeration import ENDING, Act, Lives, at_condition, is_write, is_write_of_jobs, targets, with_requests
-from faults.ground import new_token
+from faults.enumeration import ENDING, Act, Lifecycles, at_condition, is_write, is_write_of_jobs, targets, with_requests
+from faults.fork_server import FAULTY
 from faults.meaning import Meaning, Target
-from faults.nursery import SABOTAGED
 from faults.oracle import LEADERSHIP_LOST, Allowance
 from faults.plans import ALWAYS, Faults
 from faults.proxy import Exchange
 from faults.request_faults import Refuse, RefuseToken
 from faults.rows import Row
 from faults.run import Run
+from faults.testbed import new_token
 
 STOPPED = Allowance(exits=frozenset({0}))
 DIED = Allowance(exits=frozenset({1}), has_traceback=True)
@@ -25,10 +25,10 @@ VICTIMS = ("server", "informers", "informer of pods", "events", "lease watch", "
 """What runs in the background, by the names of its tasks."""
 
 
-def f33(lives: Lives) -> Iterator[Case]:
+def f33(lifecycles: Lifecycles) -> Iterator[Case]:
     """SIGTERM while each write is under way; the process ends with 0, and the next one goes on."""
     faults = [Act("term-before", _terminate), Act("term-after", _terminate, "after")]
-    return with_requests("F33", targets(lives, is_write_of_jobs), faults, allowance=STOPPED)
+    return with_requests("F33", targets(lifecycles, is_write_of_jobs), faults, allowance=STOPPED)
 
 
 async def _terminate(run: Run, exchange: Exchange) -> None:
@@ -37,17 +37,17 @@ async def _terminate(run: Run, exchange: Exchange) -> None:
     await asyncio.sleep(0.2)
 
 
-def f34(lives: Lives) -> Iterator[Case]:
+def f34(lifecycles: Lifecycles) -> Iterator[Case]:
     """The event loop is blocked for longer than the lease lasts, while each write of a job that succeeds is under way."""
-    found = [(life, target) for life, target in targets(lives, is_write_of_jobs) if life == "succeed"]
+    found = [(lifecycle, target) for lifecycle, target in targets(lifecycles, is_write_of_jobs) if lifecycle == "succeed"]
     for case in with_requests("F34", found, [Act("blocked", _block)]):
-        yield replace(case, module=SABOTAGED, stages=ENDING, check=_ended_blocked)
+        yield replace(case, module=FAULTY, stages=ENDING, check=_ended_blocked)
 
 
 async def _block(run: Run, exchange: Exchange) -> None:
     del exchange
     run.replicas[0].signal(signal.SIGUSR1)
-    await asyncio.sleep(SIGNAL_SECONDS * run.ground.patience)
+    await asyncio.sleep(SIGNAL_SECONDS * run.testbed.patience)
 
 
 def _ended_blocked(run: Run) -> list[str]:
@@ -61,22 +61,22 @@ def _ended_blocked(run: Run) -> list[str]:
     found += [
         f"written by a leader that was blocked: {e}"
         for e in trace.entries
-        if begun + SIGNAL_SECONDS * run.ground.patience < e.at < ended and is_write(e.target)
+        if begun + SIGNAL_SECONDS * run.testbed.patience < e.at < ended and is_write(e.target)
     ]
     return found
 
 
-def f36(lives: Lives) -> Iterator[Case]:
+def f36(lifecycles: Lifecycles) -> Iterator[Case]:
     """A background task dies while the job runs; the process ends with 1, and the next one goes on."""
-    del lives
+    del lifecycles
     for victim in VICTIMS:
         yield Case(
             "F36",
             "succeed",
             f"death of {victim}",
             stages=(("running", _doom),),
-            module=SABOTAGED,
-            environment=((sabotage.VICTIM, victim),),
+            module=FAULTY,
+            environment=((faulty_operator.VICTIM, victim),),
             allowance=DIED,
             check=_died,
             wants_hit=False,
@@ -85,7 +85,7 @@ def f36(lives: Lives) -> Iterator[Case]:
 
 async def _doom(run: Run) -> None:
     run.replicas[0].signal(signal.SIGUSR2)
-    await asyncio.sleep(SIGNAL_SECONDS * run.ground.patience)
+    await asyncio.sleep(SIGNAL_SECONDS * run.testbed.patience)
 
 
 def _died(run: Run) -> list[str]:
@@ -93,20 +93,20 @@ def _died(run: Run) -> list[str]:
     return [] if exits[:1] == [1] else [f"a part died and the process ended so: {exits or 'not at all'}"]
 
 
-def f49(lives: Lives) -> Iterator[Case]:
+def f49(lifecycles: Lifecycles) -> Iterator[Case]:
     """The token is replaced, and the old one is refused from then on."""
-    for life in lives:
-        yield Case("F49", life, "token rotated", _old_token, script=at_condition("Created", _rotate))
+    for lifecycle in lifecycles:
+        yield Case("F49", lifecycle, "token rotated", _old_token, script=at_condition("Created", _rotate))
 
 
 def _old_token(run: Run) -> Faults:
-    faults = Faults(requests=RefuseToken(run.ground.token), times=ALWAYS)
+    faults = Faults(requests=RefuseToken(run.testbed.token), times=ALWAYS)
     faults.is_over = True
     return faults
 
 
 async def _rotate(run: Run) -> None:
-    token = await new_token(run.ground.client)
+    token = await new_token(run.testbed.client)
     path = run.replicas[0].token_file
     fresh = path.with_suffix(".new")
     fresh.write_text(token, encoding="ascii")
@@ -116,9 +116,9 @@ async def _rotate(run: Run) -> None:
     plan.is_over = False
 
 
-def f50(lives: Lives) -> Iterator[Case]:
+def f50(lifecycles: Lifecycles) -> Iterator[Case]:
     """The token file cannot be used at the moment when a 401 makes the operator read it again."""
-    del lives
+    del lifecycles
     target = Target(Meaning("create", "pods", "", "pi-worker-0"))
     for name, content in (("missing", None), ("empty", ""), ("newline", "{}\n"), ("blank", "\n")):
         yield Case("F50", "succeed", f"{target}/token file {name}", _spoiled_token(target, content))
@@ -130,7 +130,7 @@ def _spoiled_token(target: Target, content: str | None) -> Callable[[Run], Fault
             path = run.replicas[0].token_file
             path.unlink()
             if content is not None:
-                path.write_text(content.format(run.ground.token), encoding="ascii")
+                path.write_text(content.format(run.testbed.token), encoding="ascii")
             await Refuse(401).act(exchange)
 
         return Faults(target=target, requests=Act("401", spoil, "instead").on(run))
@@ -138,13 +138,13 @@ def _spoiled_token(target: Target, content: str | None) -> Callable[[Run], Fault
     return plan
 
 
-def f52(lives: Lives) -> Iterator[Case]:
+def f52(lifecycles: Lifecycles) -> Iterator[Case]:
     """The environment names proxies that do not exist."""
     nowhere = "http://127.0.0.1:9"
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
     environment = tuple((name, nowhere) for name in names)
-    for life in lives:
-        yield Case("F52", life, "proxies in the environment", environment=environment, wants_hit=False)
+    for lifecycle in lifecycles:
+        yield Case("F52", lifecycle, "proxies in the environment", environment=environment, wants_hit=False)
 
 
 PROCESSES = (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from demonstration.cluster import ROOT
-from faults.nursery import MPIOP, Child, Nursery
+from faults.fork_server import MPIOP, Child, ForkServer
 
 RESTART_SECONDS = 0.3
 STOP_SECONDS = 30.0
@@ -34,8 +34,8 @@ class Launch:
         flags: More flags, after the usual ones.
         lease_seconds: Lease duration; the other times of the lease follow from it.
         environment: More environment variables.
-        module: What is run; `faults.sabotage` is the operator too.
-        nursery: What starts it; None is this process.
+        module: What is run; `faults.faulty_operator` is the operator too.
+        fork_server: What starts it; None is this process.
     """
 
     server: str
@@ -47,7 +47,7 @@ class Launch:
     lease_seconds: int = 2
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     module: str = MPIOP
-    nursery: Nursery | None = field(default=None, repr=False)
+    fork_server: ForkServer | None = field(default=None, repr=False)
 
 
 _PORTS: Final = itertools.cycle(range(20000, 30000))
@@ -152,8 +152,8 @@ class Replica:
         ]
         environment = {**surroundings(), "LEASE_SECONDS": f"{launch.lease_seconds}", **launch.environment}
         self.starts.append(time.monotonic())
-        if launch.nursery is not None:
-            return await launch.nursery.spawn(launch.module, arguments, environment, self.log)
+        if launch.fork_server is not None:
+            return await launch.fork_server.spawn(launch.module, arguments, environment, self.log)
         with self.log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
                 sys.executable, "-m", launch.module, *arguments, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log

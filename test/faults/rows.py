@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from faults.case import Case
-from faults.enumeration import Act, Lives, is_event, is_request, is_write, is_write_of_jobs, targets, with_events, with_requests
+from faults.enumeration import Act, Lifecycles, is_event, is_request, is_write, is_write_of_jobs, targets, with_events, with_requests
 from faults.event_faults import CutLine, CutStream, ErrorEvent
 from faults.meaning import Meaning, Target, object_name
 from faults.oracle import Allowance
@@ -28,33 +28,33 @@ class Row:
 
     number: str
     title: str
-    cases: Callable[[Lives], Iterable[Case]]
+    cases: Callable[[Lifecycles], Iterable[Case]]
 
 
-def f8(lives: Lives) -> Iterator[Case]:
+def f8(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each request is refused once as if the server were broken."""
-    return with_requests("F8", targets(lives, is_request), (Refuse(500), Refuse(503)))
+    return with_requests("F8", targets(lifecycles, is_request), (Refuse(500), Refuse(503)))
 
 
-def f9(lives: Lives) -> Iterator[Case]:
+def f9(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each request is told to come back later, once and ten times."""
-    found = list(targets(lives, is_request))
+    found = list(targets(lifecycles, is_request))
     yield from with_requests("F9", found, [Refuse(429, 1)])
-    writes = [(life, target) for life, target in found if target.meaning.is_write and target.ordinal == 1]
+    writes = [(lifecycle, target) for lifecycle, target in found if target.meaning.is_write and target.ordinal == 1]
     yield from with_requests("F9", writes, [Refuse(429, 1)], times=10)
 
 
-def f10(lives: Lives) -> Iterator[Case]:
+def f10(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each request hangs; a watch that does not even begin is found by the idle timeout, which takes longer."""
-    found = targets(lives, lambda target: is_request(target) and target.meaning.verb != "watch")
+    found = targets(lifecycles, lambda target: is_request(target) and target.meaning.verb != "watch")
     return with_requests("F10", found, [Hang()])
 
 
-def f11(lives: Lives) -> Iterator[Case]:
+def f11(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each patch and update is answered with a conflict: one made up, and one that is real since the object was edited in between."""
-    found = list(targets(lives, lambda target: target.meaning.verb in {"patch", "update"} and target.meaning.resource != "events"))
+    found = list(targets(lifecycles, lambda target: target.meaning.verb in {"patch", "update"} and target.meaning.resource != "events"))
     yield from with_requests("F11", found, [Refuse(409)])
-    edited = [(life, target) for life, target in found if target.meaning.resource in _RESOURCES]
+    edited = [(lifecycle, target) for lifecycle, target in found if target.meaning.resource in _RESOURCES]
     yield from with_requests("F11", edited, [Act("edited", _edit)])
 
 
@@ -64,25 +64,25 @@ async def _edit(run: Run, exchange: Exchange) -> None:
     body = {"metadata": {"annotations": {"example.org/edited": str(exchange.target.ordinal)}}}
     key = Key(run.namespace, object_name(exchange.request.first_line))
     try:
-        await run.ground.client.patch(_RESOURCES[meaning.resource], key, body)
+        await run.testbed.client.patch(_RESOURCES[meaning.resource], key, body)
     except StatusError as error:
         if not error.is_not_found:
             raise
 
 
-def f12(lives: Lives) -> Iterator[Case]:
+def f12(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each write is cut off before the server sees it."""
-    return with_requests("F12", targets(lives, is_write), [CutBefore(reset=True)])
+    return with_requests("F12", targets(lifecycles, is_write), [CutBefore(reset=True)])
 
 
-def f13(lives: Lives) -> Iterator[Case]:
+def f13(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each write takes effect, and its answer is lost."""
-    return with_requests("F13", targets(lives, is_write), (CutAfter(reset=True), CutAfter(reset=False)))
+    return with_requests("F13", targets(lifecycles, is_write), (CutAfter(reset=True), CutAfter(reset=False)))
 
 
-def f15(lives: Lives) -> Iterator[Case]:
+def f15(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each first list comes garbled; watch-lists are refused, so that there are lists."""
-    del lives
+    del lifecycles
     for resource in _FOLLOWED:
         for name in GARBLINGS:
             target = Target(Meaning("list", resource))
@@ -97,29 +97,29 @@ def _garbled(target: Target, fault: Garble) -> Callable[[Run], Several]:
     return plan
 
 
-def f17(lives: Lives) -> Iterator[Case]:
+def f17(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each request is unauthorized once; and for two seconds all are."""
-    yield from with_requests("F17", targets(lives, is_request), [Refuse(401)])
-    for life in lives:
+    yield from with_requests("F17", targets(lifecycles, is_request), [Refuse(401)])
+    for lifecycle in lifecycles:
         target = Target(Meaning("create", "pods", "", "pi-worker-0"))
-        yield Case("F17", life, f"{target}/all-401", _all_unauthorized)
+        yield Case("F17", lifecycle, f"{target}/all-401", _all_unauthorized)
 
 
 def _all_unauthorized(_run: Run) -> Faults:
     return Faults(resources=frozenset({*_FOLLOWED, "secrets"}), requests=Refuse(401), times=20)
 
 
-def f19(lives: Lives) -> Iterator[Case]:
+def f19(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each watch is cut after each event."""
-    return with_events("F19", targets(lives, is_event), (CutStream("close"), CutStream("reset")))
+    return with_events("F19", targets(lifecycles, is_event), (CutStream("close"), CutStream("reset")))
 
 
-def f20(lives: Lives) -> Iterator[Case]:
+def f20(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each watch is cut in the middle of each event, inside a character where there is one."""
-    return with_events("F20", targets(lives, is_event), [CutLine()])
+    return with_events("F20", targets(lifecycles, is_event), [CutLine()])
 
 
-def f21(lives: Lives) -> Iterator[Case]:
+def f21(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each watch ends with an ERROR event in the place of its first events."""
     errors = [
         ErrorEvent(410, "Expired"),
@@ -127,14 +127,14 @@ def f21(lives: Lives) -> Iterator[Case]:
         ErrorEvent(500, "InternalError"),
         ErrorEvent(403, "Forbidden"),
     ]
-    found = targets(lives, lambda target: is_event(target) and target.ordinal <= 2)
+    found = targets(lifecycles, lambda target: is_event(target) and target.ordinal <= 2)
     return with_events("F21", found, [*errors, ErrorEvent(0, is_bare=True)])
 
 
-def f32(lives: Lives) -> Iterator[Case]:
+def f32(lifecycles: Lifecycles) -> Iterator[Case]:
     """The operator is killed at each write: once it took effect, and once the answer was delivered too."""
     faults = [Act("killed-undelivered", _kill, "after"), Act("killed-delivered", _kill, "delivered")]
-    return with_requests("F32", targets(lives, is_write_of_jobs), faults, allowance=KILLED)
+    return with_requests("F32", targets(lifecycles, is_write_of_jobs), faults, allowance=KILLED)
 
 
 async def _kill(run: Run, exchange: Exchange) -> None:

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from faults.ground import Ground
-from faults.mirror import wait_for_change
+from faults.change_feed import wait_for_change
 from faults.proxy import Plan, Proxy, fault_proxy
 from faults.replica import Launch, Replica
 from faults.state import BYSTANDER, JOB, State, objects, read_state, role
+from faults.testbed import Testbed
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, is_terminating, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, SECRETS, Resource
@@ -38,7 +38,7 @@ class Run:
     """What a life and a fault may use.
 
     Attributes:
-        ground: What is shared.
+        testbed: What all runs share.
         namespace: The run's own.
         proxy: Between the operator and the API server.
         replicas: The operator's processes.
@@ -48,7 +48,7 @@ class Run:
         findings: What the case found wrong on its way.
     """
 
-    ground: Ground
+    testbed: Testbed
     namespace: str
     proxy: Proxy
     deadline: float
@@ -70,11 +70,11 @@ class Run:
 
     async def job(self) -> Object:
         """Return the MPIJob as it is now."""
-        return await self.ground.client.get(MPIJOBS, self.key)
+        return await self.testbed.client.get(MPIJOBS, self.key)
 
     async def state(self) -> State:
         """Return what is in the namespace."""
-        return await read_state(self.ground.client, self.namespace)
+        return await read_state(self.testbed.client, self.namespace)
 
     async def until(self, what: str, is_seen: Callable[[], Awaitable[bool]]) -> None:
         """Wait until `is_seen`, whatever happens to single requests.
@@ -84,7 +84,7 @@ class Run:
         """
         loop, pause = asyncio.get_running_loop(), LOOK_SECONDS
         while True:
-            change = self.ground.mirror.next_change(self.namespace)
+            change = self.testbed.change_feed.next_change(self.namespace)
             with contextlib.suppress(KubeError):
                 if await is_seen():
                     return
@@ -96,9 +96,9 @@ class Run:
     async def play_kubelet(self) -> None:
         """Let pods run, and the launcher's end as told, until cancelled."""
         while True:
-            change = self.ground.mirror.next_change(self.namespace)
+            change = self.testbed.change_feed.next_change(self.namespace)
             with contextlib.suppress(KubeError):
-                for pod in await objects(self.ground.client, PODS, self.namespace, newest=False):
+                for pod in await objects(self.testbed.client, PODS, self.namespace, newest=False):
                     if not is_terminating(pod) and not pod["metadata"]["name"].startswith(BYSTANDER):
                         await self._play_pod(pod)
             await wait_for_change(change, MOST_LOOK_SECONDS)
@@ -119,7 +119,7 @@ class Run:
             "podIPs": [{"ip": address}],
         }
         body = {"metadata": {"uid": uid_of(pod)}, "status": status}
-        await self.ground.client.patch(PODS, key, body, subresource="status")
+        await self.testbed.client.patch(PODS, key, body, subresource="status")
 
     async def place_bystanders(self) -> None:
         """Make objects of others, which the run must leave as they are."""
@@ -129,7 +129,7 @@ class Run:
                 "kind": resource.kind,
                 "metadata": {"namespace": self.namespace, "name": f"{BYSTANDER}-config", "labels": _LABELS},
             }
-            self.bystanders.append(await self.ground.client.create(resource, cast("Object", body)))
+            self.bystanders.append(await self.testbed.client.create(resource, cast("Object", body)))
         pod: Any = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -140,23 +140,23 @@ class Run:
             },
             "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "nothing"}]},
         }
-        self.bystanders.append(await self.ground.client.create(PODS, pod))
+        self.bystanders.append(await self.testbed.client.create(PODS, pod))
 
     def end_launcher(self, phase: str) -> None:
         """Let the launcher's pod end so as soon as there is one."""
         self.launcher_ends = phase
-        self.ground.mirror.notify(self.namespace)
+        self.testbed.change_feed.notify(self.namespace)
 
     def launch(self, name: str = "operator", **changes: Any) -> Replica:
         """Return one more replica, not yet started."""
         launch = Launch(
             server=self.proxy.url,
-            authority=self.ground.authority,
-            token=self.ground.token,
+            authority=self.testbed.authority,
+            token=self.testbed.token,
             namespace=self.namespace,
-            folder=self.ground.folder / self.namespace,
-            lease_seconds=self.ground.lease_seconds,
-            nursery=self.ground.nursery,
+            folder=self.testbed.folder / self.namespace,
+            lease_seconds=self.testbed.lease_seconds,
+            fork_server=self.testbed.fork_server,
             **changes,
         )
         self.replicas.append(replica := Replica(launch, name))
@@ -164,12 +164,12 @@ class Run:
 
 
 @contextlib.asynccontextmanager
-async def new_run(ground: Ground, namespace: str, plan: Plan, seconds: float) -> AsyncIterator[Run]:
+async def new_run(testbed: Testbed, namespace: str, plan: Plan, seconds: float) -> AsyncIterator[Run]:
     """Yield a run of at most `seconds` with nothing started but the proxy and the kubelet; all of it is gone afterwards."""
     body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-    await ground.client.create(NAMESPACES, body)
-    async with fault_proxy(ground.upstream, plan, ground.context) as proxy:
-        run = Run(ground, namespace, proxy, asyncio.get_running_loop().time() + seconds)
+    await testbed.client.create(NAMESPACES, body)
+    async with fault_proxy(testbed.upstream, plan, testbed.context) as proxy:
+        run = Run(testbed, namespace, proxy, asyncio.get_running_loop().time() + seconds)
         await run.until("the namespace to be usable", lambda: _is_usable(run))
         await run.place_bystanders()
         kubelet = asyncio.create_task(run.play_kubelet())
@@ -181,12 +181,12 @@ async def new_run(ground: Ground, namespace: str, plan: Plan, seconds: float) ->
             for replica in run.replicas:
                 await replica.stop()
             with contextlib.suppress(KubeError):
-                made = await ground.client.get(NAMESPACES, Key("", namespace))
-                await ground.client.delete(NAMESPACES, Key("", namespace), uid=uid_of(made))
+                made = await testbed.client.get(NAMESPACES, Key("", namespace))
+                await testbed.client.delete(NAMESPACES, Key("", namespace), uid=uid_of(made))
 
 
 async def _is_usable(run: Run) -> bool:
     """Return whether pods can be made: their service account is made a little after the namespace."""
     accounts = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-    await run.ground.client.get(accounts, Key(run.namespace, "default"))
+    await run.testbed.client.get(accounts, Key(run.namespace, "default"))
     return True

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from faults.case import Case
 from faults.disturbance import Disturbance, Step
-from faults.enumeration import Act, Lives
+from faults.enumeration import Act, Lifecycles
 from faults.meaning import Meaning, Target
 from faults.plans import Faults
 from faults.proxy import Exchange
@@ -16,27 +16,27 @@ _SECONDS = 300.0
 _FIRST_POD = Target(Meaning("create", "pods", "", "pi-worker-0"))
 
 
-def f1(lives: Lives) -> Iterator[Case]:
+def f1(lifecycles: Lifecycles) -> Iterator[Case]:
     """The API server is restarted in order."""
-    return _cases("F1", lives, "restarted", [("stop", _API_SERVER), ("start", _API_SERVER)])
+    return _cases("F1", lifecycles, "restarted", [("stop", _API_SERVER), ("start", _API_SERVER)])
 
 
-def f2(lives: Lives) -> Iterator[Case]:
+def f2(lifecycles: Lifecycles) -> Iterator[Case]:
     """The API server is killed and stays away."""
     for seconds in (10.0, 60.0):
         steps: list[Step] = [("stop", _API_SERVER, "--kill"), seconds, ("start", _API_SERVER)]
-        yield from _cases("F2", lives, f"away-{seconds:g}", steps, check=_has_ended)
+        yield from _cases("F2", lifecycles, f"away-{seconds:g}", steps, check=_has_ended)
 
 
-def f3(lives: Lives) -> Iterator[Case]:
+def f3(lifecycles: Lifecycles) -> Iterator[Case]:
     """The store of the API server stalls."""
     for seconds in (5.0, 20.0, 60.0):
-        yield from _cases("F3", lives, f"etcd-stalls-{seconds:g}", [("pause", "etcd"), seconds, ("resume", "etcd")])
+        yield from _cases("F3", lifecycles, f"etcd-stalls-{seconds:g}", [("pause", "etcd"), seconds, ("resume", "etcd")])
 
 
-def f4(lives: Lives) -> Iterator[Case]:
+def f4(lifecycles: Lifecycles) -> Iterator[Case]:
     """The store of the API server is killed and started again."""
-    return _cases("F4", lives, "etcd-killed", [("stop", "etcd", "--kill"), ("start", "etcd")])
+    return _cases("F4", lifecycles, "etcd-killed", [("stop", "etcd", "--kill"), ("start", "etcd")])
 
 
 def _has_ended(run: Run) -> list[str]:
@@ -44,13 +44,15 @@ def _has_ended(run: Run) -> list[str]:
     return [] if run.replicas[0].exits else ["the process did not end, though it could not renew its lease"]
 
 
-def _cases(row: str, lives: Lives, name: str, steps: Sequence[Step], check: Callable[[Run], list[str]] | None = None) -> Iterator[Case]:
+def _cases(
+    row: str, lifecycles: Lifecycles, name: str, steps: Sequence[Step], check: Callable[[Run], list[str]] | None = None
+) -> Iterator[Case]:
     """Yield a case for each life and stage: one disturbance for all of them together."""
     together = Disturbance(steps)
-    for life in lives:
+    for lifecycle in lifecycles:
         yield Case(
             row,
-            life,
+            lifecycle,
             f"{name} at running",
             stages=(("running", together.meet),),
             script=together.live_through,
@@ -61,7 +63,7 @@ def _cases(row: str, lives: Lives, name: str, steps: Sequence[Step], check: Call
         )
         yield Case(
             row,
-            life,
+            lifecycle,
             f"{name} at {_FIRST_POD}",
             plan=_meeting(together),
             stages=(("begin", together.wait_to_start),),

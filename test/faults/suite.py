@@ -14,10 +14,10 @@ import structlog
 
 from demonstration.cluster import ROOT
 from faults.case import Case, Faultless, Verdict, run_case, run_faultless
-from faults.ground import Ground, prepared
-from faults.lives import LIVES
+from faults.lifecycles import LIFECYCLES
 from faults.matrix import ROWS
 from faults.oracle import Reference
+from faults.testbed import Testbed, prepared
 from faults.trace import Trace
 from mpiop.kube.errors import KubeError
 
@@ -70,31 +70,31 @@ async def run_suite(choice: Choice, *, cluster: str, parallel: int, lease_second
     prefix = f"f{os.getpid()}"
     folder = FOLDER / prefix
     folder.mkdir(parents=True)
-    async with prepared(cluster, folder, lease_seconds=lease_seconds, keep=keep) as ground, ground.mirror.running():
-        lives = await _faultless(ground, prefix)
-        cases = chosen(lives, choice)
+    async with prepared(cluster, folder, lease_seconds=lease_seconds, keep=keep) as testbed, testbed.change_feed.running():
+        lifecycles = await _faultless(testbed, prefix)
+        cases = chosen(lifecycles, choice)
         if choice.is_list:
             sys.stdout.writelines(f"{case.name}\n" for case in cases)
             return 0
         if unknown := sorted(choice.names - {case.name for case in cases}) or ([] if cases else sorted(choice.rows)):
             sys.stdout.write(f"no such case or row: {', '.join(unknown)}; --list prints them all\n")
             return 2
-        verdicts = await _run_all(ground, cases, lives, parallel)
+        verdicts = await _run_all(testbed, cases, lifecycles, parallel)
     return _report(verdicts, lease_seconds)
 
 
-async def _faultless(ground: Ground, prefix: str) -> dict[str, Faultless]:
+async def _faultless(testbed: Testbed, prefix: str) -> dict[str, Faultless]:
     async with asyncio.TaskGroup() as group:  # one that fails ends the others, before the cluster goes
-        tasks = {life: group.create_task(run_faultless(ground, f"{prefix}-{life}", life)) for life in LIVES}
-    lives = {life: task.result() for life, task in tasks.items()}
-    for life, faultless in lives.items():
-        (ground.folder / f"{prefix}-{life}" / "trace.txt").write_text(f"{faultless.trace}\n", encoding="utf-8")
-    return lives
+        tasks = {lifecycle: group.create_task(run_faultless(testbed, f"{prefix}-{lifecycle}", lifecycle)) for lifecycle in LIFECYCLES}
+    lifecycles = {lifecycle: task.result() for lifecycle, task in tasks.items()}
+    for lifecycle, faultless in lifecycles.items():
+        (testbed.folder / f"{prefix}-{lifecycle}" / "trace.txt").write_text(f"{faultless.trace}\n", encoding="utf-8")
+    return lifecycles
 
 
-def chosen(lives: dict[str, Faultless], choice: Choice) -> list[Case]:
+def chosen(lifecycles: dict[str, Faultless], choice: Choice) -> list[Case]:
     """Return the cases of the choice."""
-    by_row = [list(row.cases(lives)) for row in ROWS if not choice.rows or row.number in choice.rows]
+    by_row = [list(row.cases(lifecycles)) for row in ROWS if not choice.rows or row.number in choice.rows]
     if choice.sample:
         share = max(1, choice.sample // max(1, len(by_row)))
         by_row = [spread(cases, share) for cases in by_row]
@@ -108,15 +108,15 @@ def spread(cases: Sequence[Case], count: int) -> list[Case]:
     return [cases[(2 * n + 1) * len(cases) // (2 * count)] for n in range(count)]
 
 
-async def _run_all(ground: Ground, cases: Sequence[Case], lives: dict[str, Faultless], parallel: int) -> list[Verdict]:
+async def _run_all(testbed: Testbed, cases: Sequence[Case], lifecycles: dict[str, Faultless], parallel: int) -> list[Verdict]:
     progress = Progress(len(cases))
     # Those that wait for minutes need no processor meanwhile: they have places of their own.
     busy, idle = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel)
     numbers = {case.name: number for number, case in enumerate(cases)}
 
     async def run(case: Case) -> None:
-        namespace = f"{ground.folder.name}-{numbers[case.name]:04d}"
-        progress.add(await _run_one(ground, namespace, case, None if case.own else lives[case.life].reference))
+        namespace = f"{testbed.folder.name}-{numbers[case.name]:04d}"
+        progress.add(await _run_one(testbed, namespace, case, None if case.own else lifecycles[case.lifecycle].reference))
 
     async def run_in_turn(case: Case) -> None:
         async with idle if case.is_idle else busy:
@@ -132,19 +132,19 @@ async def _run_all(ground: Ground, cases: Sequence[Case], lives: dict[str, Fault
     return progress.verdicts
 
 
-async def _run_one(ground: Ground, namespace: str, case: Case, reference: Reference | None) -> Verdict:
+async def _run_one(testbed: Testbed, namespace: str, case: Case, reference: Reference | None) -> Verdict:
     begun = time.monotonic()
     try:
-        verdict = await run_case(ground, namespace, case, reference)
-    except KubeError as error:  # the driver's own requests: the ground is lost, and that is a failure too
+        verdict = await run_case(testbed, namespace, case, reference)
+    except KubeError as error:  # the driver's own requests: the testbed is lost, and that is a failure too
         wrong = [f"the driver could not go on: {error}"]
         verdict = Verdict(case.name, wrong, Trace(), was_reached=True, seconds=time.monotonic() - begun)
-    folder = ground.folder / namespace
+    folder = testbed.folder / namespace
     if verdict.complaints:
         folder.mkdir(exist_ok=True)
         text = "\n".join([verdict.name, *(f"  {line}" for line in verdict.complaints), str(verdict.trace), ""])
         (folder / "trace.txt").write_text(text, encoding="utf-8")
-        sys.stderr.write(f"\n{_failure(verdict, ground.lease_seconds)}  logs: {folder.relative_to(ROOT)}\n")
+        sys.stderr.write(f"\n{_failure(verdict, testbed.lease_seconds)}  logs: {folder.relative_to(ROOT)}\n")
     else:
         shutil.rmtree(folder, ignore_errors=True)
     return verdict

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from faults.case import Case
-from faults.enumeration import Lives
+from faults.enumeration import Lifecycles
 from faults.meaning import Meaning
 from faults.oracle import Allowance
 from faults.plans import ALWAYS, Faults
@@ -58,7 +58,7 @@ class StaleServer:
         """Let the cache have what the server has now."""
         for name, resource in FOLLOWED.items():
             selection = Selection(resource, run.namespace, "" if resource is MPIJOBS else OURS)
-            self.lists[name] = await run.ground.client.list_page(selection, resource_version="")
+            self.lists[name] = await run.testbed.client.list_page(selection, resource_version="")
 
     async def act(self, exchange: Exchange) -> None:
         """Answer from the cache, or pass on what does not ask it."""
@@ -112,15 +112,15 @@ def _too_large(desired: str, have: str) -> Message:
     return answer_of(504, msgspec.json.encode(body), retry_after="1")
 
 
-def f24(lives: Lives) -> Iterator[Case]:
+def f24(lifecycles: Lifecycles) -> Iterator[Case]:
     """The operator comes to a server that stands at an earlier moment: as a new process, or with the watches of an old one."""
-    for life in lives:
-        for before, then in _STEPS[life]:
+    for lifecycle in lifecycles:
+        for before, then in _STEPS[lifecycle]:
             for how in ("restarted", "reconnected", "expired"):
-                yield _case(life, before, then, how)
+                yield _case(lifecycle, before, then, how)
 
 
-def _case(life: str, before: str, then: str, how: str) -> Case:
+def _case(lifecycle: str, before: str, then: str, how: str) -> Case:
     servers = dict[Run, StaleServer]()
 
     def plan(run: Run) -> Faults:
@@ -139,7 +139,7 @@ def _case(life: str, before: str, then: str, how: str) -> Case:
     # Its caches catch up one by one, so that for a moment it may see a job without its pods and take hosts out of discover_hosts.sh; when
     # the job ends in that moment, that stays so.
     allowance = Allowance(exits=frozenset({-signal.SIGKILL}), objects=frozenset({"configmaps/pi-config"}))
-    return Case("F24", life, f"{how} at {then} as of {before}", plan, allowance, stages=stages, check=went_back)
+    return Case("F24", lifecycle, f"{how} at {then} as of {before}", plan, allowance, stages=stages, check=went_back)
 
 
 async def _travel(run: Run, server: StaleServer, *, is_new: bool) -> None:

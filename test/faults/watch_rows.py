@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from faults.case import Case
-from faults.enumeration import Lives, effects_of_a_late_write, is_event, is_write_of_jobs, targets, with_events, with_requests
+from faults.enumeration import Lifecycles, effects_of_a_late_write, is_event, is_write_of_jobs, targets, with_events, with_requests
 from faults.event_faults import CutStream, Duplicate, EditBookmark, Gap, IdleStream, Lag
 from faults.meaning import Meaning, Target
 from faults.oracle import Allowance
@@ -20,9 +20,9 @@ STALE_SECONDS = 100.0
 FOLLOWED = ("configmaps", "jobs", "mpijobs", "pods", "services")
 
 
-def f6(lives: Lives) -> Iterator[Case]:
+def f6(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each watch is told three times to come back later, at its first and at its second beginning: it does, and nothing is listed."""
-    del lives
+    del lifecycles
     for resource in FOLLOWED:
         for begin in (1, 2):
             target = Target(Meaning("watch", resource), begin)
@@ -30,9 +30,9 @@ def f6(lives: Lives) -> Iterator[Case]:
             yield Case("F6", "succeed", f"{target}/429-after-1 x3", plan, check=_listed_nothing)
 
 
-def f7(lives: Lives) -> Iterator[Case]:
+def f7(lifecycles: Lifecycles) -> Iterator[Case]:
     """The second watch of each resource is answered 410, after the first was cut."""
-    del lives
+    del lifecycles
     for resource in FOLLOWED:
         target = Target(Meaning("watch", resource), 2)
         yield Case("F7", "succeed", f"{target}/410", _at_beginning(target, Refuse(410), times=1))
@@ -51,15 +51,15 @@ def _listed_nothing(run: Run) -> list[str]:
     return [f"a list was not needed: {entry}" for entry in run.proxy.trace.entries if entry.target.meaning.verb == "list"]
 
 
-def f14(lives: Lives) -> Iterator[Case]:
+def f14(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each write reaches the server 30 s after the operator gave it up; a pod made so is one too many, and taken away again."""
-    for case in with_requests("F14", targets(lives, is_write_of_jobs), [Late()], seconds=150.0):
+    for case in with_requests("F14", targets(lifecycles, is_write_of_jobs), [Late()], seconds=150.0):
         yield replace(case, allowance=Allowance(effects=effects_of_a_late_write(case.what)))
 
 
-def f22(lives: Lives) -> Iterator[Case]:
+def f22(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each watch goes idle without an end; it is given up after 150 s."""
-    found = ((life, target) for life, target in targets(lives, is_event) if target.ordinal == 1)
+    found = ((lifecycle, target) for lifecycle, target in targets(lifecycles, is_event) if target.ordinal == 1)
     for case in with_events("F22", found, [IdleStream()]):
         yield replace(case, seconds=260.0, script=_until_watched_again, check=_watched_in_time)
 
@@ -94,38 +94,38 @@ def _idle_seconds(run: Run) -> float | None:
 
 def _watched_in_time(run: Run) -> list[str]:
     seconds = _idle_seconds(run)
-    if seconds is not None and seconds < IDLE_TIMEOUT_SECONDS + SLACK_SECONDS * run.ground.patience:
+    if seconds is not None and seconds < IDLE_TIMEOUT_SECONDS + SLACK_SECONDS * run.testbed.patience:
         return []
     return ["never watched again" if seconds is None else f"watched again only after {seconds:.0f} s idle"]
 
 
-def f23(lives: Lives) -> Iterator[Case]:
+def f23(lifecycles: Lifecycles) -> Iterator[Case]:
     """One resource's watch lags behind the others."""
     for seconds in (5.0, 15.0):
         for resource in FOLLOWED:
-            for life in lives:
+            for lifecycle in lifecycles:
                 plan = _all_events(resource, Lag(seconds))
-                yield Case("F23", life, f"event {resource}/lag-{seconds:g}", plan, seconds=240.0)
+                yield Case("F23", lifecycle, f"event {resource}/lag-{seconds:g}", plan, seconds=240.0)
 
 
-def f25(lives: Lives) -> Iterator[Case]:
+def f25(lifecycles: Lifecycles) -> Iterator[Case]:
     """From each event on, a second of events is never seen: only the list that follows shows what became of things."""
-    return with_events("F25", targets(lives, is_event), [Gap()])
+    return with_events("F25", targets(lifecycles, is_event), [Gap()])
 
 
-def f26(lives: Lives) -> Iterator[Case]:
+def f26(lifecycles: Lifecycles) -> Iterator[Case]:
     """No bookmark says that the initial events are over; lists are used after a minute."""
-    del lives
+    del lifecycles
     for how in ("none", "plain", "false"):
         plan = _every_bookmark(EditBookmark(how))
         yield Case("F26", "succeed", f"bookmark/{how}", plan, seconds=180.0)
 
 
-def f27(lives: Lives) -> Iterator[Case]:
+def f27(lifecycles: Lifecycles) -> Iterator[Case]:
     """Every event of a resource comes twice."""
     for resource in FOLLOWED:
-        for life in lives:
-            yield Case("F27", life, f"event {resource}/duplicate", _all_events(resource, Duplicate()))
+        for lifecycle in lifecycles:
+            yield Case("F27", lifecycle, f"event {resource}/duplicate", _all_events(resource, Duplicate()))
 
 
 def _all_events(resource: str, fault: Lag | Duplicate) -> Callable[[Run], Faults]:

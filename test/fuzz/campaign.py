@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from conformance.place import Place, place
+from conformance.control_plane import ControlPlane, control_plane
 from e2e.waiting import until
 from embedded.progress import Step
 from faults.state import objects
@@ -72,7 +72,7 @@ async def run_campaign(count: int, number: int, folder: Path, step: Step, cluste
     """Try `count` jobs, the same ones for the same number; logs and the jobs that made problems go to `folder`."""
     sys.setrecursionlimit(NESTING)
     report, left = Report(), count
-    async with place(folder, cluster) as here:
+    async with control_plane(folder, cluster) as here:
         async with here.operator("operator") as process:
             places = asyncio.Semaphore(PARALLEL)
 
@@ -97,7 +97,7 @@ async def run_campaign(count: int, number: int, folder: Path, step: Step, cluste
 class _Batch:
     """A namespace of random jobs, and good ones among them."""
 
-    here: Place
+    here: ControlPlane
     namespace: str
     report: Report
     folder: Path

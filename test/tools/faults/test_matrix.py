@@ -9,7 +9,7 @@ import pytest
 from faults.__main__ import E2E_ROWS
 from faults.case import Faultless
 from faults.lease_rows import THIEF, wrote_after_loss
-from faults.lives import LIVES
+from faults.lifecycles import LIFECYCLES
 from faults.matrix import ROWS
 from faults.meaning import Target
 from faults.oracle import NOTHING_DIFFERS, Reference, miscounts, relapses, resent, unguarded
@@ -39,32 +39,32 @@ def trace_of(*requests: str, code: int = 200) -> Trace:
     return trace
 
 
-def lives() -> dict[str, Faultless]:
-    return {life: Faultless(Reference({}), trace_of(*REQUESTS)) for life in LIVES}
+def lifecycles() -> dict[str, Faultless]:
+    return {lifecycle: Faultless(Reference({}), trace_of(*REQUESTS)) for lifecycle in LIFECYCLES}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
 def test_a_row_makes_cases_of_different_names(row: Row) -> None:
-    names = [case.name for case in chosen(lives(), Choice(frozenset({row.number})))]
+    names = [case.name for case in chosen(lifecycles(), Choice(frozenset({row.number})))]
     assert names
     assert len(set(names)) == len(names)
     assert all(name.startswith(f"{row.number}/") for name in names)
 
 
 def test_each_request_is_tried_once_though_three_lives_have_it() -> None:
-    cases = chosen(lives(), Choice(frozenset({"F12"})))
+    cases = chosen(lifecycles(), Choice(frozenset({"F12"})))
     assert [case.name for case in cases] == [
         f"F12/succeed/{name} #1/reset-before" for name in REQUESTS if name.split()[0] not in {"watch", "event"}
     ]
 
 
 def test_one_case_is_found_again_by_its_name() -> None:
-    [case] = chosen(lives(), Choice(names=frozenset({"F13/succeed/create pods/pi-worker-0 #1/reset-after"})))
+    [case] = chosen(lifecycles(), Choice(names=frozenset({"F13/succeed/create pods/pi-worker-0 #1/reset-after"})))
     assert case.row == "F13"
 
 
 def test_a_sample_is_spread_and_always_the_same() -> None:
-    cases = chosen(lives(), Choice(frozenset({"F8"})))
+    cases = chosen(lifecycles(), Choice(frozenset({"F8"})))
     assert spread(cases, 3) == spread(cases, 3)
     assert len(set(map(id, spread(cases, 3)))) == 3
     assert spread(cases[:2], 3) == cases[:2]
@@ -198,7 +198,7 @@ def test_what_is_written_after_the_lease_is_lost_is_seen(entries: list[Entry], e
     trace.entries = [stolen, lease_entry("get", 1.0, THIEF), *entries]
     replica = SimpleNamespace(ends=[end - trace.since(0)])
     run: Any = SimpleNamespace(
-        proxy=SimpleNamespace(trace=trace), replicas=[replica], ground=SimpleNamespace(lease_seconds=2, patience=1.0)
+        proxy=SimpleNamespace(trace=trace), replicas=[replica], testbed=SimpleNamespace(lease_seconds=2, patience=1.0)
     )
     found = wrote_after_loss(run)
     assert len(found) == len(complaints)

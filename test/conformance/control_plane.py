@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.operator_process import Access, OperatorProcess, ours, start_operator
 from conformance.follower import Follower
 from demonstration.cluster import environment_of
-from faults.ground import command, prepared
+from faults.testbed import command, prepared
 from mpiop.kube.client import Client
 from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.config import load_config
@@ -17,7 +17,7 @@ CLUSTER = "conformance"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ControlPlane:
     """A control plane.
 
     Attributes:
@@ -50,15 +50,15 @@ class Place:
 
 
 @contextlib.asynccontextmanager
-async def place(folder: Path, cluster: str = CLUSTER) -> AsyncIterator[Place]:
+async def control_plane(folder: Path, cluster: str = CLUSTER) -> AsyncIterator[ControlPlane]:
     """Yield a new control plane, which logs every request; it is taken down at the end."""
-    async with prepared(cluster, folder, options=("--audit",)) as ground:
+    async with prepared(cluster, folder, options=("--audit",)) as testbed:
         # It would say of each Pod that no node is there for it, and so would the job, in Stalled.
         await command("hack/cluster", "stop", "kube-scheduler", "--name", cluster)
         config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
-        access = Access(config.server, _authority(config), ground.token)
-        async with Follower(ground.client).running() as follower:
-            yield Place(ground.client, follower, access, folder, cluster)
+        access = Access(config.server, _authority(config), testbed.token)
+        async with Follower(testbed.client).running() as follower:
+            yield ControlPlane(testbed.client, follower, access, folder, cluster)
 
 
 def _authority(config: ClientConfig) -> str:

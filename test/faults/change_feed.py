@@ -13,7 +13,7 @@ TOGETHER_SECONDS = 0.03
 """Changes within this time are handled together."""
 
 
-class Mirror:
+class ChangeFeed:
     """One watch of each resource for all runs."""
 
     def __init__(self, client: Client) -> None:
@@ -24,7 +24,7 @@ class Mirror:
             self._factory.informer(Selection(resource)).add_handler(self._note)
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator["Mirror"]:
+    async def running(self) -> AsyncIterator["ChangeFeed"]:
         """Watch until the context is left."""
         following = asyncio.create_task(self._factory.run())
         try:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Never
 
-MPIOP, SABOTAGED = "mpiop", "faults.sabotage"
+MPIOP, FAULTY = "mpiop", "faults.faulty_operator"
 
 
 @dataclass(eq=False)
@@ -55,7 +55,7 @@ class Child:
         self._ended.set()
 
 
-class Nursery:
+class ForkServer:
     """The driver's side."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -87,14 +87,14 @@ class Nursery:
 
 
 @contextlib.asynccontextmanager
-async def nursery(environment: Mapping[str, str]) -> AsyncIterator[Nursery]:
-    """Yield a nursery; `environment` has to let its Python find the operator."""
+async def fork_server(environment: Mapping[str, str]) -> AsyncIterator[ForkServer]:
+    """Yield a fork server; `environment` has to let its Python find the operator."""
     pipe = asyncio.subprocess.PIPE
     # In a session of its own: Ctrl-C is for the driver, which then ends all in order.
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "faults.nursery", env=environment, stdin=pipe, stdout=pipe, start_new_session=True
+        sys.executable, "-m", "faults.fork_server", env=environment, stdin=pipe, stdout=pipe, start_new_session=True
     )
-    made = Nursery(process)
+    made = ForkServer(process)
     listening = asyncio.create_task(made.listen())
     try:
         yield made
@@ -139,9 +139,9 @@ def _mains() -> dict[str, Callable[[], int]]:
     # Imported here, so that whoever only speaks with this process does not pay for it.
     import mpiop.cli.process  # noqa: PLC0415
     import mpiop.operator  # noqa: PLC0415
-    from faults.sabotage import sabotaged_main  # noqa: PLC0415
+    from faults.faulty_operator import faulty_main  # noqa: PLC0415
 
-    return {MPIOP: mpiop.cli.main, SABOTAGED: sabotaged_main}
+    return {MPIOP: mpiop.cli.main, FAULTY: faulty_main}
 
 
 def _fork(mains: Mapping[str, Callable[[], int]], order: Mapping[str, Any]) -> int:

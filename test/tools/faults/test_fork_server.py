@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.nursery import MPIOP, SABOTAGED, Nursery, nursery
+from faults.fork_server import FAULTY, MPIOP, ForkServer, fork_server
 from faults.replica import surroundings
 
 pytestmark = pytest.mark.real_time
@@ -16,8 +16,8 @@ WAITING = ("--master=http://127.0.0.1:9", "--health-port=0", "--log-format=json"
 
 
 @pytest.fixture
-async def started() -> AsyncIterator[Nursery]:
-    async with nursery(surroundings()) as made:
+async def started() -> AsyncIterator[ForkServer]:
+    async with fork_server(surroundings()) as made:
         yield made
 
 
@@ -37,8 +37,8 @@ def has_ended(pid: int) -> bool:
     return not status.exists() or status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
 
 
-async def test_an_operator_ends_with_its_own_exit_code_and_its_output_is_in_its_log(started: Nursery, tmp_path: Path) -> None:
-    for module, flag, code, phrase in ((MPIOP, "--version", 0, "mpiop "), (SABOTAGED, "--bogus", 2, "there is no flag --bogus")):
+async def test_an_operator_ends_with_its_own_exit_code_and_its_output_is_in_its_log(started: ForkServer, tmp_path: Path) -> None:
+    for module, flag, code, phrase in ((MPIOP, "--version", 0, "mpiop "), (FAULTY, "--bogus", 2, "there is no flag --bogus")):
         log = tmp_path / f"{code}.log"
         child = await started.spawn(module, [flag], surroundings(), log)
         assert await child.wait() == code
@@ -46,7 +46,7 @@ async def test_an_operator_ends_with_its_own_exit_code_and_its_output_is_in_its_
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -9)])
-async def test_a_signal_reaches_it(started: Nursery, tmp_path: Path, number: signal.Signals, code: int) -> None:
+async def test_a_signal_reaches_it(started: ForkServer, tmp_path: Path, number: signal.Signals, code: int) -> None:
     log = tmp_path / "operator.log"
     child = await started.spawn(MPIOP, WAITING, surroundings(), log)
     await until(lambda: is_waiting(log))
@@ -56,7 +56,7 @@ async def test_a_signal_reaches_it(started: Nursery, tmp_path: Path, number: sig
 
 async def test_those_that_are_left_end_with_it(tmp_path: Path) -> None:
     log = tmp_path / "operator.log"
-    async with nursery(surroundings()) as made:
+    async with fork_server(surroundings()) as made:
         child = await made.spawn(MPIOP, WAITING, surroundings(), log)
         await until(lambda: is_waiting(log))
     await until(lambda: has_ended(child.pid))

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from conformance.control_plane import ControlPlane
 from conformance.life import Life, Lived
-from conformance.place import Place
 from conformance.recordings import Case, recorded_cases
 from e2e.waiting import until
 from mpiop.kube.errors import StatusError
@@ -33,7 +33,7 @@ _RESTARTED: Mapping[str, Any] = {
 
 
 @dataclass(slots=True)
-class Held:
+class StaleWrites:
     """What came of it.
 
     Attributes:
@@ -50,7 +50,7 @@ class Held:
 class Client:
     """Writes with the versions that it holds."""
 
-    def __init__(self, here: Place, namespace: str) -> None:
+    def __init__(self, here: ControlPlane, namespace: str) -> None:
         """Hold nothing yet of `namespace`."""
         self._here, self._namespace = here, namespace
         self._objects: dict[tuple[Resource, str], Object] = {}
@@ -94,11 +94,11 @@ class Client:
         return cast("Mapping[str, Any]", await self._here.client.get(MPIJOBS, Key(self._namespace, "job")))
 
 
-async def hold(here: Place, turn: asyncio.Lock) -> Held:
+async def hold(here: ControlPlane, turn: asyncio.Lock) -> StaleWrites:
     """Live with the operator as such a client."""
     [recorded] = [case for case in recorded_cases() if case.name == "openmpi"]
     case = Case("held", recorded.mpijob, recorded.stages[:1])
-    held, life = Held(), Life(case, here.client, here.follower)
+    held, life = StaleWrites(), Life(case, here.client, here.follower)
     lived: Lived = await life.live(turn)
     try:
         if lived.error is not None:
@@ -109,12 +109,12 @@ async def hold(here: Place, turn: asyncio.Lock) -> Held:
     return held
 
 
-async def _tells_failure(held: Held, client: Client) -> bool:
+async def _tells_failure(held: StaleWrites, client: Client) -> bool:
     held.last_failure = (await client.job())["status"].get("lastFailure", {})
     return bool(held.last_failure)
 
 
-async def _steps(held: Held, life: Life, client: Client) -> None:
+async def _steps(held: StaleWrites, life: Life, client: Client) -> None:
     made_once = (SERVICES, SECRETS, JOBS)
     await client.hold(MPIJOBS, CONFIG_MAPS, *made_once)
     held.refused += await client.write(MPIJOBS, CONFIG_MAPS, *made_once)

@@ -8,15 +8,15 @@ from typing import Any, cast
 import yaml
 
 from demonstration.cluster import ROOT
-from faults.ground import NODE
 from faults.run import Run
 from faults.state import JOB, conditions, objects, published_addresses, role
+from faults.testbed import NODE
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS
 
 PI = ROOT / "examples" / "v2beta1" / "pi" / "pi.yaml"
-Life = Callable[[Run], Awaitable[None]]
+Lifecycle = Callable[[Run], Awaitable[None]]
 
 
 def job(run: Run, name: str = JOB) -> Object:
@@ -36,7 +36,7 @@ def job(run: Run, name: str = JOB) -> Object:
 async def create(run: Run) -> None:
     """Create the job."""
     await run.reach("begin")
-    await run.ground.client.create(MPIJOBS, job(run))
+    await run.testbed.client.create(MPIJOBS, job(run))
     await run.reach("created")
 
 
@@ -53,7 +53,7 @@ async def until_workers(run: Run, count: int) -> None:
     """Wait until the job has so many worker pods that run."""
 
     async def are_there() -> bool:
-        pods = await objects(run.ground.client, PODS, run.namespace)
+        pods = await objects(run.testbed.client, PODS, run.namespace)
         workers = [pod for pod in pods if role(pod) == "worker" and not pod["metadata"]["name"].startswith("bystander")]
         return len(workers) == count and all(pod.get("status", {}).get("phase") == "Running" for pod in workers)
 
@@ -64,7 +64,7 @@ async def until_hosts(run: Run, count: int) -> None:
     """Wait until discover_hosts.sh lists so many workers: that follows with a delay, and never after the end."""
 
     async def are_listed() -> bool:
-        stored = cast("dict[str, Any]", await run.ground.client.get(CONFIG_MAPS, Key(run.namespace, f"{JOB}-config")))
+        stored = cast("dict[str, Any]", await run.testbed.client.get(CONFIG_MAPS, Key(run.namespace, f"{JOB}-config")))
         return str(stored["data"]["discover_hosts.sh"]).count("echo ") == count
 
     await run.until(f"{count} hosts in discover_hosts.sh", are_listed)
@@ -74,7 +74,7 @@ async def until_addresses(run: Run, count: int) -> None:
     """Wait until the addresses of so many workers are published to the launcher's pod."""
 
     async def are_published() -> bool:
-        pods = await objects(run.ground.client, PODS, run.namespace)
+        pods = await objects(run.testbed.client, PODS, run.namespace)
         return [len(published_addresses(pod)) for pod in pods if role(pod) == "launcher"] == [count]
 
     await run.until(f"{count} addresses at the launcher", are_published)
@@ -112,7 +112,7 @@ async def restart(run: Run) -> None:
     made = job(run)
     made["metadata"]["annotations"] |= {"mpiop.kubeflow.org/max-restarts": "1"}
     await run.reach("begin")
-    await run.ground.client.create(MPIJOBS, made)
+    await run.testbed.client.create(MPIJOBS, made)
     await run.reach("created")
     await until_workers(run, 2)
     await until_condition(run, "Running")
@@ -123,7 +123,7 @@ async def restart(run: Run) -> None:
     await _run_and_end(run, "Succeeded", "restarted")
 
 
-LIVES: dict[str, Life] = {"succeed": succeed, "fail": fail, "suspend": suspend, "restart": restart}
+LIFECYCLES: dict[str, Lifecycle] = {"succeed": succeed, "fail": fail, "suspend": suspend, "restart": restart}
 
 
 STAGES = ("begin", "created", "running", "suspended", "resumed", "restarted", "ended")
@@ -147,12 +147,12 @@ async def _lose_worker(run: Run) -> None:
     worker, uids = Key(run.namespace, f"{JOB}-worker-1"), list[str]()
 
     async def is_read() -> bool:
-        uids.append(uid_of(await run.ground.client.get(PODS, worker)))
+        uids.append(uid_of(await run.testbed.client.get(PODS, worker)))
         return True
 
     async def is_lost() -> bool:
         try:
-            await run.ground.client.delete(PODS, worker, uid=uids[0], is_forced=True)
+            await run.testbed.client.delete(PODS, worker, uid=uids[0], is_forced=True)
         except StatusError as error:
             return error.code in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
         return True
@@ -168,13 +168,13 @@ async def _is_restarted(run: Run) -> bool:
 
 async def _is_launcher_suspended(run: Run) -> bool:
     """Return whether the Job controller has suspended the launcher; the condition of the MPIJob may come before that."""
-    launchers = await objects(run.ground.client, JOBS, run.namespace)
+    launchers = await objects(run.testbed.client, JOBS, run.namespace)
     return [conditions(cast("dict[str, Any]", each)).get("Suspended") for each in launchers] == ["True"]
 
 
 async def _set_suspended(run: Run, *, value: bool) -> None:
     async def is_set() -> bool:
-        await run.ground.client.patch(MPIJOBS, run.key, {"spec": {"runPolicy": {"suspend": value}}})
+        await run.testbed.client.patch(MPIJOBS, run.key, {"spec": {"runPolicy": {"suspend": value}}})
         return True
 
     await run.until("the change of suspend to be accepted", is_set)

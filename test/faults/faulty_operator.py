@@ -1,4 +1,4 @@
-"""The operator with a way to be hurt from within (`python -m faults.sabotage`, arguments as `mpiop`).
+"""The operator with a way to be hurt from within (`python -m faults.faulty_operator`, arguments as `mpiop`).
 
 SIGUSR1 blocks its event loop for some seconds more than its lease lasts (LEASE_SECONDS), as a computation without end would. SIGUSR2 lets
 the task whose name begins with FAULTS_VICTIM die of an exception.
@@ -22,7 +22,7 @@ MORE_SECONDS = 4.0
 _doomed = set[asyncio.Task[Any]]()
 
 
-class SabotageError(Exception):
+class InjectedError(Exception):
     """What the victim dies of."""
 
 
@@ -31,7 +31,7 @@ async def _mortal(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return await coroutine
     except asyncio.CancelledError:
         if asyncio.current_task() in _doomed:
-            raise SabotageError from None
+            raise InjectedError from None
         raise
 
 
@@ -61,7 +61,7 @@ def _kill() -> None:
             task.cancel()
 
 
-def sabotaged_main() -> int:
+def faulty_main() -> int:
     """Run the operator; return its exit code."""
     signal.signal(signal.SIGUSR1, _block)
     signal.signal(signal.SIGUSR2, _doom)
@@ -70,4 +70,4 @@ def sabotaged_main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(sabotaged_main())
+    sys.exit(faulty_main())

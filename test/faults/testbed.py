@@ -16,8 +16,8 @@ from embedded.layout import state_folder
 from embedded.locks import locked
 from fakes.certificates import Authority
 from fakes.http_server import server_context
-from faults.mirror import Mirror
-from faults.nursery import Nursery, nursery
+from faults.change_feed import ChangeFeed
+from faults.fork_server import ForkServer, fork_server
 from faults.proxy import Upstream
 from faults.replica import surroundings
 from mpiop.kube.client import Client
@@ -41,32 +41,32 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True)
-class Ground:
+class Testbed:
     """A control plane, ready for runs.
 
     Attributes:
         cluster: Name of the embedded cluster.
         client: With all rights: the driver's.
-        mirror: Notifies of changes, for as long as it is `running`.
+        change_feed: Notifies of changes, for as long as it is `running`.
         upstream: Where the proxies forward to.
         authority: PEM of who signed the proxies' certificate.
         context: The proxies' certificate.
         token: Of the operator's service account, with the rights that the manifests give and no more.
         folder: Where logs and traces go.
         lease_seconds: Lease duration of the operators.
-        nursery: Starts operators; None leaves that to the driver's own process.
+        fork_server: Starts operators; None leaves that to the driver's own process.
     """
 
     cluster: str
     client: Client
-    mirror: Mirror
+    change_feed: ChangeFeed
     upstream: Upstream
     authority: str
     context: ssl.SSLContext = field(repr=False)
     token: str = field(repr=False)
     folder: Path
     lease_seconds: int = 2
-    nursery: Nursery | None = field(default=None, repr=False)
+    fork_server: ForkServer | None = field(default=None, repr=False)
 
     @property
     def patience(self) -> float:
@@ -96,28 +96,28 @@ async def command(*arguments: str, stdin: str = "", environment: dict[str, str] 
 @contextlib.asynccontextmanager
 async def prepared(
     cluster: str, folder: Path, *, lease_seconds: int = 2, keep: bool = False, has_node: bool = False, options: Sequence[str] = ()
-) -> AsyncIterator[Ground]:
-    """Yield the ground on an embedded cluster of that name, brought up with more `options`, taken down at the end unless `keep`.
+) -> AsyncIterator[Testbed]:
+    """Yield a testbed on an embedded cluster of that name, brought up with more `options`, taken down at the end unless `keep`.
 
     It is a control plane alone, unless it `has_node`: a real one. Whoever wants the same cluster meanwhile waits, for it ends with us.
     """
     with locked(state_folder() / f"{cluster}.run.lock", lambda: print(f"Waiting for another command that uses cluster {cluster!r}")):  # noqa: T201
-        async with _prepared(cluster, folder, lease_seconds, options, keep=keep, has_node=has_node) as ground:
-            yield ground
+        async with _prepared(cluster, folder, lease_seconds, options, keep=keep, has_node=has_node) as testbed:
+            yield testbed
 
 
 @contextlib.asynccontextmanager
 async def _prepared(
     cluster: str, folder: Path, lease_seconds: int, options: Sequence[str], *, keep: bool, has_node: bool
-) -> AsyncIterator[Ground]:
+) -> AsyncIterator[Testbed]:
     try:
         await command("hack/cluster", "up", "--name", cluster, *(UP[1:] if has_node else UP), *options)
         environment = environment_of(cluster)
         client = await connect(load_config(kubeconfig=environment["KUBECONFIG"]), PATIENT)
         try:
-            async with nursery(surroundings()) as made:
-                ground = replace(await _prepare(cluster, client, environment, folder), lease_seconds=lease_seconds, nursery=made)
-                yield ground
+            async with fork_server(surroundings()) as made:
+                testbed = replace(await _prepare(cluster, client, environment, folder), lease_seconds=lease_seconds, fork_server=made)
+                yield testbed
         finally:
             await client.close()
     finally:
@@ -125,7 +125,7 @@ async def _prepared(
             await command("hack/cluster", "down", "--name", cluster)
 
 
-async def _prepare(cluster: str, client: Client, environment: dict[str, str], folder: Path) -> Ground:
+async def _prepare(cluster: str, client: Client, environment: dict[str, str], folder: Path) -> Testbed:
     rendered = await command("kubectl", "kustomize", str(BASE), environment=environment)
     documents = [each for each in yaml.safe_load_all(rendered) if each["kind"] in APPLIED]
     everything = json.dumps({
@@ -137,10 +137,10 @@ async def _prepare(cluster: str, client: Client, environment: dict[str, str], fo
     await _until_established(environment)
     config = load_config(kubeconfig=environment["KUBECONFIG"])
     authority = Authority()
-    return Ground(
+    return Testbed(
         cluster=cluster,
         client=client,
-        mirror=Mirror(client),
+        change_feed=ChangeFeed(client),
         upstream=Upstream(config.server, _trust(config.tls)),
         authority=authority.certificate,
         context=server_context(authority.issue("fault-proxy")),
