@@ -7,7 +7,8 @@ from typing import Any
 from mpiop.api import constants as c
 from mpiop.api.annotations import fields_of
 from mpiop.api.fields import Fields
-from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaSpec, RunPolicy
+from mpiop.api.status_types import MPIJobStatus
+from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
 from mpiop.kube.objects import Object
 
 MPIRUN: Mapping[str, Any] = {

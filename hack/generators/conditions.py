@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from mpiop.api import constants as c
 from mpiop.api.condition_type import Meaning
-from mpiop.api.types import MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
 from mpiop.controller.causes import CAUSES, DEGRADING
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.status import transitions

@@ -13,7 +13,7 @@ from fakes.api_server import FakeClient
 from fakes.semantics import projected
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
-from mpiop.api.types import MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
 from mpiop.controller.executor import Executor
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions

@@ -14,7 +14,7 @@ from fakes.world import KEY, mpijob
 from mpiop.api import constants as c
 from mpiop.api.annotations import AVOID_FAILED_NODES, MAX_RESTARTS
 from mpiop.api.status import parse_status
-from mpiop.api.types import MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
 from mpiop.kube.objects import Key, key_of
 from mpiop.kube.request import Request
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, LEASES, MPIJOBS, PODS, SECRETS, SERVICES

@@ -14,7 +14,7 @@ from fakes.api_server import FakeClient
 from fakes.world import KEY, mpijob
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
-from mpiop.api.types import Condition, MPIJobStatus
+from mpiop.api.status_types import Condition, MPIJobStatus
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, MPIJOBS, PODS, SERVICES, Resource
 from mpiop.metrics import Metrics

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 
 from mpiop.api.fields import INT32_MAX, as_integer, as_mapping
-from mpiop.api.types import Attempt, Condition, Failure, LostWorker, MPIJobStatus, ReplicaStatus, Restart, Summary
+from mpiop.api.status_types import Attempt, Condition, Failure, LostWorker, MPIJobStatus, ReplicaStatus, Restart, Summary
 from mpiop.clock import format_time, parse_time
 
 _Value = TypeVar("_Value")

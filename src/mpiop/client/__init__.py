@@ -1,6 +1,6 @@
 """A Python client for MPI jobs: from a program, or a function, to ranks in one line."""
 
-from mpiop.api.types import Attempt, Condition
+from mpiop.api.status_types import Attempt, Condition
 from mpiop.client.asynchronous import AsyncJob, AsyncMPI
 from mpiop.client.errors import (
     ClientError,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mpiop.api import constants as c
 from mpiop.api.manager import other_manager
 from mpiop.api.status import stored_status, timestamp
-from mpiop.api.types import Attempt, Condition, MPIJobStatus
+from mpiop.api.status_types import Attempt, Condition, MPIJobStatus
 from mpiop.client.errors import JobFailed
 from mpiop.kube.text import whole_number
 

@@ -8,7 +8,7 @@ from mpiop.api import constants as c
 from mpiop.api.annotations import MAX_RESTARTS
 from mpiop.api.log_findings import finding
 from mpiop.api.manager import other_manager
-from mpiop.api.types import Attempt
+from mpiop.api.status_types import Attempt
 from mpiop.client.progress import progress, unseen
 from mpiop.client.status import PENDING, TERMINATING, JobStatus, status_of
 

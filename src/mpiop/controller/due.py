@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from mpiop.api.types import MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
 from mpiop.controller.plan.addresses import seconds_to_repeat
 from mpiop.controller.plan.clean_up import ttl_seconds_left
 from mpiop.controller.restart.attempt import LauncherAttempt

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiop.api.status import parse_status, state_of, status_to_wire, timestamp
-from mpiop.api.types import Attempt, Condition, Failure, LostWorker, MPIJobStatus, ReplicaStatus, Restart, Summary
+from mpiop.api.status_types import Attempt, Condition, Failure, LostWorker, MPIJobStatus, ReplicaStatus, Restart, Summary
 
 MORNING = datetime(2019, 7, 9, 22, 15, 51, tzinfo=UTC)
 NOON = datetime(2019, 7, 9, 22, 17, 6, tzinfo=UTC)

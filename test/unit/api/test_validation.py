@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaSpec, RunPolicy, SchedulingPolicy
+from mpiop.api.status_types import MPIJobStatus
+from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy, SchedulingPolicy
 from mpiop.api.validation import validate
 
 TEMPLATE = {"spec": {"containers": [{"name": "mpi", "image": "pi"}]}}

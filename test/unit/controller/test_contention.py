@@ -13,7 +13,7 @@ from fakes.following import background
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
-from mpiop.api.types import Condition
+from mpiop.api.status_types import Condition
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
 from mpiop.metrics import Metrics

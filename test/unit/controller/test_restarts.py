@@ -13,7 +13,7 @@ from fakes.cluster import Cluster
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
-from mpiop.api.types import MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
 from mpiop.clock import format_time
 from mpiop.controller.observe import pods
 from mpiop.kube.errors import KubeError, StatusError

@@ -28,7 +28,8 @@ from fakes.world import KEY, WATCHED, World
 from mpiop.api import constants as c
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.status import parse_status
-from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
+from mpiop.api.types import MPIJob
 from mpiop.controller.errors import DampedWriteError, PredecessorError, ResourceExistsError, SecretLostError
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import restart_count

@@ -8,7 +8,7 @@ import pytest
 
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
-from mpiop.api.types import Failure, ReplicaStatus
+from mpiop.api.status_types import Failure, ReplicaStatus
 from mpiop.controller.names import ANNOTATION_ADDRESSES, ANNOTATION_SECRET_UID
 from mpiop.controller.status.reconciling import current_problem
 from mpiop.kube.errors import StatusError, TransportError

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
-from mpiop.api.types import Failure, MPIJob
+from mpiop.api.status_types import Failure
+from mpiop.api.types import MPIJob
 from mpiop.controller.objects.ssh_script import without_mark
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.exit_codes import in_words

@@ -12,7 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from mpiop.api import constants as c
-from mpiop.api.types import LostWorker, MPIJob
+from mpiop.api.status_types import LostWorker
+from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed

@@ -12,7 +12,8 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
-from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
+from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.causes import Problem, facts_of
 from mpiop.controller.observe import pods

@@ -6,7 +6,8 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.fields import INT32_MAX
-from mpiop.api.types import MPIJob, MPIJobStatus, Restart
+from mpiop.api.status_types import MPIJobStatus, Restart
+from mpiop.api.types import MPIJob
 
 LEAST_TTL_SECONDS: Final = 600
 """The least TTL of a launcher Job: a failover is shorter, so its end is recorded before the Job is deleted."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from mpiop.api.types import Condition
+from mpiop.api.status_types import Condition
 
 Conditions = tuple[Condition, ...]
 

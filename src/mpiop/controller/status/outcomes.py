@@ -7,7 +7,8 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.condition_type import AtEnd
-from mpiop.api.types import Condition, MPIJob, MPIJobStatus
+from mpiop.api.status_types import Condition, MPIJobStatus
+from mpiop.api.types import MPIJob
 from mpiop.controller.causes import DEGRADING, WORKER_REJECTED, Problem, facts_of
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.reconciling import is_stalled, reconciling, with_reconciling

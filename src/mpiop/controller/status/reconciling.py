@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from mpiop.api import constants as c
-from mpiop.api.types import Condition, MPIJobStatus
+from mpiop.api.status_types import Condition, MPIJobStatus
 from mpiop.controller.causes import Problem, grace_seconds
 from mpiop.controller.status import conditions as cond
 

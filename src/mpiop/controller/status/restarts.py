@@ -6,7 +6,8 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.durations import format_duration
-from mpiop.api.types import MPIJob, MPIJobStatus, Restart
+from mpiop.api.status_types import MPIJobStatus, Restart
+from mpiop.api.types import MPIJob
 from mpiop.controller.causes import Problem
 from mpiop.controller.observe.launcher_failures import pod_failure
 from mpiop.controller.observe.observed import Observed

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
-from mpiop.api.types import Attempt, Failure, MPIJob
+from mpiop.api.status_types import Attempt, Failure
+from mpiop.api.types import MPIJob
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.launcher_failures import FailedContainer, failed_container_of, last_failure, pods_of_this_run
 from mpiop.controller.observe.observed import Observed

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
-from mpiop.api.types import Condition, Failure, LostWorker, MPIJob, MPIJobStatus, ReplicaStatus
+from mpiop.api.status_types import Condition, Failure, LostWorker, MPIJobStatus, ReplicaStatus
+from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
 from mpiop.controller.observe import pods

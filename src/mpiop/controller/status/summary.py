@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from mpiop.api import constants as c
 from mpiop.api.condition_type import ConditionType, State
 from mpiop.api.durations import format_duration
-from mpiop.api.types import Condition, MPIJob, MPIJobStatus, Summary
+from mpiop.api.status_types import Condition, MPIJobStatus, Summary
+from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed

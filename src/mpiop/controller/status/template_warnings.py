@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from mpiop.api import constants as c
-from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
+from mpiop.api.types import MPIJob
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.injected_ssh import is_injected
 from mpiop.controller.objects.ssh_script import names_agent

@@ -16,7 +16,8 @@ from mpiop.api.log_findings import Finding, finding
 from mpiop.api.log_rules import LONG_NAME
 from mpiop.api.names import worker_index
 from mpiop.api.status import timestamp
-from mpiop.api.types import Condition, Failure, MPIJob, MPIJobStatus
+from mpiop.api.status_types import Condition, Failure, MPIJobStatus
+from mpiop.api.types import MPIJob
 from mpiop.controller import causes
 from mpiop.controller.causes import Problem, problem
 from mpiop.controller.objects.ssh_script import MARK, leaves_mark

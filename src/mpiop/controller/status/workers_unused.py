@@ -9,7 +9,8 @@ from typing import Any, Final
 from mpiop.api import constants as c
 from mpiop.api.annotations import SSH_AGENT
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS
-from mpiop.api.types import Condition, MPIJob, MPIJobStatus
+from mpiop.api.status_types import Condition, MPIJobStatus
+from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects.ssh_script import leaves_mark
 from mpiop.controller.observe import pods

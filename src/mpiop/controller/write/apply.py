@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
@@ -16,6 +16,7 @@ from mpiop.controller.plan.merge_patch import merge_patch
 from mpiop.controller.status.refusals import FailedWrite
 from mpiop.controller.write.contention import Contended, Contention
 from mpiop.controller.write.field_managers import WithManagedFields, Writers
+from mpiop.controller.write.writer import Writer
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import ControllerId, Key, Object, controller_id, controller_of, is_terminating, resource_version_of, uid_of
 from mpiop.kube.request import ignore
@@ -23,36 +24,6 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, SECRETS, Resource
 
 AT_ONCE: Final = 32
 """Writes of a job that are built and sent at a time, as many as the client sends: more bodies would only wait in memory."""
-
-
-class Writer(Protocol):
-    """The part of the client that writes, and reads live where a cache is not enough."""
-
-    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False, projection: type[Any] | None = None) -> Object:
-        """Return the live object, only its kind and metadata, or what `projection` has."""
-        ...
-
-    async def create(
-        self,
-        resource: Resource,
-        body: Object,
-        *,
-        is_dry_run: bool = False,
-        metadata_only: bool = False,
-        warn: Callable[[str], None] = ignore,
-    ) -> Object:
-        """Create the object, or only check whether that is possible."""
-        ...
-
-    async def patch(self, resource: Resource, key: Key, body: Any, *, subresource: str = "", metadata_only: bool = False) -> Object:
-        """Merge `body`, which carries the preconditions, into the object."""
-        ...
-
-    async def delete(
-        self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background", is_forced: bool = False
-    ) -> Object | None:
-        """Delete the object if its UID is `uid`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from mpiop.api import constants as c
-from mpiop.api.types import MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
 from mpiop.backoff import RESTORE
 from mpiop.clock import Clock
 from mpiop.controller import causes

@@ -7,7 +7,7 @@ import structlog
 
 from mpiop.api import constants as c
 from mpiop.api.condition_type import Change
-from mpiop.api.types import Condition, MPIJobStatus
+from mpiop.api.status_types import Condition, MPIJobStatus
 from mpiop.controller.status.reconciling import as_reported
 from mpiop.controller.status.status import failure_between
 from mpiop.kube.objects import Object, key_of, uid_of

@@ -8,7 +8,8 @@ from typing import Final, Protocol
 from mpiop.api import constants as c
 from mpiop.api.fields import as_mapping
 from mpiop.api.status import parse_status, status_to_wire
-from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
+from mpiop.api.types import MPIJob
 from mpiop.clock import Clock
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.diff import Patch

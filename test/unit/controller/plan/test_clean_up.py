@@ -9,7 +9,8 @@ import pytest
 from example_children import launcher, observed, worker
 from example_jobs import PI
 from mpiop.api import constants as c
-from mpiop.api.types import Condition, MPIJob, MPIJobStatus, RunPolicy
+from mpiop.api.status_types import Condition, MPIJobStatus
+from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.clock import parse_time
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.clean_up import state_after_end, ttl_seconds_left

@@ -10,7 +10,8 @@ from example_children import launcher, launcher_pod, observed, service, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.restart import RestartPolicy
-from mpiop.api.types import Condition, MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy
+from mpiop.api.status_types import Condition, MPIJobStatus, ReplicaStatus
+from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.clock import format_time, parse_time
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.desired import Presence, desired_state

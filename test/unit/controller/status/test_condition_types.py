@@ -11,7 +11,7 @@ from example_jobs import PI
 from generators.conditions import conditions_page
 from mpiop.api import constants as c
 from mpiop.api.condition_type import AtEnd, Change, ConditionType, Meaning, State
-from mpiop.api.types import Condition, MPIJobStatus
+from mpiop.api.status_types import Condition, MPIJobStatus
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.outcomes import ended

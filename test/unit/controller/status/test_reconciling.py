@@ -9,7 +9,8 @@ from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI
 from fakes.world import World
 from mpiop.api.status import parse_status, status_to_wire
-from mpiop.api.types import MPIJob, MPIJobStatus, RunPolicy
+from mpiop.api.status_types import MPIJobStatus
+from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.causes import CAUSES, Problem
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.reconciling import current_problem, seconds_to_stalled, with_generation

@@ -7,7 +7,8 @@ import pytest
 
 from example_children import TERMINATING, launcher_pod, observed
 from example_jobs import PI
-from mpiop.api.types import Attempt, MPIJob, MPIJobStatus
+from mpiop.api.status_types import Attempt, MPIJobStatus
+from mpiop.api.types import MPIJob
 from mpiop.controller.observe.launcher_failures import last_failure
 from mpiop.controller.status.root_cause import attempts, failure
 from mpiop.kube.objects import Object

@@ -10,7 +10,8 @@ import pytest
 from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
-from mpiop.api.types import Condition, MPIJob, RunPolicy
+from mpiop.api.status_types import Condition
+from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.causes import problem
 from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.observe.observed import Observed

@@ -11,7 +11,8 @@ from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api import constants as c
 from mpiop.api.durations import format_duration
-from mpiop.api.types import MPIJob, MPIJobStatus, ReplicaStatus, RunPolicy, Summary
+from mpiop.api.status_types import MPIJobStatus, ReplicaStatus, Summary
+from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.causes import Problem
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.status import current_problem, invalid_status, next_status, transitions

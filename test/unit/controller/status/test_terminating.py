@@ -9,7 +9,8 @@ import pytest
 from example_children import launcher, launcher_pod, observed, service, stored, worker
 from example_jobs import PI
 from mpiop.api import constants as c
-from mpiop.api.types import Condition, MPIJob, RunPolicy
+from mpiop.api.status_types import Condition
+from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.terminating import LATE_SECONDS, seconds_to_late, terminating_problem
 from mpiop.kube.resources import COSCHEDULING_POD_GROUPS

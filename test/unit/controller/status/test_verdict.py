@@ -10,7 +10,8 @@ from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI
 from mpiop.api import constants as c
 from mpiop.api.log_findings import Finding
-from mpiop.api.types import LostWorker, MPIJob, MPIJobStatus
+from mpiop.api.status_types import LostWorker, MPIJobStatus
+from mpiop.api.types import MPIJob
 from mpiop.controller.causes import Problem
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.restart.attempt import current_attempt

@@ -9,7 +9,8 @@ import pytest
 from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI, container, template, with_annotations, with_launcher, with_worker, with_workers
 from fakes.semantics import projected
-from mpiop.api.types import MPIJob, MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
+from mpiop.api.types import MPIJob
 from mpiop.controller.objects.ssh_script import MARK
 from mpiop.controller.observe import projections
 from mpiop.controller.observe.launcher_failures import last_failure

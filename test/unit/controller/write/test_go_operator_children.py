@@ -10,7 +10,7 @@ import pytest
 from example_jobs import PI
 from fakes.world import World
 from mpiop.api import constants as c
-from mpiop.api.types import MPIJobStatus
+from mpiop.api.status_types import MPIJobStatus
 from mpiop.clock import format_time
 from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.gang.pod_group import build_volcano_pod_group

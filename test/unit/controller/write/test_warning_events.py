@@ -9,7 +9,8 @@ import pytest
 from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from mpiop.api.types import Condition, MPIJob
+from mpiop.api.status_types import Condition
+from mpiop.api.types import MPIJob
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.write.warning_events import WarningEvents, longest_waiting, newest_warning
 from mpiop.kube.errors import StatusError
