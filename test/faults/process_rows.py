@@ -21,6 +21,8 @@ from faults.testbed import new_token
 STOPPED = Allowance(exits=frozenset({0}))
 DIED = Allowance(exits=frozenset({1}), has_traceback=True)
 SIGNAL_SECONDS = 0.3
+SPOILED_SECONDS = 20.0
+"""More than a run takes, unless a process ends."""
 VICTIMS = ("server", "informers", "informer of pods", "events", "lease watch", "lease renewal", "worker 0", "watchdog")
 """What runs in the background, by the names of its tasks."""
 
@@ -132,6 +134,8 @@ def _spoiled_token(target: Target, content: str | None) -> Callable[[Run], Fault
             if content is not None:
                 path.write_text(content.format(run.testbed.token), encoding="ascii")
             await Refuse(401).act(exchange)
+            # A process that loses its lease meanwhile, for want of processor time, needs the token to start again.
+            asyncio.get_running_loop().call_later(SPOILED_SECONDS, path.write_text, run.testbed.token)
 
         return Faults(target=target, requests=Act("401", spoil, "instead").on(run))
 
