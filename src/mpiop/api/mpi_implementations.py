@@ -100,7 +100,7 @@ OPEN_MPI: Final = Implementation(
     # Source: orte/include/orte/constants.h of Open MPI 4.
     exit_codes=dict.fromkeys(range(130, 136), "mpirun could not start the program, or a signal ended a rank"),
     tag_options=("--tag-output",),
-    tag=r"\[[^\[\]\s]+,(?P<rank>\d+)\]<(?:stdout|stderr)>:\s?",
+    tag=r"\[[^\[\]\s]+,(?P<rank>\d+)\]<std\w+>:\s?",
     export_option="-x",
     root_environment={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
 )

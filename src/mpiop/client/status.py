@@ -91,13 +91,14 @@ def status_of(job: Object) -> JobStatus:
     """Return the status of an MPIJob; one that no operator has seen yet is `Pending`."""
     status = stored_status(job)
     summary, failure = status.summary, status.last_failure
+    slots = whole_number(summary.slots)
     return JobStatus(
         state=_state(job, status),
         workers=summary.workers,
         restarts=whole_number(summary.restarts) or 0,
         failed_attempts=whole_number(summary.attempts) or 0,
         node=summary.node,
-        slots=whole_number(summary.slots) or job.get("spec", {}).get("slotsPerWorker") or 1,
+        slots=slots if slots is not None else job.get("spec", {}).get("slotsPerWorker") or 1,
         message=summary.message,
         started=status.start_time,
         ended=status.completion_time,

@@ -1,13 +1,13 @@
 """What can go wrong in a sync, besides requests that fail (`mpiop.kube.errors`).
 
 Exception
-├── InvalidJobError            the job cannot be run as written
-└── WriteError                 a child cannot be written now; the sync continues with whatever does not depend on it
-├── GangApiMissingError    the API server does not serve the objects of gang scheduling
-├── PredecessorError       a child of a deleted job of the same name still exists
-├── ResourceExistsError    an object that is not ours has the name of a child
-├── SecretLostError        the SSH Secret is gone, and Pods run with its key
-└── DampedWriteError       the write waits, because somebody undoes it each time
+├── WriteError                   a child cannot be written now; the sync continues with whatever does not depend on it
+│   ├── GangApiMissingError      the API server does not serve the objects of gang scheduling
+│   ├── PredecessorError         a child of a deleted job of the same name still exists
+│   ├── ResourceExistsError      an object that is not ours has the name of a child
+│   ├── SecretLostError          the SSH Secret is gone, and Pods run with its key
+│   └── DampedWriteError         the write waits, because somebody undoes it each time
+└── InvalidJobError              the job cannot be run as written
 """
 
 from collections.abc import Sequence

@@ -204,7 +204,7 @@ FOUND = [
     ),
     (
         "Python: with the tag of a rank",
-        "[1,0]<stderr>:Traceback (most recent call last):\n[1,0]<stderr>:ModuleNotFoundError: No module named 'numpy'\n",
+        "[1,0]<stddiag>:Traceback (most recent call last):\n[1,0]<stderr>:ModuleNotFoundError: No module named 'numpy'\n",
         "ModuleNotFound",
         "Python finds no module named numpy",
     ),

@@ -8,6 +8,7 @@ from fakes.client_api import pod, stored
 from mpiop.client.progress import progress
 from mpiop.client.status import JobStatus, status_of
 from mpiop.client.why import why
+from mpiop.kube.objects import Object
 
 UNSEEN = "no operator has seen it: none runs, or none watches namespace team; check with: kubectl mpi doctor -n team"
 CREATED = [{"type": "Created", "status": "True", "reason": "MPIJobCreated", "message": ""}]
@@ -163,3 +164,11 @@ def test_without_a_summary_the_conditions_say_the_state(types: list[str], state:
     job = {"status": {"conditions": [{"type": type_, "status": "True"} for type_ in types]}}
     status: JobStatus = status_of(job)
     assert (status.state, status.exit_code) == (state, None)
+
+
+@pytest.mark.parametrize(
+    ("summary", "spec", "slots"), [({"slots": "0"}, {}, 0), ({"slots": "4"}, {}, 4), ({}, {"slotsPerWorker": 2}, 2), ({}, {}, 1)]
+)
+def test_slots_are_those_of_the_summary_even_if_there_are_none(summary: dict[str, str], spec: dict[str, int], slots: int) -> None:
+    job: Object = {"metadata": {"name": "pi"}, "spec": spec, "status": {"summary": summary}}
+    assert status_of(job).slots == slots
