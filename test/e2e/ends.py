@@ -8,7 +8,8 @@ from e2e.broken import container
 from e2e.jobs import pi_job
 from e2e.kubectl import Kubectl, Obj
 
-RANK: Final = "r=$OMPI_COMM_WORLD_RANK; "
+RANK: Final = "r=$OMPI_COMM_WORLD_RANK; sleep 1; "
+"""Open MPI prints less about a rank that ends while others are still started."""
 SERVE: Final = "/usr/sbin/sshd -f /home/mpiuser/.sshd_config; "
 COMPUTING: Final = "/tmp/computing"  # noqa: S108 - in a container
 WAIT: Final = ["-n", "2", "/bin/sh", "-c", f"touch {COMPUTING}; exec sleep 120"]
