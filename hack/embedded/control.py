@@ -61,9 +61,9 @@ def ask(layout: Layout, request: Mapping[str, Any]) -> dict[str, Process]:
         with socket_address(layout.socket) as address, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(REQUEST_SECONDS)
             connection.connect(address)
-            with connection.makefile("rw", encoding="utf-8") as stream:
-                stream.write(json.dumps(request) + "\n")
-                stream.flush()
+            # Without a buffer: flushed at its end, that would replace the KeyboardInterrupt of a signal by an error of the socket.
+            connection.sendall(f"{json.dumps(request)}\n".encode())
+            with connection.makefile("r", encoding="utf-8") as stream:
                 answer = json.loads(stream.readline())
     except (OSError, ValueError) as error:
         raise ClusterError(f"cluster {layout.name!r} has crashed ({error}); start it with: hack/cluster up --name {layout.name}") from error
