@@ -122,7 +122,7 @@ _CONDITION_TYPES: Final = (
     ConditionType(
         CONDITION_RECONCILING,
         meanings=(
-            Meaning("True", "Starting", "the job waits for its Pods; removed when it runs or ends"),
+            Meaning("True", STARTING, "the job waits for its Pods; removed when it runs or ends"),
             Meaning("True", "…", "time or an autoscaler may resolve what it waits for"),
         ),
         changes={"True": Change("Warning", "job waits")},
@@ -196,11 +196,11 @@ _CONDITION_TYPES: Final = (
     ConditionType(
         CONDITION_FAILED,
         meanings=(
-            Meaning("True", "BackoffLimitExceeded/…", "the launcher failed more often than `backoffLimit`; … says why"),
-            Meaning("True", "DeadlineExceeded", "`activeDeadlineSeconds` are over"),
-            Meaning("True", "MPIJobEvicted", "the kubelet evicted a worker of a job without `max-restarts`"),
-            Meaning("True", "ReachedMaxRestarts", "workers or the launcher were lost more often than `max-restarts` allows"),
-            Meaning("True", "LauncherJobNotFound", "the launcher Job is gone, and nobody saw how it ended"),
+            Meaning("True", f"{BACKOFF_LIMIT_EXCEEDED}/…", "the launcher failed more often than `backoffLimit`; … says why"),
+            Meaning("True", DEADLINE_EXCEEDED, "`activeDeadlineSeconds` are over"),
+            Meaning("True", EVICTED, "the kubelet evicted a worker of a job without `max-restarts`"),
+            Meaning("True", REACHED_MAX_RESTARTS, "workers or the launcher were lost more often than `max-restarts` allows"),
+            Meaning("True", LAUNCHER_JOB_NOT_FOUND, "the launcher Job is gone, and nobody saw how it ended"),
         ),
         changes={"True": Change("Warning", "job failed")},
         rank=2,
@@ -220,8 +220,8 @@ _CONDITION_TYPES: Final = (
     ConditionType(
         CONDITION_FINISHED,
         meanings=(
-            Meaning("True", "Succeeded", "the job has succeeded"),
-            Meaning("True", "Failed", "the job has failed"),
+            Meaning("True", CONDITION_SUCCEEDED, "the job has succeeded"),
+            Meaning("True", CONDITION_FAILED, "the job has failed"),
         ),
     ),
 )

@@ -74,8 +74,8 @@ class Executor:
         warnings = list(ssh_warnings(job, self.options))
         if desired is None:
             return Outcome(warnings=warnings)
-        failed: dict[Step, list[FailedWrite]] = {}
-        secret_uid = await self._secret_uid(job, desired, observed, now, failed)
+        secret_uid, refused = await self._secret_uid(job, desired, observed, now)
+        failed = {Step.DEPENDENCIES: [refused]} if refused is not None else dict[Step, list[FailedWrite]]()
         if desired.gang is Presence.ENSURE and (missing := self.gang.missing):
             failed[Step.GANG] = [FailedWrite(missing.kind, missing)]
         deleted, warned = 0, dict[str, None]()
@@ -100,21 +100,18 @@ class Executor:
         self.applier.contention.forget(key)
         self.secrets.forget(key)
 
-    async def _secret_uid(
-        self, job: MPIJob, desired: Desired, observed: Observed, now: datetime, failed: dict[Step, list[FailedWrite]]
-    ) -> str:
-        """Return the UID of the Secret, which is made if it should exist; what prevents that is added to `failed`."""
+    async def _secret_uid(self, job: MPIJob, desired: Desired, observed: Observed, now: datetime) -> tuple[str, FailedWrite | None]:
+        """Return the UID of the Secret, which is made if it should exist, and what prevented that."""
         try:
             match desired.dependencies:
                 case Presence.ENSURE:
-                    return await self.secrets.uid(job, observed, now)
+                    return await self.secrets.uid(job, observed, now), None
                 case Presence.DELETE:
-                    return await self.secrets.uid_to_delete(job, observed)
+                    return await self.secrets.uid_to_delete(job, observed), None
                 case Presence.KEEP:
-                    pass
+                    return noted_uid(observed), None
         except (KubeError, WriteError) as error:
-            failed[Step.DEPENDENCIES] = [FailedWrite(SECRETS.kind, error)]
-        return noted_uid(observed)
+            return noted_uid(observed), FailedWrite(SECRETS.kind, error)
 
     def _plan(self, job: MPIJob, desired: Desired, observed: Observed, secret_uid: str, now: datetime) -> Sequence[Stage]:
         started = self.monotonic()

@@ -84,7 +84,8 @@ def loss_problem(attempt: LauncherAttempt) -> Problem | None:
         return _problem_of_ended_attempt(attempt)
     if (known := attempt.known_loss) is not None:
         return Problem(known.reason, known.message)
-    return attempt.missing[0].problem if attempt.missing else None
+    missing = attempt.missing
+    return missing[0].problem if missing else None
 
 
 def _problem_of_ended_attempt(attempt: LauncherAttempt) -> Problem | None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from mpiop.api import constants as c
@@ -56,6 +57,15 @@ class Written:
     failed: list[FailedWrite] = field(default_factory=list[FailedWrite])
     warnings: dict[str, None] = field(default_factory=dict[str, None])
 
+    def warn(self, kind: str, text: str) -> None:
+        """Note a warning about an object of that kind."""
+        self.warnings[f"{kind}: {text}"] = None
+
+    def add(self, other: "Written") -> None:
+        """Add what came of further writes."""
+        self.failed += other.failed
+        self.warnings |= other.warnings
+
 
 def _count_nothing(_resource: str, _reason: str) -> None:
     """Count nothing."""
@@ -90,19 +100,15 @@ class Applier:
         """
         creates = [action for action in actions if isinstance(action, Create)]
         others = [action for action in actions if not isinstance(action, Create)]
-        written = Written()
-        await self._all(owner, others, written)
-        await self._create_slowly(owner, creates, written)
-        return written
-
-    async def _create_slowly(self, owner: Owner, creates: Sequence[Create], written: Written) -> None:
-        size = 1
+        written, size = await self._all(owner, others), 1
         while creates:
             batch, creates = creates[:size], creates[size:]
-            refused = await self._all(owner, batch, written)
-            if not all(isinstance(write.error, DampedWriteError) for write in refused):
+            created = await self._all(owner, batch)
+            written.add(created)
+            if not all(isinstance(write.error, DampedWriteError) for write in created.failed):
                 break
             size *= 2
+        return written
 
     async def perform(self, owner: Owner, action: Action, warn: Callable[[str], None] = ignore) -> Object | None:
         """Carry out one action and return at least kind and metadata of the result; None if the object is gone.
@@ -137,22 +143,18 @@ class Applier:
         else:
             self.contention.explain(contended, live)
 
-    async def _all(self, owner: Owner, actions: Sequence[Action], written: Written) -> list[FailedWrite]:
-        """Carry out `actions` side by side, add to `written`, and return those that failed."""
-        room = asyncio.Semaphore(AT_ONCE)
+    async def _all(self, owner: Owner, actions: Sequence[Action]) -> Written:
+        """Carry out `actions` side by side."""
+        room, written = asyncio.Semaphore(AT_ONCE), Written()
         async with asyncio.TaskGroup() as writes:
-            tasks = [writes.create_task(self._try(owner, action, room, written)) for action in actions]
-        failed = [failed for task in tasks if (failed := task.result()) is not None]
-        written.failed += failed
-        return failed
+            tasks = [writes.create_task(self._try(owner, action, room, written.warn)) for action in actions]
+        written.failed += [failed for task in tasks if (failed := task.result()) is not None]
+        return written
 
-    async def _try(self, owner: Owner, action: Action, room: asyncio.Semaphore, written: Written) -> FailedWrite | None:
-        def warn(text: str) -> None:
-            written.warnings[f"{action.resource.kind}: {text}"] = None
-
+    async def _try(self, owner: Owner, action: Action, room: asyncio.Semaphore, warn: Callable[[str, str], None]) -> FailedWrite | None:
         try:
             async with room:
-                await self.perform(owner, action, warn)
+                await self.perform(owner, action, partial(warn, action.resource.kind))
         except DampedWriteError as error:
             return FailedWrite(action.resource.kind, error) if isinstance(action, Create) else None
         except (KubeError, WriteError) as error:
