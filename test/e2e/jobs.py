@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import yaml
 
 from e2e.kubectl import Kubectl, Obj
-from mpiop.kube.resources import MPIJOBS, PODS
+from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "v2beta1"
@@ -19,6 +20,8 @@ LAUNCHER = "training.kubeflow.org/job-role=launcher"
 WORKER = "training.kubeflow.org/job-role=worker"
 DONE_SECONDS = 90
 RELEASED = "/hold/released"
+RUNS = int(os.environ.get("MPIOP_E2E_RUNS") or 1)
+"""How often tests repeat their jobs."""
 
 
 def pi_job(name: str = "pi", *, workers: int | None = None) -> Obj:
@@ -139,3 +142,8 @@ def edit(here: Kubectl, **spec: Any) -> None:
 def until_true(here: Kubectl, name: str, type_: str, *, timeout_seconds: float = DONE_SECONDS) -> Obj:
     """Return the MPIJob as soon as its condition `type_` is True."""
     return here.until_one(MPIJOBS, name, lambda job: is_true(job, type_), timeout_seconds=timeout_seconds)
+
+
+def warnings_about(here: Kubectl, name: str) -> list[Obj]:
+    """Return the Warning events of a job."""
+    return [event for event in here.read_all(EVENTS) if event["involvedObject"].get("name") == name and event["type"] == "Warning"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from e2e.jobs import LAUNCHER, launcher_container, phase
+from e2e.jobs import LAUNCHER, RUNS, launcher_container, phase
 from e2e.kubectl import Kubectl, NotSeenError, Obj
 from e2e.libraries import LIBRARIES, plain_job, sshd_job
 from embedded.cgroups import read_hierarchies
@@ -41,14 +41,10 @@ class Kind:
 IS_KUBEFLOW: Final = os.environ.get("MPIOP_E2E_OPERATOR") == "kubeflow"
 """Kubeflow's operator is measured, for comparison, and not ours."""
 _OURS: Final = (*(Kind("Injected", library) for library in LIBRARIES), Kind("Image", "openmpi5"), Kind("Image", "intel"))
-KINDS: Final = tuple(
-    kind
-    for kind in (tuple(Kind("Kubeflow", library) for library in LIBRARIES) if IS_KUBEFLOW else _OURS)
-    if kind.name in (os.environ.get("MPIOP_E2E_KINDS") or kind.name).split(",")
-)
-"""All, or those of MPIOP_E2E_KINDS, such as "injected-openmpi5,injected-intel"."""
-RUNS: Final = int(os.environ.get("MPIOP_E2E_RUNS") or 1)
-"""How many jobs of each kind there are for each fault."""
+_THEIRS: Final = tuple(Kind("Kubeflow", library) for library in LIBRARIES)
+_BY_NAME: Final = {kind.name: kind for kind in (_THEIRS if IS_KUBEFLOW else _OURS)}
+KINDS: Final = tuple(_BY_NAME[name] for name in (os.environ.get("MPIOP_E2E_KINDS") or ",".join(_BY_NAME)).split(","))
+"""All, or those of MPIOP_E2E_KINDS, such as "injected-openmpi5,injected-intel"; an unknown name is an error, not an empty table."""
 _numbers = itertools.count(1)
 
 

@@ -13,11 +13,11 @@ import pytest
 from demonstration.operator_images import built_archives
 from e2e.clusters import project
 from e2e.conftest import NAME
-from e2e.jobs import is_true, launcher_container, launcher_pod
+from e2e.jobs import RUNS, is_true, launcher_container, launcher_pod, warnings_about
 from e2e.kubectl import Kubectl
 from e2e.libraries import LIBRARIES, PLAIN_IMAGES, plain_job
-from e2e.test_mpi import END_SECONDS, RUNS, has_ended
-from mpiop.kube.resources import EVENTS, MPIJOBS
+from e2e.test_mpi import END_SECONDS, has_ended
+from mpiop.kube.resources import MPIJOBS
 
 WORKERS: Final = 3
 AT_ONCE: Final = 3
@@ -62,8 +62,7 @@ def alarms_of(here: Kubectl, kind: str, library: str, name: str) -> list[str]:
     ended = here.until_one(MPIJOBS, name, has_ended, timeout_seconds=END_SECONDS)
     found = [f"{type_} is True" for type_ in ALARMS if is_true(ended, type_)]
     found += [f"lastFailure: {failure}"] if (failure := ended["status"].get("lastFailure")) else []
-    events = [each for each in here.read_all(EVENTS) if each["involvedObject"].get("name") == name and each["type"] == "Warning"]
-    found += [f"event {event['reason']}: {event['message']}" for event in events]
+    found += [f"event {event['reason']}: {event['message']}" for event in warnings_about(here, name)]
     here.run("delete", "mpijob", name, "--wait=false")
     return found
 

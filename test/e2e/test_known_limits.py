@@ -4,10 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 from e2e.causes import check_shown_soon
-from e2e.jobs import condition, is_true, launcher_container, pi_job, state, until_true
+from e2e.jobs import condition, is_true, launcher_container, pi_job, state, until_true, warnings_about
 from e2e.kubectl import Kubectl, Obj
 from mpiop.clock import format_time, parse_time
-from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
+from mpiop.kube.resources import MPIJOBS, PODS
 
 GATE = "example.com/never"
 OWN_SSH = "for n in 0 1; do a=$(getent hosts $NAME-worker-$n.$NAME | cut -d' ' -f1); ssh $a hostname || exit 4; done"
@@ -46,8 +46,7 @@ def own_ssh_job(name: str, *command: str) -> Obj:
 
 def reasons(here: Kubectl, name: str) -> list[str]:
     """Return the reasons of the Warning events of a job."""
-    events = [event for event in here.read_all(EVENTS) if event["involvedObject"]["name"] == name and event["type"] == "Warning"]
-    return [event["reason"] for event in events]
+    return [event["reason"] for event in warnings_about(here, name)]
 
 
 def test_a_launcher_with_its_own_ssh_raises_no_alarm(namespace: Kubectl) -> None:

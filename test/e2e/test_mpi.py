@@ -23,6 +23,7 @@ from e2e.conftest import NAME
 from e2e.jobs import (
     EXAMPLES,
     LAUNCHER,
+    RUNS,
     condition,
     is_true,
     launcher_container,
@@ -36,7 +37,6 @@ from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import IMPLEMENTATIONS, SSHD_IMAGES, with_library
 from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 
-RUNS = int(os.environ.get("MPIOP_E2E_RUNS", "") or 1)
 AT_ONCE: Final = 8
 WORKERS: Final = 3
 SLOTS: Final = 2

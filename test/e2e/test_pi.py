@@ -1,6 +1,5 @@
 """The example's job, from `kubectl apply` to π: every object, label, variable, event, status field and metric that users rely on."""
 
-import os
 import re
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ import pytest
 
 from e2e.jobs import (
     LAUNCHER,
+    RUNS,
     WORKER,
     condition,
     held,
@@ -22,7 +22,6 @@ from e2e.kubectl import CHILDREN, Kubectl, Obj
 from e2e.operator_pods import Operator
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 
-RUNS = int(os.environ.get("MPIOP_E2E_RUNS", "") or 1)
 COUNTERS = ("mpi_operator_jobs_created_total", "mpi_operator_jobs_successful_total", "mpi_operator_jobs_failed_total")
 
 

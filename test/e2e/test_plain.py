@@ -15,10 +15,10 @@ import pytest
 from demonstration.operator_images import built_archives
 from e2e.clusters import ROOT, project
 from e2e.conftest import NAME
-from e2e.jobs import LAUNCHER, condition, evict, is_true, launcher_container, launcher_pod, pi_job, state, until_true
+from e2e.jobs import LAUNCHER, RUNS, condition, evict, is_true, launcher_container, launcher_pod, pi_job, state, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import LIBRARIES, PLAIN_IMAGES, plain_job
-from e2e.test_mpi import RUNS, Outcome, has_ended, outcome_of, ranks_by_host, restarts
+from e2e.test_mpi import Outcome, has_ended, outcome_of, ranks_by_host, restarts
 from mpiop.kube.resources import MPIJOBS, PODS
 
 WORKERS: Final = 3

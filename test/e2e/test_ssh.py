@@ -13,6 +13,7 @@ from e2e.clusters import project
 from e2e.conftest import NAME
 from e2e.jobs import (
     LAUNCHER,
+    RUNS,
     is_true,
     launcher_container,
     launcher_pod,
@@ -25,7 +26,6 @@ from e2e.jobs import (
 )
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import plain_job, sshd_job
-from e2e.test_mpi import RUNS
 from mpiop.kube.resources import MPIJOBS
 
 LOG_IN_FILE: Final = """
