@@ -12,7 +12,7 @@ from typing import Any
 from e2e.waiting import until
 from embedded.build import programs_of
 from embedded.layout import layout_of
-from faults.testbed import Testbed
+from faults.testbed import FaultTestbed
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import LEASES
@@ -56,7 +56,7 @@ class Rival:
 
 
 @contextlib.asynccontextmanager
-async def rival_of(testbed: Testbed, namespace: str, *, lease_seconds: int) -> AsyncIterator[Rival]:
+async def rival_of(testbed: FaultTestbed, namespace: str, *, lease_seconds: int) -> AsyncIterator[Rival]:
     """Yield a rival for the Lease `mpi-operator` of the namespace, not yet started; whatever runs is ended."""
     folder = testbed.folder / namespace
     configuration = folder / "rival.json"
@@ -88,7 +88,7 @@ async def rival_of(testbed: Testbed, namespace: str, *, lease_seconds: int) -> A
 class Watched:
     """The Lease `mpi-operator` of a namespace, as it was last read."""
 
-    testbed: Testbed
+    testbed: FaultTestbed
     namespace: str
     spec: dict[str, Any] = field(default_factory=dict[str, Any])
 

@@ -11,7 +11,7 @@ from typing import Any
 from e2e.audit import Request, requests_of_operators
 from e2e.stream import JobStream, streaming
 from e2e.team import Member, Team, team_of
-from faults.testbed import Testbed
+from faults.testbed import FaultTestbed
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import EVENTS, LEASES, MPIJOBS, Selection
 
@@ -54,7 +54,7 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def scene_of(testbed: Testbed, namespace: str, *, unanswered: int = 0) -> AsyncIterator[Scene]:
+async def scene_of(testbed: FaultTestbed, namespace: str, *, unanswered: int = 0) -> AsyncIterator[Scene]:
     """Yield a scene; when it ends, every job of the stream must have come to its end, with one of each object and each event."""
     async with team_of(testbed, namespace, REPLICAS, lease_seconds=testbed.lease_seconds) as team:
         async with streaming(testbed.client, namespace, JOBS_A_SECOND) as stream:
@@ -86,7 +86,7 @@ def miscounts(requests: Sequence[Request], jobs: Sequence[str]) -> list[str]:
     return [f"{what} {name}: created {made[what, name]} times" for what, name in wrong] + deleted
 
 
-async def wrong_events(testbed: Testbed, scene: Scene) -> list[str]:
+async def wrong_events(testbed: FaultTestbed, scene: Scene) -> list[str]:
     """Return the events that were reported twice, and those that were not reported, if they are too many."""
     page = await testbed.client.list_page(Selection(EVENTS, scene.namespace), resource_version="")
     reported = Counter[tuple[str, str]]()

@@ -12,7 +12,7 @@ from e2e.operator_pods import samples_of
 from e2e.waiting import until
 from embedded.layout import layout_of
 from faults.replica import Launch, Replica
-from faults.testbed import Testbed, new_token
+from faults.testbed import FaultTestbed, new_token
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import Resource
@@ -53,7 +53,7 @@ class Team:
         members: The replicas.
     """
 
-    testbed: Testbed
+    testbed: FaultTestbed
     namespace: str
     launch: Launch
     members: list[Member] = field(default_factory=list[Member])
@@ -89,7 +89,7 @@ class Team:
 
 
 @contextlib.asynccontextmanager
-async def team_of(testbed: Testbed, namespace: str, size: int, *, lease_seconds: int) -> AsyncIterator[Team]:
+async def team_of(testbed: FaultTestbed, namespace: str, size: int, *, lease_seconds: int) -> AsyncIterator[Team]:
     """Yield `size` replicas that serve a new namespace; they are ended, the namespace goes with its cluster."""
     body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     await testbed.client.create(NAMESPACES, cast("Object", body))
@@ -110,7 +110,7 @@ async def team_of(testbed: Testbed, namespace: str, size: int, *, lease_seconds:
         await asyncio.gather(*(member.replica.stop() for member in team.members))
 
 
-async def _until_usable(testbed: Testbed, namespace: str) -> None:
+async def _until_usable(testbed: FaultTestbed, namespace: str) -> None:
     """Return when pods can be made: their service account is made a little after the namespace."""
 
     async def is_usable() -> bool:

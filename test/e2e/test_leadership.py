@@ -27,7 +27,7 @@ from e2e.scene import EXPECTED, STEADY_JOBS, Scene, gap_seconds, scene_of
 from e2e.stream import short_job
 from e2e.team import Member, team_of
 from e2e.waiting import until
-from faults.testbed import Testbed, prepared
+from faults.testbed import FaultTestbed, prepared
 from mpiop.kube.objects import Key, uid_of
 from mpiop.kube.resources import EVENTS, MPIJOBS, PODS, Selection
 
@@ -49,7 +49,7 @@ Say = Callable[[str], None]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def testbed() -> AsyncIterator[Testbed]:
+async def testbed() -> AsyncIterator[FaultTestbed]:
     """A control plane of this module's own, with simulated nodes, that logs every request."""
     folder, options = ROOT / "build" / "leadership", ("--kwok", "2", "--audit")
     async with prepared("leadership", folder, lease_seconds=LEASE_SECONDS, options=options) as testbed:
@@ -78,7 +78,7 @@ def patience() -> float:
 
 
 @ON_SHARED_LOOP
-async def test_a_leader_that_is_terminated_is_followed_at_once(testbed: Testbed, say: Say) -> None:
+async def test_a_leader_that_is_terminated_is_followed_at_once(testbed: FaultTestbed, say: Say) -> None:
     async with scene_of(testbed, "handover") as scene:
         left = list[tuple[Member, float]]()
         for _ in range(3):
@@ -96,7 +96,7 @@ async def test_a_leader_that_is_terminated_is_followed_at_once(testbed: Testbed,
 
 
 @ON_SHARED_LOOP
-async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends(testbed: Testbed, say: Say) -> None:
+async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends(testbed: FaultTestbed, say: Say) -> None:
     async with scene_of(testbed, "killed", unanswered=UNREPORTED) as scene:
         leader = await scene.steady_leader()
         at = time.time()
@@ -111,7 +111,7 @@ async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends(testbed: 
 
 
 @ON_SHARED_LOOP
-async def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes(testbed: Testbed, say: Say) -> None:
+async def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes(testbed: FaultTestbed, say: Say) -> None:
     async with scene_of(testbed, "frozen", unanswered=UNREPORTED) as scene:
         leader = await scene.steady_leader()
         at = time.time()
@@ -133,7 +133,7 @@ async def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes(testbed: Te
 
 
 @ON_SHARED_LOOP
-async def test_an_api_server_that_is_away_for_a_minute_costs_no_pod_and_leaves_one_leader(testbed: Testbed, say: Say) -> None:
+async def test_an_api_server_that_is_away_for_a_minute_costs_no_pod_and_leaves_one_leader(testbed: FaultTestbed, say: Say) -> None:
     async with scene_of(testbed, "outage", unanswered=UNREPORTED) as scene:
         long = [f"long-{number}" for number in range(3)]
         for name in long:
@@ -159,7 +159,7 @@ async def test_an_api_server_that_is_away_for_a_minute_costs_no_pod_and_leaves_o
     assert others_than_lost(scene) == []
 
 
-async def running_pods(testbed: Testbed, namespace: str, jobs: Sequence[str]) -> dict[str, str]:
+async def running_pods(testbed: FaultTestbed, namespace: str, jobs: Sequence[str]) -> dict[str, str]:
     """Return the UIDs of the Pods of `jobs` when each has its two and all run."""
     found = dict[str, str]()
 
@@ -175,7 +175,7 @@ async def running_pods(testbed: Testbed, namespace: str, jobs: Sequence[str]) ->
 
 
 @ON_SHARED_LOOP
-async def test_ours_takes_the_lease_from_a_client_go_elector(testbed: Testbed, say: Say) -> None:
+async def test_ours_takes_the_lease_from_a_client_go_elector(testbed: FaultTestbed, say: Say) -> None:
     async with (
         team_of(testbed, "from-go", 0, lease_seconds=RIVAL_LEASE_SECONDS) as team,
         rival_of(testbed, "from-go", lease_seconds=RIVAL_LEASE_SECONDS) as rival,
@@ -214,7 +214,7 @@ async def test_ours_takes_the_lease_from_a_client_go_elector(testbed: Testbed, s
 
 
 @ON_SHARED_LOOP
-async def test_a_client_go_elector_takes_the_lease_from_ours(testbed: Testbed, say: Say) -> None:
+async def test_a_client_go_elector_takes_the_lease_from_ours(testbed: FaultTestbed, say: Say) -> None:
     async with (
         team_of(testbed, "to-go", 1, lease_seconds=RIVAL_LEASE_SECONDS) as team,
         rival_of(testbed, "to-go", lease_seconds=RIVAL_LEASE_SECONDS) as rival,

@@ -25,7 +25,7 @@ from e2e.stream import JobStream
 from e2e.team import NAMESPACES, Member, Team, team_of
 from e2e.waiting import until
 from embedded.layout import layout_of
-from faults.testbed import NAMESPACE, Testbed, prepared
+from faults.testbed import NAMESPACE, FaultTestbed, prepared
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, LEASES, Resource
@@ -42,7 +42,7 @@ CLUSTER_ROLE_BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", "ClusterRole
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def testbed() -> AsyncIterator[Testbed]:
+async def testbed() -> AsyncIterator[FaultTestbed]:
     """A control plane of this module's own, with simulated nodes, that logs every request; nowhere has the operator rights as yet."""
     folder, options = ROOT / "build" / "shards", ("--kwok", "2", "--audit")
     async with prepared("shards", folder, lease_seconds=LEASE_SECONDS, options=options) as testbed:
@@ -196,7 +196,7 @@ class Shard:
         return touch.namespace != self.namespace and bool(touch.what)
 
 
-async def bind(testbed: Testbed, namespace: str) -> None:
+async def bind(testbed: FaultTestbed, namespace: str) -> None:
     """Let the operator have the rights of the manifests in that namespace."""
     made: Any = {
         "apiVersion": ROLE_BINDINGS.api_version,
@@ -209,7 +209,7 @@ async def bind(testbed: Testbed, namespace: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def shards_of(testbed: Testbed, name: str) -> AsyncIterator[tuple[Shard, Shard]]:
+async def shards_of(testbed: FaultTestbed, name: str) -> AsyncIterator[tuple[Shard, Shard]]:
     """Yield two shards that lead; their namespaces are `<name>-a` and `<name>-b`, both Leases in `<name>-leases`.
 
     At the end their operators end in order, and all that they asked for is in the audit log.
@@ -232,7 +232,7 @@ async def shards_of(testbed: Testbed, name: str) -> AsyncIterator[tuple[Shard, S
     await until_logged(testbed, leases)
 
 
-async def until_logged(testbed: Testbed, namespace: str) -> None:
+async def until_logged(testbed: FaultTestbed, namespace: str) -> None:
     """Return when all requests that were answered until now are in the audit log, which is written in their order."""
     mark = f"mark-{uuid.uuid4()}"
     with contextlib.suppress(StatusError):  # there is none of that name
@@ -245,7 +245,7 @@ async def until_logged(testbed: Testbed, namespace: str) -> None:
 
 
 @ON_SHARED_LOOP
-async def test_two_shards_lead_at_the_same_time_and_each_touches_its_own_namespace_alone(testbed: Testbed) -> None:
+async def test_two_shards_lead_at_the_same_time_and_each_touches_its_own_namespace_alone(testbed: FaultTestbed) -> None:
     async with shards_of(testbed, "shard") as shards:
         await asyncio.gather(*(shard.work() for shard in shards))
         leading = await asyncio.gather(*(shard.team.leaders() for shard in shards))
@@ -260,7 +260,9 @@ async def test_two_shards_lead_at_the_same_time_and_each_touches_its_own_namespa
 
 
 @ON_SHARED_LOOP
-async def test_the_death_of_one_operator_does_not_disturb_the_other_shard(testbed: Testbed, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_death_of_one_operator_does_not_disturb_the_other_shard(
+    testbed: FaultTestbed, capsys: pytest.CaptureFixture[str]
+) -> None:
     async with shards_of(testbed, "killed") as shards:
         dead, other = shards
         await asyncio.gather(*(shard.work() for shard in shards))

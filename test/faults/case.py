@@ -13,7 +13,7 @@ from faults.oracle import NOTHING_DIFFERS, Allowance, Reference, complaints
 from faults.plans import Faults, NoFaults, Several
 from faults.run import Action, NotSeenError, Run, new_run
 from faults.state import State, difference
-from faults.testbed import Testbed
+from faults.testbed import FaultTestbed
 from faults.trace import Trace
 from mpiop.kube.errors import KubeError
 
@@ -96,7 +96,7 @@ class Faultless:
     trace: Trace
 
 
-async def run_faultless(testbed: Testbed, namespace: str, lifecycle: str) -> Faultless:
+async def run_faultless(testbed: FaultTestbed, namespace: str, lifecycle: str) -> Faultless:
     """Return what the life comes to.
 
     Raises:
@@ -112,7 +112,7 @@ async def run_faultless(testbed: Testbed, namespace: str, lifecycle: str) -> Fau
         return Faultless(reference, run.proxy.trace)
 
 
-async def run_case(testbed: Testbed, namespace: str, case: Case, reference: Reference | None) -> Verdict:
+async def run_case(testbed: FaultTestbed, namespace: str, case: Case, reference: Reference | None) -> Verdict:
     """Run the case and judge it; `reference` is None for a case with an own life."""
     loop = asyncio.get_running_loop()
     begun = loop.time()

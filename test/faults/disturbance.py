@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from faults.run import NotSeenError, Run
-from faults.testbed import UP, Testbed, command
+from faults.testbed import UP, FaultTestbed, command
 
 Step = tuple[str, ...] | float
 MEETING_SECONDS = 240.0
@@ -76,7 +76,7 @@ class Disturbance:
         if self._happening is not None:
             await asyncio.wait({self._happening})
 
-    async def _happen(self, testbed: Testbed) -> None:
+    async def _happen(self, testbed: FaultTestbed) -> None:
         try:
             for step in self.steps:
                 if isinstance(step, float):

@@ -10,7 +10,7 @@ from faults.change_feed import wait_for_change
 from faults.proxy import Plan, Proxy, fault_proxy
 from faults.replica import Launch, Replica
 from faults.state import BYSTANDER, JOB, State, objects, read_state, role
-from faults.testbed import Testbed
+from faults.testbed import FaultTestbed
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, is_terminating, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, SECRETS, Resource
@@ -48,7 +48,7 @@ class Run:
         findings: What the case found wrong on its way.
     """
 
-    testbed: Testbed
+    testbed: FaultTestbed
     namespace: str
     proxy: Proxy
     deadline: float
@@ -164,7 +164,7 @@ class Run:
 
 
 @contextlib.asynccontextmanager
-async def new_run(testbed: Testbed, namespace: str, plan: Plan, seconds: float) -> AsyncIterator[Run]:
+async def new_run(testbed: FaultTestbed, namespace: str, plan: Plan, seconds: float) -> AsyncIterator[Run]:
     """Yield a run of at most `seconds` with nothing started but the proxy and the kubelet; all of it is gone afterwards."""
     body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     await testbed.client.create(NAMESPACES, body)

@@ -17,7 +17,7 @@ from faults.case import Case, Faultless, Verdict, run_case, run_faultless
 from faults.lifecycles import LIFECYCLES
 from faults.matrix import ROWS
 from faults.oracle import Reference
-from faults.testbed import Testbed, prepared
+from faults.testbed import FaultTestbed, prepared
 from faults.trace import Trace
 from mpiop.kube.errors import KubeError
 
@@ -83,7 +83,7 @@ async def run_suite(choice: Choice, *, cluster: str, parallel: int, lease_second
     return _report(verdicts, lease_seconds)
 
 
-async def _faultless(testbed: Testbed, prefix: str) -> dict[str, Faultless]:
+async def _faultless(testbed: FaultTestbed, prefix: str) -> dict[str, Faultless]:
     async with asyncio.TaskGroup() as group:  # one that fails ends the others, before the cluster goes
         tasks = {lifecycle: group.create_task(run_faultless(testbed, f"{prefix}-{lifecycle}", lifecycle)) for lifecycle in LIFECYCLES}
     lifecycles = {lifecycle: task.result() for lifecycle, task in tasks.items()}
@@ -108,7 +108,7 @@ def spread(cases: Sequence[Case], count: int) -> list[Case]:
     return [cases[(2 * n + 1) * len(cases) // (2 * count)] for n in range(count)]
 
 
-async def _run_all(testbed: Testbed, cases: Sequence[Case], lifecycles: dict[str, Faultless], parallel: int) -> list[Verdict]:
+async def _run_all(testbed: FaultTestbed, cases: Sequence[Case], lifecycles: dict[str, Faultless], parallel: int) -> list[Verdict]:
     progress = Progress(len(cases))
     # Those that wait for minutes need no processor meanwhile: they have places of their own.
     busy, idle = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel)
@@ -132,7 +132,7 @@ async def _run_all(testbed: Testbed, cases: Sequence[Case], lifecycles: dict[str
     return progress.verdicts
 
 
-async def _run_one(testbed: Testbed, namespace: str, case: Case, reference: Reference | None) -> Verdict:
+async def _run_one(testbed: FaultTestbed, namespace: str, case: Case, reference: Reference | None) -> Verdict:
     begun = time.monotonic()
     try:
         verdict = await run_case(testbed, namespace, case, reference)

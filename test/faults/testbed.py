@@ -41,7 +41,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True)
-class Testbed:
+class FaultTestbed:
     """A control plane, ready for runs.
 
     Attributes:
@@ -96,7 +96,7 @@ async def command(*arguments: str, stdin: str = "", environment: dict[str, str] 
 @contextlib.asynccontextmanager
 async def prepared(
     cluster: str, folder: Path, *, lease_seconds: int = 2, keep: bool = False, has_node: bool = False, options: Sequence[str] = ()
-) -> AsyncIterator[Testbed]:
+) -> AsyncIterator[FaultTestbed]:
     """Yield a testbed on an embedded cluster of that name, brought up with more `options`, taken down at the end unless `keep`.
 
     It is a control plane alone, unless it `has_node`: a real one. Whoever wants the same cluster meanwhile waits, for it ends with us.
@@ -109,7 +109,7 @@ async def prepared(
 @contextlib.asynccontextmanager
 async def _prepared(
     cluster: str, folder: Path, lease_seconds: int, options: Sequence[str], *, keep: bool, has_node: bool
-) -> AsyncIterator[Testbed]:
+) -> AsyncIterator[FaultTestbed]:
     try:
         await command("hack/cluster", "up", "--name", cluster, *(UP[1:] if has_node else UP), *options)
         environment = environment_of(cluster)
@@ -125,7 +125,7 @@ async def _prepared(
             await command("hack/cluster", "down", "--name", cluster)
 
 
-async def _prepare(cluster: str, client: Client, environment: dict[str, str], folder: Path) -> Testbed:
+async def _prepare(cluster: str, client: Client, environment: dict[str, str], folder: Path) -> FaultTestbed:
     rendered = await command("kubectl", "kustomize", str(BASE), environment=environment)
     documents = [each for each in yaml.safe_load_all(rendered) if each["kind"] in APPLIED]
     everything = json.dumps({
@@ -137,7 +137,7 @@ async def _prepare(cluster: str, client: Client, environment: dict[str, str], fo
     await _until_established(environment)
     config = load_config(kubeconfig=environment["KUBECONFIG"])
     authority = Authority()
-    return Testbed(
+    return FaultTestbed(
         cluster=cluster,
         client=client,
         change_feed=ChangeFeed(client),
