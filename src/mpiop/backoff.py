@@ -49,6 +49,8 @@ RESET_READ: Final = Backoff(0.05)
 """Of a read whose connection ended before an answer began."""
 EVENT: Final = Backoff(1.0, 10.0)
 """Of an Event that the API server did not take."""
+SIGN: Final = Backoff(5.0, 30.0)
+"""Of the question why a Pod waits, while no event answers it."""
 REJECTED_WORKER: Final = Backoff(10.0, 300.0)
 """Age of a worker that a kubelet rejected, before the next Pod of its name is created."""
 

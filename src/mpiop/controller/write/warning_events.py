@@ -1,8 +1,8 @@
 """Asks for the events of the object that a job waits for: some causes, such as a volume that cannot be mounted, are nowhere else.
 
-Events are not watched, because a cluster has very many. One list is sent for a job whose oldest Pod waits for 3 seconds, again after
-that Pod has changed, and every 30 seconds; for all jobs together at most one a second, or ten at once. Without the right to list
-events the operator does without.
+Events are not watched, because a cluster has very many. One list is sent for a job whose oldest Pod waits for 3 seconds, again 3 seconds
+after that Pod has changed, and every 30 seconds, or sooner while no event names a cause: a slow node writes it late. For all jobs
+together it is at most one a second, or ten at once. Without the right to list events the operator does without.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ import structlog
 
 from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
+from mpiop.backoff import SIGN
 from mpiop.clock import Clock
 from mpiop.controller import names
 from mpiop.controller.causes import FAILED_CREATE, Problem, problem
@@ -30,7 +31,6 @@ from mpiop.kube.resources import EVENTS, JOBS, Selection
 from mpiop.token_bucket import TokenBucket
 
 WAITING_SECONDS: Final = 3.0
-AGAIN_SECONDS: Final = 30.0
 UNHANDLED_SECONDS: Final = 57.0
 """How much longer a job may wait for something about which there is no sign."""
 LATER_SECONDS: Final = 10.0
@@ -51,12 +51,21 @@ class EventSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the events of an object said: its UID and version, when to ask again (seconds, monotonic), and the problem."""
+    """What the events of an object said.
+
+    Attributes:
+        uid: Of the object.
+        version: Of the object, when it was asked about.
+        again_at_seconds: When to ask again, monotonic.
+        problem: What they name.
+        silent: How many answers in a row named nothing, since the object changed.
+    """
 
     uid: str
     version: str
     again_at_seconds: float
     problem: Problem | None
+    silent: int
 
 
 class WarningEvents:
@@ -85,23 +94,24 @@ class WarningEvents:
         if found is not None or (unhandled := unhandled_problem(job, waiting)) is None:
             return found, again_in_seconds
         left = round(UNHANDLED_SECONDS - self._waited_seconds(job.key, uid_of(waiting)), 3)  # a clock may not show 1e-15 s
-        return (None, min(left, again_in_seconds)) if left > 0 else (unhandled, min(AGAIN_SECONDS, again_in_seconds))
+        return (None, min(left, again_in_seconds)) if left > 0 else (unhandled, min(SIGN.most_seconds, again_in_seconds))
 
     def _waited_seconds(self, job: Key, uid: str) -> float:
         """Return for how long the job has waited for the object with that UID, as far as this replica has seen it without a break."""
         now = self._clock.monotonic()
         known, since, last = self._waited.get(job, ("", now, now))
-        if known != uid or now - last > 2 * AGAIN_SECONDS:
+        if known != uid or now - last > 2 * SIGN.most_seconds:
             since = now
         self._waited[job] = uid, since, now
         return now - since
 
     async def _newest(self, job: MPIJob, waiting: Object) -> tuple[Problem | None, float]:
-        seconds, answer, version = self._clock.monotonic(), self._answers.get(job.key), resource_version_of(waiting)
+        seconds, answer, version, silent = self._clock.monotonic(), self._answers.get(job.key), resource_version_of(waiting), 0
         if answer is not None and answer.uid == uid_of(waiting):
             if answer.version != version:  # the event that says why comes a moment after the change
                 again_at_seconds = min(answer.again_at_seconds, seconds + WAITING_SECONDS)
-                self._answers[job.key] = answer = replace(answer, version=version, again_at_seconds=again_at_seconds)
+                self._answers[job.key] = answer = replace(answer, version=version, again_at_seconds=again_at_seconds, silent=0)
+            silent = answer.silent
             if seconds < answer.again_at_seconds:
                 return answer.problem, answer.again_at_seconds - seconds
         if forbidden_seconds := self._right.wait_seconds(job.namespace):
@@ -109,8 +119,9 @@ class WarningEvents:
         if not self._bucket.take(seconds):
             return current_problem(job.status), LATER_SECONDS
         found = await self._read(job, waiting)
-        self._answers[job.key] = answer = _Answer(uid_of(waiting), version, seconds + AGAIN_SECONDS, found)
-        return answer.problem, AGAIN_SECONDS
+        again_in_seconds = SIGN.most_seconds if found else SIGN.delay_seconds(silent)
+        self._answers[job.key] = _Answer(uid_of(waiting), version, seconds + again_in_seconds, found, 0 if found else silent + 1)
+        return found, again_in_seconds
 
     async def _read(self, job: MPIJob, waiting: Object) -> Problem | None:
         """Return the problem that the events of `waiting` name; if they cannot be read, the one that the job has now."""

@@ -115,7 +115,18 @@ async def test_a_pod_is_asked_about_after_three_seconds_and_then_each_thirty() -
     assert (await asked.reason(), asked.lists, asked.wait_seconds) == ("FailedMount", 1, 1.0)
     asked.client.server.remove(EVENTS, key_of(MOUNT))
     await asyncio.sleep(1)
-    assert (await asked.reason(), asked.lists, asked.wait_seconds) == (None, 2, 30.0)
+    assert (await asked.reason(), asked.lists, asked.wait_seconds) == (None, 2, 5.0)
+
+
+async def test_while_no_event_names_a_cause_a_pod_is_asked_about_sooner_but_ever_less_often() -> None:
+    asked = Asked()
+    asked.client.server.remove(EVENTS, key_of(MOUNT))
+    await asyncio.sleep(3)
+    for lists, seconds in enumerate((5.0, 10.0, 20.0), start=1):
+        assert (await asked.reason(), asked.lists, asked.wait_seconds) == (None, lists, seconds)
+        await asyncio.sleep(seconds)
+    asked.client.server.put(EVENTS, MOUNT)
+    assert (await asked.reason(), asked.lists, asked.wait_seconds) == ("FailedMount", 4, 30.0)
 
 
 async def test_a_pod_that_has_changed_is_asked_about_three_seconds_later() -> None:
