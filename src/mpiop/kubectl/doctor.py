@@ -15,6 +15,7 @@ from mpiop.client.progress import UNSEEN_SECONDS, is_ready
 from mpiop.client.status import PENDING, is_unseen, status_of
 from mpiop.kube.resources import EVENTS, LEASES, MPIJOBS
 from mpiop.kubectl.output import printable
+from mpiop.kubectl.queues import queue_names
 from mpiop.kubectl.session import Session, cluster_options, console
 
 OK, PROBLEM, UNKNOWN = "ok", "problem", "unknown"
@@ -158,12 +159,11 @@ def nodes(api: Api) -> Iterator[Finding]:
 
 def queues(api: Api) -> Iterator[Finding]:
     """Yield the queues of Kueue in the namespace, if Kueue is there."""
-    try:
-        items = api.get(f"/apis/kueue.x-k8s.io/v1beta1/namespaces/{api.namespace}/localqueues")["items"]
-    except NotFoundError:
-        return
-    names = ", ".join(item["metadata"]["name"] for item in items)
-    yield Finding(OK, f"queues of Kueue: {names}") if items else Finding(UNKNOWN, f"Kueue has no queue in namespace {api.namespace}")
+    names = queue_names(api)
+    if names:
+        yield Finding(OK, f"queues of Kueue: {', '.join(names)}")
+    elif names is not None:
+        yield Finding(UNKNOWN, f"Kueue has no queue in namespace {api.namespace}")
 
 
 def schedulers(api: Api) -> Iterator[Finding]:

@@ -244,10 +244,72 @@ def test_jobs_are_changed(mpi: Any, api: FakeApi) -> None:
     assert mpi("scale", "pi", "1", "--yes")[0] == 0
     assert "say --yes" in mpi("scale", "pi", "1")[2]
     assert mpi("suspend", "pi", "--yes")[1].startswith("job pi suspended")
+    api.stored["pi"]["spec"]["runPolicy"] = {"suspend": True}
     assert mpi("resume", "pi")[1] == "job pi resumed\n"
     assert mpi("restart", "pi", "--yes")[1] == "job pi created again\n"
     assert "status" not in api.stored["pi"]
     assert mpi("delete", "pi", "--yes")[1] == "job pi deleted\n"
+
+
+def in_queue(state: str) -> dict[str, Any]:
+    job = stored(state=state)
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
+    job["spec"]["runPolicy"] = {"suspend": True}
+    return job
+
+
+def kueue(api: FakeApi, *queues: str) -> None:
+    """Let the cluster have Kueue, with these queues in the namespace."""
+    api.answers["/apis/kueue.x-k8s.io"] = {"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta2", "version": "v1beta2"}}
+    items = [{"metadata": {"name": name}} for name in queues]
+    api.answers["/apis/kueue.x-k8s.io/v1beta2/namespaces/team/localqueues"] = {"items": items}
+
+
+@pytest.mark.parametrize(
+    ("job", "command", "sentence"),
+    [
+        (stored(state="Running"), "scale pi 2", "it has 2 workers already"),
+        (stored(state="Failed"), "scale pi 3", "it has ended (Failed); run it again with: kubectl mpi restart pi"),
+        (stored(state="Failed"), "suspend pi", "it has ended (Failed); run it again with: kubectl mpi restart pi"),
+        (stored(state="Succeeded"), "resume pi", "it has ended (Succeeded); run it again with: kubectl mpi restart pi"),
+        (stored(state="Running"), "resume pi", "it is not suspended, it is Running"),
+        (in_queue("Suspended"), "suspend pi", "it is Suspended already"),
+        (in_queue("Queued"), "resume pi", "it waits in queue gpus, and Kueue starts it when there is room"),
+    ],
+)
+def test_a_verb_that_changes_nothing_reports_it(mpi: Any, api: FakeApi, job: dict[str, Any], command: str, sentence: str) -> None:
+    kueue(api, "gpus")
+    api.stored["pi"] = job
+    assert mpi(*command.split(), *(["--yes"] if "resume" not in command else [])) == (1, "", f"error: job pi is unchanged: {sentence}\n")
+    assert not [request for request in api.requests if request[0] == "patch"]
+
+
+def test_a_job_that_is_being_deleted_is_not_changed(mpi: Any, api: FakeApi) -> None:
+    api.stored["pi"] = stored(state="Running")
+    api.stored["pi"]["metadata"]["deletionTimestamp"] = NOON
+    assert mpi("suspend", "pi")[2] == "error: job pi is unchanged: it is being deleted\n"
+
+
+def test_without_kueue_a_job_with_a_queue_can_be_resumed(mpi: Any, api: FakeApi) -> None:
+    api.stored["pi"] = in_queue("Queued")
+    assert mpi("resume", "pi") == (0, "job pi resumed\n", "")
+
+
+def test_a_queue_that_would_never_start_a_job_is_an_error(mpi: Any, api: FakeApi) -> None:
+    def error() -> str:
+        code, out, err = mpi(*RUN, "--detach", "--queue", "gpus", "--", "./a")
+        assert (code, out, api.stored) == (1, "", {})
+        return str(err)
+
+    assert error().startswith("error: --queue gpus has no effect: the cluster does not have Kueue; ")
+    kueue(api)
+    assert error() == "error: --queue gpus: namespace team has no queue; ask an administrator for a LocalQueue\n"
+    kueue(api, "cpus", "more")
+    assert error() == "error: --queue gpus: namespace team has only the queues cpus, more\n"
+    kueue(api, "gpus")
+    assert mpi(*RUN, "--detach", "--queue", "gpus", "--", "./a")[0] == 0
+    api.answers["/apis/kueue.x-k8s.io/v1beta2/namespaces/team/localqueues"] = ForbiddenError("no")
+    assert mpi(*RUN[:-3], "two", "--detach", "--queue", "gpus", "--", "./a")[0] == 0
 
 
 def test_only_old_jobs_that_have_ended_are_cleaned_up(mpi: Any, api: FakeApi) -> None:
@@ -419,7 +481,7 @@ def test_failed_attempts_are_no_restarts(mpi: Any, api: FakeApi) -> None:
 
 def test_doctor_finds_all_well(mpi: Any, api: FakeApi) -> None:
     healthy(api)
-    api.answers["/apis/kueue.x-k8s.io/v1beta1/namespaces/team/localqueues"] = {"items": [{"metadata": {"name": "gpus"}}]}
+    kueue(api, "gpus")
     code, out, _ = mpi("doctor")
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} == {"ok"}
