@@ -12,7 +12,7 @@ from mpiop.kubectl.session import Session
 
 _NO_FILES = ":4"
 """Cobra's directive to kubectl: no completion of file names."""
-_OF_JOBS = frozenset(VERBS) - {"run", "list", "submit", "convert", "doctor", "completion", "cleanup"}
+_OF_JOBS = frozenset(VERBS) - {"run", "list", "history", "submit", "convert", "nodes", "doctor", "version", "completion", "cleanup"}
 
 
 def complete_job(ctx: click.Context, _param: Any, incomplete: str) -> list[str]:

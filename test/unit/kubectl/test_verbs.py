@@ -172,7 +172,7 @@ def test_a_mistake_is_one_sentence_and_a_code(mpi: Any, api: FakeApi, arguments:
 
 
 def test_list_shows_what_kubectl_shows_and_more(mpi: Any, api: FakeApi) -> None:
-    assert mpi("list") == (0, "", "no jobs in namespace team\n")
+    assert mpi("list") == (0, "", "No MPIJobs found in namespace team.\n")
     api.stored["pi"] = stored(state="Running")
     code, out, _ = mpi("list", "-o", "wide")
     assert out.splitlines()[0].split() == [
@@ -190,7 +190,8 @@ def test_list_shows_what_kubectl_shows_and_more(mpi: Any, api: FakeApi) -> None:
     assert out.splitlines()[1].split()[:4] == ["pi", "Running", "2/2", "0"]
     assert mpi("list", "-A")[1].splitlines()[1].split()[:2] == ["team", "pi"]
     assert mpi("list", "-o", "name")[1] == "mpijob.kubeflow.org/pi\n"
-    assert json.loads(mpi("list", "-o", "json")[1])["metadata"]["name"] == "pi"
+    found = json.loads(mpi("list", "-o", "json")[1])
+    assert (found["kind"], [job["metadata"]["name"] for job in found["items"]]) == ("List", ["pi"])
     assert "kind: MPIJob" in mpi("list", "-o", "yaml")[1]
     assert code == 0
 
