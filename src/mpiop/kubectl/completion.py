@@ -24,7 +24,7 @@ def complete_job(ctx: click.Context, _param: Any, incomplete: str) -> list[str]:
 def job_names(incomplete: str, **options: str) -> list[str]:
     """Return the names of jobs that begin with `incomplete`."""
     try:
-        names = [job["metadata"]["name"] for job in Session(**options).api().jobs()]
+        names = [job["metadata"]["name"] for job in Session(**options, is_quiet=True).api().jobs()]
     except ClientError:
         return []
     return [name for name in names if name.startswith(incomplete)]

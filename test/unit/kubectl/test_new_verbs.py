@@ -1,12 +1,16 @@
 """`wait`, `history`, `nodes` and `version`: what users type and see."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fakes.client_api import NOON, FakeApi, stored
+from fakes.http_server import Exchange, http_server
 from mpiop import __version__
 from mpiop.client.errors import ForbiddenError, UnreachableError
+from mpiop.kubectl.main import run
 from mpiop.kubectl.nodes import pod_requests
 
 
@@ -135,11 +139,14 @@ def test_version_shows_what_may_be_read(mpi: Any, api: FakeApi) -> None:
     api.answers["/version"] = {"gitVersion": "v1.36.1"}
     api.answers["/apis/apps/v1/deployments"] = {"items": [OPERATOR]}
     api.answers[CRD] = {"spec": {"versions": [{"name": "v1", "served": False}, {"name": "v2beta1", "served": True}]}}
-    assert mpi("version") == (
-        0,
-        f"client      {__version__}\noperator    operator:v1 in namespace mpi-operator\nMPIJob      kubeflow.org/v2beta1\nKubernetes  v1.36.1\n",
-        "",
-    )
+    code, out, err = mpi("version")
+    assert (code, err) == (0, "")
+    assert [line.split(maxsplit=1) for line in out.splitlines()] == [
+        ["client", __version__],
+        ["operator", "operator:v1 in namespace mpi-operator"],
+        ["MPIJob", "kubeflow.org/v2beta1"],
+        ["Kubernetes", "v1.36.1"],
+    ]
     api.answers["/apis/apps/v1/deployments"] = ForbiddenError("deployments is forbidden")
     api.answers[CRD] = ForbiddenError("crds")
     api.answers["/apis/kubeflow.org"] = {"versions": [{"groupVersion": "kubeflow.org/v2beta1"}]}
@@ -156,3 +163,24 @@ def test_version_reports_what_is_missing(mpi: Any, api: FakeApi) -> None:
         1,
         ["operator    not installed", "MPIJob      not installed", "Kubernetes  unknown: no answer"],
     )
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("verb", [("list",), ("why", "pi"), ("wait", "pi"), ("nodes",)], ids=lambda verb: verb[0])
+async def test_each_verb_reports_that_it_waits_for_the_api_server(
+    verb: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mpiop.client.connection.WAITING_SECONDS", 0.1)
+
+    async def late(exchange: Exchange) -> None:
+        await asyncio.sleep(0.4)
+        await exchange.answer({"kind": "Status", "message": "not today"}, 403)
+
+    async with http_server(late) as server:
+        path = tmp_path / "kubeconfig"
+        text = "{current-context: c, contexts: [{name: c, context: {cluster: k}}], clusters: [{name: k, cluster: {server: URL}}]}"
+        path.write_text(text.replace("URL", f"'{server.url}'"))
+        assert await asyncio.to_thread(run, [*verb, "--kubeconfig", str(path)]) == 4
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first == f"waiting for the API server {server.url}"
+    assert len(others) == 1
