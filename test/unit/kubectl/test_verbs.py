@@ -417,6 +417,10 @@ def test_top_marks_stragglers(mpi: Any, api: FakeApi) -> None:
     ]
 
 
+def deployment(*, ready: int) -> dict[str, Any]:
+    return {"metadata": {"name": "op", "namespace": "mpi-operator"}, "spec": {"replicas": 2}, "status": {"readyReplicas": ready}}
+
+
 def healthy(api: FakeApi) -> None:
     columns = [{"name": "State"}]
     api.answers |= {
@@ -425,9 +429,13 @@ def healthy(api: FakeApi) -> None:
         },
         "/apis/coordination.k8s.io/v1/leases": {
             "items": [
-                {"metadata": {"namespace": "mpi-operator"}, "spec": {"holderIdentity": "a", "renewTime": "2100-01-01T00:00:00.000000Z"}}
+                {
+                    "metadata": {"namespace": "mpi-operator"},
+                    "spec": {"holderIdentity": "a", "renewTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"},
+                }
             ]
         },
+        "/apis/apps/v1/deployments": {"items": [deployment(ready=2)]},
         "/api/v1/namespaces/team/resourcequotas": {
             "items": [{"metadata": {"name": "few"}, "status": {"hard": {"pods": "4"}, "used": {"pods": "1"}}}]
         },
@@ -489,6 +497,94 @@ def test_doctor_finds_all_well(mpi: Any, api: FakeApi) -> None:
     assert "queues of Kueue: gpus" in out
     assert "nvidia.com/gpu" in out
     assert "PodGroups of gang schedulers: Volcano" in out
+
+
+LEASE = "/apis/coordination.k8s.io/v1/leases"
+
+
+def lease(**spec: Any) -> dict[str, Any]:
+    return {"items": [{"metadata": {"namespace": "mpi-operator"}, "spec": spec}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "line"),
+    [
+        (
+            "/apis/apps/v1/deployments",
+            {"items": [deployment(ready=0)]},
+            "problem  Deployment op in namespace mpi-operator: 0 of 2 replicas",
+        ),
+        (
+            "/apis/apps/v1/deployments",
+            {"items": [deployment(ready=1)]},
+            "unknown  Deployment op in namespace mpi-operator: 1 of 2 replicas",
+        ),
+        ("/apis/apps/v1/deployments", {"items": []}, "unknown  no Deployment has the label app=mpi-operator"),
+        ("/apis/apps/v1/deployments", ForbiddenError("no"), "unknown  you may not look: no"),
+        (
+            LEASE,
+            lease(holderIdentity="a", renewTime="2026-01-01T00:00:00Z"),
+            "problem  no operator leads in namespace mpi-operator: its Lease",
+        ),
+        (
+            LEASE,
+            lease(holderIdentity="a", renewTime="2100-01-01T00:00:00Z"),
+            "problem  no operator leads in namespace mpi-operator: its Lease",
+        ),
+        (LEASE, ForbiddenError("no"), "unknown  you may not look: no"),
+        ("create", InvalidError("a webhook refuses it"), "problem  a webhook refuses it"),
+    ],
+)
+def test_doctor_reports_what_is_down(mpi: Any, api: FakeApi, path: str, answer: Any, line: str) -> None:
+    healthy(api)
+    api.answers[path] = answer
+    code, out, _ = mpi("doctor")
+    assert line in out
+    assert code == int(line.startswith("problem"))
+
+
+def test_doctor_believes_a_lease_that_is_renewed_rather_than_clocks(mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    healthy(api)
+    api.answers[LEASE] = lease(holderIdentity="a", renewTime="2100-01-01T00:00:00Z")
+
+    def renew(_seconds: float) -> None:
+        api.answers[LEASE] = lease(holderIdentity="a", renewTime="2100-01-01T00:00:03Z")
+
+    monkeypatch.setattr("time.sleep", renew)
+    code, out, _ = mpi("doctor")
+    assert (code, "leads: a, renewed while doctor watched" in out) == (0, True)
+
+
+def test_doctor_reports_that_jobs_cannot_be_listed(mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    healthy(api)
+
+    def away(*_: Any, **__: Any) -> Any:
+        raise UnreachableError("jobs of namespace team: no answer")
+
+    monkeypatch.setattr(api, "jobs", away)
+    code, out, _ = mpi("doctor")
+    assert (code, "problem  jobs of namespace team: no answer" in out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("state", "log", "code", "line"),
+    [
+        ("Succeeded", b"1 a\n1 b\n", 0, "ok       a job of image i ran on two workers, and was deleted"),
+        ("Succeeded", b"1 a\n1 a\n", 1, "but its 2 ranks printed 1 host names: a, a"),
+        ("Failed", b"", 1, "failed: MPIJobFailed"),
+        ("", b"", 1, "has not ended within 0 s: Job doctor-"),
+    ],
+)
+def test_doctor_runs_a_job_and_deletes_it(
+    mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch, state: str, log: bytes, code: int, line: str
+) -> None:
+    healthy(api)
+    monkeypatch.setattr("mpiop.kubectl.smoke.SMOKE_SECONDS", 0.0)
+    done(api, "doctor", state)
+    api.logs = {"doctor-launcher-x": [log]}
+    found, out, _ = mpi("doctor", "--run", "--image", "i")
+    assert (found, line in out) == (code, True), out
+    assert api.stored == {}
 
 
 def test_doctor_says_what_to_do(mpi: Any, api: FakeApi) -> None:
@@ -631,4 +727,5 @@ def test_doctor_is_not_confused_by_another_server(mpi: Any, api: FakeApi) -> Non
 def test_doctor_stops_where_nobody_knows_the_user(mpi: Any, api: FakeApi) -> None:
     healthy(api)
     api.answers["/apis/coordination.k8s.io/v1/leases"] = UnauthenticatedError("who are you?")
-    assert mpi("doctor")[1].splitlines() == ["ok       the cluster knows MPIJobs, version v2beta1", "problem  who are you?"]
+    code, out, _ = mpi("doctor")
+    assert (code, out.splitlines()[-1]) == (1, "problem  who are you?")
