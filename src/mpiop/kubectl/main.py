@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Mapping
+from io import TextIOWrapper
 from typing import Any, Final
 
 import click
@@ -98,6 +99,9 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a verb and end the process: 0 is success, 1 a failed job, 2 bad usage, 3 not found, 4 forbidden."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="replace")  # a pipe in Latin-1 shows what it can
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 

@@ -77,6 +77,7 @@ def test_run_says_why_a_job_failed_and_ends_with_its_code(mpi: Any, api: FakeApi
     assert (code, out) == (7, "hello\n")
     assert "Job pi failed: MPIJobFailed" in err
     assert "pi" not in api.stored
+    assert "kubectl mpi" not in err  # the job is gone
 
 
 def test_run_can_return_at_once_or_only_show_what_it_would_send(mpi: Any, api: FakeApi) -> None:
@@ -519,7 +520,7 @@ def lease(**spec: Any) -> dict[str, Any]:
             {"items": [deployment(ready=1)]},
             "unknown  Deployment op in namespace mpi-operator: 1 of 2 replicas",
         ),
-        ("/apis/apps/v1/deployments", {"items": []}, "unknown  no Deployment has the label app=mpi-operator"),
+        (LEASE, {"items": []}, "problem  no operator has ever led here"),
         ("/apis/apps/v1/deployments", ForbiddenError("no"), "unknown  you may not look: no"),
         (
             LEASE,
