@@ -16,6 +16,7 @@ from mpiop.client.job import Job
 from mpiop.client.spec import READ_ONLY, JobSpec, manifest, mount_path
 from mpiop.kubectl.array import indexes, run_array
 from mpiop.kubectl.output import printable, to_yaml
+from mpiop.kubectl.queues import check_queue
 from mpiop.kubectl.session import Session, cluster_options, console
 
 INTERRUPTED: Final = 130
@@ -65,6 +66,7 @@ def run_verb(session: Session, **options: Any) -> int:
     fields = spec_fields(options)
     if dry_run:
         return _show(session, fields, name, files, is_checked=dry_run == "server")
+    check_queue(session.api(), options["queue"])
     if array and detach:
         raise InvalidError("an array cannot be detached: this command starts its jobs one after the other (--parallel)")
     if array:
