@@ -137,6 +137,16 @@ def mpirun(spec: JobSpec) -> list[str]:
     return ["mpirun", "-n", str(spec.ranks), *options, *spec.command]
 
 
+def ranks_of(job: Mapping[str, Any], library: Implementation) -> int | None:
+    """Return how many ranks the launcher of an MPIJob starts, if its command line begins with that number, as ours does; else None."""
+    container = job["spec"]["mpiReplicaSpecs"][c.LAUNCHER]["template"]["spec"]["containers"][0]
+    match [*(container.get("command") or ()), *(container.get("args") or ())]:
+        case [program, "-n" | "-np", number, *others] if posixpath.basename(program) in library.commands and ":" not in others:
+            return int(number) if number.isdecimal() else None
+        case _:
+            return None
+
+
 def generated_name(command: Sequence[str]) -> str:
     """Return what a job without a name is called after: its program. A name begins with a letter."""
     program = re.sub(r"[^a-z0-9]+", "-", command[0].rpartition("/")[2].lower())

@@ -15,7 +15,7 @@ from mpiop.client.files import Files, read_files
 from mpiop.client.job import Job
 from mpiop.client.spec import READ_ONLY, JobSpec, manifest, mount_path
 from mpiop.kubectl.array import indexes, run_array
-from mpiop.kubectl.output import printable, to_yaml
+from mpiop.kubectl.output import printable, to_yaml, write_line
 from mpiop.kubectl.session import Session, cluster_options, console
 
 INTERRUPTED: Final = 130
@@ -125,8 +125,8 @@ def follow(job: Job, *, is_removed: bool = False) -> int:
     try:
         with _progress(job.name) as show:
             job.wait_for_output(show)
-        for text in job.logs(follow=True):
-            click.echo(text)
+        for line in job.tagged_logs(follow=True):
+            write_line(line.text)
         job.refresh()
     except KeyboardInterrupt:
         return _interrupted(job)
