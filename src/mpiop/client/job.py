@@ -2,8 +2,8 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from mpiop.api import constants as c
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS, OPEN_MPI, Implementation
@@ -97,9 +97,14 @@ class Job:
         return self._pods
 
     @property
+    def launcher(self) -> Mapping[str, Any] | None:
+        """Return the newest Pod of its launcher when its Pods were read last; None if there was none."""
+        return newest_launcher(self._pods)
+
+    @property
     def has_output(self) -> bool:
         """Return whether its launcher had begun to run when its Pods were read last."""
-        return run_of(newest_launcher(self._pods)) is not None
+        return run_of(self.launcher) is not None
 
     def progress(self) -> str:
         """Return in one line where it stands."""
@@ -115,8 +120,7 @@ class Job:
 
     def _end_of_log(self) -> Sequence[str]:
         """Return the last lines of the launcher's log, or of what was kept of it."""
-        pod = newest_launcher(self._pods)
-        if pod is not None:
+        if (pod := self.launcher) is not None:
             with contextlib.suppress(ClientError):  # its container never ran, the Pod has just gone, or the user may not read it
                 lines = logs.read_lines(self._api, pod["metadata"]["name"], container_of(pod), LogOptions(tail=LOG_LINES))
                 return [_decoded(line) for line in self.rank_lines().whole(line.text for line in lines)]

@@ -46,6 +46,7 @@ class JobSpec:
         home: Home of that user, where ssh and sshd look for the keys.
         files: ConfigMap whose keys are files for each host, in `FILES_PATH`; and their names by key.
         is_tagged: Whether each line of output carries its rank.
+        has_stdin: Whether the launcher has a standard input, which ends when the first who attaches to it leaves.
     """
 
     command: Sequence[str]
@@ -69,6 +70,7 @@ class JobSpec:
     home: str = "/root"
     files: tuple[str, Mapping[str, str]] | None = None
     is_tagged: bool = True
+    has_stdin: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what can never run.
@@ -166,6 +168,7 @@ def _launcher(spec: JobSpec, library: Implementation) -> dict[str, Any]:
     program, *words = mpirun(spec)
     container: dict[str, Any] = {"name": c.ROLE_LAUNCHER, "image": spec.image, "command": [program], "args": escaped(words)}
     container["env"] = _environment({**library.root_environment, **spec.env})
+    container |= {"stdin": True, "stdinOnce": True} if spec.has_stdin else {}
     return {"restartPolicy": c.NEVER, "template": {"spec": _pod(spec, container)}}
 
 
