@@ -2,7 +2,7 @@
 
 import random
 import warnings
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,17 +41,18 @@ class Mpirun:
         written = bytearray()
         while waiting := [rank for rank, each in enumerate(pieces) if each]:
             rank = chance.choice(waiting)
-            written += b"".join(self._tagged(pieces[rank].pop(0), self.tag.format(rank=rank).encode()))[: self.keeps]
+            written += b"".join(self._tagged(pieces[rank].popleft(), self.tag.format(rank=rank).encode()))[: self.keeps]
         return bytes(written)
 
-    def _pieces(self, output: bytes, *, flushes: bool, chance: random.Random) -> list[bytes]:
-        pieces: list[bytes] = []
-        while output:
-            size = chance.randrange(1, self.reads) if flushes else self.reads
+    def _pieces(self, output: bytes, *, flushes: bool, chance: random.Random) -> deque[bytes]:
+        pieces: deque[bytes] = deque()
+        start = 0
+        while start < len(output):
+            end = start + (chance.randrange(1, self.reads) if flushes else self.reads)
             if self.joins:
-                size = output.find(b"\n", size) + 1 or len(output)
-            pieces.append(output[:size])
-            output = output[size:]
+                end = output.find(b"\n", end) + 1 or len(output)
+            pieces.append(output[start:end])
+            start = end
         return pieces
 
     @staticmethod
