@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -55,6 +56,13 @@ def to_yaml(value: Any) -> str:
 def printable(text: str) -> str:
     """Return what an object says without control characters, which could change the terminal; line breaks and tabs stay."""
     return _CONTROLS.sub("\ufffd", text)
+
+
+def write_line(text: bytes) -> None:
+    """Write a line of a program as it is: standard output has the same bytes as the program's."""
+    output = sys.stdout.buffer
+    output.write(text + b"\n")
+    output.flush()
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, coloured: int | None = None) -> None:

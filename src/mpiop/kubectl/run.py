@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +15,10 @@ from mpiop.client.files import Files, read_files
 from mpiop.client.job import Job
 from mpiop.client.spec import READ_ONLY, JobSpec, manifest, mount_path
 from mpiop.kubectl.array import indexes, run_array
-from mpiop.kubectl.output import printable, to_yaml
+from mpiop.kubectl.output import printable, to_yaml, write_line
 from mpiop.kubectl.queues import check_queue
 from mpiop.kubectl.session import Session, cluster_options, console
+from mpiop.kubectl.standard_input import attached, is_passed_on
 
 INTERRUPTED: Final = 130
 
@@ -46,6 +47,9 @@ INTERRUPTED: Final = 130
 @click.option("--ttl", type=int, metavar="SECONDS", help="Delete the job's Pods so long after its end.")
 @click.option("--time-limit", type=int, metavar="SECONDS", help="How long the job may run.")
 @click.option("--tag/--no-tag", "is_tagged", default=True, help="Let mpirun name the rank of each line, for logs --rank.")
+@click.option(
+    "-i", "--stdin/--no-stdin", "has_stdin", default=None, help="Pass standard input on to rank 0; by default from a file or a pipe."
+)
 @click.option("--array", default="", metavar="INDEXES", help="One job for each index, such as 1-20, which is in $MPIOP_ARRAY_INDEX.")
 @click.option("--parallel", type=click.IntRange(min=1), default=5, show_default=True, help="How many jobs of an array run at a time.")
 @click.option("--detach", is_flag=True, help="Print the name of the job, and return at once.")
@@ -60,6 +64,7 @@ def run_verb(session: Session, **options: Any) -> int:
 
     Ends with the exit code of the program. Ctrl-C asks whether to delete the job or to leave it running.
     """
+    options["has_stdin"] = is_passed_on(session, options["has_stdin"], options)
     name, detach, is_removed, dry_run = (options.pop(key) for key in ("name", "detach", "is_removed", "dry_run"))
     upload, array, parallel = (options.pop(key) for key in ("upload", "array", "parallel"))
     files = read_files(upload) if upload else None
@@ -75,7 +80,7 @@ def run_verb(session: Session, **options: Any) -> int:
     if detach:
         click.echo(job.name)
         return 0
-    return follow(job, is_removed=is_removed)
+    return follow(job, is_removed=is_removed, input_by=session if fields["has_stdin"] else None)
 
 
 def spec_fields(options: dict[str, Any]) -> dict[str, Any]:
@@ -121,14 +126,15 @@ def _show(session: Session, fields: dict[str, Any], name: str, files: Files | No
     return 0
 
 
-def follow(job: Job, *, is_removed: bool = False) -> int:
-    """Show progress and output of a job until its end; return its exit code."""
+def follow(job: Job, *, is_removed: bool = False, input_by: Session | None = None) -> int:
+    """Show progress and output of a job until its end, with standard input if `input_by` passes it on; return its exit code."""
     click.echo(f"job {job.name}", err=True)
     try:
         with _progress(job.name) as show:
             job.wait_for_output(show)
-        for text in job.logs(follow=True):
-            click.echo(text)
+        with attached(input_by, job) if input_by else nullcontext():
+            for line in job.tagged_logs(follow=True):
+                write_line(line.text)
         job.refresh()
     except KeyboardInterrupt:
         return _interrupted(job)

@@ -19,7 +19,7 @@ def launcher_of(job: Any) -> Any:
 def read(script: str) -> tuple[list[str], int, list[str]]:
     """Return the words after `mpirun -n`, the slots, and what was left out, without the reasons."""
     job, left = converted(script, "i", "mpich")
-    words = [as_kubernetes_does(word) for word in launcher_of(job)["args"] if word != "-prepend-rank"]
+    words = [as_kubernetes_does(word) for word in launcher_of(job)["args"] if not word.startswith("-prepend-pattern")]
     return words[1:], job["spec"]["slotsPerWorker"], [line.split("  ")[0] for line in left]
 
 

@@ -153,7 +153,7 @@ def test_a_slurm_script_becomes_a_job_and_the_rest_is_said() -> None:
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
     assert (job["metadata"]["name"], worker["replicas"], job["spec"]["slotsPerWorker"]) == ("my-job", 2, 4)
-    assert launcher["args"] == ["-n", "8", "-prepend-rank", "./solver", "a b"]
+    assert launcher["args"] == ["-n", "8", "-prepend-pattern=[1,%r]<output>:", "./solver", "a b"]
     assert job["spec"]["runPolicy"]["activeDeadlineSeconds"] == 86400 + 2 * 3600 + 3 * 60 + 4
     assert worker["template"]["spec"]["containers"][0]["resources"] == {
         "requests": {"cpu": "8", "memory": "16Gi"},
