@@ -47,9 +47,20 @@ def report_none(what: str, namespace: str) -> None:
     click.echo(f"No {what} found in namespace {namespace}." if namespace else f"No {what} found.", err=True)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes strings of several lines as they are."""
+
+
+def _represent_string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_string)
+
+
 def to_yaml(value: Any) -> str:
     """Return YAML with the keys in their order."""
-    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text
 
 

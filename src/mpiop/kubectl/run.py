@@ -90,12 +90,16 @@ def spec_fields(options: dict[str, Any]) -> dict[str, Any]:
         InvalidError: An option has not the form that it needs.
     """
     fields = options | {"mpi": options["library"], "env": dict(_pair(word, "=", "--env NAME=VALUE") for word in options["env"])}
-    fields["mounts"] = _mounts(options["mount"])
+    fields["mounts"] = read_mounts(options["mount"])
     return {key: value for key, value in fields.items() if key not in {"library", "mount"}}
 
 
-def _mounts(words: Sequence[str]) -> dict[str, str]:
-    """Return claims by path, as `JobSpec` takes them."""
+def read_mounts(words: Sequence[str]) -> dict[str, str]:
+    """Return claims by path, as `JobSpec` takes them.
+
+    Raises:
+        InvalidError: A word is not `PVC:/PATH` or `PVC:/PATH:ro`, or a path is used twice.
+    """
     form = f"--mount PVC:/PATH[{READ_ONLY}]"
     mounts: dict[str, str] = {}
     for word in words:
