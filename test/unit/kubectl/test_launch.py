@@ -1,4 +1,4 @@
-"""`convert`: the line that starts the program is read as a shell and its launcher read it, and what is left out is said."""
+"""`convert`: the line that starts the program is read as a shell and its launcher read it, and what is left out is reported."""
 
 from typing import Any
 
