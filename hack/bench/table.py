@@ -185,7 +185,7 @@ ROWS: Final[Sequence[Row]] = (
     Row("one job: resume → Running", "one-job", "resumed", "{:.2f} s", most_ratio=1.0),
     *_loads(),
     Row("memory without a job", "memory", "idle", "{:.0f} MiB", most_ratio=1.1),
-    Row("memory beside 5,000 Pods of others", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
+    Row("memory next to 5,000 Pods of others", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
     Row("leader asked to stop → first write of the next", "failover", "failover", "{:.2f} s", most=1.0),
     *_large(),
     *_shares(),
