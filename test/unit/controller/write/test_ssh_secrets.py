@@ -1,4 +1,4 @@
-"""The SSH Secret when somebody deletes it, in each phase of the job: when another is made, and when the job says what to do instead."""
+"""The SSH Secret when somebody deletes it, in each phase of the job: when another is made, and when the job reports what to do instead."""
 
 import asyncio
 from typing import Any
