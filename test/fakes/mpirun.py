@@ -10,7 +10,7 @@ import sys
 
 _ONE = {"-N", "-ppn", "--host", "-hosts", "-wdir", "--bind-to", "-bind-to", "-map-by", "--map-by"}
 _TWO = {"-mca", "--mca", "-genv"}
-_FLAGS = {"--tag-output", "-prepend-rank", "-oversubscribe", "--oversubscribe", "--allow-run-as-root"}
+_FLAGS = {"--tag-output", "-prepend-pattern=[1,%r]<output>:", "-oversubscribe", "--oversubscribe", "--allow-run-as-root"}
 
 
 def main(words: list[str]) -> int:

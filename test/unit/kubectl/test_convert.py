@@ -54,7 +54,7 @@ def test_a_line_with_a_launcher_becomes_mpirun() -> None:
     made = convert(SCRIPT.replace('echo "$(date)"\n', "echo start\ndate\n"))
     assert (made.job["metadata"]["name"], made.job["spec"]["slotsPerWorker"]) == ("my-job", 4)
     assert made.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
-    assert launcher(made)["args"] == ["-n", "8", "-prepend-rank", "./solver", "a b"]
+    assert launcher(made)["args"] == ["-n", "8", "-prepend-pattern=[1,%r]<output>:", "./solver", "a b"]
     assert made.job["spec"]["runPolicy"]["activeDeadlineSeconds"] == 86400 + 2 * 3600 + 3 * 60 + 4
     assert worker(made)["resources"] == {
         "requests": {"cpu": "8", "memory": "16Gi"},
@@ -88,7 +88,7 @@ def test_a_line_with_a_launcher_becomes_mpirun() -> None:
 def test_words_that_need_no_shell_are_passed_on(line: str, arguments: list[str]) -> None:
     made = convert(f"#SBATCH --nodes=2\n{line}\n")
     assert is_direct(made)
-    assert [word for word in launcher(made)["args"][1:] if word != "-prepend-rank"] == arguments
+    assert [word for word in launcher(made)["args"][1:] if word != "-prepend-pattern=[1,%r]<output>:"] == arguments
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Standard input of `run` and `exec`: it reaches kubectl, which passes it on, or a sentence says why not."""
+"""Standard input of `run` and `exec`: it reaches kubectl, which passes it on, or a sentence reports why not."""
 
 import os
 import stat
