@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import click
 
-from mpiop.api.durations import parse_duration
 from mpiop.api.names import worker_name
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions
@@ -19,6 +18,7 @@ from mpiop.client.launcher_log import container_of
 from mpiop.client.progress import is_worker
 from mpiop.client.tags import Tagged
 from mpiop.kubectl.completion import complete_job
+from mpiop.kubectl.inputs import seconds_of
 from mpiop.kubectl.session import Session, cluster_options, console
 
 _COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "red")
@@ -51,18 +51,6 @@ def logs_verb(session: Session, name: str, **options: Any) -> int:
         if rank is None or line.rank == rank:
             click.echo(line.text)
     return 0
-
-
-def seconds_of(text: str) -> int:
-    """Return the seconds of a duration such as `90`, `5m` or `1d`.
-
-    Raises:
-        InvalidError: It is none.
-    """
-    seconds = parse_duration(f"{text}s" if text.isdigit() else text)
-    if seconds is None:
-        raise InvalidError(f"{text!r} is no duration: write a number and s, m, h or d, such as 5m")
-    return seconds
 
 
 def _attempt(api: Api, job: Job, number: int) -> Iterator[str]:

@@ -40,6 +40,14 @@ def print_objects(objects: Sequence[Any], output: str) -> None:
     click.echo(json.dumps(whole, indent=2) if output == "json" else to_yaml(whole), nl=output == "json")
 
 
+def print_object(made: Any, output: str) -> None:
+    """Print one MPIJob as `json`, `yaml` or `name`; that of a job that is not yet named is the beginning of its name."""
+    metadata = made["metadata"]
+    name = f"{c.KIND.lower()}.{c.GROUP}/{metadata.get('name') or metadata.get('generateName', '')}"
+    text = {"name": name + "\n", "json": json.dumps(made, indent=2, default=str) + "\n"}.get(output) or to_yaml(made)
+    click.echo(text, nl=False)
+
+
 def to_yaml(value: Any) -> str:
     """Return YAML with the keys in their order."""
     text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
