@@ -82,6 +82,11 @@ test: ## Prove everything: lint, types, coverage, newest Python, tools, agent, v
 	@for part in lint types coverage unit-newest tools agent verify docs; do $(MAKE) --no-print-directory $$part; done
 	@$(MAKE) --no-print-directory --jobs=2 e2e-shared e2e-second SUITE=
 
+.PHONY: test-all
+test-all: test ## test, then the suites of e2e that it leaves out, every fault, and random jobs: some three hours
+	@$(BIN)/pytest $(APART:%=test/e2e/test_%.py) --durations=10
+	@for part in faults fuzz bench-check; do $(MAKE) --no-print-directory $$part; done
+
 ##@ While developing
 
 .PHONY: check

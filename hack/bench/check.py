@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench import command
+from bench.bench_cluster import bench_cluster
 from bench.loads import Load, loaded, make_foreign_pods
 from bench.operator_process import ours
-from bench.place import place
 from bench.scenarios import Scenario, find
 from bench.session import leading
 from demonstration.cluster import ROOT
@@ -84,7 +84,7 @@ async def measured(cluster: str, scenarios: Sequence[Scenario]) -> Mapping[str, 
     progress.expect(len(scenarios))
     for scenario in scenarios:
         with progress.step(scenario.title) as step:
-            async with place(cluster, FOLDER / scenario.name, nodes=scenario.nodes) as here:
+            async with bench_cluster(cluster, FOLDER / scenario.name, nodes=scenario.nodes) as here:
                 await make_foreign_pods(here, scenario)
                 async with leading(here, ours(flags=PATIENT)) as operator, operator.alive():
                     found[scenario.name] = await loaded(here, scenario, operator, step)

@@ -9,10 +9,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from bench import reference
+from bench.bench_cluster import LEASE, BenchCluster
 from bench.objects import job_name, mpijob
 from bench.observer import Observer
 from bench.operator_process import OperatorProcess, Program
-from bench.place import LEASE, Place
 from bench.results import REFERENCE, Sample
 from bench.session import NAMESPACE, OPERATORS, Setting, Turn, leading, program_of, standing_by
 from bench.watching import News, watching
@@ -33,7 +33,7 @@ async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
 
 async def _turn(setting: Setting, who: str, step: Step) -> Sample:
     step.now_left("a cluster")
-    async with setting.place() as here:
+    async with setting.bench_cluster() as here:
         await here.make_namespace(NAMESPACE)
         if who == REFERENCE:
             await reference.give_rights(here)
@@ -47,7 +47,7 @@ async def _turn(setting: Setting, who: str, step: Step) -> Sample:
             raise RuntimeError(f"{who}: no write of the next leader within {PATIENCE_SECONDS:.0f} s") from error
 
 
-def _inside(here: Place, program: Program) -> Program:
+def _inside(here: BenchCluster, program: Program) -> Program:
     """Return a program that runs in the network of the cluster: the reference's port of health is always the same."""
     # The reference prefers KUBECONFIG to its flag.
     prefix = (str(ROOT / "hack/cluster"), "exec", "--network-only", "--name", here.cluster, "--", "env", "--unset=KUBECONFIG")
@@ -55,7 +55,7 @@ def _inside(here: Place, program: Program) -> Program:
     return replace(program, command=(*prefix, *program.command), ready_url=program.ready_url.replace("127.0.0.1", host))
 
 
-async def _hand_over(here: Place, setting: Setting, leader: OperatorProcess) -> float:
+async def _hand_over(here: BenchCluster, setting: Setting, leader: OperatorProcess) -> float:
     """Tell `leader` to stop, and return the seconds until another has written: the first condition of a job that comes when it leads."""
     changes, holders, observer = News(), list[str](), Observer(here.client, NAMESPACE)
 

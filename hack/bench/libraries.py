@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
+from bench.bench_cluster import BenchCluster
 from bench.operator_process import ours
-from bench.place import Place
-from bench.real_jobs import Watched, real_place, run
+from bench.real_jobs import Watched, real_cluster, run
 from bench.results import OURS, Sample
 from bench.session import Setting, Turn, leading
 from e2e.kubectl import Obj
@@ -26,11 +26,11 @@ WAYS: Final[Mapping[str, tuple[str, Callable[..., Obj]]]] = {
 @contextlib.asynccontextmanager
 async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
     """Bring up a cluster with a real node for all rounds, and yield the turns of mpiop."""
-    async with real_place(setting, *SSHD_IMAGES, *PLAIN_IMAGES) as here:
+    async with real_cluster(setting, *SSHD_IMAGES, *PLAIN_IMAGES) as here:
         yield {OURS: partial(_turn, here, setting.scenario.workers, itertools.count())}
 
 
-async def _turn(here: Place, workers: int, numbers: Iterator[int], step: Step) -> Sample:
+async def _turn(here: BenchCluster, workers: int, numbers: Iterator[int], step: Step) -> Sample:
     """Run a job of each library in each way, the ways in changing order."""
     number = next(numbers)
     found = dict[str, float]()

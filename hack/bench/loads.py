@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
+from bench.bench_cluster import BenchCluster
 from bench.objects import children, foreign_pod, job_name, mpijob
 from bench.observer import JobTimes, Observer
 from bench.operator_process import OperatorProcess
-from bench.place import Place
 from bench.results import FLOOR, Sample
 from bench.scenarios import Scenario
 from bench.session import NAMESPACE, OPERATORS, Setting, Turn, operator_at
@@ -66,7 +66,7 @@ async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
 async def _operator(setting: Setting, who: str, step: Step) -> Sample:
     scenario = setting.scenario
     step.now_left("a cluster")
-    async with setting.place(has_audit=True) as here:
+    async with setting.bench_cluster(has_audit=True) as here:
         async with operator_at(here, who) as operator:
             load = await loaded(here, scenario, operator, step)
         requests = await here.requests_of(NAMESPACE)
@@ -83,7 +83,7 @@ async def _operator(setting: Setting, who: str, step: Step) -> Sample:
 async def _floor(setting: Setting, step: Step) -> Sample:
     """Measure the same objects, made by a client that only sends them: no operator can be faster than the server lets that client be."""
     step.now_left("a cluster")
-    async with setting.place(has_audit=True) as here, here.client_of(FLOOR_IN_FLIGHT) as client:
+    async with setting.bench_cluster(has_audit=True) as here, here.client_of(FLOOR_IN_FLIGHT) as client:
         return {"makespan": (await jobs_seen(here, setting.scenario, step, partial(_make_children, client))).makespan_seconds}
 
 
@@ -91,7 +91,7 @@ async def _make_children(client: Client, stored: Object, _times: JobTimes) -> No
     await asyncio.gather(*(client.create(child.resource, child.body) for child in children(stored)))
 
 
-async def loaded(here: Place, scenario: Scenario, operator: OperatorProcess, step: Step) -> Load:
+async def loaded(here: BenchCluster, scenario: Scenario, operator: OperatorProcess, step: Step) -> Load:
     """Return what an operator that leads and has nothing to do takes for the jobs of a scenario.
 
     Raises:
@@ -124,7 +124,9 @@ def own_requests(before: Mapping[str, float], after: Mapping[str, float]) -> Map
     return {name: count for name, count in sorted(counts.items()) if count}
 
 
-async def jobs_seen(here: Place, scenario: Scenario, step: Step, then: Then | None = None, *, pause_seconds: float = 0.0) -> Observer:
+async def jobs_seen(
+    here: BenchCluster, scenario: Scenario, step: Step, then: Then | None = None, *, pause_seconds: float = 0.0
+) -> Observer:
     """Run the jobs until all have Succeeded and their workers are gone; `then` makes their objects where no operator does.
 
     Args:
@@ -171,7 +173,7 @@ async def _submit(client: Client, scenario: Scenario, observer: Observer, then: 
             await asyncio.sleep(pause_seconds)
 
 
-async def make_foreign_pods(here: Place, scenario: Scenario) -> None:
+async def make_foreign_pods(here: BenchCluster, scenario: Scenario) -> None:
     """Make the Pods of others, in a namespace of their own."""
     namespace = f"{NAMESPACE}-foreign"
     await here.make_namespace(namespace)

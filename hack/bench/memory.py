@@ -18,7 +18,7 @@ async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
 
 async def _turn(setting: Setting, who: str, step: Step) -> Sample:
     step.now_left("a cluster")
-    async with setting.place() as here, operator_at(here, who) as operator:
+    async with setting.bench_cluster() as here, operator_at(here, who) as operator:
         idle_mib = operator.rss_mib()
         step.now_left(f"{setting.scenario.foreign_pods} Pods of others")
         await make_foreign_pods(here, setting.scenario)

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any, Final, TypeAlias, cast
 
 from bench import reference
-from bench.place import Place, place
+from bench.bench_cluster import BenchCluster, bench_cluster
 from bench.results import Sample
 from bench.session import NAMESPACE, OPERATORS, Setting, Turn, leading, program_of
 from bench.watching import News, watching
@@ -34,7 +34,7 @@ Wire: TypeAlias = dict[str, Any]
 class Watched:
     """The objects of the namespace as they were last seen, by kind and name."""
 
-    here: Place
+    here: BenchCluster
     changes: News = field(default_factory=News)
     objects: dict[str, dict[str, Wire]] = field(default_factory=lambda: {MPIJOBS.kind: {}, JOBS.kind: {}, PODS.kind: {}})
 
@@ -83,23 +83,23 @@ class Watched:
 @contextlib.asynccontextmanager
 async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
     """Bring up a cluster with a real node for all rounds, and yield the turns of each operator."""
-    async with real_place(setting, "pi") as here:
+    async with real_cluster(setting, "pi") as here:
         await reference.give_rights(here)
         numbers = itertools.count()
         yield {who: partial(_turn, here, who, numbers) for who in OPERATORS}
 
 
 @contextlib.asynccontextmanager
-async def real_place(setting: Setting, *images: str) -> AsyncIterator[Place]:
+async def real_cluster(setting: Setting, *images: str) -> AsyncIterator[BenchCluster]:
     """Yield a new cluster with a real node, which has these images of the catalogue."""
     archives = await asyncio.to_thread(built_archives, *images)
-    async with place(setting.cluster, setting.folder / "logs" / setting.scenario.name) as here:
+    async with bench_cluster(setting.cluster, setting.folder / "logs" / setting.scenario.name) as here:
         await command("hack/cluster", "load-image", "--name", here.cluster, *archives)
         await here.make_namespace(NAMESPACE)
         yield here
 
 
-async def _turn(here: Place, who: str, numbers: Iterator[int], step: Step) -> Sample:
+async def _turn(here: BenchCluster, who: str, numbers: Iterator[int], step: Step) -> Sample:
     watched = Watched(here)
     async with leading(here, await program_of(who)) as operator, operator.alive(), watched.watching():
         step.now_left("suspend and resume")

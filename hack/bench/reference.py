@@ -5,8 +5,8 @@ import functools
 from pathlib import Path
 from typing import Any, Final, cast
 
+from bench.bench_cluster import BenchCluster
 from bench.operator_process import Program
-from bench.place import Place
 from e2e.neighbours import build_program
 from faults.testbed import NAMESPACE
 from mpiop.kube.errors import StatusError
@@ -31,7 +31,7 @@ def _build() -> Path:
     return build_program("kubeflow-mpi-operator")
 
 
-async def give_rights(here: Place) -> None:
+async def give_rights(here: BenchCluster) -> None:
     """Let whoever has the operator's service account do anything on that embedded cluster: its own rights differ from ours."""
     body: Any = {
         "apiVersion": _BINDINGS.api_version,

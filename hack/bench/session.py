@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from bench import reference, results
+from bench.bench_cluster import BenchCluster, bench_cluster
 from bench.operator_process import OperatorProcess, Program, ours, start_operator
-from bench.place import Place, place
 from bench.results import OURS, REFERENCE, Result, Round, Sample
 from bench.scenarios import Scenario
 from embedded.progress import Progress, Step
@@ -32,9 +32,9 @@ class Setting:
     cluster: str
     folder: Path
 
-    def place(self, *, has_audit: bool = False) -> AbstractAsyncContextManager[Place]:
+    def bench_cluster(self, *, has_audit: bool = False) -> AbstractAsyncContextManager[BenchCluster]:
         """Return a new cluster with simulated nodes, which ends with the block."""
-        return place(self.cluster, self.folder / "logs" / self.scenario.name, nodes=self.scenario.nodes, has_audit=has_audit)
+        return bench_cluster(self.cluster, self.folder / "logs" / self.scenario.name, nodes=self.scenario.nodes, has_audit=has_audit)
 
 
 Turn: TypeAlias = Callable[[Step], Awaitable[Sample]]
@@ -63,7 +63,7 @@ async def program_of(who: str) -> Program:
 
 
 @contextlib.asynccontextmanager
-async def operator_at(here: Place, who: str) -> AsyncIterator[OperatorProcess]:
+async def operator_at(here: BenchCluster, who: str) -> AsyncIterator[OperatorProcess]:
     """Let an operator lead at a new cluster for as long as the block runs."""
     if who == REFERENCE:
         await reference.give_rights(here)
@@ -72,7 +72,7 @@ async def operator_at(here: Place, who: str) -> AsyncIterator[OperatorProcess]:
 
 
 @contextlib.asynccontextmanager
-async def leading(here: Place, program: Program) -> AsyncIterator[OperatorProcess]:
+async def leading(here: BenchCluster, program: Program) -> AsyncIterator[OperatorProcess]:
     """Start a program, yield it when it leads and has nothing left to do, and end it with the block."""
     await here.free_lease()
     async with _started(here, program) as operator:
@@ -82,7 +82,7 @@ async def leading(here: Place, program: Program) -> AsyncIterator[OperatorProces
 
 
 @contextlib.asynccontextmanager
-async def standing_by(here: Place, program: Program) -> AsyncIterator[OperatorProcess]:
+async def standing_by(here: BenchCluster, program: Program) -> AsyncIterator[OperatorProcess]:
     """Start a program beside one that leads, yield it when it is ready and has nothing left to do, and end it with the block."""
     async with _started(here, replace(program, name=f"{program.name}-standby")) as operator:
         await operator.until_ready()
@@ -91,7 +91,7 @@ async def standing_by(here: Place, program: Program) -> AsyncIterator[OperatorPr
 
 
 @contextlib.asynccontextmanager
-async def _started(here: Place, program: Program) -> AsyncIterator[OperatorProcess]:
+async def _started(here: BenchCluster, program: Program) -> AsyncIterator[OperatorProcess]:
     operator = await start_operator(here.access, here.folder, program.name, program)
     try:
         yield operator

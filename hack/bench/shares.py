@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from bench.bench_cluster import BenchCluster
 from bench.loads import Load, loaded
 from bench.objects import children, mpijob
 from bench.operator_process import ours
-from bench.place import Place
 from bench.results import OURS, REFERENCE, Sample
 from bench.scenarios import Scenario
 from bench.session import Setting, Turn, operator_at, standing_by
@@ -33,14 +33,14 @@ async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
 
 
 async def _reference(setting: Setting, step: Step) -> Sample:
-    async with setting.place() as here, operator_at(here, REFERENCE) as operator:
+    async with setting.bench_cluster() as here, operator_at(here, REFERENCE) as operator:
         load = await loaded(here, setting.scenario, operator, step)
     return {"CPU a job": _a_job(load.cpu_seconds, setting.scenario)}
 
 
 async def _ours(setting: Setting, step: Step) -> Sample:
     scenario = setting.scenario
-    async with setting.place() as here:
+    async with setting.bench_cluster() as here:
         async with operator_at(here, OURS) as operator, standing_by(here, ours()) as standby:
             before = standby.cpu_seconds()
             load = await loaded(here, scenario, operator, step)
@@ -55,7 +55,7 @@ def _a_job(cpu_seconds: float, scenario: Scenario) -> float:
     return 1000 * cpu_seconds / scenario.jobs
 
 
-async def _sent_alone(here: Place, scenario: Scenario, load: Load) -> float:
+async def _sent_alone(here: BenchCluster, scenario: Scenario, load: Load) -> float:
     """Send as many requests as the operator did, patches for what neither creates nor deletes, and return this process's time."""
     await here.make_namespace(NAMESPACE)
     async with here.client_of(DEFAULTS.most_in_flight) as client:

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from bench.bench_cluster import BenchCluster
 from bench.loads import jobs_seen
 from bench.objects import children, mpijob
-from bench.place import Place
 from bench.results import Sample
 from bench.samples import percentile, sum_of
 from bench.scenarios import Scenario
@@ -47,7 +47,7 @@ async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
 async def _turn(setting: Setting, who: str, step: Step) -> Sample:
     scenario = setting.scenario
     step.now_left("a cluster")
-    async with setting.place(has_audit=True) as here:
+    async with setting.bench_cluster(has_audit=True) as here:
         await _fill(here, scenario, step)
         step.now_left("the first start")  # which writes what the objects lack
         async with operator_at(here, who):
@@ -85,7 +85,7 @@ def _ticks() -> Counter[str]:
     return Counter({_BUSY: user + nice + system + sum(interrupts), "idle": idle + waiting})
 
 
-async def _fill(here: Place, scenario: Scenario, step: Step) -> None:
+async def _fill(here: BenchCluster, scenario: Scenario, step: Step) -> None:
     """Make the ended jobs, without Pods, and those that run, as an operator has left them."""
     await here.make_namespace(STOCK)
     places = asyncio.Semaphore(IN_FLIGHT)

@@ -27,7 +27,7 @@ _DEPLOYMENT = "mpi-operator"
 
 
 @dataclass
-class Ground:
+class GangCluster:
     """The cluster, and which gang scheduling its operator was started with: "" is off, None not known."""
 
     cluster: Kubectl
@@ -63,9 +63,9 @@ class Ground:
 
 
 @contextlib.contextmanager
-def seated_namespace(ground: Ground, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+def seated_namespace(gang_cluster: GangCluster, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """Yield a namespace of the test's own, whose Pods have gone when the next test begins, for they take seats."""
-    with namespace_of_test(ground.cluster, request) as here:
+    with namespace_of_test(gang_cluster.cluster, request) as here:
         yield here
     here.until(PODS, lambda pods: not pods)
 
@@ -109,12 +109,12 @@ def bound_at(pod: Obj) -> datetime:
     return datetime.fromisoformat(condition(pod, "PodScheduled")["lastTransitionTime"])
 
 
-def run_second_after_first(ground: Ground, here: Kubectl) -> list[Obj]:
+def run_second_after_first(gang_cluster: GangCluster, here: Kubectl) -> list[Obj]:
     """Run the jobs `first` and `second` to their ends where there is no room for both, and return the second's Pods as they were refused.
 
     Checks that the first held the room alone: not one Pod of the second was bound before the first had ended.
     """
-    ground.make_room(5)
+    gang_cluster.make_room(5)
     here.apply(held(seated(pi_job("first", workers=2))))
     first = launcher_pod(here)
     here.apply(seated(pi_job("second", workers=2)))

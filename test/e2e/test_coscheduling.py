@@ -19,7 +19,7 @@ from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME
 from e2e.gangs import (
     SEAT,
-    Ground,
+    GangCluster,
     apply_with_important_workers,
     bound,
     edit_run_policy,
@@ -84,7 +84,11 @@ def running_scheduler(module: Path, folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def ground(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Ground]:  # noqa: FBT001 - a fixture
+def gang_cluster(
+    is_current_cluster: bool,  # noqa: FBT001 - a fixture
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[GangCluster]:
     """A cluster where the scheduler runs, and the operator that leaves its jobs to it."""
     if is_current_cluster:
         pytest.skip("the user's own cluster gets no second scheduler")
@@ -98,15 +102,15 @@ def ground(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, r
         cluster.apply(*rights(module))
         stack.enter_context(running_scheduler(module, tmp_path_factory.mktemp("scheduler")))
         apply_operator(Cluster(is_current=False, environment=cluster.environment))
-        ground = Ground(cluster)
-        ground.use(SCHEDULER)
-        yield ground
+        gang_cluster = GangCluster(cluster)
+        gang_cluster.use(SCHEDULER)
+        yield gang_cluster
 
 
 @pytest.fixture
-def here(ground: Ground, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+def here(gang_cluster: GangCluster, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A namespace of the test's own; its Pods have gone when the next test begins, for they take seats."""
-    with seated_namespace(ground, request) as kubectl:
+    with seated_namespace(gang_cluster, request) as kubectl:
         yield kubectl
 
 
@@ -115,36 +119,36 @@ def until_group(here: Kubectl, **spec: object) -> None:
     here.until_one(COSCHEDULING_POD_GROUPS, "pi", lambda found: found["spec"] == spec)
 
 
-def test_of_two_gangs_the_second_holds_no_pod_and_computes_when_the_first_has_ended(ground: Ground, here: Kubectl) -> None:
-    refused = run_second_after_first(ground, here)
+def test_of_two_gangs_the_second_holds_no_pod_and_computes_when_the_first_has_ended(gang_cluster: GangCluster, here: Kubectl) -> None:
+    refused = run_second_after_first(gang_cluster, here)
     assert {pod["spec"]["schedulerName"] for pod in refused} == {SCHEDULER}
     assert {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in refused} == {"second"}
     here.until_gone(COSCHEDULING_POD_GROUPS, "second")  # by cleanPodPolicy
 
 
-def test_waiting_for_the_workers_does_not_wait_for_ever(ground: Ground, here: Kubectl) -> None:
-    ground.make_room(1)
+def test_waiting_for_the_workers_does_not_wait_for_ever(gang_cluster: GangCluster, here: Kubectl) -> None:
+    gang_cluster.make_room(1)
     here.apply(patient(seated(pi_job("pi", workers=2))))
     assert bound(until_refused(here, "pi", 2)) == []
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, scheduleTimeoutSeconds=0)
-    ground.make_room(3)
+    gang_cluster.make_room(3)
     until_true(here, "pi", "Succeeded", timeout_seconds=ROOM_SECONDS)
 
 
-def test_a_gang_that_is_content_with_fewer_pods_starts_with_them(ground: Ground, here: Kubectl) -> None:
-    ground.make_room(2)
+def test_a_gang_that_is_content_with_fewer_pods_starts_with_them(gang_cluster: GangCluster, here: Kubectl) -> None:
+    gang_cluster.make_room(2)
     here.apply(held(seated(pi_job("pi", workers=2))))
     assert bound(until_refused(here, "pi", 3)) == []
     edit_run_policy(here, schedulingPolicy={"minAvailable": 2})
     until_bound(here, "pi", 2)
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, scheduleTimeoutSeconds=0)
-    ground.make_room(3)
+    gang_cluster.make_room(3)
     let_run(here, launcher_pod(here))
     until_true(here, "pi", "Succeeded", timeout_seconds=ROOM_SECONDS)
 
 
-def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_the_job(ground: Ground, here: Kubectl) -> None:
-    ground.make_room(0)
+def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_the_job(gang_cluster: GangCluster, here: Kubectl) -> None:
+    gang_cluster.make_room(0)
     here.apply(seated(pi_job("pi", workers=2)))
     until_refused(here, "pi", 3)
     until_group(here, minMember=3, minResources={"cpu": "30m", SEAT: "3"}, scheduleTimeoutSeconds=0)
@@ -160,7 +164,7 @@ def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_th
     here.until_gone(COSCHEDULING_POD_GROUPS, "pi")
 
 
-def test_the_resources_of_the_group_are_those_of_its_most_important_pods(ground: Ground, here: Kubectl) -> None:
-    ground.make_room(0)
+def test_the_resources_of_the_group_are_those_of_its_most_important_pods(gang_cluster: GangCluster, here: Kubectl) -> None:
+    gang_cluster.make_room(0)
     apply_with_important_workers(here)
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, scheduleTimeoutSeconds=0)

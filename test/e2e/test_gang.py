@@ -17,7 +17,7 @@ from e2e.gangs import (
     GATES,
     NATIVE,
     NATIVE_KINDS,
-    Ground,
+    GangCluster,
     bound,
     check_pi,
     edit_run_policy,
@@ -35,7 +35,7 @@ from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS
 
 
 @pytest.fixture(scope="module")
-def ground(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[Ground]:  # noqa: FBT001 - a fixture
+def gang_cluster(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[GangCluster]:  # noqa: FBT001 - a fixture
     """A cluster of its own: Kubernetes' gangs are behind feature gates."""
     if is_current_cluster:
         pytest.skip("the user's own cluster may have no gangs, and its operator is left alone")
@@ -44,13 +44,13 @@ def ground(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator
             cluster = stack.enter_context(embedded_cluster(CLUSTER, *GATES))
             project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
         apply_operator(Cluster(is_current=False, environment=cluster.environment))
-        yield Ground(cluster)
+        yield GangCluster(cluster)
 
 
 @pytest.fixture
-def here(ground: Ground, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+def here(gang_cluster: GangCluster, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A namespace of the test's own; its Pods have gone when the next test begins, for they take seats."""
-    with seated_namespace(ground, request) as kubectl:
+    with seated_namespace(gang_cluster, request) as kubectl:
         yield kubectl
 
 
@@ -60,56 +60,56 @@ def min_count(here: Kubectl) -> int:
     return count
 
 
-def test_without_gangs_a_job_that_does_not_fit_holds_what_it_got(ground: Ground, here: Kubectl) -> None:
-    ground.use("")
-    ground.make_room(2)
+def test_without_gangs_a_job_that_does_not_fit_holds_what_it_got(gang_cluster: GangCluster, here: Kubectl) -> None:
+    gang_cluster.use("")
+    gang_cluster.make_room(2)
     here.apply(seated(pi_job("pi", workers=2)))
     until_bound(here, "pi", 2)
     assert len(until_refused(here, "pi", 3)) == 3
 
 
-def test_the_guide_switches_it_on(ground: Ground, tmp_path: Path) -> None:
+def test_the_guide_switches_it_on(gang_cluster: GangCluster, tmp_path: Path) -> None:
     """A rollout ends when the new replicas are ready, and without the API of gangs they are not."""
-    ground.use("")
-    ground.scheduler = None  # what the guide does, `use` does not see
-    open_shell(ground.operator, ROOT, tmp_path / "kubeconfig").follow("docs/gang-scheduling.md", "Switch it on")
-    [container] = ground.operator.read(DEPLOYMENTS, "mpi-operator")["spec"]["template"]["spec"]["containers"]
+    gang_cluster.use("")
+    gang_cluster.scheduler = None  # what the guide does, `use` does not see
+    open_shell(gang_cluster.operator, ROOT, tmp_path / "kubeconfig").follow("docs/gang-scheduling.md", "Switch it on")
+    [container] = gang_cluster.operator.read(DEPLOYMENTS, "mpi-operator")["spec"]["template"]["spec"]["containers"]
     assert container["args"][-1] == f"--gang-scheduling={NATIVE}"
 
 
-def test_a_gang_that_does_not_fit_holds_no_pod_and_computes_when_there_is_room(ground: Ground, here: Kubectl) -> None:
-    ground.use(NATIVE)
-    ground.make_room(2)
+def test_a_gang_that_does_not_fit_holds_no_pod_and_computes_when_there_is_room(gang_cluster: GangCluster, here: Kubectl) -> None:
+    gang_cluster.use(NATIVE)
+    gang_cluster.make_room(2)
     here.apply(seated(pi_job("pi", workers=2)))
     assert bound(until_refused(here, "pi", 3)) == []
     assert until_waiting(here, "pi")["reason"] == "Unschedulable"
     assert min_count(here) == 3
     assert bound(here.read_all(PODS)) == []
-    ground.make_room(3)
+    gang_cluster.make_room(3)
     until_true(here, "pi", "Succeeded")
     check_pi(here, "pi")
     for kind in NATIVE_KINDS:
         here.until_gone(kind, "pi")  # by cleanPodPolicy
 
 
-def test_of_two_gangs_the_second_starts_when_the_first_has_ended(ground: Ground, here: Kubectl) -> None:
-    ground.use(NATIVE)
-    run_second_after_first(ground, here)
+def test_of_two_gangs_the_second_starts_when_the_first_has_ended(gang_cluster: GangCluster, here: Kubectl) -> None:
+    gang_cluster.use(NATIVE)
+    run_second_after_first(gang_cluster, here)
 
 
-def test_waiting_for_the_workers_does_not_wait_for_ever(ground: Ground, here: Kubectl) -> None:
-    ground.use(NATIVE)
-    ground.make_room(1)
+def test_waiting_for_the_workers_does_not_wait_for_ever(gang_cluster: GangCluster, here: Kubectl) -> None:
+    gang_cluster.use(NATIVE)
+    gang_cluster.make_room(1)
     here.apply(patient(seated(pi_job("pi", workers=2))))
     assert bound(until_refused(here, "pi", 2)) == []
     assert min_count(here) == 2
-    ground.make_room(3)
+    gang_cluster.make_room(3)
     until_true(here, "pi", "Succeeded")
 
 
-def test_a_suspended_gang_gives_its_seats_back_and_is_a_new_one_afterwards(ground: Ground, here: Kubectl) -> None:
-    ground.use(NATIVE)
-    ground.make_room(3)
+def test_a_suspended_gang_gives_its_seats_back_and_is_a_new_one_afterwards(gang_cluster: GangCluster, here: Kubectl) -> None:
+    gang_cluster.use(NATIVE)
+    gang_cluster.make_room(3)
     here.apply(held(seated(pi_job("pi", workers=2))))
     launcher_pod(here)
     before = {here.read(kind, "pi")["metadata"]["uid"] for kind in NATIVE_KINDS}
@@ -124,9 +124,9 @@ def test_a_suspended_gang_gives_its_seats_back_and_is_a_new_one_afterwards(groun
     until_true(here, "pi", "Succeeded")
 
 
-def test_resumed_at_once_a_job_waits_until_its_old_gang_has_gone(ground: Ground, here: Kubectl) -> None:
-    ground.use(NATIVE)
-    ground.make_room(3)
+def test_resumed_at_once_a_job_waits_until_its_old_gang_has_gone(gang_cluster: GangCluster, here: Kubectl) -> None:
+    gang_cluster.use(NATIVE)
+    gang_cluster.make_room(3)
     here.apply(held(seated(pi_job("pi", workers=2))))
     launcher = launcher_pod(here)
     edit_run_policy(here, suspend=True)

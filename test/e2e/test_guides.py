@@ -26,7 +26,7 @@ TWO_TRIES = (
 
 
 @dataclass(frozen=True)
-class Ground:
+class ThreeJobs:
     """A namespace with three jobs under way: `pi` is well, `steadfast` has lost a worker, `struck` its launcher's Pod.
 
     Attributes:
@@ -39,7 +39,7 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def ground(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Ground:
+def three_jobs(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> ThreeJobs:
     """Start the jobs, and delete a Pod of two of them while they compute."""
     here = module_namespace
     steadfast, _resilient = manifests(FAULTS_GUIDE)
@@ -51,7 +51,7 @@ def ground(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) 
     here.run("exec", "steadfast-worker-1", "--", "timeout", "60", "sh", "-c", has_rank)
     lost = frozenset(uid(here.read(PODS, name)) for name in (launcher, "steadfast-worker-1"))
     here.run("delete", "pod", launcher, "steadfast-worker-1", "--wait=false")
-    return Ground(here, open_shell(here, ROOT, tmp_path_factory.mktemp("guides") / "kubeconfig"), lost)
+    return ThreeJobs(here, open_shell(here, ROOT, tmp_path_factory.mktemp("guides") / "kubeconfig"), lost)
 
 
 def manifests(guide: str) -> list[Obj]:
@@ -83,23 +83,23 @@ def uid(obj: Obj) -> str:
 # Writing a job
 
 
-def test_the_smallest_job_computes(ground: Ground) -> None:
-    said = ground.shell.follow("docs/jobs.md", "The smallest job")
+def test_the_smallest_job_computes(three_jobs: ThreeJobs) -> None:
+    said = three_jobs.shell.follow("docs/jobs.md", "The smallest job")
     assert "rank 1 of 2 runs on smallest-worker-1" in said, "without -n there are as many ranks as slots"
     assert "pi is approximately 3.14" in said
-    assert len(ground.here.read_all(PODS, pods_of("smallest", WORKER))) == 2, "nothing said of it, workers stay"
+    assert len(three_jobs.here.read_all(PODS, pods_of("smallest", WORKER))) == 2, "nothing said of it, workers stay"
 
 
 @pytest.mark.parametrize("guide", [JOBS_GUIDE, FAULTS_GUIDE])
-def test_the_manifests_of_the_guides_are_valid(guide: str, ground: Ground) -> None:
+def test_the_manifests_of_the_guides_are_valid(guide: str, three_jobs: ThreeJobs) -> None:
     jobs = manifests(guide)
     assert jobs
     for job in jobs:
-        ground.here.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(job))
+        three_jobs.here.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(job))
 
 
-def test_a_running_job_is_inspected_scaled_suspended_and_resumed(ground: Ground) -> None:
-    here, shell = ground.here, ground.shell
+def test_a_running_job_is_inspected_scaled_suspended_and_resumed(three_jobs: ThreeJobs) -> None:
+    here, shell = three_jobs.here, three_jobs.shell
     until_true(here, "pi", "Running")
     hosts = [f"pi-worker-{index}.pi.{here.namespace}.svc" for index in range(3)]
     assert shell.follow("docs/jobs.md", "Slots and ranks") == "".join(f"{host} slots=1\n" for host in hosts[:2])
@@ -116,20 +116,20 @@ def test_a_running_job_is_inspected_scaled_suspended_and_resumed(ground: Ground)
 # What is tried again
 
 
-def test_a_launcher_whose_pod_is_deleted_is_tried_again(ground: Ground) -> None:
-    here = ground.here
-    let_run(here, running_launcher(here, "struck", but=ground.lost))
+def test_a_launcher_whose_pod_is_deleted_is_tried_again(three_jobs: ThreeJobs) -> None:
+    here = three_jobs.here
+    let_run(here, running_launcher(here, "struck", but=three_jobs.lost))
     until_true(here, "struck", "Succeeded")
     assert here.read(JOBS, "struck-launcher")["status"]["failed"] == 1, "a Pod that was deleted is a try that failed"
 
 
-def test_a_worker_lost_beneath_mpirun_costs_one_try(ground: Ground) -> None:
-    here = ground.here
+def test_a_worker_lost_beneath_mpirun_costs_one_try(three_jobs: ThreeJobs) -> None:
+    here = three_jobs.here
     until_true(here, "steadfast", "Succeeded")
     ends = {phase(pod): pod["metadata"]["name"] for pod in here.read_all(PODS, pods_of("steadfast", LAUNCHER))}
     assert sorted(ends) == ["Failed", "Succeeded"]
     assert "rank 1 of 2 runs on steadfast-worker-1" in here.run("logs", ends["Succeeded"]), "on the worker that was made again"
-    failed, *reported = ground.shell.follow("docs/fault-tolerance.md", "A job with retries").splitlines()
+    failed, *reported = three_jobs.shell.follow("docs/fault-tolerance.md", "A job with retries").splitlines()
     assert failed == "1"
     assert sum("MPIJobRunning" in line and "is running" in line for line in reported) == 2, (
         "one event and one condition: it ran all the time"

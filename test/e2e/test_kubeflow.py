@@ -33,7 +33,7 @@ OLD_STATUS = {
 
 
 @dataclass(frozen=True)
-class Ground:
+class Switch:
     """The cluster, the namespace of the jobs, and the shell of who switches: our checkout, with their manifest beside it."""
 
     cluster: Kubectl
@@ -62,11 +62,11 @@ def load_theirs(cluster: str, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ground(
+def switch(
     is_current_cluster: bool,  # noqa: FBT001 - a fixture
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
-) -> Iterator[Ground]:
+) -> Iterator[Switch]:
     """A cluster with both operators' images on its node, and neither of them running."""
     if is_current_cluster:
         pytest.skip("the user's own cluster is not switched to another operator and back")
@@ -79,25 +79,25 @@ def ground(
         (checkout / "deploy").symlink_to(ROOT / "deploy")
         (checkout / f"mpi-operator-{RELEASE}.yaml").symlink_to(manifest)
         with new_namespace(cluster, "kubeflow", request.session) as here:
-            yield Ground(cluster, here, open_shell(here, checkout, folder / "kubeconfig"))
+            yield Switch(cluster, here, open_shell(here, checkout, folder / "kubeconfig"))
 
 
 @pytest.fixture(scope="module")
-def there(ground: Ground) -> Handover:
+def there(switch: Switch) -> Handover:
     """From Kubeflow's operator to ours."""
-    ground.start_theirs()
-    handover = begin(ground.cluster, ground.here, "there", list(PHASES))
-    ground.start_ours()
+    switch.start_theirs()
+    handover = begin(switch.cluster, switch.here, "there", list(PHASES))
+    switch.start_ours()
     handover.see_through()
     return handover
 
 
 @pytest.fixture(scope="module")
-def back(ground: Ground, there: Handover) -> Handover:
+def back(switch: Switch, there: Handover) -> Handover:
     """From ours to Kubeflow's, which would run a job again whose launcher's Job has vanished."""
     assert there.ended
-    handover = begin(ground.cluster, ground.here, "back", KEPT)
-    ground.start_theirs()
+    handover = begin(switch.cluster, switch.here, "back", KEPT)
+    switch.start_theirs()
     handover.see_through()
     return handover
 
@@ -140,9 +140,9 @@ def test_theirs_brings_a_job_of_ours_to_its_right_end(name: str, back: Handover)
     back.assert_right_end(name)
 
 
-def test_theirs_is_ready_after_the_guides_commands(ground: Ground, back: Handover) -> None:
+def test_theirs_is_ready_after_the_guides_commands(switch: Switch, back: Handover) -> None:
     assert back.ended
-    assert ground.operator.read(DEPLOYMENTS, "mpi-operator")["status"]["readyReplicas"] == 1
+    assert switch.operator.read(DEPLOYMENTS, "mpi-operator")["status"]["readyReplicas"] == 1
 
 
 def bare(name: str) -> Obj:
@@ -167,14 +167,14 @@ def refused_by_ours() -> list[Obj]:
     return [no_launcher, numbers, words]
 
 
-def test_F54_jobs_of_every_shape_that_their_CRD_let_in_run_or_report_what_is_wrong(ground: Ground, back: Handover) -> None:
+def test_F54_jobs_of_every_shape_that_their_CRD_let_in_run_or_report_what_is_wrong(switch: Switch, back: Handover) -> None:
     assert back.ended
-    stop_operator(ground.cluster)
-    here, broken = ground.here, [job["metadata"]["name"] for job in refused_by_ours()]
+    stop_operator(switch.cluster)
+    here, broken = switch.here, [job["metadata"]["name"] for job in refused_by_ours()]
     here.apply(bare("bare"), *refused_by_ours())
     for name in ("bare", *broken):
         here.run("patch", "mpijob", name, "--subresource=status", "--type=merge", "--patch", json.dumps({"status": OLD_STATUS}))
-    ground.start_ours()
+    switch.start_ours()
     for name in broken:
         job = here.until_one(MPIJOBS, name, lambda found: is_true(found, "Stalled"))
         assert condition(job, "Stalled")["reason"] == state(job) == "ValidationError"

@@ -18,7 +18,7 @@ from e2e.clusters import embedded_cluster, output_shown, project
 from e2e.conftest import NAME
 from e2e.gangs import (
     SEAT,
-    Ground,
+    GangCluster,
     apply_with_important_workers,
     bound,
     bound_at,
@@ -54,7 +54,11 @@ def released_manifest() -> str:
 
 
 @pytest.fixture(scope="module")
-def ground(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Ground]:  # noqa: FBT001 - a fixture
+def gang_cluster(
+    is_current_cluster: bool,  # noqa: FBT001 - a fixture
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[GangCluster]:
     """A cluster where the operator leaves its jobs to Volcano, and Volcano's images are, but not Volcano."""
     if is_current_cluster:
         pytest.skip("Volcano is not installed on the user's own cluster")
@@ -67,25 +71,25 @@ def ground(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, r
                 [image] = re.findall(rf"image: (\S+/{program}:\S+)", released_manifest())
                 load_program(CLUSTER, program, f"/{program}", image, folder / f"{program}.tar")
         apply_operator(Cluster(is_current=False, environment=cluster.environment))
-        ground = Ground(cluster)
-        ground.use(SCHEDULER)
-        yield ground
+        gang_cluster = GangCluster(cluster)
+        gang_cluster.use(SCHEDULER)
+        yield gang_cluster
 
 
 @pytest.fixture(scope="module")
-def volcano(ground: Ground) -> Ground:
+def volcano(gang_cluster: GangCluster) -> GangCluster:
     """The same, and Volcano runs."""
-    ground.cluster.run("apply", "--server-side", "-f", "-", stdin=released_manifest())
+    gang_cluster.cluster.run("apply", "--server-side", "-f", "-", stdin=released_manifest())
     for deployment in DEPLOYMENTS:
-        system = ground.cluster.within("volcano-system")
+        system = gang_cluster.cluster.within("volcano-system")
         system.run("rollout", "status", f"deployment/{deployment}", "--timeout=120s", timeout_seconds=130)
-    return ground
+    return gang_cluster
 
 
 @pytest.fixture
-def here(ground: Ground, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+def here(gang_cluster: GangCluster, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A namespace of the test's own; its Pods have gone when the next test begins, for they take seats."""
-    with seated_namespace(ground, request) as kubectl:
+    with seated_namespace(gang_cluster, request) as kubectl:
         yield kubectl
 
 
@@ -94,8 +98,10 @@ def until_group(here: Kubectl, **spec: object) -> None:
     here.until_one(VOLCANO_POD_GROUPS, "pi", lambda found: found["spec"] == spec)
 
 
-def test_without_its_api_a_job_says_so_and_runs_when_it_is_installed(ground: Ground, here: Kubectl, request: pytest.FixtureRequest) -> None:
-    ground.make_room(3)
+def test_without_its_api_a_job_says_so_and_runs_when_it_is_installed(
+    gang_cluster: GangCluster, here: Kubectl, request: pytest.FixtureRequest
+) -> None:
+    gang_cluster.make_room(3)
     here.apply(seated(pi_job("pi", workers=2)))
     stalled = until_waiting(here, "pi")
     assert stalled["reason"] == "GangApiMissing"
@@ -107,14 +113,14 @@ def test_without_its_api_a_job_says_so_and_runs_when_it_is_installed(ground: Gro
     check_pi(here, "pi")
 
 
-def test_of_two_gangs_the_second_holds_no_pod_and_computes_when_the_first_has_ended(volcano: Ground, here: Kubectl) -> None:
+def test_of_two_gangs_the_second_holds_no_pod_and_computes_when_the_first_has_ended(volcano: GangCluster, here: Kubectl) -> None:
     refused = run_second_after_first(volcano, here)
     assert {pod["spec"]["schedulerName"] for pod in refused} == {SCHEDULER}
     assert {pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] for pod in refused} == {"second"}
     here.until_gone(VOLCANO_POD_GROUPS, "second")  # by cleanPodPolicy
 
 
-def test_waiting_for_the_workers_does_not_wait_for_ever(volcano: Ground, here: Kubectl) -> None:
+def test_waiting_for_the_workers_does_not_wait_for_ever(volcano: GangCluster, here: Kubectl) -> None:
     volcano.make_room(1)
     here.apply(patient(seated(pi_job("pi", workers=2))))
     assert bound(until_refused(here, "pi", 2)) == []
@@ -123,7 +129,7 @@ def test_waiting_for_the_workers_does_not_wait_for_ever(volcano: Ground, here: K
     until_true(here, "pi", "Succeeded")
 
 
-def test_a_gang_that_is_content_with_fewer_pods_starts_with_them(volcano: Ground, here: Kubectl) -> None:
+def test_a_gang_that_is_content_with_fewer_pods_starts_with_them(volcano: GangCluster, here: Kubectl) -> None:
     volcano.make_room(2)
     here.apply(held(seated(pi_job("pi", workers=2))))
     assert bound(until_refused(here, "pi", 3)) == []
@@ -135,7 +141,7 @@ def test_a_gang_that_is_content_with_fewer_pods_starts_with_them(volcano: Ground
     until_true(here, "pi", "Succeeded")
 
 
-def test_a_gang_waits_in_the_queue_that_the_policy_names(volcano: Ground, here: Kubectl) -> None:
+def test_a_gang_waits_in_the_queue_that_the_policy_names(volcano: GangCluster, here: Kubectl) -> None:
     volcano.make_room(3)
     job = seated(pi_job("pi", workers=2))
     job["spec"]["runPolicy"]["schedulingPolicy"] = {"queue": "research"}
@@ -148,7 +154,7 @@ def test_a_gang_waits_in_the_queue_that_the_policy_names(volcano: Ground, here: 
     until_true(here, "pi", "Succeeded")
 
 
-def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_the_job(volcano: Ground, here: Kubectl) -> None:
+def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_the_job(volcano: GangCluster, here: Kubectl) -> None:
     volcano.make_room(0)
     here.apply(seated(pi_job("pi", workers=2)))
     until_refused(here, "pi", 3)
@@ -162,7 +168,7 @@ def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_th
     here.until_gone(VOLCANO_POD_GROUPS, "pi")
 
 
-def test_the_resources_of_the_group_are_those_of_its_most_important_pods(volcano: Ground, here: Kubectl) -> None:
+def test_the_resources_of_the_group_are_those_of_its_most_important_pods(volcano: GangCluster, here: Kubectl) -> None:
     volcano.make_room(0)
     apply_with_important_workers(here)
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, queue="default", priorityClassName="e2e-important")

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Self
 
 import urllib3
@@ -43,15 +43,19 @@ class Cluster:
         namespace: In which all happens, where nothing else is said.
     """
 
-    def __init__(self, *, namespace: str = "", context: str = "", kubeconfig: str = "") -> None:
+    def __init__(
+        self, *, namespace: str = "", context: str = "", kubeconfig: str = "", report: Callable[[str], None] | None = None
+    ) -> None:
         """Read the kubeconfig as kubectl does, or the service account's files in a Pod.
+
+        `report` is called once, from another thread, when an answer takes long.
 
         Raises:
             NoClusterError: There is neither, or it cannot be used.
         """
         try:
             found = find_config(kubeconfig, context)
-            self._connection = Connection(found)
+            self._connection = Connection(found, report)
         except ConfigError as error:
             raise NoClusterError(str(error)) from error
         self.namespace = namespace or found.namespace or "default"

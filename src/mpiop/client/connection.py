@@ -2,7 +2,9 @@
 
 import json
 import ssl
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
@@ -24,6 +26,8 @@ from mpiop.kube.tokens import Credential
 TIMEOUT = urllib3.Timeout(connect=10, read=60)
 """Seconds until a connection is made, and between two reads."""
 
+WAITING_SECONDS: Final = 3.0
+"""After so long without an answer, the client reports that it waits."""
 _MOST_CONNECTIONS: Final = 16
 """That are kept for the next request: jobs under asyncio are asked from many threads."""
 _LOOPBACK: Final = "localhost,127.0.0.0/8,::1"
@@ -43,14 +47,18 @@ class Call(NamedTuple):
 class Connection:
     """Sends requests, from any thread; after a 401 once more if there is a newer credential."""
 
-    def __init__(self, config: ClientConfig) -> None:
+    def __init__(self, config: ClientConfig, report: Callable[[str], None] | None = None) -> None:
         """Read certificates and token; nothing is sent yet.
+
+        Args:
+            config: Where the API server is.
+            report: Called once, from another thread, when an answer takes long.
 
         Raises:
             ConfigError: They cannot be used.
         """
         self.origin = config.origin
-        self._config = config
+        self._config, self._report = config, report
         self._authenticator = Authenticator(config, SystemClock())
         self._proxy = config.proxy_url or _proxy_of_environment(config.server)
         self._pool: tuple[ssl.SSLContext | None, urllib3.PoolManager] = (None, self._open_pool(None))
@@ -94,7 +102,27 @@ class Connection:
             headers["Authorization"] = f"Bearer {credential.token}"
         url = self._config.server + call.path + (f"?{urlencode(call.query, safe='/', quote_via=quote)}" if call.query else "")
         pool = self._pool_of(self._authenticator.context(credential))
-        return pool.request(call.method, url, body=body, headers=headers, timeout=TIMEOUT, preload_content=False, redirect=False)
+        with self._reporting(call):
+            return pool.request(call.method, url, body=body, headers=headers, timeout=TIMEOUT, preload_content=False, redirect=False)
+
+    @contextmanager
+    def _reporting(self, call: Call) -> Generator[None]:
+        """Report that the answer takes long, once; a followed log may begin with silence."""
+        if self._report is None or "follow" in call.query:
+            yield
+            return
+        timer = threading.Timer(WAITING_SECONDS, self._report_waiting)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _report_waiting(self) -> None:
+        report, self._report = self._report, None
+        if report is not None:
+            report(f"waiting for the API server {self._config.server}")
 
     def _pool_of(self, context: ssl.SSLContext | None) -> urllib3.PoolManager:
         """Return connections of `context`; changed certificates make another one."""

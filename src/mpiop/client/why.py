@@ -86,17 +86,17 @@ def _failed(name: str, status: JobStatus, log: Sequence[str], *, with_log: bool)
         reason if verdict else "",
         *_attempts(status.attempts),
         advice,
-        *_end_of_log(name, status, log, with_log=with_log),
+        *_end_of_log(status, log, with_log=with_log),
     )
 
 
-def _end_of_log(name: str, status: JobStatus, log: Sequence[str], *, with_log: bool) -> Sequence[str]:
-    """Return the end of the launcher's log, or how to get it."""
-    if log and with_log:
-        return ("The end of its log:", *log[-LOG_LINES:])
-    if not status.attempts:
+def _end_of_log(status: JobStatus, log: Sequence[str], *, with_log: bool) -> Sequence[str]:
+    """Return the end of the launcher's log. No command names the job, because `run --rm` deletes it next."""
+    if not with_log:
         return ()
-    return (f"{'Its log is empty, or its Pod is gone' if with_log else 'Its log, if the Pod still exists'}: kubectl mpi logs {name}",)
+    if log:
+        return ("The end of its log:", *log[-LOG_LINES:])
+    return ("Its log is empty, or its Pod is gone.",) if status.attempts else ()
 
 
 def _verdict(status: JobStatus, log: Sequence[str]) -> str:

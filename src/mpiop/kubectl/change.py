@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 import click
 
 from mpiop.api import constants as c
-from mpiop.client.errors import InvalidError
+from mpiop.client.errors import ClientError, InvalidError
 from mpiop.client.job import Job
 from mpiop.client.progress import desired_workers
-from mpiop.client.status import created_at
+from mpiop.client.status import TERMINATING, created_at
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.inputs import seconds_of
 from mpiop.kubectl.output import age, counted, print_table
+from mpiop.kubectl.queues import has_kueue
 from mpiop.kubectl.session import Session, cluster_options, confirm
 
 _yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -28,6 +29,7 @@ def scale_verb(session: Session, name: str, *, workers: int, yes: bool) -> None:
     """Change the number of workers."""
     job = session.mpi().get(name)
     desired = desired_workers(job.raw)
+    _check_change(job, f"it has {counted(workers, 'worker')} already" if workers == desired else "")
     if workers < desired:
         confirm(f"This ends {desired - workers} of {desired} workers of job {name}, with what runs on them.", is_sure=yes)
     job.scale(workers)
@@ -41,7 +43,8 @@ def scale_verb(session: Session, name: str, *, workers: int, yes: bool) -> None:
 def suspend_verb(session: Session, name: str, *, yes: bool) -> None:
     """Free what a job holds, until it is resumed: its Pods are deleted, and it begins anew."""
     job = session.mpi().get(name)
-    if job.status.condition(c.CONDITION_RUNNING) and not job.status.is_finished:
+    _check_change(job, f"it is {job.status.state} already" if _is_suspended(job) else "")
+    if job.status.condition(c.CONDITION_RUNNING):
         confirm(f"Job {name} runs. Its Pods are deleted, and after a resume it begins anew.", is_sure=yes)
     job.suspend()
     click.echo(f"job {name} suspended; go on with: kubectl mpi resume {name}")
@@ -52,8 +55,38 @@ def suspend_verb(session: Session, name: str, *, yes: bool) -> None:
 @cluster_options()
 def resume_verb(session: Session, name: str) -> None:
     """Start a suspended job again."""
-    session.mpi().get(name).resume()
+    job = session.mpi().get(name)
+    _check_change(job, _no_resume(session, job))
+    job.resume()
     click.echo(f"job {name} resumed")
+
+
+def _check_change(job: Job, obstacle: str) -> None:
+    """Raise if a change of the job would have no effect.
+
+    Raises:
+        ClientError: The job has ended or is being deleted, or there is an `obstacle`.
+    """
+    if job.status.state == TERMINATING:
+        obstacle = "it is being deleted"
+    elif job.status.is_finished:
+        obstacle = f"it has ended ({job.status.state}); run it again with: kubectl mpi restart {job.name}"
+    if obstacle:
+        raise ClientError(f"job {job.name} is unchanged: {obstacle}")
+
+
+def _is_suspended(job: Job) -> bool:
+    return bool(job.raw["spec"].get("runPolicy", {}).get("suspend"))
+
+
+def _no_resume(session: Session, job: Job) -> str:
+    """Return why a resume would have no effect; "" if it would."""
+    if not _is_suspended(job):
+        return f"it is not suspended, it is {job.status.state}"
+    if job.status.state == c.QUEUED and has_kueue(session.api()):
+        queue = job.raw["metadata"]["labels"][c.LABEL_QUEUE]
+        return f"it waits in queue {queue}, and Kueue starts it when there is room"
+    return ""
 
 
 @click.command("delete")

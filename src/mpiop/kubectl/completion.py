@@ -12,7 +12,7 @@ from mpiop.kubectl.session import Session
 
 _NO_FILES = ":4"
 """Cobra's directive to kubectl: no completion of file names."""
-_OF_JOBS = frozenset(VERBS) - {"run", "list", "submit", "convert", "doctor", "completion", "cleanup"}
+_OF_JOBS = frozenset(VERBS) - {"run", "list", "history", "submit", "convert", "nodes", "doctor", "version", "completion", "cleanup"}
 
 
 def complete_job(ctx: click.Context, _param: Any, incomplete: str) -> list[str]:
@@ -24,7 +24,7 @@ def complete_job(ctx: click.Context, _param: Any, incomplete: str) -> list[str]:
 def job_names(incomplete: str, **options: str) -> list[str]:
     """Return the names of jobs that begin with `incomplete`."""
     try:
-        names = [job["metadata"]["name"] for job in Session(**options).api().jobs()]
+        names = [job["metadata"]["name"] for job in Session(**options, is_quiet=True).api().jobs()]
     except ClientError:
         return []
     return [name for name in names if name.startswith(incomplete)]

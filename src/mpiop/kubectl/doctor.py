@@ -1,24 +1,31 @@
 """`doctor`: whether jobs can run here, check by check."""
 
 import re
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from typing import Final, NamedTuple
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 import click
 
+from mpiop.api.durations import format_duration
 from mpiop.api.gang_schedulers import GANG_SCHEDULERS
 from mpiop.api.status import timestamp
 from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, NoClusterError, NotFoundError, UnauthenticatedError
 from mpiop.client.progress import UNSEEN_SECONDS, is_ready
+from mpiop.client.spec import JobSpec, manifest
 from mpiop.client.status import PENDING, is_unseen, status_of
 from mpiop.kube.resources import EVENTS, LEASES, MPIJOBS
 from mpiop.kubectl.output import printable
+from mpiop.kubectl.queues import queue_names
 from mpiop.kubectl.session import Session, cluster_options, console
+from mpiop.kubectl.smoke import IMAGE, smoke_problem
+from mpiop.kubectl.version import DEFINITION, operators
 
 OK, PROBLEM, UNKNOWN = "ok", "problem", "unknown"
 _STYLES: Final = {OK: "green", PROBLEM: "red", UNKNOWN: "yellow"}
+_LEASE_SECONDS: Final = 15
 _SPECIAL: Final = ("gpu", "rdma", "fpga", "tpu")
 _FAILED_PULL: Final = re.compile(r'Failed to pull image "([^"]+)"')
 
@@ -32,21 +39,29 @@ class Finding(NamedTuple):
 
 
 @click.command("doctor")
+@click.option("--run", "is_run", is_flag=True, help="Also run a job of two workers to its end, and delete it.")
+@click.option("--image", default=IMAGE, show_default=True, help="Image of that job, with Open MPI.")
 @cluster_options()
-def doctor_verb(session: Session) -> int:
+def doctor_verb(session: Session, *, is_run: bool, image: str) -> int:
     """Check whether MPI jobs can run here: operator, rights, quotas, nodes."""
-    screen, found = console(), list(_findings(session))
-    for finding in found:
+
+    def job(api: Api) -> Iterator[Finding]:
+        problem = smoke_problem(api, image)
+        yield Finding(PROBLEM, problem) if problem else Finding(OK, f"a job of image {image} ran on two workers, and was deleted")
+
+    screen, found = console(), list[Finding]()
+    for finding in _findings(session, [*CHECKS, *([job] if is_run else [])]):
+        found.append(finding)
         screen.print(f"{finding.verdict:<8} ", style=_STYLES[finding.verdict], end="")
         screen.print(printable(finding.text) + (f"\n         {finding.advice}" if finding.advice else ""))
     return int(any(finding.verdict == PROBLEM for finding in found))
 
 
-def _findings(session: Session) -> Iterator[Finding]:
+def _findings(session: Session, checks: Iterable[Callable[[Api], Iterator[Finding]]]) -> Iterator[Finding]:
     """Yield what each check finds, until no other one could find anything."""
     try:
         api = session.api()
-        for check in CHECKS:
+        for check in checks:
             yield from _checked(check, api)
     except (NoClusterError, UnauthenticatedError) as error:
         yield Finding(PROBLEM, str(error))
@@ -68,7 +83,7 @@ def _checked(check: Callable[[Api], Iterator[Finding]], api: Api) -> Iterator[Fi
 def definition(api: Api) -> Iterator[Finding]:
     """Yield whether the cluster knows MPIJobs, and whose definition it is."""
     try:
-        crd = api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{MPIJOBS.plural}.{MPIJOBS.group}")
+        crd = api.get(DEFINITION)
     except NotFoundError:
         yield Finding(PROBLEM, "the cluster does not know MPIJobs", "Install the operator.")
         return
@@ -88,20 +103,63 @@ def definition(api: Api) -> Iterator[Finding]:
         yield Finding(UNKNOWN, "the definition of MPIJobs is that of another operator", "Apply ours for the columns STATE and WORKERS.")
 
 
+def listing(api: Api) -> Iterator[Finding]:
+    """Yield whether MPIJobs can be listed."""
+    yield Finding(OK, f"MPIJobs of namespace {api.namespace} can be listed: there are {len(api.jobs())}")
+
+
+def replicas(api: Api) -> Iterator[Finding]:
+    """Yield whether the operator's Pods are ready; without a Deployment, the Lease alone shows whether an operator runs."""
+    for deployment in operators(api):
+        name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
+        wanted, ready = deployment["spec"].get("replicas", 1), deployment.get("status", {}).get("readyReplicas", 0)
+        verdict = OK if ready >= wanted > 0 else UNKNOWN if ready else PROBLEM
+        advice = "" if verdict == OK else f"Look at its Pods: kubectl --namespace {namespace} get pods -l app=mpi-operator"
+        yield Finding(verdict, f"Deployment {name} in namespace {namespace}: {ready} of {wanted} replicas are ready", advice)
+
+
 def leader(api: Api) -> Iterator[Finding]:
-    """Yield whether an operator leads."""
-    leases = api.get(f"{LEASES.path()}?fieldSelector=metadata.name=mpi-operator")["items"]
+    """Yield whether an operator leads: its Lease was renewed a moment ago, or is renewed while we watch."""
+    leases = _leases(api)
     if not leases:
         yield Finding(PROBLEM, "no operator has ever led here", "Is its Deployment up? kubectl get pods -A -l app=mpi-operator")
-    for lease in leases:
-        spec, namespace = lease["spec"], lease["metadata"]["namespace"]
-        renewed = timestamp(spec.get("renewTime"))
-        seconds = (datetime.now(UTC) - renewed).total_seconds() if renewed else float("inf")
-        if spec.get("holderIdentity") and seconds <= spec.get("leaseDurationSeconds", 15):
-            yield Finding(OK, f"the operator in namespace {namespace} leads: {spec['holderIdentity']}")
+    for namespace, spec in leases.items():
+        holder, seconds = spec.get("holderIdentity"), _age_of(spec)
+        if holder and (0 <= seconds <= spec.get("leaseDurationSeconds", _LEASE_SECONDS) or _is_renewed(api, namespace, spec)):
+            text = f"renewed {seconds:.0f} s ago" if seconds >= 0 else "renewed while doctor watched"
+            yield Finding(OK, f"the operator in namespace {namespace} leads: {holder}, {text}")
         else:
+            renewed, who = timestamp(spec.get("renewTime")), f" by {holder}" if holder else ""
             advice = f"Look at its Pods: kubectl --namespace {namespace} get pods -l app=mpi-operator"
-            yield Finding(PROBLEM, f"no operator leads in namespace {namespace}: its lease was last renewed {renewed or 'never'}", advice)
+            when = f"{format_duration(timedelta(seconds=max(0.0, seconds)))} ago, {renewed:%Y-%m-%d %H:%M:%S} UTC" if renewed else "never"
+            yield Finding(PROBLEM, f"no operator leads in namespace {namespace}: its Lease was last renewed{who} {when}", advice)
+
+
+def _leases(api: Api) -> Mapping[str, Mapping[str, Any]]:
+    """Return the specs of the operators' Leases, by namespace."""
+    items = api.get(f"{LEASES.path()}?fieldSelector=metadata.name=mpi-operator")["items"]
+    return {lease["metadata"]["namespace"]: lease["spec"] for lease in items}
+
+
+def _age_of(spec: Mapping[str, Any]) -> float:
+    """Return the seconds since a Lease was renewed, by our clock; negative if that differs from the operator's."""
+    renewed = timestamp(spec.get("renewTime"))
+    return float("inf") if renewed is None else (datetime.now(UTC) - renewed).total_seconds()
+
+
+def _is_renewed(api: Api, namespace: str, spec: Mapping[str, Any]) -> bool:
+    """Return whether a Lease is renewed while we watch, whatever the clocks show."""
+    for _ in range(_LEASE_SECONDS):
+        time.sleep(1)
+        if _leases(api).get(namespace, {}).get("renewTime") != spec.get("renewTime"):
+            return True
+    return False
+
+
+def creation(api: Api) -> Iterator[Finding]:
+    """Yield whether the API server accepts a job, without creating it."""
+    api.create_job(manifest(JobSpec(command=["true"], image=IMAGE), ""), is_dry_run=True)
+    yield Finding(OK, f"the API server accepts a job in namespace {api.namespace} (dry run)")
 
 
 def unseen_jobs(api: Api) -> Iterator[Finding]:
@@ -158,12 +216,11 @@ def nodes(api: Api) -> Iterator[Finding]:
 
 def queues(api: Api) -> Iterator[Finding]:
     """Yield the queues of Kueue in the namespace, if Kueue is there."""
-    try:
-        items = api.get(f"/apis/kueue.x-k8s.io/v1beta1/namespaces/{api.namespace}/localqueues")["items"]
-    except NotFoundError:
-        return
-    names = ", ".join(item["metadata"]["name"] for item in items)
-    yield Finding(OK, f"queues of Kueue: {names}") if items else Finding(UNKNOWN, f"Kueue has no queue in namespace {api.namespace}")
+    names = queue_names(api)
+    if names:
+        yield Finding(OK, f"queues of Kueue: {', '.join(names)}")
+    elif names is not None:
+        yield Finding(UNKNOWN, f"Kueue has no queue in namespace {api.namespace}")
 
 
 def schedulers(api: Api) -> Iterator[Finding]:
@@ -187,4 +244,4 @@ def pulls(api: Api) -> Iterator[Finding]:
         yield Finding(OK, f"lately no image pull has failed in namespace {api.namespace}")
 
 
-CHECKS: Final = (definition, leader, unseen_jobs, rights, quotas, queues, schedulers, nodes, pulls)
+CHECKS: Final = (definition, listing, replicas, leader, unseen_jobs, rights, creation, quotas, queues, schedulers, nodes, pulls)

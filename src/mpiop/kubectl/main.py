@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Mapping
+from io import TextIOWrapper
 from typing import Any, Final
 
 import click
@@ -15,6 +16,8 @@ VERBS: Final[Mapping[str, str]] = {
     "describe": "mpiop.kubectl.show",
     "why": "mpiop.kubectl.show",
     "logs": "mpiop.kubectl.logs",
+    "wait": "mpiop.kubectl.wait",
+    "history": "mpiop.kubectl.history",
     "top": "mpiop.kubectl.top",
     "timeline": "mpiop.kubectl.timeline",
     "shell": "mpiop.kubectl.pods",
@@ -28,7 +31,9 @@ VERBS: Final[Mapping[str, str]] = {
     "cleanup": "mpiop.kubectl.change",
     "submit": "mpiop.kubectl.submit",
     "convert": "mpiop.kubectl.convert",
+    "nodes": "mpiop.kubectl.nodes",
     "doctor": "mpiop.kubectl.doctor",
+    "version": "mpiop.kubectl.version",
     "completion": "mpiop.kubectl.completion",
 }
 SUMMARIES: Final[Mapping[str, str]] = {
@@ -37,6 +42,8 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "describe": "Show all about a job.",
     "why": "Say why a job waits or failed, and what helps.",
     "logs": "Show the output of a job, or of some of its ranks.",
+    "wait": "Wait until jobs have ended, and return the exit code of the program.",
+    "history": "List jobs that have ended.",
     "top": "Show what each worker uses.",
     "timeline": "Draw the life of a job.",
     "shell": "Open a shell in the launcher or a worker.",
@@ -50,7 +57,9 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "cleanup": "Delete old jobs that have ended.",
     "submit": "Create jobs from files, checked before they are sent.",
     "convert": "Turn a Slurm script into a job.",
+    "nodes": "Show what is free on each node.",
     "doctor": "Check whether jobs can run here.",
+    "version": "Show the versions of client, operator and cluster.",
     "completion": "Print the completion script of a shell.",
 }
 
@@ -90,6 +99,9 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a verb and end the process: 0 is success, 1 a failed job, 2 bad usage, 3 not found, 4 forbidden."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="replace")  # a pipe in Latin-1 shows what it can
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 

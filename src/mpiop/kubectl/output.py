@@ -32,12 +32,18 @@ def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[...,
 
 
 def print_objects(objects: Sequence[Any], output: str) -> None:
-    """Print MPIJobs as `json`, `yaml` or `name`."""
+    """Print MPIJobs as `name`, or as a List in `json` or `yaml`."""
     if output == "name":
-        click.echo("\n".join(f"{c.KIND.lower()}.{c.GROUP}/{each['metadata']['name']}" for each in objects))
+        for each in objects:
+            click.echo(f"{c.KIND.lower()}.{c.GROUP}/{each['metadata']['name']}")
         return
-    whole = objects[0] if len(objects) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    whole = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
     click.echo(json.dumps(whole, indent=2) if output == "json" else to_yaml(whole), nl=output == "json")
+
+
+def report_none(what: str, namespace: str) -> None:
+    """Report on stderr, as kubectl does, that nothing was found; `namespace` is "" for all."""
+    click.echo(f"No {what} found in namespace {namespace}." if namespace else f"No {what} found.", err=True)
 
 
 def print_object(made: Any, output: str) -> None:

@@ -19,6 +19,7 @@ from mpiop.kubectl.documents import check, of_options, read_patch
 from mpiop.kubectl.inputs import seconds_option
 from mpiop.kubectl.job_options import fields_of, job_options
 from mpiop.kubectl.output import output_option, print_object, printable
+from mpiop.kubectl.queues import check_queue
 from mpiop.kubectl.session import Session, cluster_options, console
 
 INTERRUPTED: Final = 130
@@ -80,6 +81,7 @@ def run_verb(session: Session, **options: Any) -> int:
         if dry_run:
             print_object(shown, output or "yaml")
             return 0
+    check_queue(session.api(), fields["queue"])
     if array:
         return run_array(session.mpi(), indexes(array), parallel, fields | {"name": name, "files": files}, is_removed=is_removed)
     job = session.mpi().submit(fields.pop("command"), name=name, files=files, **fields)

@@ -23,11 +23,13 @@ class Session:
         namespace: That of the option; "" for that of the context.
         context: Of the kubeconfig; "" for the current one.
         kubeconfig: Path; "" for kubectl's default.
+        is_quiet: Whether nothing is reported while the API server does not answer.
     """
 
     namespace: str = ""
     context: str = ""
     kubeconfig: str = ""
+    is_quiet: bool = False
 
     def api(self) -> Api:
         """Return the API server.
@@ -35,7 +37,7 @@ class Session:
         Raises:
             UnreachableError: No cluster is configured.
         """
-        return _cluster(self.namespace, self.context, self.kubeconfig)
+        return _cluster(self)
 
     def mpi(self, **defaults: Any) -> MPI:
         """Return the Python client."""
@@ -49,11 +51,16 @@ class Session:
 
 
 @cache
-def _cluster(namespace: str, context: str, kubeconfig: str) -> Api:
+def _cluster(session: Session) -> Api:
     """Return the API server; a verb that asks twice reads the kubeconfig and connects once."""
     from mpiop.client.cluster import Cluster  # noqa: PLC0415 - the package kubernetes takes most of a second
 
-    return Cluster(namespace=namespace, context=context, kubeconfig=kubeconfig)
+    report = None if session.is_quiet else _to_stderr
+    return Cluster(namespace=session.namespace, context=session.context, kubeconfig=session.kubeconfig, report=report)
+
+
+def _to_stderr(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def cluster_options(*, short_namespace: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

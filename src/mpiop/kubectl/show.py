@@ -14,7 +14,7 @@ from mpiop.client.job import Job
 from mpiop.client.progress import UNSEEN_SECONDS, is_ready, is_worker, pod_order, unseen
 from mpiop.client.status import JobStatus, created_at, is_unseen
 from mpiop.kubectl.completion import complete_job
-from mpiop.kubectl.output import age, output_option, print_objects, print_table, printable
+from mpiop.kubectl.output import age, output_option, print_objects, print_table, printable, report_none
 from mpiop.kubectl.session import Session, cluster_options, console
 
 WATCH_SECONDS = 1.0
@@ -34,7 +34,9 @@ def list_verb(session: Session, *, all_namespaces: bool, watch: bool, output: st
         if output in {"json", "yaml", "name"}:
             print_objects([job.raw for job in jobs], output)
         elif not jobs:
-            click.echo("no jobs" if all_namespaces else f"no jobs in namespace {session.api().namespace}", err=True)
+            if shown != []:
+                report_none("MPIJobs", "" if all_namespaces else session.api().namespace)
+            shown = []
         else:
             rows = [_row(job, is_wide=output == "wide", with_namespace=all_namespaces) for job in jobs]
             if rows != shown:

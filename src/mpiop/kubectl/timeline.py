@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
+from mpiop.api import constants as c
 from mpiop.api.status import timestamp
 from mpiop.client.api import Api
 from mpiop.client.errors import ForbiddenError
@@ -18,6 +19,7 @@ from mpiop.kubectl.picture import Span, as_html, as_svg, as_text
 from mpiop.kubectl.session import Session, cluster_options
 
 Object = Mapping[str, Any]
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PULLS: Final = ("Pulling", "Pulled")
 
 
@@ -54,16 +56,20 @@ def spans(job: Object, pods: Sequence[Object], now: datetime, events: Sequence[O
     status = status_of(job)
     end = status.ended or now
     made: list[Span] = []
-    if status.started is not None:
-        made.append(Span("job", "running", status.started, end))
+    if (start := _known(status.started)) is not None:
+        made.append(Span("job", "failed" if status.condition(c.CONDITION_FAILED) else "running", start, end))
     for pod in sorted(pods, key=pod_order):
         made += _spans(pod, end if is_worker(pod) else now, events)
     shown = {span.pod for span in made}
     for attempt in status.attempts:
-        if attempt.pod not in shown and attempt.started is not None:
-            made.append(Span(attempt.pod, "running", attempt.started, attempt.ended))
-            made.append(Span(attempt.pod, "failed", attempt.ended, attempt.ended))
+        if attempt.pod not in shown and (stop := _known(attempt.ended)) is not None:
+            made.append(Span(attempt.pod, "failed", _known(attempt.started) or stop, stop, attempt.node))
     return made
+
+
+def _known(moment: datetime | None) -> datetime | None:
+    """Return a time; None for the epoch, which a kubelet writes for a container that never started."""
+    return None if moment is None or moment <= _EPOCH else moment
 
 
 def _spans(pod: Object, now: datetime, events: Sequence[Object]) -> Iterator[Span]:
@@ -71,22 +77,33 @@ def _spans(pod: Object, now: datetime, events: Sequence[Object]) -> Iterator[Spa
     created = timestamp(pod["metadata"].get("creationTimestamp"))
     if created is None:
         return
+    node = pod.get("spec", {}).get("nodeName", "")
     rows = {row["type"]: row for row in status.get("conditions") or ()}
     scheduled = timestamp(rows["PodScheduled"].get("lastTransitionTime")) if rows.get("PodScheduled", {}).get("status") == "True" else None
-    yield Span(name, "scheduling", created, scheduled or now)
-    states = [row.get(kind, {}) for row in status.get("containerStatuses") or () for kind in ("lastState", "state")]
-    runs = [state[kind] for state in states for kind in ("running", "terminated") if kind in state]
-    begun = [moment for run in runs if (moment := timestamp(run.get("startedAt")))]
+    yield Span(name, "scheduling", created, scheduled or now, node)
+    runs = list(_runs(status, now))
+    begun = min((run.begun for run in runs), default=now)
     if scheduled is not None:
-        yield Span(name, "creating", scheduled, min(begun, default=now))
-        yield from _pulls(pod, events, min(begun, default=now))
+        yield Span(name, "creating", scheduled, begun, node)
+        yield from _pulls(pod, events, begun)
     for run in runs:
-        if (start := timestamp(run.get("startedAt"))) is None:
-            continue
-        stop = timestamp(run.get("finishedAt"))
-        yield Span(name, "running", start, stop or now)
-        if run.get("exitCode"):
-            yield Span(name, "failed", stop or now, stop or now)
+        yield Span(name, "failed" if run.has_failed else "running", run.begun, run.ended, node)
+
+
+class _Run(NamedTuple):
+    begun: datetime
+    ended: datetime
+    has_failed: bool
+
+
+def _runs(status: Object, now: datetime) -> Iterator[_Run]:
+    """Yield the runs of the Pod's containers; one that never started takes no time."""
+    states = [row.get(kind, {}) for row in status.get("containerStatuses") or () for kind in ("lastState", "state")]
+    for run in (state[kind] for state in states for kind in ("running", "terminated") if kind in state):
+        stop = _known(timestamp(run.get("finishedAt")))
+        start = _known(timestamp(run.get("startedAt"))) or stop
+        if start is not None:
+            yield _Run(start, max(start, stop or now), bool(run.get("exitCode")))
 
 
 def _pulls(pod: Object, events: Sequence[Object], started: datetime) -> Iterator[Span]:
@@ -98,4 +115,4 @@ def _pulls(pod: Object, events: Sequence[Object], started: datetime) -> Iterator
     begun = [moment for event in times["Pulling"] if (moment := timestamp(event.get("firstTimestamp")))]
     ended = [moment for event in times["Pulled"] if (moment := timestamp(event.get("lastTimestamp")))]
     if begun:
-        yield Span(name, "pulling", min(begun), min(max(ended, default=started), started))
+        yield Span(name, "pulling", min(begun), min(max(ended, default=started), started), pod["spec"].get("nodeName", ""))

@@ -160,3 +160,25 @@ def test_a_proxy_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     clear(monkeypatch, HTTPS_PROXY="socks5://127.0.0.1:9")
     with pytest.raises(ConfigError, match="the proxy that the environment names is not supported"):
         Connection(ClientConfig("https://192.0.2.1"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "query", "reports"),
+    [(0.0, {}, 0), (0.3, {}, 1), (0.3, {"follow": "true"}, 0)],
+    ids=["answers at once", "answers late", "a log that is silent"],
+)
+async def test_an_answer_that_takes_long_is_reported_once(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, query: dict[str, str], reports: int
+) -> None:
+    monkeypatch.setattr("mpiop.client.connection.WAITING_SECONDS", 0.1)
+
+    async def late(exchange: Exchange) -> None:
+        await asyncio.sleep(seconds)
+        await exchange.answer({})
+
+    lines: list[str] = []
+    async with http_server(late) as server:
+        connection = Connection(ClientConfig(server.url), lines.append)
+        for _ in range(2):
+            await asyncio.to_thread(lambda: connection.send(Call("GET", "/version", "version", query)).json())
+        assert lines == [f"waiting for the API server {server.url}"] * reports

@@ -77,7 +77,7 @@ WARNING = {
                 "exit code 137",
                 "Attempt 1 failed",
                 "Raise the limit",
-                "kubectl mpi logs pi",
+                "Its log is empty, or its Pod is gone.",
             ],
         ),
     ],

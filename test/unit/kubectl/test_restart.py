@@ -112,13 +112,6 @@ def test_a_degraded_job_that_runs_is_asked_about(mpi: Any, api: FakeApi, verb: s
     assert not {"patch", "delete"} & {request[0] for request in api.requests}
 
 
-def test_a_job_that_has_ended_is_suspended_without_a_question(mpi: Any, api: FakeApi) -> None:
-    job = stored(state="Failed")
-    job["status"]["conditions"].append({"type": "Running", "status": "True"})
-    api.stored["pi"] = job
-    assert mpi("suspend", "pi")[0] == 0
-
-
 def test_a_quota_that_the_job_itself_fills_is_no_reason_not_to_restart_it(mpi: Any, api: FakeApi) -> None:
     api.stored["pi"] = stored(state="Failed")
     create: Callable[..., Any] = api.create_job

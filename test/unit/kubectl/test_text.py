@@ -10,6 +10,7 @@ from rich.console import Console
 from fakes.client_api import FakeApi, pod, stored
 from mpiop.client.api import Object
 from mpiop.kubectl import run
+from mpiop.kubectl.main import VERBS, main
 
 BELL = "\x1b]0;title\x07\x9b31m"
 SAFE = "\ufffd]0;title\ufffd\ufffd31m"
@@ -94,3 +95,11 @@ def test_a_text_that_is_not_utf_8_is_a_sentence(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"#\n# caf\xe9\n"), encoding="utf-8"))
     name = str(tmp_path / "file") if is_file else "-"
     assert mpi(*verb, name) == (2, "", f"error: {name}:2: not valid UTF-8\n")
+
+
+@pytest.mark.parametrize("verb", ["--help", *VERBS])
+def test_help_works_in_a_pipe_of_latin_1(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"] if verb in VERBS else [verb])
+    assert ended.value.code == 0

@@ -31,14 +31,29 @@ def test_spans_tell_what_each_pod_did() -> None:
     job = stored(state="Running", startTime="2026-11-25T12:00:00Z", attempts=tries)
     assert spans(job, [pod("pi-worker-0", node=""), failed_pod()], NOW) == [
         Span("job", "running", second(0), NOW),
-        Span("pi-launcher-x", "scheduling", second(0), second(2)),
-        Span("pi-launcher-x", "creating", second(2), second(5)),
-        Span("pi-launcher-x", "running", second(5), second(10)),
-        Span("pi-launcher-x", "failed", second(10), second(10)),
+        Span("pi-launcher-x", "scheduling", second(0), second(2), "node-1"),
+        Span("pi-launcher-x", "creating", second(2), second(5), "node-1"),
+        Span("pi-launcher-x", "failed", second(5), second(10), "node-1"),
         Span("pi-worker-0", "scheduling", second(0), NOW),
-        Span("gone", "running", second(1), second(3)),
+        Span("gone", "failed", second(1), second(3)),
+    ]
+
+
+EPOCH = "1970-01-01T00:00:00Z"
+
+
+def test_a_container_that_never_started_takes_no_time() -> None:
+    never = pod("pi-launcher-x", role="launcher", terminated={"exitCode": 128, "startedAt": EPOCH, "finishedAt": "2026-11-25T12:00:10Z"})
+    tries = [{"number": 1, "pod": "gone", "startTime": EPOCH, "endTime": "2026-11-25T12:00:03Z", "exitCode": 128}]
+    job = stored(state="Failed", startTime="2026-11-25T12:00:00Z", completionTime="2026-11-25T12:00:12Z", attempts=tries)
+    made = spans(job, [never], NOW)
+    assert [span for span in made if span.phase == "failed"] == [
+        Span("job", "failed", second(0), second(12)),
+        Span("pi-launcher-x", "failed", second(10), second(10), "node-1"),
         Span("gone", "failed", second(3), second(3)),
     ]
+    assert (min(span.begun for span in made), max(span.ended for span in made)) == (second(0), second(12))
+    assert "x" in as_text("team/pi", made).splitlines()[-3]
 
 
 def pulling(reason: str, second_: int, uid: str = "uid-pi-launcher-x") -> dict[str, Any]:
@@ -49,8 +64,8 @@ def pulling(reason: str, second_: int, uid: str = "uid-pi-launcher-x") -> dict[s
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        ([pulling("Pulling", 3), pulling("Pulled", 4)], [Span("pi-launcher-x", "pulling", second(3), second(4))]),
-        ([pulling("Pulling", 3)], [Span("pi-launcher-x", "pulling", second(3), second(5))]),
+        ([pulling("Pulling", 3), pulling("Pulled", 4)], [Span("pi-launcher-x", "pulling", second(3), second(4), "node-1")]),
+        ([pulling("Pulling", 3)], [Span("pi-launcher-x", "pulling", second(3), second(5), "node-1")]),
         ([pulling("Pulled", 3)], []),
         ([pulling("Pulling", 3, "uid-another")], []),
     ],
@@ -63,28 +78,53 @@ def test_the_time_that_an_image_takes_is_in_events(events: list[dict[str, Any]],
 def test_the_picture_in_characters() -> None:
     made = [
         Span("a", "scheduling", second(0), second(10)),
-        Span("bb", "running", second(10), second(20)),
-        Span("bb", "failed", second(20), second(20)),
+        Span("bb", "running", second(10), second(20), "n1"),
+        Span("bb", "failed", second(20), second(20), "n1"),
+        Span("cc", "running", second(0), second(20), "n2"),
+        Span("dd", "running", second(0), second(20), "n1"),
     ]
     lines = as_text("team/pi", made).splitlines()
-    assert lines[0] == "team/pi  from 12:00:00 to 12:00:20 UTC, 20 s"
-    assert lines[1].startswith("a  |" + "." * 30 + " ")
-    assert lines[2] == "bb |" + " " * 30 + "=" * 30 + "x|"
+    assert lines[0] == "team/pi  from 2026-11-25 12:00:00 to 12:00:20 UTC, 20s"
+    assert lines[1].startswith("a       |" + "." * 30 + " ")
+    assert lines[3] == "bb      |" + " " * 30 + "=" * 30 + "x|"
+    assert [line.split()[0] for line in lines[2:7]] == ["node", "bb", "dd", "node", "cc"]
+    assert lines[7].split() == ["0s", "5s", "10s", "15s", "20s"]
     assert as_text("team/pi", []) == "team/pi has not started yet\n"
+
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_the_picture_for_browsers_is_well_formed_and_escaped() -> None:
     root = ET.fromstring(as_svg("<pi> & co", [Span("a", "running", second(0), second(5))]))  # noqa: S314 - our own
-    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts[:2] == ["<pi> & co", "a"]
+    texts = [each.text for each in root.iter(f"{SVG}text")]
+    assert texts[:6] == ["<pi> & co, from 2026-11-25 12:00:00 UTC", "0s", "1.2s", "2.5s", "3.8s", "5s"]
     assert ET.fromstring(as_svg("empty", [])) is not None  # noqa: S314 - our own
     assert "<title>&lt;pi&gt;</title>" in as_html("<pi>", [])
+
+
+def test_the_picture_is_complete_dark_if_wanted_and_red_where_it_failed() -> None:
+    long = "a-job-with-a-very-long-name-that-is-not-cut-worker-12"
+    made = [Span("job", "failed", second(0), second(40)), Span(long, "running", second(0), second(40), "<n>")]
+    root = ET.fromstring(as_svg("pi", made))  # noqa: S314 - our own
+    width = float(root.attrib["viewBox"].split()[2])
+    bars = [bar for bar in root.iter(f"{SVG}rect") if bar.find(f"{SVG}title") is not None]
+    assert [bar.attrib["fill"] for bar in bars] == ["#cc4444", "#3c9d5d"]
+    lines = [float(line.attrib["x1"]) for line in root.iter(f"{SVG}line")]
+    for bar in bars:
+        assert float(bar.attrib["x"]) == lines[0] > 6 * len(long)
+        assert abs(float(bar.attrib["x"]) + float(bar.attrib["width"]) - lines[-1]) < 0.2
+    assert lines[-1] + 30 < width
+    assert "node <n>" in [text.text for text in root.iter(f"{SVG}text")]
+    assert "prefers-color-scheme: dark" in (root.findtext(f"{SVG}style") or "")
+    fixed = {each.attrib.get("fill") for each in root.iter() if each.tag != f"{SVG}rect"}
+    assert fixed == {None}
 
 
 def test_the_verb_draws(mpi: Any, api: FakeApi) -> None:
     api.stored["pi"] = stored(state="Running", startTime="2026-11-25T12:00:00Z")
     api.answers["/api/v1/namespaces/team/events"] = ForbiddenError("events: forbidden")
-    assert mpi("timeline", "pi")[1].startswith("team/pi  from 12:00:00")
+    assert mpi("timeline", "pi")[1].startswith("team/pi  from 2026-11-25 12:00:00")
     api.answers["/api/v1/namespaces/team/events"] = {"items": [pulling("Pulling", 3, "uid-pi-worker-0")]}
     api.all_pods = [pod("pi-worker-0", waiting={"reason": "ContainerCreating"})]
     assert "~~~" in mpi("timeline", "pi")[1]

@@ -77,6 +77,7 @@ def test_run_says_why_a_job_failed_and_ends_with_its_code(mpi: Any, api: FakeApi
     assert (code, out) == (7, "hello\n")
     assert "Job pi failed: MPIJobFailed" in err
     assert "pi" not in api.stored
+    assert "kubectl mpi" not in err  # the job is gone
 
 
 def test_run_can_return_at_once_or_only_show_what_it_would_send(mpi: Any, api: FakeApi) -> None:
@@ -172,7 +173,7 @@ def test_a_mistake_is_one_sentence_and_a_code(mpi: Any, api: FakeApi, arguments:
 
 
 def test_list_shows_what_kubectl_shows_and_more(mpi: Any, api: FakeApi) -> None:
-    assert mpi("list") == (0, "", "no jobs in namespace team\n")
+    assert mpi("list") == (0, "", "No MPIJobs found in namespace team.\n")
     api.stored["pi"] = stored(state="Running")
     code, out, _ = mpi("list", "-o", "wide")
     assert out.splitlines()[0].split() == [
@@ -190,7 +191,8 @@ def test_list_shows_what_kubectl_shows_and_more(mpi: Any, api: FakeApi) -> None:
     assert out.splitlines()[1].split()[:4] == ["pi", "Running", "2/2", "0"]
     assert mpi("list", "-A")[1].splitlines()[1].split()[:2] == ["team", "pi"]
     assert mpi("list", "-o", "name")[1] == "mpijob.kubeflow.org/pi\n"
-    assert json.loads(mpi("list", "-o", "json")[1])["metadata"]["name"] == "pi"
+    found = json.loads(mpi("list", "-o", "json")[1])
+    assert (found["kind"], [job["metadata"]["name"] for job in found["items"]]) == ("List", ["pi"])
     assert "kind: MPIJob" in mpi("list", "-o", "yaml")[1]
     assert code == 0
 
@@ -244,10 +246,72 @@ def test_jobs_are_changed(mpi: Any, api: FakeApi) -> None:
     assert mpi("scale", "pi", "1", "--yes")[0] == 0
     assert "say --yes" in mpi("scale", "pi", "1")[2]
     assert mpi("suspend", "pi", "--yes")[1].startswith("job pi suspended")
+    api.stored["pi"]["spec"]["runPolicy"] = {"suspend": True}
     assert mpi("resume", "pi")[1] == "job pi resumed\n"
     assert mpi("restart", "pi", "--yes")[1] == "job pi created again\n"
     assert "status" not in api.stored["pi"]
     assert mpi("delete", "pi", "--yes")[1] == "job pi deleted\n"
+
+
+def in_queue(state: str) -> dict[str, Any]:
+    job = stored(state=state)
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
+    job["spec"]["runPolicy"] = {"suspend": True}
+    return job
+
+
+def kueue(api: FakeApi, *queues: str) -> None:
+    """Let the cluster have Kueue, with these queues in the namespace."""
+    api.answers["/apis/kueue.x-k8s.io"] = {"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta2", "version": "v1beta2"}}
+    items = [{"metadata": {"name": name}} for name in queues]
+    api.answers["/apis/kueue.x-k8s.io/v1beta2/namespaces/team/localqueues"] = {"items": items}
+
+
+@pytest.mark.parametrize(
+    ("job", "command", "sentence"),
+    [
+        (stored(state="Running"), "scale pi 2", "it has 2 workers already"),
+        (stored(state="Failed"), "scale pi 3", "it has ended (Failed); run it again with: kubectl mpi restart pi"),
+        (stored(state="Failed"), "suspend pi", "it has ended (Failed); run it again with: kubectl mpi restart pi"),
+        (stored(state="Succeeded"), "resume pi", "it has ended (Succeeded); run it again with: kubectl mpi restart pi"),
+        (stored(state="Running"), "resume pi", "it is not suspended, it is Running"),
+        (in_queue("Suspended"), "suspend pi", "it is Suspended already"),
+        (in_queue("Queued"), "resume pi", "it waits in queue gpus, and Kueue starts it when there is room"),
+    ],
+)
+def test_a_verb_that_changes_nothing_reports_it(mpi: Any, api: FakeApi, job: dict[str, Any], command: str, sentence: str) -> None:
+    kueue(api, "gpus")
+    api.stored["pi"] = job
+    assert mpi(*command.split(), *(["--yes"] if "resume" not in command else [])) == (1, "", f"error: job pi is unchanged: {sentence}\n")
+    assert not [request for request in api.requests if request[0] == "patch"]
+
+
+def test_a_job_that_is_being_deleted_is_not_changed(mpi: Any, api: FakeApi) -> None:
+    api.stored["pi"] = stored(state="Running")
+    api.stored["pi"]["metadata"]["deletionTimestamp"] = NOON
+    assert mpi("suspend", "pi")[2] == "error: job pi is unchanged: it is being deleted\n"
+
+
+def test_without_kueue_a_job_with_a_queue_can_be_resumed(mpi: Any, api: FakeApi) -> None:
+    api.stored["pi"] = in_queue("Queued")
+    assert mpi("resume", "pi") == (0, "job pi resumed\n", "")
+
+
+def test_a_queue_that_would_never_start_a_job_is_an_error(mpi: Any, api: FakeApi) -> None:
+    def error() -> str:
+        code, out, err = mpi(*RUN, "--detach", "--queue", "gpus", "--", "./a")
+        assert (code, out, api.stored) == (1, "", {})
+        return str(err)
+
+    assert error().startswith("error: --queue gpus has no effect: the cluster does not have Kueue; ")
+    kueue(api)
+    assert error() == "error: --queue gpus: namespace team has no queue; ask an administrator for a LocalQueue\n"
+    kueue(api, "cpus", "more")
+    assert error() == "error: --queue gpus: namespace team has only the queues cpus, more\n"
+    kueue(api, "gpus")
+    assert mpi(*RUN, "--detach", "--queue", "gpus", "--", "./a")[0] == 0
+    api.answers["/apis/kueue.x-k8s.io/v1beta2/namespaces/team/localqueues"] = ForbiddenError("no")
+    assert mpi(*RUN[:-3], "two", "--detach", "--queue", "gpus", "--", "./a")[0] == 0
 
 
 def test_only_old_jobs_that_have_ended_are_cleaned_up(mpi: Any, api: FakeApi) -> None:
@@ -354,6 +418,10 @@ def test_top_marks_stragglers(mpi: Any, api: FakeApi) -> None:
     ]
 
 
+def deployment(*, ready: int) -> dict[str, Any]:
+    return {"metadata": {"name": "op", "namespace": "mpi-operator"}, "spec": {"replicas": 2}, "status": {"readyReplicas": ready}}
+
+
 def healthy(api: FakeApi) -> None:
     columns = [{"name": "State"}]
     api.answers |= {
@@ -362,9 +430,13 @@ def healthy(api: FakeApi) -> None:
         },
         "/apis/coordination.k8s.io/v1/leases": {
             "items": [
-                {"metadata": {"namespace": "mpi-operator"}, "spec": {"holderIdentity": "a", "renewTime": "2100-01-01T00:00:00.000000Z"}}
+                {
+                    "metadata": {"namespace": "mpi-operator"},
+                    "spec": {"holderIdentity": "a", "renewTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"},
+                }
             ]
         },
+        "/apis/apps/v1/deployments": {"items": [deployment(ready=2)]},
         "/api/v1/namespaces/team/resourcequotas": {
             "items": [{"metadata": {"name": "few"}, "status": {"hard": {"pods": "4"}, "used": {"pods": "1"}}}]
         },
@@ -419,13 +491,101 @@ def test_failed_attempts_are_no_restarts(mpi: Any, api: FakeApi) -> None:
 
 def test_doctor_finds_all_well(mpi: Any, api: FakeApi) -> None:
     healthy(api)
-    api.answers["/apis/kueue.x-k8s.io/v1beta1/namespaces/team/localqueues"] = {"items": [{"metadata": {"name": "gpus"}}]}
+    kueue(api, "gpus")
     code, out, _ = mpi("doctor")
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} == {"ok"}
     assert "queues of Kueue: gpus" in out
     assert "nvidia.com/gpu" in out
     assert "PodGroups of gang schedulers: Volcano" in out
+
+
+LEASE = "/apis/coordination.k8s.io/v1/leases"
+
+
+def lease(**spec: Any) -> dict[str, Any]:
+    return {"items": [{"metadata": {"namespace": "mpi-operator"}, "spec": spec}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "line"),
+    [
+        (
+            "/apis/apps/v1/deployments",
+            {"items": [deployment(ready=0)]},
+            "problem  Deployment op in namespace mpi-operator: 0 of 2 replicas",
+        ),
+        (
+            "/apis/apps/v1/deployments",
+            {"items": [deployment(ready=1)]},
+            "unknown  Deployment op in namespace mpi-operator: 1 of 2 replicas",
+        ),
+        (LEASE, {"items": []}, "problem  no operator has ever led here"),
+        ("/apis/apps/v1/deployments", ForbiddenError("no"), "unknown  you may not look: no"),
+        (
+            LEASE,
+            lease(holderIdentity="a", renewTime="2026-01-01T00:00:00Z"),
+            "problem  no operator leads in namespace mpi-operator: its Lease",
+        ),
+        (
+            LEASE,
+            lease(holderIdentity="a", renewTime="2100-01-01T00:00:00Z"),
+            "problem  no operator leads in namespace mpi-operator: its Lease",
+        ),
+        (LEASE, ForbiddenError("no"), "unknown  you may not look: no"),
+        ("create", InvalidError("a webhook refuses it"), "problem  a webhook refuses it"),
+    ],
+)
+def test_doctor_reports_what_is_down(mpi: Any, api: FakeApi, path: str, answer: Any, line: str) -> None:
+    healthy(api)
+    api.answers[path] = answer
+    code, out, _ = mpi("doctor")
+    assert line in out
+    assert code == int(line.startswith("problem"))
+
+
+def test_doctor_believes_a_lease_that_is_renewed_rather_than_clocks(mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    healthy(api)
+    api.answers[LEASE] = lease(holderIdentity="a", renewTime="2100-01-01T00:00:00Z")
+
+    def renew(_seconds: float) -> None:
+        api.answers[LEASE] = lease(holderIdentity="a", renewTime="2100-01-01T00:00:03Z")
+
+    monkeypatch.setattr("time.sleep", renew)
+    code, out, _ = mpi("doctor")
+    assert (code, "leads: a, renewed while doctor watched" in out) == (0, True)
+
+
+def test_doctor_reports_that_jobs_cannot_be_listed(mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    healthy(api)
+
+    def away(*_: Any, **__: Any) -> Any:
+        raise UnreachableError("jobs of namespace team: no answer")
+
+    monkeypatch.setattr(api, "jobs", away)
+    code, out, _ = mpi("doctor")
+    assert (code, "problem  jobs of namespace team: no answer" in out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("state", "log", "code", "line"),
+    [
+        ("Succeeded", b"1 a\n1 b\n", 0, "ok       a job of image i ran on two workers, and was deleted"),
+        ("Succeeded", b"1 a\n1 a\n", 1, "but its 2 ranks printed 1 host names: a, a"),
+        ("Failed", b"", 1, "failed: MPIJobFailed"),
+        ("", b"", 1, "has not ended within 0 s: Job doctor-"),
+    ],
+)
+def test_doctor_runs_a_job_and_deletes_it(
+    mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch, state: str, log: bytes, code: int, line: str
+) -> None:
+    healthy(api)
+    monkeypatch.setattr("mpiop.kubectl.smoke.SMOKE_SECONDS", 0.0)
+    done(api, "doctor", state)
+    api.logs = {"doctor-launcher-x": [log]}
+    found, out, _ = mpi("doctor", "--run", "--image", "i")
+    assert (found, line in out) == (code, True), out
+    assert api.stored == {}
 
 
 def test_doctor_says_what_to_do(mpi: Any, api: FakeApi) -> None:
@@ -568,4 +728,5 @@ def test_doctor_is_not_confused_by_another_server(mpi: Any, api: FakeApi) -> Non
 def test_doctor_stops_where_nobody_knows_the_user(mpi: Any, api: FakeApi) -> None:
     healthy(api)
     api.answers["/apis/coordination.k8s.io/v1/leases"] = UnauthenticatedError("who are you?")
-    assert mpi("doctor")[1].splitlines() == ["ok       the cluster knows MPIJobs, version v2beta1", "problem  who are you?"]
+    code, out, _ = mpi("doctor")
+    assert (code, out.splitlines()[-1]) == (1, "problem  who are you?")

@@ -75,3 +75,9 @@ def ssh_warnings(job: MPIJob, options: BuildOptions) -> Iterator[str]:
 def _of_spec(job: MPIJob) -> Iterator[str]:
     if job.slots_per_worker == 0 and job.worker is not None:
         yield "spec.slotsPerWorker is 0: mpirun starts nothing on the workers. Set it to the number of processes of each worker"
+    for version, longest in job.library.longest_job_name.items():
+        if len(job.name) > longest:
+            yield (
+                f"the name of the job has {len(job.name)} characters: mpirun of {version} crashes if it has more than {longest}. "
+                "Choose a shorter name, unless the image has another version"
+            )

@@ -59,6 +59,16 @@ def test_a_job_without_slots_is_warned_of(slots: int, *, is_warned: bool) -> Non
     assert ("slotsPerWorker is 0" in (text or "")) == is_warned
 
 
+@pytest.mark.parametrize(
+    ("length", "library", "is_warned"), [(47, "OpenMPI", False), (48, "OpenMPI", True), (48, "MPICH", False), (48, "Intel", False)]
+)
+def test_a_name_that_crashes_mpirun_is_warned_of(length: int, library: str, *, is_warned: bool) -> None:
+    job = replace(PI, name="n" * length, mpi_implementation=library)
+    assert (message(warned(job)) is not None) == is_warned
+    if is_warned:
+        assert "has 48 characters: mpirun of Open MPI 4.1 crashes if it has more than 47" in (message(warned(job)) or "")
+
+
 def of_pod(security: dict[str, Any], job: MPIJob = ROOT, **fields: Any) -> MPIJob:
     """Return `job` with that securityContext of the launcher's Pod, and these fields of its container."""
     return with_launcher(job, template(container(name="launcher", **fields), securityContext=security))

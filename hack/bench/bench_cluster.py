@@ -29,7 +29,7 @@ _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BenchCluster:
     """A cluster to measure on.
 
     Attributes:
@@ -90,7 +90,7 @@ class Place:
 
 
 @contextlib.asynccontextmanager
-async def place(cluster: str, folder: Path, *, nodes: int = 0, has_audit: bool = False) -> AsyncIterator[Place]:
+async def bench_cluster(cluster: str, folder: Path, *, nodes: int = 0, has_audit: bool = False) -> AsyncIterator[BenchCluster]:
     """Yield a new embedded cluster, with so many simulated nodes or, if that is 0, a real one; it is taken down at the end.
 
     Raises:
@@ -101,7 +101,7 @@ async def place(cluster: str, folder: Path, *, nodes: int = 0, has_audit: bool =
         config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
         await until("watches of MPIJobs, whose definition is new", lambda: _is_watchable(testbed.client))
         await _make_and_delete_one(testbed.client)
-        yield Place(cluster, config, testbed.client, Access(config.server, _authority(config), testbed.token), folder, has_audit)
+        yield BenchCluster(cluster, config, testbed.client, Access(config.server, _authority(config), testbed.token), folder, has_audit)
 
 
 async def _make_and_delete_one(client: Client) -> None:
