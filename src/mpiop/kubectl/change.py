@@ -11,7 +11,7 @@ from mpiop.client.job import Job
 from mpiop.client.progress import desired_workers
 from mpiop.client.status import TERMINATING, created_at
 from mpiop.kubectl.completion import complete_job
-from mpiop.kubectl.logs import seconds_of
+from mpiop.kubectl.inputs import seconds_of
 from mpiop.kubectl.output import age, counted, print_table
 from mpiop.kubectl.queues import has_kueue
 from mpiop.kubectl.session import Session, cluster_options, confirm

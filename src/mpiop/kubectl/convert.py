@@ -16,9 +16,9 @@ from mpiop.api.mpi_implementations import LIBRARIES, Implementation
 from mpiop.client.errors import InvalidError
 from mpiop.client.spec import JobSpec, escaped, manifest
 from mpiop.kubectl.inputs import read_text
+from mpiop.kubectl.job_options import read_mounts
 from mpiop.kubectl.launch import LAUNCHERS, SLURMS, Launch, read_launch
 from mpiop.kubectl.output import to_yaml
-from mpiop.kubectl.run import read_mounts
 from mpiop.kubectl.sbatch import FLAGS, read_directives
 from mpiop.kubectl.shell import Command, interpreter, read_commands
 from mpiop.kubectl.sizes import Sizes, read_sizes

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import click
 
-from mpiop.api.durations import parse_duration
 from mpiop.api.names import worker_name
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions
@@ -18,6 +17,7 @@ from mpiop.client.launcher_log import container_of
 from mpiop.client.progress import is_worker
 from mpiop.client.tags import RankLines, Tagged
 from mpiop.kubectl.completion import complete_job
+from mpiop.kubectl.inputs import seconds_of
 from mpiop.kubectl.output import write_line
 from mpiop.kubectl.session import Session, cluster_options, console
 
@@ -53,18 +53,6 @@ def logs_verb(session: Session, name: str, **options: Any) -> int:
         if rank is None or line.rank == rank:
             write_line(line.text)
     return 0
-
-
-def seconds_of(text: str) -> int:
-    """Return the seconds of a duration such as `90`, `5m` or `1d`.
-
-    Raises:
-        InvalidError: It is none.
-    """
-    seconds = parse_duration(f"{text}s" if text.isdigit() else text)
-    if seconds is None:
-        raise InvalidError(f"{text!r} is no duration: write a number and s, m, h or d, such as 5m")
-    return seconds
 
 
 def _attempt(api: Api, job: Job, number: int) -> Iterator[Tagged]:

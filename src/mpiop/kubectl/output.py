@@ -47,6 +47,14 @@ def report_none(what: str, namespace: str) -> None:
     click.echo(f"No {what} found in namespace {namespace}." if namespace else f"No {what} found.", err=True)
 
 
+def print_object(made: Any, output: str) -> None:
+    """Print one MPIJob as `json`, `yaml` or `name`; that of a job that is not yet named is the beginning of its name."""
+    metadata = made["metadata"]
+    name = f"{c.KIND.lower()}.{c.GROUP}/{metadata.get('name') or metadata.get('generateName', '')}"
+    text = {"name": name + "\n", "json": json.dumps(made, indent=2, default=str) + "\n"}.get(output) or to_yaml(made)
+    click.echo(text, nl=False)
+
+
 class _Dumper(yaml.SafeDumper):
     """Writes strings of several lines as they are."""
 

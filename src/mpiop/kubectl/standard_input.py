@@ -49,8 +49,8 @@ def _unattended(options: Mapping[str, Any]) -> str | None:
 
 
 def _obstacle(session: Session, options: Mapping[str, Any]) -> str | None:
-    if options["max_restarts"]:
-        return "a second attempt could not read it again; leave out --max-restarts"
+    if budget := next((name for name in ("retries", "max_restarts") if options[name]), None):
+        return f"a second attempt could not read it again; leave out --{budget.replace('_', '-')}"
     if shutil.which("kubectl") is None:
         return "kubectl is not in the PATH; install it"
     api = session.api()

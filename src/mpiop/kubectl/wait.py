@@ -9,7 +9,7 @@ import click
 from mpiop.client.errors import NotFoundError, UnreachableError
 from mpiop.client.job import POLL_SECONDS, Job
 from mpiop.kubectl.completion import complete_job
-from mpiop.kubectl.logs import seconds_of
+from mpiop.kubectl.inputs import seconds_of
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.session import Session, cluster_options
 

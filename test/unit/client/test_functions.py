@@ -154,12 +154,12 @@ OTHERS = [pickle.dumps("c" * 1000), pickle.dumps("d" * 1000)]
     ids=["the first raised", "both have results", "the first was ended meanwhile"],
 )
 def test_the_first_run_of_the_launcher_that_has_all_results_counts(logs: tuple[Log, ...]) -> None:
-    assert call(*logs, max_restarts=1) == VALUES
+    assert call(*logs, retries=1) == VALUES
 
 
 def test_results_of_two_runs_are_not_mixed() -> None:
     with pytest.raises(JobFailed, match=r"rank 0 lacks all, rank 1 lacks 1 of 2 pieces \(1\)"):
-        call(part(printed(RESULTS, run=FIRST), 0, 3), part(printed(OTHERS, run=SECOND), 3), max_restarts=1)
+        call(part(printed(RESULTS, run=FIRST), 0, 3), part(printed(OTHERS, run=SECOND), 3), retries=1)
 
 
 def test_a_rank_that_raises_is_named_with_its_traceback() -> None:

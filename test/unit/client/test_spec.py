@@ -98,7 +98,7 @@ def test_another_user_has_another_home() -> None:
 
 
 def test_limits_queue_and_priority_are_where_kubernetes_reads_them() -> None:
-    job = made(queue="gpus", priority="high", max_restarts=2, ttl=60, time_limit=3600)
+    job = made(queue="gpus", priority="high", retries=2, ttl=60, time_limit=3600)
     assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpus"}
     policy = {"cleanPodPolicy": "Running", "backoffLimit": 2, "ttlSecondsAfterFinished": 60, "activeDeadlineSeconds": 3600}
     assert job["spec"]["runPolicy"] == policy

@@ -1,9 +1,11 @@
 """`submit`: in which namespace, and from which files."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fakes.client_api import FakeApi
 from mpiop.client.api import Object
@@ -101,3 +103,38 @@ def test_what_was_created_before_an_error_is_said(mpi: Any, api: FakeApi, file: 
 
     api.create_job = created  # type: ignore[method-assign]
     assert mpi("submit", str(file))[2] == f"error: {end}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "first"),
+    [
+        (JOB + "kind: MPIJob\n", 13, "kind", 2),
+        (JOB.replace("  name: pi\n", "  name: pi\n  name: e\n"), 5, "name", 4),
+        (JOB + "            image: a\n            image: b\n", 14, "image", 13),
+        (JOB + "---\n" + JOB + "kind: MPIJob\n", 26, "kind", 15),
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused_with_its_line(
+    mpi: Any, api: FakeApi, file: Path, text: str, line: int, key: str, first: int
+) -> None:
+    file.write_text(text)
+    code, _, err = mpi("submit", str(file))
+    sentence = f"{key} is given twice, first in line {first}: remove one of them"
+    assert (code, err, api.requests) == (2, f"error: {file}:{line}: {sentence}\n", [])
+
+
+def test_an_anchor_that_is_used_twice_is_no_mistake(mpi: Any, apis: dict[str, FakeApi], file: Path) -> None:
+    file.write_text(JOB.replace("Launcher:", "Launcher: &pods") + "    Worker: *pods\n---\n---\n")
+    assert mpi("submit", str(file))[0] == 0
+    assert list(apis["other"].stored["pi"]["spec"]["mpiReplicaSpecs"]) == ["Launcher", "Worker"]
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run=client",), ("--dry-run=server",)])
+def test_jobs_are_printed_as_kubectl_prints_them(mpi: Any, apis: dict[str, FakeApi], file: Path, options: tuple[str, ...]) -> None:
+    assert mpi("submit", str(file), *options, "-o", "name")[1] == "mpijob.kubeflow.org/pi\n"
+    assert json.loads(mpi("submit", str(file), "--dry-run=client", "-o", "json")[1])["kind"] == "MPIJob"
+    file.write_text(JOB + "---\n" + JOB.replace("name: pi", "name: e"))
+    assert "pi" in apis["other"].stored if not options else not apis.get("other", FakeApi()).stored
+    apis.clear()
+    found = list(yaml.safe_load_all(mpi("submit", str(file), *options, "-o", "yaml")[1]))
+    assert [job["metadata"]["name"] for job in found] == ["pi", "e"]

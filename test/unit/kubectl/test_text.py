@@ -94,7 +94,7 @@ def test_a_text_that_is_not_utf_8_is_a_sentence(
     (tmp_path / "file").write_bytes(b"#\n# caf\xe9\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"#\n# caf\xe9\n"), encoding="utf-8"))
     name = str(tmp_path / "file") if is_file else "-"
-    assert mpi(*verb, name) == (2, "", f"error: {name}:2: no UTF-8\n")
+    assert mpi(*verb, name) == (2, "", f"error: {name}:2: not valid UTF-8\n")
 
 
 @pytest.mark.parametrize("verb", ["--help", *VERBS])

@@ -152,7 +152,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(mpi: Any, api: 
         ((*RUN, "--upload", "/nowhere/at/all", "--", "./a"), 2, "does not exist"),
         (("why", "nothing"), 3, "job team/nothing: not found"),
         (("logs", "old", "--rank", "1"), 2, "does not name ranks"),
-        (("logs", "old", "--since", "soon"), 2, "'soon' is no duration"),
+        (("logs", "old", "--since", "soon"), 2, "'soon' is not a duration"),
         (("logs", "old", "--attempt", "2"), 3, "no failed attempt 2; known are: none"),
         (("logs", "old", "--worker", "9"), 3, "does not have a Pod of worker 9"),
         (("shell", "old"), 3, "has no Pod of a launcher: it is Succeeded"),
@@ -380,8 +380,8 @@ def test_submit_names_file_and_line(mpi: Any, api: FakeApi, tmp_path: Path, step
     ("text", "sentence"),
     [
         ("", "is empty"),
-        ("{", "no YAML"),
-        ("kind: Pod\n", ":1: no MPIJob"),
+        ("{", "invalid YAML"),
+        ("kind: Pod\n", ":1: not an MPIJob"),
         (JOB.replace("metadata:\n  name: pi\n", ""), "metadata with a name is missing"),
     ],
 )
