@@ -55,6 +55,7 @@ class Kubectl:
             input=stdin,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=timeout_seconds,
             check=False,
         )

@@ -13,6 +13,8 @@ from mpiop.client.errors import NotFoundError, UnreachableError
 RETRY_SECONDS: Final = 1.0
 MOST_BYTES: Final = 1024 * 1024
 """Of a line; the rest of it is left out. A program that prints no line end must not fill the memory of who follows it."""
+FILE_BYTES: Final = 10 * 1024 * 1024
+"""A kubelet starts another file by default when a log is so long. A client that follows it may not get the end of the first one."""
 _ALL: Final = LogOptions()
 _TO_THE_SECOND: Final = len("2026-11-25T12:00:00")
 
@@ -33,6 +35,7 @@ class Reader:
         self._begun = time.monotonic()
         self._last = ""
         self._seen = Counter[Line]()
+        self._bytes = 0
 
     def read(self, options: LogOptions, *, is_last: bool) -> Iterator[Line]:
         """Yield the lines that come after those of the requests before.
@@ -54,10 +57,19 @@ class Reader:
                 elif not second or second <= line.stamp[:_TO_THE_SECOND] < "A":  # a kubelet without the log sends a sentence
                     if line.stamp[:1].isdigit():  # else it is a sentence of the kubelet
                         self._remember(line)
+                    if options.follow:
+                        self._count(line)
                     yield line
         finally:
             if +known and self._last[:_TO_THE_SECOND] > second:
                 warnings.warn(f"pod {self._pod}: lines of its log after {last} are missing: the kubelet rotated it meanwhile", stacklevel=2)
+
+    def _count(self, line: Line) -> None:
+        before, self._bytes = self._bytes, self._bytes + len(line.stamp) + len(" stdout F \n") + len(line.text)
+        if before <= FILE_BYTES < self._bytes:
+            warnings.warn(
+                f"pod {self._pod}: its log has more than 10 MiB. The kubelet may rotate it, so lines may be missing", stacklevel=3
+            )
 
     def _after_the_last(self, options: LogOptions) -> LogOptions:
         """Return the options of the next request. The server's clock counts, and it gives the whole second of the last line again."""

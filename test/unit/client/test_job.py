@@ -284,6 +284,18 @@ def test_a_sentence_of_the_kubelet_is_no_line_to_go_on_from() -> None:
     assert [line.text for line in reader.read(LogOptions(follow=True), is_last=False)] == [b"one", b"two"]
 
 
+@pytest.mark.parametrize(("follows", "is_reported"), [(True, True), (False, False)])
+def test_a_log_that_is_longer_than_a_file_of_the_kubelet_is_reported_once(follows: bool, is_reported: bool) -> None:  # noqa: FBT001
+    api = FakeApi()
+    line = b"2026-11-25T12:00:01.0Z " + b"a" * 1_000_000 + b"\n"
+    api.all_pods, api.logs = [ended("pod")], {"pod": [line * 12]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert len(list(read_lines(api, "pod", "launcher", LogOptions(follow=follows), pause=no_pause))) == 12
+    sentence = "pod pod: its log has more than 10 MiB. The kubelet may rotate it, so lines may be missing"
+    assert [str(each.message) for each in caught] == ([sentence] if is_reported else [])
+
+
 LATER = b"2026-11-25T12:00:05.0Z later\n"
 
 
