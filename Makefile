@@ -94,8 +94,8 @@ check: $(STAMP) ## The fast half: lint, types, import contracts, unit tests
 	@$(MAKE) --no-print-directory --jobs=$$(nproc) --keep-going --output-sync=target lint types unit
 
 .PHONY: lint
-lint: $(STAMP) ## ruff, check and format
-	@$(BIN)/ruff check --quiet --output-format=concise && $(BIN)/ruff format --check --quiet && echo "lint: ok"
+lint: $(STAMP) ## ruff, check and format, and the wording of documents, comments and messages
+	@$(BIN)/ruff check --quiet --output-format=concise && $(BIN)/ruff format --check --quiet && hack/prose && echo "lint: ok"
 
 .PHONY: types mypy basedpyright imports
 types: mypy basedpyright imports ## mypy and basedpyright, both strict, and the import contracts

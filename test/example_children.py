@@ -23,7 +23,7 @@ TERMINATING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 def stored(obj: Object, uid: str, **metadata: Any) -> Object:
     """Return `obj` with what the server adds."""
     obj["metadata"].update({"uid": uid, "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z"})
-    obj["metadata"].update(metadata)  # type: ignore[typeddict-item]  # a test says which fields
+    obj["metadata"].update(metadata)  # type: ignore[typeddict-item]  # a test sets which fields
     return obj
 
 

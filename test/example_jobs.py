@@ -62,5 +62,5 @@ def container(**fields: object) -> dict[str, Any]:
 
 
 def template(*containers: dict[str, Any], metadata: dict[str, Any] | None = None, **spec: object) -> dict[str, Any]:
-    """Return a pod template with these containers, or one that says nothing special, and other fields of its spec."""
+    """Return a pod template with these containers, or one without them, and other fields of its spec."""
     return {"metadata": metadata, "spec": {"containers": list(containers) or [container()], **spec}}

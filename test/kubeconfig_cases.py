@@ -18,7 +18,7 @@ from fakes.http_server import Exchange
 V1: Final = "client.authentication.k8s.io/v1"
 V1BETA1: Final = "client.authentication.k8s.io/v1beta1"
 SERVER_NAME: Final = "kubernetes.example.com"
-"""The DNS name in the server's certificate, beside its address."""
+"""The DNS name in the server's certificate, next to its address."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ CASES: Final = (
     Case(
         id="a token that would be a header of its own",
         user={"token": "a\r\nImpersonate-User: root"},
-        refused="the bearer token holds more than a token",
+        refused="the bearer token contains invalid characters",
         by_kubectl="invalid header field value",
     ),
     Case(id="a token file with a final newline", user={"tokenFile": "t"}, files={"t": "one\n"}, sends=bearer("one")),
@@ -379,7 +379,7 @@ CASES: Final = (
         id="an authority that is not a certificate",
         user={"token": "t"},
         cluster={"certificate-authority-data": "aGVsbG8="},
-        refused="certificate-authority-data holds no usable CA certificate",
+        refused="certificate-authority-data contains no usable CA certificate",
         by_kubectl="unable to load root certificates",
     ),
     Case(

@@ -1,10 +1,10 @@
 """Virtual time for asyncio: a loop whose clock jumps to the next timer, and that knows when a test has come to a standstill.
 
-Nothing waits for real. When no task can go on, the clock jumps to the earliest timer; ten minutes of back-off take microseconds and always
+Nothing waits for real. When all tasks wait, the clock jumps to the earliest timer; ten minutes of back-off take microseconds and always
 happen in the same order. When there is no timer either, nothing can ever happen again: that is a deadlock in the code under test (or a test
 that waits for something that never comes), so the loop raises `StandstillError` and names the tasks and where they wait.
 
-Work in threads (`asyncio.to_thread`) is waited for in real time, and the clock stands still meanwhile. Sockets are not served: a test that
+Work in threads (`asyncio.to_thread`) is waited for in real time, and the clock is frozen meanwhile. Sockets are not served: a test that
 needs one is marked `real_time` and runs on an ordinary loop.
 """
 
@@ -84,7 +84,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             raise StandstillError(f"only timers for {HORIZON_SECONDS} virtual seconds; waiting:\n{self.waiting_tasks()}")
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*ArgTs], ResultT], *args: *ArgTs) -> asyncio.Future[ResultT]:
-        """Run `func` in a thread; the virtual clock stands still until it has returned."""
+        """Run `func` in a thread; the virtual clock is frozen until it has returned."""
         future = super().run_in_executor(executor, func, *args)
         self.threads_at_work += 1
         future.add_done_callback(self._thread_ended)

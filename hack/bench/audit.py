@@ -1,4 +1,4 @@
-"""What the API server's audit log says about an operator: how many requests of which kind."""
+"""What the API server's audit log reports about an operator: how many requests of which kind."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -92,7 +92,7 @@ async def measured(cluster: str, scenarios: Sequence[Scenario]) -> Mapping[str, 
 
 
 def main() -> int:
-    """Measure, show each figure beside its bound, and return 1 when one is above it."""
+    """Measure, show each figure next to its bound, and return 1 when one is above it."""
     parser = argparse.ArgumentParser(prog="make bench-check", description=__doc__)
     parser.add_argument("--name", default="bench-check", help="of the embedded cluster (default: %(default)s)")
     given = parser.parse_args()

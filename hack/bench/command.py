@@ -16,7 +16,7 @@ INTERRUPTED = 130
 
 
 def run(name: str, work: Callable[[], int]) -> int:
-    """Do `work` and return the exit code: 2, and a line that says why, when it cannot be done.
+    """Do `work` and return the exit code: 2, and a line that reports why, when it cannot be done.
 
     SIGTERM does what Ctrl-C does: clusters and processes are ended.
     """

@@ -56,7 +56,7 @@ def _inside(here: BenchCluster, program: Program) -> Program:
 
 
 async def _hand_over(here: BenchCluster, setting: Setting, leader: OperatorProcess) -> float:
-    """Tell `leader` to stop, and return the seconds until another has written: the first condition of a job that comes when it leads."""
+    """Ask `leader` to stop, and return the seconds until another has written: the first condition of a job that comes when it leads."""
     changes, holders, observer = News(), list[str](), Observer(here.client, NAMESPACE)
 
     def see(_type: str, lease: Object) -> None:

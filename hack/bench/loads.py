@@ -132,7 +132,7 @@ async def jobs_seen(
     Args:
         here: Where they run.
         scenario: Which they are.
-        step: Is told how far they are.
+        step: Receives their progress.
         then: Called with each job as it was stored, and its times.
         pause_seconds: Between two jobs.
 

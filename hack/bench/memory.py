@@ -1,4 +1,4 @@
-"""Resident memory of an operator that has no job: alone in a cluster, and beside Pods of others."""
+"""Resident memory of an operator that has no job: alone in a cluster, and next to Pods of others."""
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,4 @@
-"""An operator as a process of its own, and what the kernel and its metrics say of it."""
+"""An operator as a process of its own, and what the kernel and its metrics report about it."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ class Program:
 
     Attributes:
         name: What its log is called.
-        command: Without what says where the API server is and where to serve metrics.
+        command: Without the flags for the address of the API server and where to serve metrics.
         ready_url: Which answers when it is ready; its metrics are served at the same host.
         environment: Besides PATH.
         is_in_pod: It finds the API server as in a Pod, by environment and service account, and else by a kubeconfig.
@@ -79,7 +79,7 @@ class OperatorProcess:
     """One process."""
 
     def __init__(self, process: asyncio.subprocess.Process, ready_url: str, metrics_port: int) -> None:
-        """Hold on to `process`, which says at `ready_url` that it is ready, and serves metrics at another port of that host."""
+        """Hold on to `process`, which reports at `ready_url` that it is ready, and serves metrics at another port of that host."""
         self._process = process
         self._ready_url = ready_url
         self._metrics_url = f"http://{urlsplit(ready_url).hostname}:{metrics_port}/metrics"
@@ -90,7 +90,7 @@ class OperatorProcess:
         return self._process.pid
 
     async def until_ready(self) -> None:
-        """Wait until it says that it is ready.
+        """Wait until it reports that it is ready.
 
         Raises:
             RuntimeError: It ended instead.
@@ -109,7 +109,7 @@ class OperatorProcess:
 
     @contextlib.asynccontextmanager
     async def alive(self) -> AsyncIterator[None]:
-        """Go on for as long as it lives.
+        """Continue while it lives.
 
         Raises:
             RuntimeError: It ended, which ends the block too.
@@ -132,7 +132,7 @@ class OperatorProcess:
         """Wait until it has nothing more to do: it uses no processor time but that of its lease.
 
         Raises:
-            RuntimeError: It went on for minutes.
+            RuntimeError: It continued for minutes.
         """
         try:
             await self._until_quiet()
@@ -185,7 +185,7 @@ class OperatorProcess:
         await self._process.wait()
 
     async def is_ready(self) -> bool:
-        """Return whether it says that it is ready.
+        """Return whether it reports that it is ready.
 
         Raises:
             RuntimeError: It has ended.

@@ -24,7 +24,7 @@ from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Resource
 JOBS_A_TURN: Final = 3
 """A round counts with the median of so many jobs."""
 STEADY_SECONDS: Final = 3.0
-"""How long a job runs before it is suspended: a kubelet still at work on a start ends a Pod seconds later, whoever asks."""
+"""How long a job runs before it is suspended: a kubelet still at work on a start ends a Pod seconds later, no matter who asks."""
 PATIENCE_SECONDS: Final = 300.0
 
 Wire: TypeAlias = dict[str, Any]
@@ -145,7 +145,7 @@ async def _suspended_and_resumed(watched: Watched, name: str) -> Sample:
     )
     await asyncio.sleep(STEADY_SECONDS)
     begun = await _patch(watched, name, suspend=True)
-    # The reference says `active: 0` of workers that still run.
+    # The reference reports `active: 0` of workers that still run.
     await watched.until("a suspended job", lambda: is_true(watched.job(name), "Suspended") and not _active(watched.job(name)))
     ended = await watched.until("a job without a container", lambda: not any(phase(pod) == "Running" for pod in watched.pods))
     gone = await watched.until("a job without a Pod", lambda: not watched.pods)

@@ -1,4 +1,4 @@
-"""Kubeflow's MPI Operator, which is written in Go, built from its released module to be measured beside ours."""
+"""Kubeflow's MPI Operator, which is written in Go, built from its released module to be measured next to ours."""
 
 import asyncio
 import functools
@@ -32,7 +32,7 @@ def _build() -> Path:
 
 
 async def give_rights(here: BenchCluster) -> None:
-    """Let whoever has the operator's service account do anything on that embedded cluster: its own rights differ from ours."""
+    """Let the operator's service account do anything on that embedded cluster: its own rights differ from ours."""
     body: Any = {
         "apiVersion": _BINDINGS.api_version,
         "kind": _BINDINGS.kind,

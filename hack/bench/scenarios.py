@@ -16,9 +16,9 @@ class Kind(Enum):
     LOAD = auto()
     """Many jobs, or a large one, on simulated nodes."""
     MEMORY = auto()
-    """An operator without a job, alone and beside Pods of others."""
+    """An operator without a job, alone and next to Pods of others."""
     FAILOVER = auto()
-    """The leader is told to stop, and the other replica takes over."""
+    """The leader is asked to stop, and the other replica takes over."""
     STOCK = auto()
     """An operator starts in a cluster that is full of jobs, or empty, and there are some more, at a steady pace."""
     LIBRARIES = auto()

@@ -38,7 +38,7 @@ class Setting:
 
 
 Turn: TypeAlias = Callable[[Step], Awaitable[Sample]]
-"""One run; returns its figures, and tells the step what it waits for."""
+"""One run; returns its figures, and reports to the step what it waits for."""
 Turns: TypeAlias = Callable[[Setting], AbstractAsyncContextManager[Mapping[str, Turn]]]
 """Yields whose turns there are, by name; what the rounds share lives as long as the block."""
 
@@ -83,7 +83,7 @@ async def leading(here: BenchCluster, program: Program) -> AsyncIterator[Operato
 
 @contextlib.asynccontextmanager
 async def standing_by(here: BenchCluster, program: Program) -> AsyncIterator[OperatorProcess]:
-    """Start a program beside one that leads, yield it when it is ready and has nothing left to do, and end it with the block."""
+    """Start a program next to one that leads, yield it when it is ready and has nothing left to do, and end it with the block."""
     async with _started(here, replace(program, name=f"{program.name}-standby")) as operator:
         await operator.until_ready()
         await operator.until_quiet()

@@ -1,6 +1,6 @@
 """Run many short jobs on simulated nodes and see that the operator's memory, descriptors and tasks stay where they were.
 
-Two replicas run as processes beside an embedded control plane of the soak's own: one leads, one stands by. Jobs come at a steady pace,
+Two replicas run as processes next to an embedded control plane of the soak's own: one leads, one stands by. Jobs come at a steady pace,
 finish after a second and are deleted a little later, as a user's clean-up does it: so what the operator has to remember stays the same,
 and what grows all the same is a leak.
 """
@@ -31,7 +31,7 @@ from mpiop.kube.session import IDLE_SECONDS
 
 CLUSTER = "soak"
 LEASE_SECONDS = 60
-"""Who leads is no question here: a machine that is busy with other things shall not decide it."""
+"""A long lease: the load of the machine must not change the leader."""
 
 SAMPLE_SECONDS = 5.0
 REAP_SECONDS = 1.0
@@ -77,7 +77,7 @@ class Soak:
         async with asyncio.TaskGroup() as group:
             reaping = group.create_task(self._reap())
             sampling = group.create_task(self._sample())
-            with contextlib.suppress(TimeoutError):  # a machine that cannot keep the pace need not go on for hours
+            with contextlib.suppress(TimeoutError):  # a machine that cannot keep the pace need not continue for hours
                 async with asyncio.timeout(self.seconds * PATIENCE):
                     await self.stream.run()
             sampling.cancel()
@@ -108,7 +108,7 @@ class Soak:
         while True:
             await asyncio.sleep(SAMPLE_SECONDS)
             for name, member in self.members():
-                with contextlib.suppress(KeyError):  # a scrape that was not answered in time is no sample
+                with contextlib.suppress(KeyError):  # a scrape that was not answered in time is not a sample
                     self.samples[name].append(await self._read(member))
             if self.samples["leader"]:
                 self._show_progress()
@@ -173,7 +173,7 @@ def main() -> int:
         parser.error(f"--minutes {given.minutes:g}: the first {(WARM_UP_SECONDS + REFERENCE_SECONDS) / 60:g} show nothing, so make it more")
     folder = ROOT / "build" / "soak" / f"s{os.getpid()}"
     begun = time.monotonic()
-    log.configure("text", "error", fd=sys.stderr.fileno())  # the driver watches too, and would tell of each watch that ends
+    log.configure("text", "error", fd=sys.stderr.fileno())  # the driver watches too, and would report each watch that ends
     # SIGTERM ends it as Ctrl-C does, also where a shell has put it into the background: clusters and processes are cleaned up.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))

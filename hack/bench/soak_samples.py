@@ -74,7 +74,7 @@ class Course:
 
 
 def complaints(course: Course) -> list[str]:
-    """Return what did not stay where it was after the warm-up; empty is well."""
+    """Return what did not stay where it was after the warm-up; empty is healthy."""
     steady = [sample for sample in course.busy if sample.at >= WARM_UP_SECONDS]
     if not steady:
         return [f"{course.name}: no sample after the warm-up"]

@@ -18,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-import msgspec  # noqa: E402 - needs no path, but stands with the others
+import msgspec  # noqa: E402 - needs no path, but belongs to the others
 
 from mpiop.api.parse import parse_mpijob  # noqa: E402 - needs the path that was just set
 from mpiop.controller.objects import BuildOptions  # noqa: E402
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def measure(pages: list[Path], limit_mib: float) -> int:
-    """Fill a store from `pages` and tell what it takes; return 1 when that is more than `limit_mib`."""
+    """Fill a store from `pages` and print its memory; return 1 when that is more than `limit_mib`."""
     store, prepare = Store({BY_CONTROLLER: index_by_controller}), preparation(trim=projections.trimmed)
     gc.collect()
     before, begun = resident_mib(), time.perf_counter()

@@ -61,7 +61,7 @@ class Row:
         return f"ratio{f' to {self.base}' if self.base else ''} ≤ {self.most_ratio:g}" if self.most_ratio else ""
 
     def verdict(self, result: Result) -> str:
-        """Tell whether that was reached; "" where there is no goal."""
+        """State whether that was reached; "" where there is no goal."""
         if self.most is None and self.most_ratio is None:
             return ""
         ratio = self.ratio(result)
@@ -185,8 +185,8 @@ ROWS: Final[Sequence[Row]] = (
     Row("one job: resume → Running", "one-job", "resumed", "{:.2f} s", most_ratio=1.0),
     *_loads(),
     Row("memory without a job", "memory", "idle", "{:.0f} MiB", most_ratio=1.1),
-    Row("memory beside 5,000 Pods of others", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
-    Row("leader told to stop → first write of the next", "failover", "failover", "{:.2f} s", most=1.0),
+    Row("memory next to 5,000 Pods of others", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
+    Row("leader asked to stop → first write of the next", "failover", "failover", "{:.2f} s", most=1.0),
     *_large(),
     *_shares(),
     *_libraries(),

@@ -39,7 +39,7 @@ def is_current_desired() -> bool:
     """Return whether the user asked for the current kubeconfig context.
 
     Raises:
-        DemoError: MPIOP_CLUSTER says something else.
+        DemoError: MPIOP_CLUSTER reports something else.
     """
     desired = os.environ.get("MPIOP_CLUSTER", "")
     if desired not in {"", CURRENT}:
@@ -50,7 +50,7 @@ def is_current_desired() -> bool:
 
 
 def current_cluster(screen: Screen) -> Cluster:
-    """Return the cluster of the current kubeconfig context, and say which that is.
+    """Return the cluster of the current kubeconfig context, and print which it is.
 
     Raises:
         DemoError: There is no kubectl, no context, or no answer.

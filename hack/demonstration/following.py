@@ -1,4 +1,4 @@
-"""Shows a job while it runs: each condition and each Pod's phase, as the API server tells of them."""
+"""Shows a job while it runs: each condition and each Pod's phase, as the API server reports them."""
 
 import queue
 import subprocess

@@ -32,7 +32,7 @@ def built_archives(*names: str) -> list[str]:
 
 
 def apply_operator(cluster: Cluster) -> None:
-    """Apply the operator's manifest: as it is, or on the user's own cluster with the image that IMAGE_NAME and RELEASE_VERSION say.
+    """Apply the operator's manifest: as it is, or on the user's own cluster with the image that IMAGE_NAME and RELEASE_VERSION specify.
 
     Raises:
         DemoError: The API server refused it.
@@ -55,7 +55,7 @@ def _restart_if_stale(cluster: Cluster) -> None:
 
 
 def desired_image() -> str:
-    """Return the operator's image: the one that IMAGE_NAME and RELEASE_VERSION say, else the one that the manifest names."""
+    """Return the operator's image: the one that IMAGE_NAME and RELEASE_VERSION specify, else the one that the manifest names."""
     repository, _, version = named_image().rpartition(":")
     return f"{os.environ.get('IMAGE_NAME') or repository}:{os.environ.get('RELEASE_VERSION') or version}"
 

@@ -6,7 +6,7 @@ import time
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the message is one sentence that says what, and what to do."""
+    """The demo cannot continue; the message is one sentence that states what happened and what to do."""
 
 
 class Screen:

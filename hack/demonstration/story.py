@@ -18,7 +18,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: list[str]) -> int:
-    """Tell the story, or with `down` end it; return the exit status."""
+    """Run the demo, or with `down` remove it; return the exit status."""
     if arguments not in ([], ["down"]):
         sys.stderr.write("usage: hack/demo [down]\n")
         return 2
@@ -86,7 +86,7 @@ def run_job(cluster: Cluster, screen: Screen, job: str) -> None:
 
 
 def provide_images(cluster: Cluster, screen: Screen) -> None:
-    """Build the images and put them on the Node; on the user's own cluster, say where they must be.
+    """Build the images and put them on the Node; on the user's own cluster, print where they must be.
 
     Raises:
         DemoError: They could not be built or loaded.

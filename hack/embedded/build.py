@@ -1,4 +1,4 @@
-"""Building the parts into the cache: each once, by two workers, safe beside other builds."""
+"""Building the parts into the cache: each once, by two workers, safe next to other builds."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ from embedded.toolchain import build_environment, find_go
 BYTES_A_SECOND = 10_000_000
 """Modules, object files and results, by the seconds that their part takes to build, with some air: 7.7 GB in 866 s were measured."""
 
-# Linking alone uses one core, so a second build beside it is free; a third would only take memory.
+# Linking alone uses one core, so a second build next to it is free; a third would only take memory.
 WORKERS = 2
 SYMPTOMS = (
     ("no space left on device", "the disk is full; free some or set MPIOP_CACHE"),

@@ -24,7 +24,7 @@ POLL_SECONDS = 0.02
 class Hierarchies:
     """The control group mounts of a machine.
 
-    `unified` says that version 2 has the controllers; `mounts` are all mount points where a process of ours can be.
+    `unified` reports that version 2 has the controllers; `mounts` are all mount points where a process of ours can be.
     """
 
     unified: bool
@@ -84,7 +84,7 @@ class Group:
         return [path for mount in self.hierarchies.mounts if (path := mount / self.name).is_dir()]
 
     def create(self) -> None:
-        """Make the group, with a leaf for the components; pods get leaves beside it.
+        """Make the group, with a leaf for the components; pods get leaves next to it.
 
         Raises:
             ClusterError: The controllers cannot be delegated, or the hierarchy is read-only.

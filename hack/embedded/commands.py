@@ -53,7 +53,7 @@ def run_down(layout: Layout, parsed: argparse.Namespace) -> int:
 
 
 def run_status(layout: Layout, parsed: argparse.Namespace) -> int:
-    """Say how the cluster is."""
+    """Print the state of the cluster."""
     state = report(layout)
     if parsed.json:
         print(json.dumps(dataclasses.asdict(state)))

@@ -1,4 +1,4 @@
-"""What a component is: a program with arguments, and the place where it says that it is well."""
+"""What a component is: a program with arguments, and the place where it reports that it is healthy."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ SECOND_NODE = "node-2"
 class Component:
     """One process of the cluster.
 
-    `health` is a URL that answers 200 when it is well; `unix:` and a path, as the host sees it, is a socket that must accept connections.
+    `health` is a URL that answers 200 when healthy; `unix:` and a path, as the host sees it, is a socket that must accept connections.
     `node` is the component that holds the namespaces and the control group in which it runs; "" means the cluster's own.
     With `own_user` it runs as a user of the cluster's own: it needs root's access to files, and no other of root's powers.
     The kernel counts inotify instances by user (128 each, mostly) and these components take a dozen.

@@ -94,7 +94,7 @@ def apiserver(plan: Plan) -> Component:
         "--authorization-mode=Node,RBAC",
         f"--enable-admission-plugins={','.join(filter(None, ('NodeRestriction', options.admission_plugins)))}",
         "--allow-privileged=true",
-        # Told to end, it tells its clients, waits for requests under way, and cuts watches: 2 seconds instead of 60.
+        # Asked to end, it notifies its clients, waits for requests under way, and cuts watches: 2 seconds instead of 60.
         "--shutdown-send-retry-after=true",
     ]
     if options.feature_gates:

@@ -60,7 +60,7 @@ def _await_interfaces_gone(layout: Layout) -> None:
 def _remove_folder(root: Path) -> None:
     if held := [point for point in _mounts() if Path(point).is_relative_to(root)]:
         raise ClusterError(f"{held[0]} is a mount point inside the state folder that is not the cluster's; unmount it and run down again")
-    # A new name first: whoever looks sees all of it or nothing, and a crash in between leaves something that is plainly rubbish.
+    # Rename first: other commands see all of it or nothing, and a crash in between leaves something that is plainly rubbish.
     doomed = root.with_name(f".removed-{root.name}-{os.getpid()}")
     if root.exists():
         root.rename(doomed)

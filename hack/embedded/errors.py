@@ -2,4 +2,4 @@
 
 
 class ClusterError(Exception):
-    """Something the user can act on: the message says what, where, and what to do, on one line."""
+    """Something the user can act on: the message states what, where, and what to do, on one line."""

@@ -15,7 +15,7 @@ STOP_SECONDS, START_SECONDS = 30.0, 60.0
 
 
 def run_restart(layout: Layout, parsed: argparse.Namespace) -> int:
-    """End a component, start it again, and wait until it is well."""
+    """End a component, start it again, and wait until it is healthy."""
     with locked(layout.lock):
         record, component = _find(layout, parsed.component)
         _end(layout, component, kill=parsed.kill)
@@ -32,7 +32,7 @@ def run_stop(layout: Layout, parsed: argparse.Namespace) -> int:
 
 
 def run_start(layout: Layout, parsed: argparse.Namespace) -> int:
-    """Start a component and wait until it is well."""
+    """Start a component and wait until it is healthy."""
     with locked(layout.lock):
         record, component = _find(layout, parsed.component)
         _start(layout, record, component)
@@ -47,7 +47,7 @@ def run_pause(layout: Layout, parsed: argparse.Namespace) -> int:
 
 
 def run_resume(layout: Layout, parsed: argparse.Namespace) -> int:
-    """Let a frozen component go on."""
+    """Let a frozen component continue."""
     _, component = _find(layout, parsed.component)
     control.send_signal(layout, component.name, signal.SIGCONT)
     return 0
@@ -69,7 +69,7 @@ def _end(layout: Layout, component: Component, *, kill: bool) -> None:
         second_node.group(layout).kill(STOP_SECONDS)
     else:
         control.send_signal(layout, component.name, signal.SIGKILL if kill else signal.SIGTERM)
-        control.send_signal(layout, component.name, signal.SIGCONT)  # a frozen one could not hear the first
+        control.send_signal(layout, component.name, signal.SIGCONT)  # a frozen one could not receive the first
     control.await_end(layout, component.name, STOP_SECONDS)
 
 

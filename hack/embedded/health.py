@@ -1,4 +1,4 @@
-"""Asking components whether they are well."""
+"""Asking components whether they are healthy."""
 
 import http.client
 import socket
@@ -18,7 +18,7 @@ UNIX = "unix:"
 
 
 def is_healthy(layout: Layout, component: Component) -> bool:
-    """Return whether `component` says now that it is well."""
+    """Return whether `component` reports now that it is healthy."""
     try:
         if component.health.startswith(UNIX):
             return _accepts(Path(component.health.removeprefix(UNIX)))
@@ -28,7 +28,7 @@ def is_healthy(layout: Layout, component: Component) -> bool:
 
 
 def wait_until_healthy(layout: Layout, component: Component, deadline_seconds: float) -> None:
-    """Wait until `component` is well.
+    """Wait until `component` is healthy.
 
     Raises:
         ClusterError: It ended, or is not well after `deadline_seconds`.

@@ -24,7 +24,7 @@ def pause_archive(program: bytes, name: str, machine: str) -> bytes:
     Args:
         program: A static executable.
         name: The image's name with its tag.
-        machine: As uname(1) says.
+        machine: As uname(1) reports.
     """
     layer = _tar({"pause": (program, 0o755)})
     config = {

@@ -89,7 +89,7 @@ class Layout:
 
     @property
     def lock(self) -> Path:
-        """Held while a command changes the cluster; beside the state folder, for it outlives it."""
+        """Held while a command changes the cluster; next to the state folder, for it outlives it."""
         return self.root.parent / f"{self.name}.lock"
 
     def log(self, component: str) -> Path:

@@ -27,11 +27,11 @@ def capable(number: int) -> bool:
 
 
 def check_system(system: str, machine: str, user: int) -> None:
-    """Check what needs no look at the file system.
+    """Check what needs no access to the file system.
 
     Args:
-        system: As `uname -s` says.
-        machine: As `uname -m` says.
+        system: As `uname -s` reports.
+        machine: As `uname -m` reports.
         user: Effective user id.
 
     Raises:
@@ -55,7 +55,7 @@ def check_machine(state: Path, nodes: int) -> None:
     """Check that a cluster of so many real nodes can live here, with its state below `state`.
 
     Raises:
-        ClusterError: It cannot; the message says why and what to do.
+        ClusterError: It cannot; the message states why and what to do.
     """
     check_system(platform.system(), platform.machine(), os.geteuid())
     for number, name in ((CAP_SYS_ADMIN, "CAP_SYS_ADMIN"), (CAP_NET_ADMIN, "CAP_NET_ADMIN")):

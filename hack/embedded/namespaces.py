@@ -41,7 +41,7 @@ def bind(source: Path, target: Path) -> None:
 
 
 def hide(sources: Mapping[Path, Path], kept: Sequence[Path]) -> None:
-    """Put a folder in the place of each target in `sources`; the folders `kept` stay in view where they are."""
+    """Put a folder in place of each target in `sources`; the folders `kept` stay in view where they are."""
     # Held open, for each of these folders may lie below one that is about to be hidden.
     held = {path: _hold(path) for path in kept}
     binds = {target: _hold(source) for target, source in sources.items()}

@@ -111,7 +111,7 @@ def join(process: int, alias: str) -> Addresses:
 
     Args:
         process: Any process in the namespace.
-        alias: Says whose the interface is; `remove_interface` asks for it.
+        alias: Names the owner of the interface; `remove_interface` asks for it.
 
     Raises:
         ClusterError: No block is free, or `ip` failed.

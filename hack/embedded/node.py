@@ -115,7 +115,7 @@ def proxy_config(plan: Plan, node: Node) -> dict[str, Any]:
         "hostnameOverride": node.name,
         "clusterCIDR": node.pods,
         "mode": "iptables",
-        # Answers come back the way they went even where bridged packets pass iptables by (no br_netfilter).
+        # Answers return the way they went even where bridged packets pass iptables by (no br_netfilter).
         "iptables": {"masqueradeAll": True, "minSyncPeriod": "0s"},
         # These settings are the whole machine's, not a network namespace's.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
@@ -157,7 +157,7 @@ def corefile(plan: Plan) -> str:
 
 
 def coredns(plan: Plan) -> Component:
-    """Return the name server; it runs beside the first node, and `kube-dns` leads to it."""
+    """Return the name server; it runs next to the first node, and `kube-dns` leads to it."""
     return Component("coredns", "coredns", (f"-conf={plan.config('Corefile')}",), f"http://{plan.addresses.node}:8181/ready")
 
 

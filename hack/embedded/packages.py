@@ -48,7 +48,7 @@ def install(packages: list[str], progress: Progress) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=120"]
     with interrupts.deferred():  # dpkg stopped half-way would leave the machine to be repaired by hand
-        # An update that fails (one mirror of several is down) need not matter; the install tells.
+        # An update that fails (one mirror of several is down) need not matter; the install shows it.
         _run([*apt, "update"], environment)
         result = _run([*apt, "install", "--no-install-recommends", *packages], environment)
     if result.returncode != 0:
@@ -57,7 +57,7 @@ def install(packages: list[str], progress: Progress) -> None:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    # In a session of its own it does not hear the terminal's Ctrl-C.
+    # In a session of its own it does not receive the terminal's Ctrl-C.
     return subprocess.run(
         command, check=False, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
     )

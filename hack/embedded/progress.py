@@ -54,7 +54,7 @@ class Step:
     """One step under way."""
 
     def __init__(self, label: str, left: str, stream: TextIO, *, live: bool) -> None:
-        """Begin now; without a live line say so, if there is something to wait for."""
+        """Begin now; without a live line report it, if there is something to wait for."""
         self.label = label
         self.over = threading.Event()
         self._began = time.monotonic()

@@ -2,7 +2,7 @@
 
 Started by the supervisor as `python3 -m embedded.second_node hold STATE CACHE HOSTNAME INDEX`, which holds the namespaces for as long
 as it lives, and as `… run STATE PID COMMAND…`, which becomes a program in the namespaces that the process PID holds.
-Process ids are those of the cluster, so the supervisor's end is that of the second node too.
+Process ids are the cluster's, so the second node ends with the supervisor.
 """
 
 import os
@@ -22,7 +22,7 @@ SPACES = ("--mount", "--net", "--uts", "--ipc")
 
 
 def second_node(plan: Plan, cache: Path) -> Component:
-    """Return what holds the namespaces of the second node."""
+    """Return the component that holds the namespaces of the second node."""
     layout = plan.layout
     arguments = (*MODULE, "hold", str(layout.root), str(cache), plan.second.name, str(plan.addresses.index))
     return Component(SECOND_NODE, sys.executable, arguments, f"unix:{layout.second_private / 'run' / SOCKET}")
@@ -60,7 +60,7 @@ def run(layout: Layout, holder: str, command: list[str]) -> None:
 
 
 def main(verb: str, state: Path, words: list[str]) -> None:
-    """Do what the module's first lines say."""
+    """Run the command of the module's docstring."""
     layout = Layout(state.name, state)
     if verb == "run":
         run(layout, words[0], words[1:])

@@ -1,4 +1,4 @@
-"""Simulated nodes: kwok plays their kubelets. `stages.yaml` says how; see there for what pods can ask for."""
+"""Simulated nodes: kwok plays their kubelets. `stages.yaml` defines how; see there for what pods can ask for."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def kwok(plan: Plan) -> Component:
 
 
 def simulated_node(index: int, *, tainted: bool) -> dict[str, Any]:
-    """Return the Node number `index`. Beside a real node it is tainted, so that only pods which ask for it come."""
+    """Return the Node number `index`. Next to a real node it is tainted, so that only pods which ask for it come."""
     name = f"kwok-{index}"
     taints = [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]
     return {

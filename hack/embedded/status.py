@@ -27,7 +27,7 @@ class ComponentStatus:
 
 @dataclass(frozen=True)
 class ClusterStatus:
-    """All that `status` says."""
+    """All that `status` reports."""
 
     name: str
     state: str
@@ -52,7 +52,7 @@ class ClusterStatus:
 
 
 def report(layout: Layout) -> ClusterStatus:
-    """Look at a cluster."""
+    """Read the status of a cluster."""
     record = read_record(layout)
     if record is None:
         return ClusterStatus(layout.name, "half-made: up starts it anew, down removes it" if layout.root.exists() else "down")

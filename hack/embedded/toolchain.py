@@ -31,7 +31,7 @@ def needed_version() -> tuple[int, ...]:
 
 
 def choose(candidates: dict[str, str], needed: tuple[int, ...]) -> str | None:
-    """Return the first of `candidates` (path → what `go version` says) that is new enough, or None."""
+    """Return the first of `candidates` (path → what `go version` reports) that is new enough, or None."""
     return next((path for path, version in candidates.items() if parse_version(version) >= needed), None)
 
 

@@ -146,7 +146,7 @@ def _create(layout: Layout, options: Options, progress: Progress) -> Record:
 
 def _start_supervisor(layout: Layout, group: Group) -> int:
     command = [sys.executable, "-m", "embedded.supervisor", str(layout.root), str(cache_folder()), node_name(layout.name)]
-    # In its group before it is a program of its own: whoever comes to remove the cluster, at whatever moment, finds it there.
+    # In its group before it is a program of its own: so a `down` at any moment finds it there.
     with layout.log("supervisor").open("ab") as log, interrupts.deferred():
         process = subprocess.Popen(
             command,

@@ -17,7 +17,7 @@ class Value:
     Attributes:
         path: Its name, with dots.
         default: What values.yaml has.
-        text: What the comment says.
+        text: Of the comment.
     """
 
     path: str

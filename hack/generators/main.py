@@ -31,7 +31,7 @@ class Generated:
     Attributes:
         path: Of the file.
         render: Returns its text.
-        is_current: Tells whether a text is up to date where `render` cannot run, for want of kubectl; None: it always can.
+        is_current: Returns whether a text is up to date where `render` cannot run, for want of kubectl; None: it always can.
     """
 
     path: str

@@ -17,7 +17,7 @@ _CONTENTS = "# Contents: sha256 "
 
 
 class GenerateError(Exception):
-    """A file cannot be generated; the message says what is needed."""
+    """A file cannot be generated; the message states what is needed."""
 
 
 def to_yaml(*documents: Any) -> str:
@@ -51,14 +51,14 @@ def build_overlay(name: str, *, image: str = "") -> list[Any]:
 
 
 def deployment_file() -> str:
-    """Return deploy/v2beta1/mpi-operator.yaml: the overlay standalone, and what tells without kustomize whether it is up to date."""
+    """Return deploy/v2beta1/mpi-operator.yaml: the overlay standalone, with digests that show whether it is up to date."""
     objects = to_yaml(*build_overlay("standalone"))
     header = "# Made from manifests/overlays/standalone by hack/generate; edit those.\n"
     return f"{header}{_CONTENTS}{_digest(objects)}, sources {_sources_digest()}\n{objects}"
 
 
 def is_current(text: str) -> bool:
-    """Tell from the digests alone whether `text` is what `deployment_file` would return: its sources and itself are as they were."""
+    """Return from the digests alone whether `text` and its sources are unchanged since `deployment_file` rendered it."""
     match = re.search(rf"^{_CONTENTS}([0-9a-f]+), sources ([0-9a-f]+)\n", text, re.MULTILINE)
     return match is not None and (_digest(text[match.end() :]), _sources_digest()) == match.groups()
 

@@ -54,7 +54,7 @@ def check(fuzz: str) -> None:
     """Check format, correctness, coverage, licences and size.
 
     Raises:
-        ClusterError: One of them is not as it should be; what the tools say was printed.
+        ClusterError: One of them is not as it should be; the tools' output was printed.
     """
     go = find_go(Progress())
     gofmt = Path(go).with_name("gofmt")

@@ -47,7 +47,7 @@ class Bases:
     Attributes:
         folder: Where the tar of a base made here is kept.
         platforms: What is built for; none means this machine's.
-        fresh: Whether to decide and to make anew what was decided and made before.
+        fresh: Whether to decide and to make again what was decided and made before.
     """
 
     engine: Engine
@@ -59,7 +59,7 @@ class Bases:
     def choose(self, desired: str) -> str:
         """Return the reference of the base: the requested one, else the registry's, else our own.
 
-        What an earlier run found is taken again, so that a build asks no registry and does not change its base without being told.
+        What an earlier run found is taken again, so that a build asks no registry and does not change its base unless asked to.
 
         Raises:
             ImagesError: There is none for these platforms, or ours could not be made.

@@ -73,7 +73,7 @@ class Buildah:
         return push_with_digest_file(self.programs, self._program(), push, [self._policy()])
 
     def discard_leftovers(self) -> None:
-        """Remove the working containers of a build that was killed; the lock says that no other build runs in this storage."""
+        """Remove the working containers of a build that was killed; the lock reports that no other build runs in this storage."""
         self.programs.succeeds([*self._program(), "rm", "--all"], timeout_seconds=120)
 
     def command_line(self) -> str:

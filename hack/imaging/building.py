@@ -72,7 +72,7 @@ class Building:
     def _build_of(self, image: Image) -> Build:
         context = self.root / image.context
         platform = ",".join(self.platforms)
-        # A proxy makes no difference to the image; what the base's name stands for today does.
+        # A proxy makes no difference to the image; the image that the base's name refers to today does.
         inputs = {"base": self.engine.image_id(self.base) or self.base, "version": self.version, "platform": platform}
         inputs |= {EPOCH: os.environ[EPOCH]} if EPOCH in os.environ else {}
         return Build(

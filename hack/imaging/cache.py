@@ -28,7 +28,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def locked(folder: Path, console: Console) -> Iterator[int]:
-    """Hold the lock of `folder`, waiting for whoever has it; yield its file descriptor.
+    """Hold the lock of `folder`, waiting for its holder; yield its file descriptor.
 
     The kernel lets go of the lock when all processes that have the descriptor are gone.
     """

@@ -60,7 +60,7 @@ class Debian:
         """Install the packages that are missing, saying so before.
 
         Raises:
-            ImagesError: This is not Debian, or not root, or apt-get failed; the message says what to do by hand.
+            ImagesError: This is not Debian, or not root, or apt-get failed; the message states what to do by hand.
         """
         command = f"apt-get install {' '.join(packages)}"
         if shutil.which("apt-get") is None:

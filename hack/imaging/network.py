@@ -51,7 +51,7 @@ def pip_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def pip_configuration(settings: Mapping[str, str], *, has_certificates: bool) -> str:
-    """Return the pip.conf of the build: settings that say where to find an index; no folder of this machine exists there."""
+    """Return the pip.conf of the build: settings with the address of an index; no folder of this machine exists there."""
     lines = [f"{key} = {_continued(settings[key])}" for key in _PASSED_ON if settings.get(key)]
     if has_certificates:
         lines.append(f"cert = {_MOUNTED_CA}")

@@ -65,7 +65,7 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
 
     Raises:
         ReleaseError: The checkout is not that of `version`, or a signed release would not be that of its commit.
-        CalledProcessError: A program failed, and has said why.
+        CalledProcessError: A program failed, and has reported why.
     """
     files.check_version(root, version)
     key = signing.read_key(options.key) if options.key is not None and options.registry else None

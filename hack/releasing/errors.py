@@ -2,4 +2,4 @@
 
 
 class ReleaseError(Exception):
-    """Something is missing or does not fit; the message says what to do."""
+    """Something is missing or does not fit; the message states what to do."""

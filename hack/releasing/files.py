@@ -41,7 +41,7 @@ def check_version(root: Path, version: str) -> None:
 
 
 def notes(changelog: str, version: str) -> str:
-    """Return what the changelog says of a version."""
+    """Return the changelog's section of a version."""
     section = re.search(rf"^## {re.escape(version)} - [^\n]*\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
     return f"# mpiop {version}\n\n{section[1].strip() if section else ''}\n"
 

@@ -11,7 +11,7 @@ from reliability.invariants import ROOT
 
 MODULES = Path("src", "mpiop")
 TESTS_FAILED = 1
-"""pytest's exit status when tests ran and failed; others say that it could not run them."""
+"""pytest's exit status when tests ran and failed; others mean that it could not run them."""
 
 _COPIED = ("src", "test", "hack", "setup.cfg")
 

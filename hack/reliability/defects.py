@@ -12,7 +12,7 @@ class Defect(NamedTuple):
         number: Of the invariant.
         file: Relative to src/mpiop.
         old: Text that is there exactly once.
-        new: What stands in its place.
+        new: Its replacement.
         why: What is wrong then.
         hangs: Its tests do not end by themselves, so that a time-out is how it is caught.
     """

@@ -36,7 +36,7 @@ class Outcome:
     """A defect and its verdict.
 
     Attributes:
-        detail: What the reader needs to go on.
+        detail: What the reader needs to continue.
     """
 
     defect: Defect

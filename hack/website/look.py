@@ -1,4 +1,4 @@
-"""Look at the built site in Chromium as readers do: narrow, middle and wide, light and dark, and search in it."""
+"""Check the built site in Chromium as readers see it: narrow, middle and wide, light and dark, and search in it."""
 
 import contextlib
 import functools
@@ -42,7 +42,7 @@ def _served(site: Path) -> Iterator[str]:
 
 
 def look(site: Path) -> int:
-    """Look at every page, print what is wrong, and return the exit status; pictures of some pages are left in build/look."""
+    """Check every page, print what is wrong, and return the exit status; pictures of some pages are left in build/look."""
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         sys.stderr.write("No Chromium on this machine. Debian and Ubuntu: apt-get install chromium\n")

@@ -1,4 +1,4 @@
-"""Time as an input: what the wall says, and how long ago something was."""
+"""Time as an input: the time of day, and the time since an event."""
 
 import time
 from datetime import UTC, datetime
@@ -38,6 +38,6 @@ def parse_time(text: str) -> datetime:
     """Parse an RFC 3339 time stamp (seconds or microseconds) into an aware datetime.
 
     Raises:
-        ValueError: `text` is no time stamp.
+        ValueError: `text` is not a valid time stamp.
     """
     return datetime.fromisoformat(text)

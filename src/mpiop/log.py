@@ -1,7 +1,7 @@
 """Logs: structlog for us, the standard library's loggers (aiohttp, asyncio) routed through it; one line a record.
 
 JSON where a program reads (a pipe), aligned and coloured where a person does (a terminal). Nothing that is logged may do harm: what looks
-like a credential is masked, control characters are escaped, and an output that is closed, full or gone is no reason to stop.
+like a credential is masked, control characters are escaped, and a closed, full or missing output does not stop the process.
 """
 
 import logging

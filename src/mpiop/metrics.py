@@ -143,7 +143,7 @@ class Metrics:
             "mpiop_damped_writes_total", "Writes of jobs that were delayed because somebody undoes them each time", ("resource",)
         )
         self._requests = self._counter(
-            "mpiop_api_requests_total", "Requests to the API server; code 0 is no answer", ("verb", "resource", "code")
+            "mpiop_api_requests_total", "Requests to the API server; code 0 means no answer", ("verb", "resource", "code")
         )
         self._request_duration_seconds = self._histogram(
             "mpiop_api_request_duration_seconds",
@@ -161,7 +161,7 @@ class Metrics:
     def _define_informers(self) -> None:
         name = ("informer",)
         self.informer_lists = self._counter(
-            "mpiop_informer_lists_total", "Times that an informer read everything anew, by a list or a watch-list", name
+            "mpiop_informer_lists_total", "Times that an informer read everything again, by a list or a watch-list", name
         )
         self.informer_watches = self._counter("mpiop_informer_watches_total", "Watches that an informer opened", name)
         self.informer_failures = self._counter(
@@ -256,7 +256,7 @@ class Metrics:
         """Return what renders the metrics, and its content type, in the format that the header `accept` prefers."""
         try:
             encode, content_type = choose_encoder(accept)
-        except (TypeError, ValueError):  # a version that is no number
+        except (TypeError, ValueError):  # a version that is not a number
             encode, content_type = choose_encoder("")
         return partial(encode, self.registry), content_type
 

@@ -1,7 +1,7 @@
 """The composition root: the only place that constructs the parts of the operator and puts them together.
 
 Every replica serves probes and follows the API server; only the one that holds the lease syncs. On a planned stop the syncs end first, then
-the lease is released, then everything else; when any part dies, so does the process.
+the lease is released, then everything else; when any part dies, the process ends.
 """
 
 import asyncio
@@ -118,7 +118,7 @@ class InformerCounters:
         self._metrics.informer_watches.labels(selection.resource.plural).inc()
 
     def event_received(self, selection: Selection) -> None:
-        """Count nothing: the staleness says when the last one came."""
+        """Count nothing: the staleness metric shows when the last one arrived."""
 
     def failed(self, selection: Selection, error: Exception) -> None:
         """Count a failure; the reflector logs it."""
@@ -171,7 +171,7 @@ class Operator:
 
     async def _lead(self) -> None:
         await self._discovery.wait_for_answer()
-        for informer in self._informers.values():  # not those of gang scheduling, which may be forbidden: jobs that need them say so
+        for informer in self._informers.values():  # not those of gang scheduling, which may be forbidden: jobs that need them report it
             await informer.wait_for_sync()
         await self._controller.run(self._options.threadiness)
 
@@ -215,7 +215,7 @@ class Operator:
         return {*store.keys(), *store.unreadable}
 
     def _job_states(self) -> Mapping[str, int]:
-        """Return how many jobs are in each state, as the summary of their status says; the leader's alone count."""
+        """Return how many jobs are in each state, by the summary of their status; only the leader counts them."""
         if not self._elector.is_leader:
             return {}
         return Counter(state_of(job.get("status")) or "New" for job in self._stores[MPIJOBS].values())

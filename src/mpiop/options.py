@@ -10,7 +10,7 @@ class Options:
     """Settings of one operator process; durations in seconds.
 
     Raises:
-        ValueError: They contradict each other; the message is one sentence for whoever typed them.
+        ValueError: They contradict each other; the message is one sentence for the user who typed them.
     """
 
     master: str = ""

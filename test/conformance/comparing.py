@@ -49,12 +49,12 @@ class Entry:
     """One intended difference.
 
     Attributes:
-        where: Paths; `*` stands for any part of a word.
+        where: Paths; `*` represents any part of a word.
         kind: As that of a difference.
         ours: What the value has to be; None is any.
         stages: Patterns of `case/stage` in which it may be; none is all.
         reason: Why it is intended.
-        see: Where the compatibility page tells of it, `docs/compatibility.md#anchor`.
+        see: Where the compatibility page describes it, `docs/compatibility.md#anchor`.
     """
 
     where: tuple[str, ...]
@@ -115,7 +115,7 @@ def _objects(kind: str, theirs: Sequence[Mapping[str, Any]], ours: Sequence[Mapp
 
 
 def _by_name(kind: str, objects: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], Mapping[str, Any]]:
-    """Return objects by what tells them apart: Events by reason, Pods of one generated name by their phase."""
+    """Return objects by what distinguishes them: Events by reason, Pods of one generated name by their phase."""
     if kind == "Event":
         ranked = sorted(objects, key=lambda each: each["reason"])
         seen = Counter[str]()

@@ -53,7 +53,7 @@ class ControlPlane:
 async def control_plane(folder: Path, cluster: str = CLUSTER) -> AsyncIterator[ControlPlane]:
     """Yield a new control plane, which logs every request; it is taken down at the end."""
     async with prepared(cluster, folder, options=("--audit",)) as testbed:
-        # It would say of each Pod that no node is there for it, and so would the job, in Stalled.
+        # It would report of each Pod that no node is there for it, and so would the job, in Stalled.
         await command("hack/cluster", "stop", "kube-scheduler", "--name", cluster)
         config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
         access = Access(config.server, _authority(config), testbed.token)

@@ -55,7 +55,7 @@ class Follower:
         await until(f"quiet in {namespace}", is_quiet)
 
     async def objects(self, namespace: str) -> dict[str, list[dict[str, object]]]:
-        """Return all objects of a namespace by kind, read anew."""
+        """Return all objects of a namespace by kind, read again."""
         pages = [await self._client.list_page(Selection(resource, namespace), resource_version="") for resource in KINDS]
         return {resource.kind: [dict(each) for each in page["items"]] for resource, page in zip(KINDS, pages, strict=True)}
 

@@ -71,7 +71,7 @@ class Life:
         await until("a usable namespace", self._is_usable)
 
     async def live(self, turn: asyncio.Lock) -> Lived:
-        """Go through all stages; who has the `turn` creates its MPIJob, so that times tell of one job at a time."""
+        """Go through all stages; who has the `turn` creates its MPIJob, so that times belong to one job at a time."""
         lived = Lived()
         try:
             await self.make_namespace()

@@ -1,6 +1,6 @@
-"""A client that holds on to the versions it saw, and writes with them later: it may not be refused because of the operator.
+"""A client that keeps the versions it saw, and writes with them later: it must not be refused because of the operator.
 
-Between two of its writes nothing happens that makes the Job controller write: whoever is in the way then is the operator.
+Between two of its writes nothing happens that makes the Job controller write: then only the operator can cause a conflict.
 """
 
 import asyncio

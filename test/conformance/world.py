@@ -20,7 +20,7 @@ class World:
     Attributes:
         lived: By name of the case.
         writes: What the operator wrote in the namespace of each case, in order; Events are left out.
-        held: What came of the client that holds on to versions.
+        held: Result of the client that keeps old versions.
         gangs: By name of the scheduler.
         rights: What the operator asked for in all of it.
     """

@@ -1,4 +1,4 @@
-"""MPIJobs with one thing right or wrong, and what the API server says about each."""
+"""MPIJobs with one thing right or wrong, and what the API server answers about each."""
 
 import copy
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def job(name: str, *path: str, value: Any = None) -> dict[str, Any]:
 
 
 class Case(NamedTuple):
-    """One job; `refused` is a part of what the API server says, "" if it takes the job."""
+    """One job; `refused` is a part of what the API server answers, "" if it takes the job."""
 
     id: str
     job: Mapping[str, Any]

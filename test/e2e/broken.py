@@ -85,7 +85,7 @@ def failing_init_container(_launcher: Obj, worker: Obj) -> None:
 
 def failing_sidecar(launcher: Obj, worker: Obj) -> None:
     with_init(worker, restartPolicy="Always")
-    container(launcher)["command"] = ["sleep", "600"]  # sshd runs beside it, so the job would succeed
+    container(launcher)["command"] = ["sleep", "600"]  # sshd runs next to it, so the job would succeed
     container(launcher).pop("args")
 
 

@@ -7,7 +7,7 @@ from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 SHOWN_SECONDS = 10
 """At most, between the first sign of a cause in the cluster and the job that shows it; Kubernetes writes whole seconds."""
 _DISRUPTIONS = {"Preempted", "TaintManagerEviction"}
-"""Events that say why a Pod is deleted; they are no warnings."""
+"""Events that report why a Pod is deleted; they are no warnings."""
 
 
 def check_shown_soon(job: str, reason: str, here: Kubectl, *, since: str = "") -> None:

@@ -1,6 +1,6 @@
 """One cluster for all tests of this folder, the operator on it by its manifests, and a namespace for each test.
 
-The cluster is an embedded one of its own, named e2e or as MPIOP_E2E_CLUSTER says, taken down at the end unless MPIOP_E2E_KEEP is set.
+The cluster is an embedded one of its own, named e2e or as MPIOP_E2E_CLUSTER specifies, taken down at the end unless MPIOP_E2E_KEEP is set.
 MPIOP_CLUSTER=current uses the current kubeconfig context instead, whose nodes must be able to pull the images that the manifests name.
 """
 

@@ -12,7 +12,7 @@ from mpiop.kube.config import load_config
 from mpiop.kube.tls import build_context
 
 DEEP = "@deep@"
-"""Stands for the deep value in what is sent."""
+"""Represents the deep value in what is sent."""
 LEVELS = (*range(9_900, 9_980, 10), *range(9_980, 10_002))
 """The API server decodes 10,000 levels: those above its last steps are tried one by one, because what it adds itself comes on top."""
 FEW_LEVELS = (*range(9_901, 9_980, 20), *range(9_980, 10_002, 3))
@@ -85,7 +85,7 @@ class Answer:
 
     @property
     def is_refused(self) -> bool:
-        """Return whether the server says that the request is wrong."""
+        """Return whether the server reports that the request is wrong."""
         return self.status in {400, 422}
 
 

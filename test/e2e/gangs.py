@@ -1,4 +1,4 @@
-"""What the tests of gang scheduling share: a cluster whose node has as many seats as a test says, and jobs whose Pods take one each."""
+"""What the tests of gang scheduling share: a cluster whose node has as many seats as a test sets, and jobs whose Pods take one each."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ GATES = ("--feature-gates=GenericWorkload=true,GangScheduling=true", "--runtime-
 NATIVE = "kubernetes"
 NATIVE_KINDS = (NATIVE_POD_GROUPS_1_36, WORKLOADS_1_36)
 SEAT = "example.com/seat"
-"""An extended resource: there are as many as a test says, on any machine."""
+"""An extended resource: there are as many as a test sets, on any machine."""
 SCHEDULED_SECONDS = 60
 _JOB = "training.kubeflow.org/job-name="
 _DEPLOYMENT = "mpi-operator"

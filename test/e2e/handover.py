@@ -101,7 +101,7 @@ class Handover:
         return {name: PHASES[name][0](self.job(name)) for name in self.names}
 
     def end_unseen(self) -> None:
-        """Let the launchers end that should do so while no operator runs, and look at everything."""
+        """Let the launchers end that should do so while no operator runs, and check everything."""
         for name in [name for name in self.names if name in UNRECORDED]:
             let_run(self.here, launcher_of(self.here, self.job(name)))
             UNRECORDED[name](self.here, f"{self.job(name)}-launcher")
@@ -139,7 +139,7 @@ class Handover:
             assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0], pod["metadata"]["name"]
 
     def assert_times_stay(self) -> None:
-        """Fail if start or conditions of a job that ran were set anew."""
+        """Fail if start or conditions of a job that ran were set again."""
         for name in [name for name in self.names if PHASES[name][1] == "Running"]:
             before, after = self.jobs_before[name], self.ended[name]
             assert after["status"]["startTime"] == before["status"]["startTime"], name

@@ -80,7 +80,7 @@ def let_workers_come(here: Kubectl, name: str) -> None:
 
 
 def until_launcher_has_waited(here: Kubectl, name: str, seconds: int) -> str:
-    """Return the name of the launcher Pod of the job `name` when its log says that it has waited so long for a worker."""
+    """Return the name of the launcher Pod of the job `name` when its log reports that it has waited so long for a worker."""
     launcher = launcher_pod(here, name)
     with here.following(launcher, timeout_seconds=seconds + 120) as lines:
         waits = re.compile(rf"waiting for {name}-worker-\d+\S*: no address for (\d+) s")

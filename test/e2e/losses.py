@@ -22,7 +22,7 @@ IN_BAND_SECONDS: Final = 90
 START_SECONDS: Final = 180
 LOOK_SECONDS: Final = 0.2
 RANK: Final = "echo running; sleep 86400.{number}; exit 0"
-"""Whoever ends the `sleep` lets the rank end well."""
+"""Ending the `sleep` lets the rank succeed."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Run:
 
     @property
     def is_bound(self) -> bool:
-        """Whether it must end, or go on, in band."""
+        """Whether it must end, or continue, in band."""
         return self.kind.mode == "Injected"
 
     def job(self, *, launcher: str, workers: str = "") -> Obj:
@@ -71,7 +71,7 @@ class Run:
         job_of = plain_job if self.is_bound else sshd_job
         job = job_of(self.kind.library, self.name, workers=RANKS)
         job["spec"]["runPolicy"] = {"cleanPodPolicy": "None", "backoffLimit": 0}
-        if IS_KUBEFLOW:  # its first try would fail, while no worker is Ready
+        if IS_KUBEFLOW:  # its first attempt would fail, while no worker is Ready
             job["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
         roles = job["spec"]["mpiReplicaSpecs"]
         for role in roles.values():
@@ -160,7 +160,7 @@ def start(here: Kubectl, jobs: Mapping[Run, Obj]) -> None:
 
 
 def until_running(here: Kubectl, run: Run) -> None:
-    """Return when all ranks of the job have said that they run."""
+    """Return when all ranks of the job have reported that they run."""
     [launcher] = here.read_all(PODS, run.labels())
     with here.following(launcher["metadata"]["name"], timeout_seconds=START_SECONDS) as lines:
         said = list(itertools.islice((line for line in lines if "running" in line), RANKS))

@@ -1,4 +1,4 @@
-"""Programs of other projects beside the operator: built from their released Go modules, run in Pods by their own manifests."""
+"""Programs of other projects next to the operator: built from their released Go modules, run in Pods by their own manifests."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from embedded.toolchain import build_environment, find_go
 
 
 def build_program(name: str) -> Path:
-    """Build the program `name` that hack/embedded/parts.py tells of, which takes minutes from a cold cache, and return where it is."""
+    """Build the program `name` from hack/embedded/parts.py, which takes minutes from a cold cache, and return where it is."""
     part = next(part.name for part in PARTS.values() for program in part.programs if name in program.names)
     built = subprocess.run(["hack/cluster", "build", part], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     paths = dict(line.split("\t") for line in built.splitlines())

@@ -67,7 +67,7 @@ class Operator:
         raise NotSeenError(f"metrics of the leader: not seen in {timeout_seconds:g} s")
 
     def metrics_port(self, pod: str) -> int:
-        """Return the port that the manifest tells `pod` to serve metrics on."""
+        """Return the port on which the manifest lets `pod` serve metrics."""
         arguments: list[str] = self.kubectl.read(PODS, pod)["spec"]["containers"][0]["args"]
         return next(int(each.rpartition("=")[2]) for each in arguments if "monitoring-port" in each)
 

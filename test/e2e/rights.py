@@ -30,7 +30,7 @@ def granted() -> Iterator[Right]:
 
 
 def owning(here: Kubectl, user: str) -> subprocess.CompletedProcess[str]:
-    """Return what the API server says when `user` makes, as a trial, an object that an MPIJob owns."""
+    """Return what the API server answers when `user` makes, as a trial, an object that an MPIJob owns."""
     owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": str(uuid.uuid4())}
     child = {"name": "pi-config", "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}]}
     body = yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": child})

@@ -26,8 +26,8 @@ class Rival:
     """Processes that follow one another, each with an identity of its own.
 
     Attributes:
-        configuration: File that tells it which Lease, and where the API server is.
-        log: What the newest process says.
+        configuration: File with its Lease and the address of the API server.
+        log: What the newest process reports.
     """
 
     configuration: Path

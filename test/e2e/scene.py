@@ -77,7 +77,7 @@ def miscounts(requests: Sequence[Request], jobs: Sequence[str]) -> list[str]:
     """Return what was not created just once for each job, and what was deleted."""
     creations = [each for each in requests if each.verb == "create" and each.is_work]
     made = Counter((each.what, each.name) for each in creations if each.code == HTTPStatus.CREATED)
-    # The server may store what it was asked for, and not say so to one that has hung up: a leader that was ended in between.
+    # The server may store what it was asked for, and not report it to one that has hung up: a leader that was ended in between.
     perhaps = {(each.what, each.name) for each in creations if each.code == 0 or each.code >= HTTPStatus.INTERNAL_SERVER_ERROR}
     names = {"services": "", "configmaps": "-config", "secrets": "-ssh", "jobs": "-launcher", "pods": "-worker-0"}
     desired = {(what, f"{job}{suffix}") for job in jobs for what, suffix in names.items()}
@@ -107,7 +107,7 @@ def lost_leases(member: Member) -> int:
 
 
 def lost_events(member: Member) -> int:
-    """Return of how many events the replica itself says that it could not write them, as on a machine that has no time."""
+    """Return how many events the replica reports as not written, as on a machine that has no time."""
     lines = member.replica.log_lines()
     return sum(
         int(line["events"]) if "events" in line else 1 for line in lines if line.get("msg") in {"events lost at the end", "event dropped"}

@@ -47,7 +47,7 @@ def image_with(files: Files, name: str, archive: Path, *, base: Path | None = No
     Args:
         files: What is added, or covers what the base has.
         name: The image's name with registry and tag.
-        archive: Is written anew.
+        archive: Is written again.
         base: A docker-archive; None is an empty image.
         settings: Changes of the image's configuration: User, Env, Entrypoint …
     """
@@ -55,7 +55,7 @@ def image_with(files: Files, name: str, archive: Path, *, base: Path | None = No
     with tarfile.open(archive, "w") as written:
         config, layers = _copied_layers(base, written) if base else (_empty_config(), [])
         config["rootfs"]["diff_ids"].append(f"sha256:{hashlib.sha256(layer).hexdigest()}")
-        config.pop("history", None)  # would have to tell of the new layer too
+        config.pop("history", None)  # would have to describe the new layer too
         config["config"] |= settings or {}
         _add(written, "stand-in.tar", layer)
         _add(written, "config.json", json.dumps(config).encode())

@@ -40,7 +40,7 @@ class JobStream:
         client: Who creates them.
         namespace: Where.
         jobs_a_second: How many a second, if the machine bears it; what was held up is not made up for.
-        most: The stream ends after so many; 0 is no end.
+        most: The stream ends after so many; 0 means no end.
         created: Names of those that the API server has.
         succeeded: When each was first seen to have Succeeded, in loop time.
         failed: Names of those that Failed.

@@ -38,7 +38,7 @@ class Member:
         return samples_of((await self.replica.fetch("/metrics")).partition("\r\n\r\n")[2])
 
     async def is_alive(self) -> bool:
-        """Return whether /healthz says so."""
+        """Return whether /healthz reports it."""
         return (await self.replica.fetch("/healthz")).startswith("200 ")
 
 
@@ -68,7 +68,7 @@ class Team:
         return member
 
     async def leaders(self) -> Sequence[Member]:
-        """Return who says that it leads."""
+        """Return who reports that it leads."""
         found = await asyncio.gather(*(member.metrics() for member in self.members))
         return [member for member, samples in zip(self.members, found, strict=True) if samples.get("mpi_operator_is_leader") == 1]
 

@@ -267,7 +267,7 @@ def test_a_wide_job_stops_nobody(strangers: depths.Server) -> None:
 
 
 def until(server: Kubectl, probe: Mapping[str, Any], *, is_taken: bool) -> None:
-    """Return when the API server takes (or refuses) `probe`: it goes by a changed CRD a moment after it was stored, and tells nobody."""
+    """Return when the API server takes (or refuses) `probe`: it goes by a changed CRD a moment after it was stored, and notifies nobody."""
     for _ in range(200):
         tried = server.attempt("create", "--dry-run=server", "-f", "-", stdin=json.dumps(probe))
         if (tried.returncode == 0) is is_taken:

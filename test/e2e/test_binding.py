@@ -15,7 +15,7 @@ from e2e.libraries import plain_job
 SHOW_CORES = "sed -n 's/^Cpus_allowed_list:[^0-9]*/may use /p' /proc/self/status"
 CORES = len(os.sched_getaffinity(0))
 LIBRARIES = ("openmpi", "openmpi5", "intel")
-"""Those that bind ranks when nobody says anything; MPICH does not."""
+"""Those that bind ranks when nobody reports anything; MPICH does not."""
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Why a job waits: for each cause that can be had on a node, STATE shows the reason, and the condition names the culprit and what to do.
 
-All broken jobs run at the same time, beside one that is well.
+All broken jobs run at the same time, next to one that is healthy.
 """
 
 import asyncio
@@ -273,7 +273,7 @@ def test_a_webhook_that_does_not_answer_is_quoted(selected: Obj, reason: str, na
 def test_a_worker_that_ended_while_it_is_needed_is_named(namespace: Kubectl) -> None:
     namespace.apply(held(one_worker("pi")))
     until_true(namespace, "pi", "Running")
-    namespace.attempt("exec", "pi-worker-0", "--", "/bin/sh", "-c", "kill 1")  # the shell may be gone before it can say so
+    namespace.attempt("exec", "pi-worker-0", "--", "/bin/sh", "-c", "kill 1")  # the shell may be gone before it can report it
     job = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "WorkerEnded")
     assert "pod pi-worker-0 ended: exit code 0, Completed" in condition(job, "Degraded")["message"]
     check_shown_soon("pi", "WorkerEnded", namespace)

@@ -1,4 +1,4 @@
-"""What the real helm renders of the chart, in both versions in use: beside manifests/, for an API server, and of wrong values."""
+"""What the real helm renders of the chart, in both versions in use: next to manifests/, for an API server, and of wrong values."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ def by_name(objects: list[Obj]) -> dict[tuple[str, str], Obj]:
 def test_the_chart_has_the_objects_of_the_manifests(overlay: str, helm: Helm, empty: Kubectl) -> None:
     rendered = by_name(helm.render(values=OVERLAYS[overlay]))
     overlaid = by_name([*yaml.safe_load_all(empty.run("kustomize", str(ROOT / "manifests/overlays" / overlay)))])
-    # Helm's own labels tell who manages an object, and what it keeps.
+    # Helm's own labels name who manages an object, and what it keeps.
     for each in rendered.values():
         assert all(each["metadata"]["labels"].pop(name) for name in OF_HELM)
     assert rendered["CustomResourceDefinition", "mpijobs.kubeflow.org"]["metadata"].pop("annotations") == {

@@ -71,7 +71,7 @@ def test_an_evicted_worker_ends_the_job_and_its_launcher(namespace: Kubectl, is_
     until_true(namespace, "pi", "Running")
     # What a kubelet writes when its node is short of memory or disk.
     evicted = {"status": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}}
-    # This one has evicted nothing, and would say so within 10 s.
+    # This one has evicted nothing, and would report it within 10 s.
     with contextlib.nullcontext() if is_current_cluster else paused("kubelet", NAME):
         namespace.run("patch", "pod", "pi-worker-1", "--subresource=status", "--type=merge", "--patch", json.dumps(evicted))
         job = until_true(namespace, "pi", "Failed")

@@ -1,4 +1,4 @@
-"""Gangs placed by the real coscheduling plugin, in a second scheduler that runs beside the control plane of a cluster of its own.
+"""Gangs placed by the real coscheduling plugin, in a second scheduler that runs next to the control plane of a cluster of its own.
 
 Definition, rights and configuration are those of its release. Ours are the profile's name, the kubeconfig, and how soon refused Pods are
 tried again.
@@ -115,7 +115,7 @@ def here(gang_cluster: GangCluster, request: pytest.FixtureRequest) -> Iterator[
 
 
 def until_group(here: Kubectl, **spec: object) -> None:
-    """Return as soon as the PodGroup of the job `pi` says this and nothing else."""
+    """Return as soon as the PodGroup of the job `pi` reports this and nothing else."""
     here.until_one(COSCHEDULING_POD_GROUPS, "pi", lambda found: found["spec"] == spec)
 
 

@@ -1,4 +1,4 @@
-"""The CRD comes after the operator, goes, and comes back: the operator waits for it, and deletes nothing. An upgrade of it is no edit."""
+"""The CRD comes after the operator, goes, and returns: the operator waits for it, and deletes nothing. An upgrade of it is not an edit."""
 
 import asyncio
 import json
@@ -66,7 +66,7 @@ async def run_a_job(here: ControlPlane, name: str) -> None:
 
 
 async def until_readiness(process: OperatorProcess, *, is_ready: bool) -> None:
-    """Wait until /readyz says so."""
+    """Wait until /readyz reports it."""
 
     async def is_said() -> bool:
         return await process.is_ready() is is_ready
@@ -155,7 +155,7 @@ class Upgrade:
         await until(f"a new Pod {name}", is_there)
 
     async def is_pending(self) -> dict[str, bool]:
-        """Return, by job, whether an edit is said to be pending."""
+        """Return, by job, whether an edit is reported to be pending."""
         return {
             each["metadata"]["name"]: conditions(each).get("UpdatePending") == "True"
             for each in await objects(self.here.client, MPIJOBS, "default")

@@ -1,4 +1,4 @@
-"""Every command that the public documents about MPIJobs show, as their readers type it, and what they say one then sees.
+"""Every command that the public documents about MPIJobs show, as their readers type it, and the output that they show.
 
 Image names and namespaces aside. `make images` and the kustomizations are in test_manifests.py as well, the join of metrics in
 test_monitoring.py, DraNet's job with a driver in test_dra.py, gangs in test_gang.py, Intel MPI running in test_mpi.py.
@@ -97,7 +97,7 @@ class Benchmark:
 
 @pytest.fixture(scope="module")
 def benchmark(module_namespace: Kubectl, reader: Shell, stand_in: None, gpus: None) -> Benchmark:
-    """Run the example as the documents say."""
+    """Run the example as the documents do."""
     assert (stand_in, gpus) == (None, None)
     assert reader.run(f"kubectl apply -f {ONE}") == f"mpijob.kubeflow.org/{JOB} created\n"
     workers = module_namespace.until(PODS, lambda pods: len(pods) == 1, labels=WORKER)

@@ -78,7 +78,7 @@ def devices(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, 
 
 
 def all_reduce_image(folder: Path) -> Path:
-    """Make the image that the document names, with a script in the place of the benchmark."""
+    """Make the image that the document names, with a script in place of the benchmark."""
     program = (Path(__file__).parent / "stand_in_programs" / "all_reduce_perf.sh").read_bytes()
     [job] = [each for each in yaml.safe_load_all(EXAMPLE.read_text(encoding="utf-8")) if each["kind"] == "MPIJob"]
     files = {"/third_party/nccl-tests/build/all_reduce_perf": (program, 0o755)}

@@ -1,4 +1,4 @@
-"""The examples that people start from, as their first lines say."""
+"""The examples that people start from, as their first lines describe."""
 
 import base64
 import os

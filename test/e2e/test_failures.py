@@ -1,4 +1,4 @@
-"""Why a job failed: the condition says how the launcher ended, in words, and with the end of its log if the operator may read it."""
+"""Why a job failed: the condition reports how the launcher ended, in words, and with the end of its log if the operator may read it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ def failed_for(namespace: Kubectl, job: Obj) -> tuple[str, str]:
 
 
 def let_logs_be_read(namespace: Kubectl, cluster: Kubectl, folder: Path) -> None:
-    """Let the operator read logs in the namespace, as the guide says."""
+    """Let the operator read logs in the namespace, as the guide shows."""
     cluster.run("delete", "clusterrole", "mpi-operator-launcher-logs", "--ignore-not-found")
     open_shell(namespace, ROOT, folder / "kubeconfig").follow("docs/troubleshooting.md", "The log of a launcher that is gone")
 

@@ -1,4 +1,4 @@
-"""Jobs that end well raise no alarm: plain runs, launchers that try `mpirun` again, and launchers that adapt to fewer workers.
+"""Jobs that end well raise no alarm: plain runs, launchers that repeat `mpirun`, and launchers that adapt to fewer workers.
 
 MPIOP_E2E_RUNS repeats all of them.
 """

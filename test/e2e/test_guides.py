@@ -19,7 +19,7 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS
 
 JOBS_GUIDE = "docs/jobs.md"
 FAULTS_GUIDE = "docs/fault-tolerance.md"
-# The first try puts up a mark on a worker that stays, and its ranks do not end.
+# The first attempt puts up a mark on a worker that stays, and its ranks do not end.
 TWO_TRIES = (
     '/etc/mpi-hosts/ssh steadfast-worker-0.steadfast mkdir first-try || exec "$@"; exec mpirun -n 2 sh -c "touch /tmp/rank; exec sleep 600"'
 )
@@ -27,7 +27,7 @@ TWO_TRIES = (
 
 @dataclass(frozen=True)
 class ThreeJobs:
-    """A namespace with three jobs under way: `pi` is well, `steadfast` has lost a worker, `struck` its launcher's Pod.
+    """A namespace with three jobs under way: `pi` is healthy, `steadfast` has lost a worker, `struck` its launcher's Pod.
 
     Attributes:
         lost: UIDs of the Pods that were deleted.

@@ -1,8 +1,8 @@
-"""The table of hangs (docs/fault-tolerance.md): a node, a container or a server is lost, and `mpirun` ends or goes on in time.
+"""The table of hangs (docs/fault-tolerance.md): a node, a container or a server is lost, and `mpirun` ends or continues in time.
 
 Each job has a rank on either node. Jobs of all libraries run side by side under one fault. With mpiop-agent (`Injected`) every bound
 must hold; what the ssh of images (`Image`) does is measured for comparison. The table goes to build/e2e/hangs.md.
-MPIOP_E2E_KINDS picks kinds of jobs, and MPIOP_E2E_RUNS says how many there are of each.
+MPIOP_E2E_KINDS picks kinds of jobs, and MPIOP_E2E_RUNS specifies how many there are of each.
 
 MPIOP_E2E_OPERATOR=kubeflow measures Kubeflow's operator instead: no job but that of the stopped kubelet is judged then.
 """
@@ -99,7 +99,7 @@ def deploy_kubeflow(cluster: Kubectl, folder: Path) -> None:
 
 @pytest.fixture
 def here(two_nodes: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
-    """A namespace of the test's own, where both nodes are well before and after."""
+    """A namespace of the test's own, where both nodes are healthy before and after."""
     with namespace_of_test(two_nodes, request) as made:
         try:
             yield made
@@ -109,7 +109,7 @@ def here(two_nodes: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl
 
 @contextlib.contextmanager
 def cut_off() -> Iterator[None]:
-    """Cut the second node off meanwhile: nothing reaches it, and nobody is told."""
+    """Cut the second node off meanwhile: nothing reaches it, and nobody is notified."""
     link = ("hack/cluster", "exec", "--name", CLUSTER, "--network-only", "--", "ip", "link", "set", "node-2")
     project(*link, "down")
     try:
@@ -139,7 +139,7 @@ def judge(here: Kubectl, fault: str, awaited: Sequence[Run], ends: Mapping[Run, 
 
 
 def test_faults_of_one_worker(here: Kubectl) -> None:
-    """A container is frozen, a server is killed, a Pod is deleted by force; other jobs go on though their node's kubelet is stopped."""
+    """A container is frozen, a server is killed, a Pod is deleted by force; other jobs continue though their node's kubelet is stopped."""
     frozen, killed, deleted, orphaned = (runs(fault) for fault in ("frozen", "killed", "deleted", "orphaned"))
     start(here, {run: run.job(launcher=FIRST) for run in (*frozen, *killed, *deleted, *orphaned)})
     victims = {run: first_process(run.worker_on(here, SECOND)) for run in (*frozen, *killed)}
@@ -187,7 +187,7 @@ def goes_on(here: Kubectl, fault: str, awaited: Iterable[Run]) -> None:
 
 
 def test_a_node_whose_network_is_cut(here: Kubectl) -> None:
-    """It has a worker of some jobs, and the launcher of others: the ranks of those must end, for nobody is left to end them."""
+    """It has a worker of some jobs, and the launcher of others: the ranks of those must end, because nobody is left to end them."""
     worker_lost, launcher_lost = runs("cut"), runs("headless")
     jobs = {run: run.job(launcher=FIRST) for run in worker_lost} | {run: run.job(launcher=SECOND, workers=FIRST) for run in launcher_lost}
     start(here, jobs)
@@ -247,7 +247,7 @@ def test_a_job_with_checkpoints_survives_both_nodes_and_a_preemption(here: Kubec
     assert node_of_launcher(here) == FIRST
     with cut_off():
         strike(1)
-        two_nodes.run("cordon", FIRST)  # where the launcher is not to be this time
+        two_nodes.run("cordon", FIRST)  # where the launcher must not be this time
     until_resumed(here)
     assert node_of_launcher(here) == SECOND
     two_nodes.run("uncordon", FIRST)

@@ -1,4 +1,4 @@
-"""The life of a release of the Helm chart beside running jobs: the real helm, both versions in use, the commands of docs/install.md."""
+"""The life of a release of the Helm chart next to running jobs: the real helm, both versions in use, the commands of docs/install.md."""
 
 import json
 import shutil
@@ -74,7 +74,7 @@ def start(here: Kubectl, name: str) -> Obj:
 
 
 def finish(here: Kubectl, launcher: Obj) -> None:
-    """Let the job of `launcher` end, and see that it succeeds in its first try."""
+    """Let the job of `launcher` end, and see that it succeeds in its first attempt."""
     let_run(here, launcher["metadata"]["name"])
     job = until_true(here, launcher["metadata"]["labels"]["training.kubeflow.org/job-name"], "Succeeded")
     assert job["status"]["replicaStatuses"]["Launcher"] == {"succeeded": 1}

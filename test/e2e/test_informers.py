@@ -1,7 +1,7 @@
 """Informers against a real API server that is restarted, killed, frozen and loses its etcd for a while, under a stream of writes.
 
 Unit tests cover what can be tested in memory; these tests are about what only the real server answers: what it
-sends when it goes down, where its watch cache begins when it comes back, and which requests it refuses in which words.
+sends when it goes down, where its watch cache begins when it returns, and which requests it refuses in which words.
 """
 
 import asyncio

@@ -29,13 +29,13 @@ def loosened(definition: Obj) -> Obj:
 
 
 def replace_definition(cluster: Kubectl, definition: Obj) -> None:
-    """Put `definition` in the place of the CRD."""
+    """Put `definition` in place of the CRD."""
     metadata = {key: value for key, value in definition["metadata"].items() if key in {"name", "annotations", "labels"}}
     cluster.run("replace", "-f", "-", stdin=yaml.safe_dump({**definition, "metadata": metadata}))
 
 
 def until_accepted(here: Kubectl, job: Obj) -> None:
-    """Return when the API server accepts `job`: it takes up a changed CRD a moment after it was stored, and tells nobody."""
+    """Return when the API server accepts `job`: it takes up a changed CRD a moment after it was stored, and notifies nobody."""
     deadline = time.monotonic() + 30
     while (tried := here.attempt("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(job))).returncode:
         assert time.monotonic() < deadline, tried.stderr

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import md5
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -83,6 +84,62 @@ def test_a_program_runs_on_ranks_in_one_line(tool: Tool) -> None:
     assert "hosts" in tool.run("list")
     assert "RANKS" in tool.run("describe", "hosts")
     assert tool.run("why", "hosts") == "Job hosts succeeded.\n"
+
+
+COUNT = 'i=0; while [ $i -lt {count} ]; do i=$((i + 1)); echo "  $OMPI_COMM_WORLD_RANK: line $i of many"; done'
+"""Open MPI 4.1 cuts lines where it passes output on; these are indented, as its tags could be taken for theirs."""
+
+
+def lines_of(rank: int, count: int) -> list[str]:
+    return [f"  {rank}: line {number} of many" for number in range(1, count + 1)]
+
+
+def test_each_rank_s_lines_arrive_whole(tool: Tool) -> None:
+    done = tool.attempt(*RUN, "-n", "2", "--name", "whole", "--", "sh", "-c", COUNT.format(count=20_000))
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr
+    for rank in (0, 1):
+        assert [line for line in done.stdout.splitlines() if line.startswith(f"  {rank}:")] == lines_of(rank, 20_000)
+        assert tool.run("logs", "whole", "--rank", str(rank)).splitlines() == lines_of(rank, 20_000)
+    assert len(done.stdout.splitlines()) == 40_000
+    missing = tool.attempt("logs", "whole", "--rank", "9")
+    assert (missing.returncode, missing.stderr) == (1, "error: job whole has no rank 9: its ranks are 0 to 1\n")
+
+
+def test_long_output_arrives_whole_although_its_log_is_rotated(tool: Tool) -> None:
+    count = 300_000  # some 25 MB in the log: kubelets begin another file after 10 MiB
+    program = f'yes "$OMPI_COMM_WORLD_RANK: a line like any other" | head -n {count} | cat -n'
+    done = tool.attempt(*RUN, "-n", "2", "--name", "long-output", "--", "sh", "-c", program)
+    assert done.returncode == 0, done.stderr
+    expected = {rank: [f"{number:6}\t{rank}: a line like any other" for number in range(1, count + 1)] for rank in (0, 1)}
+    found = {rank: [line for line in done.stdout.splitlines() if f"\t{rank}: " in line] for rank in (0, 1)}
+    assert found == expected or "the kubelet rotated it" in done.stderr, {rank: len(lines) for rank, lines in found.items()}
+
+
+def test_bytes_of_a_program_stay_as_they_are(tool: Tool) -> None:
+    command = ["kubectl", "mpi", *RUN, "--name", "raw", "--", "printf", r"\033[1mbold\033[0m \377\376 50%%\r100%%\n"]
+    done = subprocess.run(command, env=tool.environment, capture_output=True, stdin=subprocess.DEVNULL, check=True, timeout=120)
+    assert done.stdout == b"\x1b[1mbold\x1b[0m \xff\xfe 50%\r100%\n"
+    script = 'kubectl mpi logs whole | head -n 1; echo "${PIPESTATUS[0]}"'
+    cut = subprocess.run(["bash", "-c", script], env=tool.environment, capture_output=True, text=True, check=True, timeout=120)
+    assert (cut.stdout.splitlines()[-1], cut.stderr) == ("141", "")
+
+
+@pytest.mark.parametrize("options", [(), ("-i",)], ids=["from a pipe", "-i"])
+def test_standard_input_reaches_rank_0(tool: Tool, options: tuple[str, ...]) -> None:
+    data = "".join(f"line {number}\n" for number in range(50_000))
+    program = "echo $OMPI_COMM_WORLD_RANK $(cat | md5sum)"
+    done = tool.attempt(*RUN, "-n", "2", *options, "--rm", "--", "sh", "-c", program, stdin=data)
+    assert done.returncode == 0, done.stderr
+    assert f"0 {md5(data.encode(), usedforsecurity=False).hexdigest()} -" in done.stdout.splitlines()
+    assert "warning" not in done.stderr
+
+
+def test_a_command_in_a_worker_reads_standard_input(tool: Tool) -> None:
+    tool.run(*RUN, "-n", "1", "--name", "reads", "--detach", "--", "sleep", "600")
+    until_true(tool.here, "reads", "Running")
+    assert tool.run("exec", "reads", "-i", "--worker", "0", "--", "cat", stdin="data") == "data"
+    tool.run("delete", "reads", "--yes")
 
 
 def test_its_exit_code_is_the_program_s(tool: Tool) -> None:

@@ -34,7 +34,7 @@ OLD_STATUS = {
 
 @dataclass(frozen=True)
 class Switch:
-    """The cluster, the namespace of the jobs, and the shell of who switches: our checkout, with their manifest beside it."""
+    """The cluster, the namespace of the jobs, and the shell of who switches: our checkout, with their manifest next to it."""
 
     cluster: Kubectl
     here: Kubectl
@@ -46,11 +46,11 @@ class Switch:
         return self.cluster.within("mpi-operator")
 
     def start_theirs(self) -> None:
-        """Deploy Kubeflow's operator as the guide says."""
+        """Deploy Kubeflow's operator as the guide shows."""
         self.shell.follow("docs/switch.md", "Back to Kubeflow's operator", timeout_seconds=200)
 
     def start_ours(self) -> None:
-        """Deploy ours as the guide says."""
+        """Deploy ours as the guide shows."""
         self.shell.follow("docs/switch.md", "To mpiop", timeout_seconds=200)
         Operator(self.operator).wait_until_ready()
 

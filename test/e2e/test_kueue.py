@@ -74,7 +74,7 @@ class Queue:
         return until_true(self.here, name, "Succeeded")
 
     def until_waiting(self, name: str) -> Obj:
-        """Return the job when Kueue has said that there is no room for it."""
+        """Return the job when Kueue has reported that there is no room for it."""
         self.here.until(WORKLOADS, lambda all_: [condition(w, "QuotaReserved").get("status") for w in all_ if is_of(w, name)] == ["False"])
         waiting = until_true(self.here, name, "Suspended")
         assert waiting["status"]["summary"]["state"] == "Queued"
@@ -97,7 +97,7 @@ def is_of(workload: Obj, job: str) -> bool:
 
 
 def until_webhooks_answer(cluster: Kubectl) -> None:
-    """Return when Kueue judges what is created: it is Ready a moment before its Service has been told so."""
+    """Return when Kueue judges what is created: it is Ready a moment before its Service routes to it."""
     probe = {"apiVersion": WORKLOADS.api_version, "kind": "ResourceFlavor", "metadata": {"name": "probe"}}
     deadline = time.monotonic() + 60
     while (tried := cluster.attempt("create", "--dry-run=server", "-f", "-", stdin=json.dumps(probe))).returncode:
@@ -106,7 +106,7 @@ def until_webhooks_answer(cluster: Kubectl) -> None:
 
 @pytest.fixture
 def queue(kueue: Kubectl, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
-    """A namespace with a queue, made as the guide says."""
+    """A namespace with a queue, made as the guide shows."""
     with namespace_of_test(kueue, request) as here:
         shell = open_shell(here, ROOT, tmp_path_factory.mktemp("queue") / "kubeconfig")
         shell.follow("docs/kueue.md", "A queue")

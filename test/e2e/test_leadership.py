@@ -1,6 +1,6 @@
 """Who leads when replicas end, die, freeze, or lose the API server, under a steady stream of jobs; and with a client-go program as a rival.
 
-The replicas are processes beside an embedded control plane with simulated nodes. What they wrote is read from the API server's audit log,
+The replicas are processes next to an embedded control plane with simulated nodes. What they wrote is read from the API server's audit log,
 where each is known by its token. The last test is about the operator as it is deployed.
 """
 
@@ -42,7 +42,7 @@ OWN_LOAD = 2.0
 """Load for each processor that these tests make by themselves."""
 
 UNREPORTED = 3
-"""Events that may be missing after a leader had no time to say its last words: those that it was just writing."""
+"""Events that may be missing after a leader had no time to record its last ones: those that it was just writing."""
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 HOLDER = re.compile(r"\S+_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 Say = Callable[[str], None]
@@ -73,7 +73,7 @@ def others_than_lost(scene: Scene) -> list[int]:
 
 
 def patience() -> float:
-    """Return by what to multiply times that say how quick the operator is: 1, or more where others want the processors too."""
+    """Return by what to multiply times that report how quick the operator is: 1, or more where others want the processors too."""
     return max(1.0, os.getloadavg()[0] / (OWN_LOAD * (os.cpu_count() or 1)))
 
 

@@ -123,7 +123,7 @@ def monitored(
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
 ) -> Iterator[Prometheus]:
-    """Prometheus and kube-state-metrics beside the operator."""
+    """Prometheus and kube-state-metrics next to the operator."""
     if is_current_cluster:
         pytest.skip("the user's own cluster gets no monitoring")
     here, folder = module_namespace, tmp_path_factory.mktemp("monitoring")
@@ -248,7 +248,7 @@ def test_the_metrics_can_be_read_by_hand(monitored: Prometheus, operator: Operat
 
 
 def test_a_job_that_is_deleted_leaves_the_join(monitored: Prometheus, launchers: dict[str, str]) -> None:
-    """Comes after the tests that look at what it deletes, and before the operator is another."""
+    """Comes after the tests that read what it deletes, and before the operator is another."""
     assert launchers
     monitored.here.run("delete", "mpijob", "finished", "running")
     monitored.until_rows(f'mpi_operator_job_infos{{namespace="{monitored.here.namespace}"}}', 0)

@@ -1,6 +1,6 @@
 """The MPI libraries, really run: π over three workers of two slots, by both users and policies, with and without ranks on the launcher.
 
-And with workers that come later than the launcher, as many seconds as MPIOP_E2E_LATE says (20,120). The images wait for nothing and try
+And with workers that come later than the launcher, by the seconds in MPIOP_E2E_LATE (20,120). The images wait for nothing and try
 nothing again. Jobs run side by side, for most of a job's time is waiting; MPIOP_E2E_RUNS repeats all.
 """
 
@@ -92,11 +92,11 @@ class Outcome:
     launchers: list[Obj]
     log: str
     previous_log: str
-    """What the launcher said before it was started again; "" where it was not."""
+    """What the launcher reported before it was started again; "" where it was not."""
 
 
 def job_of(run: Combination) -> Obj:
-    """Return the MPIJob of `run`: the example's for its user, changed in what the combination says."""
+    """Return the MPIJob of `run`: the example's for its user, changed in what the combination sets."""
     example = EXAMPLES / "pi" / ("pi-root.yaml" if run.user == "root" else "pi.yaml")
     job: Obj = yaml.safe_load(example.read_text(encoding="utf-8"))
     job["metadata"] = {"name": run.name}
@@ -135,7 +135,7 @@ def outcome_of(here: Kubectl, job: Obj, late_seconds: int = 0) -> Outcome:
 
 
 def previous_log_of(here: Kubectl, launcher: Obj) -> str:
-    """Return what the container of `launcher` said last before the kubelet started it again."""
+    """Return what the container of `launcher` reported last before the kubelet started it again."""
     return here.attempt("logs", launcher["metadata"]["name"], "--previous").stdout
 
 
@@ -149,7 +149,7 @@ def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 
 
 @pytest.fixture(scope="module")
 def outcomes(images: None, module_namespace: Kubectl, request: pytest.FixtureRequest) -> Iterator[Mapping[Combination, Future[Outcome]]]:
-    """The ends of all runs that were asked for, which are under way, AT_ONCE at a time; the other tests of this file run beside them."""
+    """The ends of all runs that were asked for, which are under way, AT_ONCE at a time; the other tests of this file run next to them."""
     assert images is None
     items = [item for item in request.session.items if isinstance(item, pytest.Function) and hasattr(item, "callspec")]
     runs = [run for item in items if isinstance(run := item.callspec.params.get("run"), Combination)]
@@ -161,7 +161,7 @@ def outcomes(images: None, module_namespace: Kubectl, request: pytest.FixtureReq
 
 
 def ranks_by_host(log: str, words: str = "runs on") -> Counter[str]:
-    """Return how many ranks said that they ran on each host."""
+    """Return how many ranks reported that they ran on each host."""
     return Counter(re.findall(rf"^rank \d+ of \d+ {words} (\S+)$", log, re.MULTILINE))
 
 
@@ -187,7 +187,7 @@ RADIX: Final = {
     "openmpi5": "PRTE_MCA_rml_base_radix",
     "intel": "I_MPI_HYDRA_BRANCH_COUNT",
 }
-"""What says how many others each daemon starts, so that the last workers are reached from others and not from the launcher."""
+"""What reports how many others each daemon starts, so that the last workers are reached from others and not from the launcher."""
 
 
 @pytest.mark.parametrize(("user", "radix", "workers"), [("root", 1, 3), ("mpiuser", 1, 3), ("mpiuser", 2, 8)])
@@ -200,7 +200,7 @@ def test_workers_start_each_other_in_a_tree(library: str, user: str, radix: int,
 
 
 def check_tree(run: Combination, radix: int, here: Kubectl, timeout_seconds: int = END_SECONDS) -> None:
-    """Run π on workers that start each other, `radix` each, and see that they did, at the first try."""
+    """Run π on workers that start each other, `radix` each, and see that they did, at the first attempt."""
     job = job_of(run)
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
     for role in job["spec"]["mpiReplicaSpecs"].values():

@@ -287,7 +287,7 @@ def test_the_seeds_commands_find_the_launchers_log(run: Run) -> None:
 
 
 def test_deleting_the_job_deletes_every_object_and_its_series(run: Run, operator: Operator) -> None:
-    """Comes last: the tests above look at what it deletes."""
+    """Comes last: the tests above read what it deletes."""
     run.here.run("delete", "mpijob", "pi", timeout_seconds=60)
     uid = run.finished["metadata"]["uid"]
     for resource in CHILDREN:

@@ -71,7 +71,7 @@ def mpi4py_job(library: str, name: str) -> Obj:
 
 
 PROGRAMS: Final[Mapping[str, tuple[Callable[[str, str], Obj], str]]] = {"c": (plain_job, "runs on"), "mpi4py": (mpi4py_job, "on")}
-"""Each with the words by which a rank says where it is."""
+"""Each with the words by which a rank reports where it is."""
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def one_try(library: str, script: str) -> Obj:
 
 
 def test_mpirun_ends_when_a_worker_stops_answering(restricted: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    """Nobody is told: the network of one worker is cut. Without the agent MPICH and Intel MPI hang."""
+    """Nobody is notified: the network of one worker is cut. Without the agent MPICH and Intel MPI hang."""
     if is_current_cluster:
         pytest.skip("the nodes of the user's own cluster are out of reach")
     restricted.apply(*(one_try(library, "echo running; exec sleep 600") for library in LIBRARIES))
@@ -186,7 +186,7 @@ def test_mpirun_ends_when_a_worker_stops_answering(restricted: Kubectl, is_curre
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_ranks_save_their_work_before_their_pods_are_deleted(library: str, restricted: Kubectl) -> None:
-    """By a suspend, and by the eviction of one worker, which all ranks are told of."""
+    """By a suspend, and by the eviction of one worker, which signals all ranks."""
     job = one_try(library, SAVING)
     job["metadata"]["annotations"] |= {f"mpiop.kubeflow.org/{name}": text for name, text in CHECKPOINTS.items()}
     if library in SHARED:
@@ -230,7 +230,7 @@ def cut_network(worker: str) -> None:
 
 
 def content(file: Path) -> str:
-    """Return what the file of a process says, "" if that has ended."""
+    """Return what the file of a process reports, "" if that has ended."""
     try:
         return file.read_text(encoding="utf-8")
     except OSError:

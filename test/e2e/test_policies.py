@@ -36,7 +36,7 @@ def allowed_job(name: str = "pi") -> Obj:
 
 
 class Case(NamedTuple):
-    """What is changed in a job, and what is said of it; "" if it passes."""
+    """What is changed in a job, and what is reported of it; "" if it passes."""
 
     id: str
     change: Callable[[Any], object]

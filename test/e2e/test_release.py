@@ -61,7 +61,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def key_pair(folder: Path) -> Path:
-    """Return a private SSH key; beside it are its public half and a list of the signers that are trusted."""
+    """Return a private SSH key; next to it are its public half and a list of the signers that are trusted."""
     key = folder / "key"
     answer(["ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", key])
     (folder / "signers").write_text(f"release@example.com {key.with_suffix('.pub').read_text()}")

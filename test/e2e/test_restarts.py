@@ -1,4 +1,4 @@
-"""Jobs that lose Pods: with a budget of restarts they go on, a Hydra launcher that hangs is ended, and the result is right."""
+"""Jobs that lose Pods: with a budget of restarts they continue, a Hydra launcher that hangs is ended, and the result is right."""
 
 import contextlib
 import json
@@ -72,7 +72,7 @@ def reasons(job: Obj) -> list[str]:
 
 
 def end_of(here: Kubectl) -> Obj:
-    """Return the job when it has succeeded; its launcher's log says after which restart."""
+    """Return the job when it has succeeded; its launcher's log reports after which restart."""
     job = until_true(here, "pi", "Succeeded", timeout_seconds=180)
     log = here.run("logs", "job/pi-launcher", "--tail=-1")
     assert f"after {job['status']['restarts']}" in log
@@ -218,7 +218,7 @@ def test_a_worker_on_a_node_that_does_not_answer_is_reported_and_replaced(
     namespace.apply(resilient())
     until_computing(namespace)
     first = namespace.read(PODS, "pi-worker-1")["metadata"]["uid"]
-    # This kubelet is well, and would say so.
+    # This kubelet is healthy, and would report it.
     with contextlib.nullcontext() if is_current_cluster else paused("kubelet", NAME):
         make_unreachable(namespace, "pi-worker-1")
         job = namespace.until_one(MPIJOBS, "pi", lambda job: bool(reasons(job)), timeout_seconds=10)

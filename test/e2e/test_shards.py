@@ -1,6 +1,6 @@
 """Two operators side by side, each with a namespace and a Lease of its own: neither touches what is the other's, nor misses it.
 
-They are processes beside an embedded control plane with simulated nodes. Their rights are those of the manifests, bound in the namespaces
+They are processes next to an embedded control plane with simulated nodes. Their rights are those of the manifests, bound in the namespaces
 of jobs and not in the whole cluster. What each asked for is read from the audit log of the API server, which knows it by its token.
 """
 
@@ -54,11 +54,11 @@ async def testbed() -> AsyncIterator[FaultTestbed]:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """Something that an operator asked for, whatever it was told; a watch counts from its begin.
+    """Something that an operator asked for, whatever the answer; a watch counts from its begin.
 
     Attributes:
         namespace: Of the object; "" is all namespaces, or an object that is in none.
-        what: Resource, or resource/subresource; "" is no resource at all, like `/version`.
+        what: Resource, or resource/subresource; "" is not a resource at all, like `/version`.
     """
 
     verb: str
@@ -138,7 +138,7 @@ class Shard:
         await self.until_succeeded()
 
     async def lease_spec(self) -> dict[str, Any]:
-        """Return what its Lease says."""
+        """Return what its Lease reports."""
         lease = await self.team.testbed.client.get(LEASES, self.lease)
         return lease.get("spec", {})
 
@@ -170,7 +170,7 @@ class Shard:
         return [f"{self.namespace}: {each}" for each in (*wrong, *miscounts(self.requests(), self.stream.created))]
 
     def situation(self) -> str:
-        """Return what there is to say about it when something is wrong."""
+        """Return what there is to report about it when something is wrong."""
         stream, log = self.stream, self.member.replica.log if self.team.members else None
         left = [name for name in stream.created if name not in stream.succeeded]
         said = (
@@ -183,7 +183,7 @@ class Shard:
 
     @contextlib.contextmanager
     def explained(self, what: str) -> Iterator[None]:
-        """Say which shard it was, and how it is, when the block finds that something is not as it should be."""
+        """Report which shard it was, and how it is, when the block finds that something is not as it should be."""
         try:
             yield
         except (TimeoutError, AssertionError) as error:
@@ -192,7 +192,7 @@ class Shard:
     def _strays(self, touch: Touch) -> bool:
         if touch.namespace == self.lease.namespace:
             return touch.what != "leases" or touch.name not in {"", self.lease.name}
-        # What is no resource shows no object of anybody.
+        # What is not a resource shows no object of anybody.
         return touch.namespace != self.namespace and bool(touch.what)
 
 

@@ -1,4 +1,4 @@
-"""Our operator finds what Kubeflow's made, in every phase of a job: nothing is made anew, no Pod restarts, each job ends rightly; and back.
+"""Our operator finds what Kubeflow's made, in every phase of a job: nothing is recreated, no Pod restarts, each job ends; and back.
 
 The objects have exactly the shape that Kubeflow's operator gives them. `test_kubeflow.py` has the real one make them.
 """
@@ -115,7 +115,7 @@ def test_a_new_job_of_an_old_name_runs(handover: Handover) -> None:
     until_true(here, "pi-finished", "Succeeded")
 
 
-# And back: what theirs looks at in an object of ours is there, and is what it would write.
+# And back: what theirs reads in an object of ours is there, and is what it would write.
 
 
 def is_within(desired: Any, found: Any) -> bool:

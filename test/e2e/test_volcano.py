@@ -1,6 +1,6 @@
 """Gangs placed by the real Volcano: its scheduler and its controllers, by the manifest of its release, on a cluster of its own.
 
-Its admission webhooks are left out: most look after Volcano's own jobs and queues, and one refuses a PodGroup whose queue is not there or
+Its admission webhooks are left out: most manage Volcano's own jobs and queues, and one refuses a PodGroup whose queue is not there or
 not open; without it the gang waits for the queue.
 """
 
@@ -94,7 +94,7 @@ def here(gang_cluster: GangCluster, request: pytest.FixtureRequest) -> Iterator[
 
 
 def until_group(here: Kubectl, **spec: object) -> None:
-    """Return as soon as the PodGroup of the job `pi` says this and nothing else."""
+    """Return as soon as the PodGroup of the job `pi` reports this and nothing else."""
     here.until_one(VOLCANO_POD_GROUPS, "pi", lambda found: found["spec"] == spec)
 
 

@@ -9,7 +9,7 @@ LOOK_SECONDS = 0.1
 async def until(
     what: str, is_seen: Callable[[], Awaitable[bool]], *, timeout_seconds: float = 60, look_seconds: float = LOOK_SECONDS
 ) -> None:
-    """Return as soon as `is_seen` says so.
+    """Return as soon as `is_seen` reports it.
 
     Raises:
         TimeoutError: It did not within `timeout_seconds`; the message has `what`.

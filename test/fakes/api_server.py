@@ -90,7 +90,7 @@ class FakeApiServer:
         return self
 
     async def close(self) -> None:
-        """Keep everything: a test may look at it afterwards."""
+        """Keep everything: a test may read it afterwards."""
 
     # What tests ask for
 
@@ -144,7 +144,7 @@ class FakeApiServer:
         return self.writes.collect_garbage()
 
     def compact(self) -> None:
-        """Forget the history, as etcd does after five minutes: older watches and continue tokens are told 410."""
+        """Forget the history, as etcd does after five minutes: older watches and continue tokens get 410."""
         self.storage.compact()
         self._pages.expire()
 

@@ -32,7 +32,7 @@ def stored(name: str = "pi", *, state: str = "", workers: int = 2, **status: Any
 
 
 def pod(name: str, *, role: str = "worker", node: str = "node-1", ready: bool = True, **state: Any) -> Object:
-    """Return a Pod; `state` is that of its container, `running` where nothing is said."""
+    """Return a Pod; `state` is that of its container, `running` where nothing is reported."""
     conditions = [{"type": "PodScheduled", "status": "True" if node else "False", "lastTransitionTime": NOON}]
     conditions.append({"type": "Ready", "status": "True" if ready else "False"})
     row = {"name": role, "restartCount": 0, "state": state or {"running": {"startedAt": NOON}}}

@@ -1,6 +1,6 @@
 """What the rest of a cluster does to a job: users, kubelets, the Job controller, the garbage collector, and a server that is slow or fails.
 
-All of it is drawn from one random generator, so that a seed tells the whole story.
+All of it is drawn from one random generator, so that a seed reproduces all of it.
 """
 
 import asyncio
@@ -266,7 +266,7 @@ class Cluster:
                 self._make_launcher_pod(job)
 
     def _note_suspension(self, job: Object) -> None:
-        """Say that the pods of a Job are told to go, once; from Kubernetes 1.36 its startTime goes too."""
+        """Mark the pods of a Job as terminating, once; from Kubernetes 1.36 its startTime goes too."""
         if pods.condition_status(job, "Suspended") != "True" or job["status"].get("active"):
             status: dict[str, Any] = {"active": 0, "conditions": [{"type": "Suspended", "status": "True"}]}
             self.server.put_status(JOBS, key_of(job), status | ({"startTime": None} if self._clears_start_time else {}))

@@ -15,7 +15,7 @@ class Reviews:
     """Who is known, and who may what.
 
     Attributes:
-        users: By token, what a TokenReview says of its bearer.
+        users: By token, what a TokenReview reports of its bearer.
         allowed: Verb, path and the user or group that may.
     """
 

@@ -1,7 +1,7 @@
 """A server that plays a script: what each list and each watch answers, in order; for tests of what an informer does with it.
 
-Lists and watches are taken from two queues, and every request is noted in `log`, so that a test can say exactly what was asked, and in
-which order. Where a script ends, the request hangs, as from a server with nothing to say.
+Lists and watches are taken from two queues, and every request is noted in `log`, so that a test can report exactly what was asked, and in
+which order. Where a script ends, the request hangs, as from a server with nothing to report.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def unreadable(name: str, version: int | str, *, uid: str = "") -> Unreadable:
 
 
 def page(*items: Item, version: int | str, token: str = "") -> ObjectList:
-    """Return a page of a list; `token` says that there is another."""
+    """Return a page of a list; `token` reports that there is another."""
     metadata: dict[str, Any] = {"resourceVersion": str(version)}
     return {"metadata": metadata | ({"continue": token} if token else {}), "items": list(items)}
 

@@ -42,7 +42,7 @@ class Storage:
         return [(resource, key, obj) for resource, objects in self._objects.items() for key, obj in objects.items()]
 
     def put(self, resource: Resource, key: Key, obj: Json) -> Json:
-        """Store a copy of `obj` under the next version and tell the watches."""
+        """Store a copy of `obj` under the next version and notify the watches."""
         new = self._versioned(obj)
         objects = self._objects.setdefault(resource, {})
         old = objects.get(key)
@@ -58,7 +58,7 @@ class Storage:
         return last
 
     def compact(self) -> None:
-        """Forget the history: watches from before now are told that it is gone."""
+        """Forget the history: watches from before now get the error Gone."""
         self.compacted = self.version
         self.history.clear()
 

@@ -1,4 +1,4 @@
-"""A job's world in memory: a fake API server, stores that follow it when told to, and the syncer between them."""
+"""A job's world in memory: a fake API server, stores that follow it when asked to, and the syncer between them."""
 
 import asyncio
 from collections.abc import Mapping

@@ -18,7 +18,7 @@ FOREGROUND = "foregroundDeletion"
 _STATUSES: Mapping[Resource, Json] = {PODS: {"phase": "Pending"}, MPIJOBS: {"observedGeneration": -1}}
 """What the API server, or the CRD, gives to new objects."""
 KUBELET = "example.com/kubelet"
-"""Stands for the grace period of a pod, which its kubelet ends."""
+"""Represents the grace period of a pod, which its kubelet ends."""
 
 
 class Writes:
@@ -102,7 +102,7 @@ class Writes:
         return self._change(request, body)
 
     def _change(self, request: Request, new: Json) -> Json:
-        """Store `new` in the place of what is there, as far as `request` may."""
+        """Store `new` in place of what is there, as far as `request` may."""
         old = self.existing(request)
         self._check_identity(request, old, new)
         if request.subresource == "status":

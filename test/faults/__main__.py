@@ -1,4 +1,4 @@
-"""`python -m faults`: run the fault matrix against an embedded control plane, then the rows that need nodes, and say what did not hold."""
+"""`python -m faults`: run the fault matrix against an embedded control plane, then the rows that need nodes, and print what failed."""
 
 import argparse
 import asyncio

@@ -78,7 +78,7 @@ def _phases() -> dict[str, Callable[[Run], Awaitable[None]]]:
 
 
 def f70(lifecycles: Lifecycles) -> Iterator[Case]:
-    """No operator runs while the job ends; what its end was is found out afterwards, or said to be unknown."""
+    """No operator runs while the job ends; what its end was is found out afterwards, or reported to be unknown."""
     for lifecycle in ("succeed", "fail"):
         if lifecycle in lifecycles:
             yield Case("F70", lifecycle, "ended while no operator ran", stages=(("running", _end_unseen(lifecycle)),), wants_hit=False)

@@ -47,7 +47,7 @@ ADDITIONS = {
 
 
 def _hindered(row: str, what: str, begin: Action, script: Script | None, *, lifecycle: str = "succeed") -> Case:
-    """Return a case in which something stands in the way of Pods until the script takes it away."""
+    """Return a case in which something is in the way of Pods until the script takes it away."""
     return Case(row, lifecycle, what, stages=(("begin", begin),), script=script, seconds=IDLE_SECONDS, wants_hit=False)
 
 
@@ -90,7 +90,7 @@ async def _raise_limit(run: Run) -> None:
 
 
 def f63(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Policies and webhooks that deny, do not answer, stand in the way of deletions, or change what is made."""
+    """Policies and webhooks that deny, do not answer, are in the way of deletions, or change what is made."""
     del lifecycles
     yield _hindered("F63", "a policy that denies Pods", _policy("CREATE"), _allow_after("Forbidden", DENIAL))
     yield _hindered("F63", "a policy that denies deletions", _policy("DELETE"), _allow_deletions)
@@ -194,7 +194,7 @@ def _check_writes(run: Run) -> None:
 
 
 async def _additions(run: Run) -> None:
-    """What admission adds to each child, at each write of it, is left there, and is no reason to write it again."""
+    """What admission adds to each child, at each write of it, is left there, and is not a reason to write it again."""
     for what, (resources, fields) in ADDITIONS.items():
         rule = {"apiGroups": ["", "batch"], "apiVersions": ["v1"], "resources": resources, "operations": ["CREATE", "UPDATE"]}
         mine = {"matchLabels": {"kubernetes.io/metadata.name": run.namespace}}

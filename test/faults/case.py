@@ -39,14 +39,14 @@ class Case:
         seconds: How long it may take on a machine that is not busy.
         replicas: How many replicas run.
         stages: What is done at stages of the life, which waits for it.
-        script: Runs beside the life: what signals or the driver do.
+        script: Runs next to the life: what signals or the driver do.
         environment: More environment variables of the operator.
         module: What is run as the operator.
         has_leases_apart: Whether each replica has a lease of its own, so that all of them lead.
-        check: What must hold beside the oracle.
+        check: What must hold next to the oracle.
         wants_hit: Whether a run in which the fault met nothing counts as not reached.
-        disturbance: What is done to the server, so that nothing else may run beside it but what is to live through the same.
-        own: Is lived instead where no life without the fault can be compared; it says itself what is wrong (`Run.findings`).
+        disturbance: What is done to the server, so that nothing else may run next to it but what is to live through the same.
+        own: Is lived instead where no life without the fault can be compared; it reports itself what is wrong (`Run.findings`).
     """
 
     row: str
@@ -97,7 +97,7 @@ class Faultless:
 
 
 async def run_faultless(testbed: FaultTestbed, namespace: str, lifecycle: str) -> Faultless:
-    """Return what the life comes to.
+    """Return the result of the life.
 
     Raises:
         NotSeenError: It did not come to its end.

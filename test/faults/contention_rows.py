@@ -54,7 +54,7 @@ async def _is_changed(run: Run) -> bool:
 
 
 async def _check_damping(run: Run, resource: str, reason: str, words: str) -> None:
-    """Note it if the job does not say who changes its objects back, or if they are written too often before it says so."""
+    """Note it if the job does not report who changes its objects back, or if they are written too often before it reports it."""
 
     async def is_said() -> bool:
         found: Any = await run.job()

@@ -18,9 +18,9 @@ class Disturbance:
     """What is done, and who has to be there first.
 
     Attributes:
-        steps: Arguments of `hack/cluster`, and pauses in seconds between them. After the first step the runs go on.
+        steps: Arguments of `hack/cluster`, and pauses in seconds between them. After the first step the runs continue.
         parties: How many runs live through it.
-        starting: How many of them are to meet it while their job begins; they start when the others are there, for they cannot wait long.
+        starting: How many of them are to meet it while their job begins; they start when the others exist, because they cannot wait long.
     """
 
     steps: Sequence[Step]
@@ -55,10 +55,10 @@ class Disturbance:
         await _soon(self._has_begun.wait())
 
     async def live_through(self, run: Run) -> None:
-        """Return when the server is as before; note when /healthz says meanwhile that the process should be killed.
+        """Return when the server is as before; note when /healthz reports meanwhile that the process should be killed.
 
         Raises:
-            NotSeenError: The server did not come back.
+            NotSeenError: The server did not return.
         """
         await _soon(self._has_begun.wait())
         assert self._happening is not None

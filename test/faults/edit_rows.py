@@ -144,7 +144,7 @@ async def _shared(run: Run) -> None:
 
 
 async def until_said(run: Run, reason: str) -> None:
-    """Wait until Reconciling, Stalled or Degraded says a reason: which of them depends on how far the job is."""
+    """Wait until Reconciling, Stalled or Degraded reports a reason: which of them depends on how far the job is."""
 
     async def is_said() -> bool:
         found: Any = await run.job()
@@ -158,7 +158,7 @@ async def until_said(run: Run, reason: str) -> None:
 
 
 def f66(lifecycles: Lifecycles) -> Iterator[Case]:
-    """A running job is edited: nothing is torn down, and a condition says that the edit waits."""
+    """A running job is edited: nothing is torn down, and a condition reports that the edit waits."""
     for lifecycle in lifecycles:
         # A resume takes the edit up, by another launcher Job, and a restart what may change in the template of a Job.
         anew = {"suspend": {"jobs/pi-launcher", "pods/launcher"}, "restart": {"pods/launcher"}}.get(lifecycle, set[str]())

@@ -113,7 +113,7 @@ def with_events(
 
 
 def at_condition(type_: str, action: Action) -> Script:
-    """Return a script that does something once the job has a condition, beside its life."""
+    """Return a script that does something once the job has a condition, next to its life."""
 
     async def script(run: Run) -> None:
         await until_condition(run, type_)

@@ -43,7 +43,7 @@ class CutLine:
 
 @dataclass(frozen=True, slots=True)
 class ErrorEvent:
-    """Send an event of type ERROR in the place of this one, and end the stream as the server does."""
+    """Send an event of type ERROR in place of this one, and end the stream as the server does."""
 
     code: int
     reason: str = ""
@@ -67,7 +67,7 @@ class ErrorEvent:
 
 @dataclass(frozen=True, slots=True)
 class Swallow:
-    """Do not send the event; the stream goes on, and so does its version, or ends."""
+    """Do not send the event; the stream continues, and so does its version, or ends."""
 
     then: Cut = ""
     lag_seconds: float = 0.0
@@ -85,7 +85,7 @@ class Swallow:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Lose the event and all that come within a time, then say that the version is too old, so that they are never sent."""
+    """Lose the event and all that come within a time, then report that the version is too old, so that they are never sent."""
 
     seconds: float = 1.0
     name: str = "gap"
@@ -112,7 +112,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Send the event, and any other it is told to act on, that much later than it came."""
+    """Send the event, and any other it is asked to act on, that much later than it came."""
 
     lag_seconds: float
 

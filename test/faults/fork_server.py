@@ -1,6 +1,6 @@
 """A process that has imported the operator once, and forks one whenever asked: a start then costs a tenth of the processor's time.
 
-On its standard input it reads a line for each operator that it is to start, on its output it tells when one was and when one ended.
+On its standard input it reads a line for each operator that it is to start, on its output it reports when one was and when one ended.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class ForkServer:
             return await self._started.get()
 
     async def listen(self) -> None:
-        """Take what the process tells, until it ends."""
+        """Read the reports of the process, until it ends."""
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
             reported = json.loads(line)
@@ -106,7 +106,7 @@ async def fork_server(environment: Mapping[str, str]) -> AsyncIterator[ForkServe
 
 
 def serve() -> None:
-    """Start operators as told on standard input, until its end; then end those that are left."""
+    """Start operators as requested on standard input, until its end; then end those that are left."""
     mains = _mains()
     gc.collect()
     gc.freeze()  # what is shared stays so
@@ -136,7 +136,7 @@ def serve() -> None:
 
 
 def _mains() -> dict[str, Callable[[], int]]:
-    # Imported here, so that whoever only speaks with this process does not pay for it.
+    # Imported here, so that anyone who only speaks with this process does not pay for it.
     import mpiop.cli.process  # noqa: PLC0415
     import mpiop.operator  # noqa: PLC0415
     from faults.faulty_operator import faulty_main  # noqa: PLC0415

@@ -48,7 +48,7 @@ async def _steal_and_hold(run: Run, exchange: Exchange) -> None:
 
 
 def loss_of(trace: Trace) -> Entry | None:
-    """Return the answer that told the operator that somebody else has the lease."""
+    """Return the answer that informed the operator that somebody else has the lease."""
     reads = (entry for entry in trace.entries if entry.target.meaning.resource == "leases" and entry.target.meaning.verb == "get")
     return next((entry for entry in reads if entry.delivered and entry.answer.get("holder") == THIEF), None)
 
@@ -93,7 +93,7 @@ def f41(lifecycles: Lifecycles) -> Iterator[Case]:
 
 
 def f42(lifecycles: Lifecycles) -> Iterator[Case]:
-    """The leader is frozen in the middle of each write until a successor leads, then goes on, and ends."""
+    """The leader is frozen in the middle of each write until a successor leads, then continues, and ends."""
     for case in with_requests("F42", targets(lifecycles, is_write_of_jobs), [Act("paused", _pause)], allowance=TWICE_AS_MANY):
         late = replace(TWICE_AS_MANY, effects=effects_of_a_late_write(case.what))
         yield replace(case, allowance=late, stages=ENDING, check=_survived_its_lease)

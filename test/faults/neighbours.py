@@ -105,7 +105,7 @@ async def events_of(run: Run, reason: str) -> list[Object]:
 
 
 async def stay_calm(run: Run) -> None:
-    """Note it if the operator goes on sending requests about a job that waits for its user."""
+    """Note it if the operator continues sending requests about a job that waits for its user."""
     trace, begun = run.proxy.trace, run.proxy.trace.now()
     ended = time.monotonic() + CALM_SECONDS
 

@@ -28,7 +28,7 @@ from mpiop.kube.objects import Object, uid_of
 from mpiop.kube.resources import MPIJOBS, PODS
 
 IDLE_SECONDS = 180.0
-"""What stands in a job's way is looked for again after up to a minute."""
+"""What blocks a job is checked again after up to a minute."""
 CROWD, CHANGES = 300, 5
 """Pods of others, and how often each is changed."""
 OTHERS_NOTE = "example.org/of-another"
@@ -102,7 +102,7 @@ async def _check_annotations(run: Run) -> None:
 
 
 def f57(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Jobs that are huge: what cannot be made is said and not tried all the time, what can be made runs."""
+    """Jobs that are huge: what cannot be made is reported and not tried all the time, what can be made runs."""
     del lifecycles
     yield alone("F57", "more workers than a ConfigMap holds hosts", _too_many_workers)
     yield alone("F57", "a command of 20,000 characters", _long_command)
@@ -175,7 +175,7 @@ async def _strange_text(run: Run) -> None:
 
 
 def f59(lifecycles: Lifecycles) -> Iterator[Case]:
-    """A crowd of Pods that are nobody's of ours comes and changes beside a job."""
+    """A crowd of Pods that are nobody's of ours comes and changes next to a job."""
     del lifecycles
     yield alone("F59", "a crowd of others' Pods", _crowd)
 
@@ -240,7 +240,7 @@ def _give_back(kind: str) -> Callable[[Run], Any]:
         resource, name = CHILDREN[kind]
         await until_reason(run, "Stalled", "ResourceExists", name)
         await run.until("the event", lambda: _is_reported(run))
-        # The Job controller and the kubelet write to it as well, so its version does not say whether the operator did.
+        # The Job controller and the kubelet write to it as well, so its version does not report whether the operator did.
         touched = [each for each in run.proxy.trace.effects("patch", "update", "delete") if each.endswith(f" {resource.plural}/{name}")]
         now: Any = await find(run, resource, name)
         if touched or OTHERS_NOTE not in now["metadata"].get("annotations", {}):

@@ -30,11 +30,11 @@ class Allowance:
     """What a row lets differ from the faultless run, each with its reason in the row.
 
     Attributes:
-        exits: Exit codes with which the operator may end by itself, beside those that a lost lease explains.
+        exits: Exit codes with which the operator may end by itself, in addition to those that a lost lease explains.
         objects: What may differ in the end, by its name in a `State`.
         effects: Meanings whose number of effective writes may differ.
         requests_a_second: More requests than usual.
-        has_traceback: Whether the process may say what it died of.
+        has_traceback: Whether the process may print a traceback.
     """
 
     exits: frozenset[int] = frozenset()
@@ -123,7 +123,7 @@ def unguarded(trace: Trace) -> Iterator[str]:
 def resent(trace: Trace, starts: Sequence[float]) -> Iterator[str]:
     """Yield patches that were sent again after the server had refused just them: after a conflict the object must be read again.
 
-    Where that read has no answer either, only the watch says what changed, and a patch that is sent before it does so is no fault.
+    Where that read has no answer either, only the watch reports what changed, and a patch that is sent before it does so is not a fault.
 
     Args:
         trace: What passed.
@@ -150,7 +150,7 @@ async def _bystanders(run: Run) -> list[str]:
     resources = {"ConfigMap": CONFIG_MAPS, "Secret": SECRETS, "Pod": PODS}
     for before in run.bystanders:
         now = await run.testbed.client.get(resources[before.get("kind", "")], key_of(before))
-        # The driver's kubelet leaves them alone, so whoever changed them is the operator.
+        # The driver's kubelet leaves them alone, so only the operator can have changed them.
         if (uid_of(now), resource_version_of(now)) != (uid_of(before), resource_version_of(before)) or is_terminating(now):
             changed.append(f"somebody else's {before.get('kind')} was touched")
     return changed

@@ -31,7 +31,7 @@ class Faults:
     Attributes:
         verbs: Verbs that match; empty are all.
         resources: Resources that match; empty are all.
-        target: The first request that matches, where verb and resource do not say enough; None is any.
+        target: The first request that matches, where verb and resource are not enough; None is any.
         times: How many requests of the target's meaning, from it on, are hit.
         requests: What is done to a request.
         events: What is done to an event of a watch.

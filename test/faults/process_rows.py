@@ -28,7 +28,7 @@ VICTIMS = ("server", "informers", "informer of pods", "events", "lease watch", "
 
 
 def f33(lifecycles: Lifecycles) -> Iterator[Case]:
-    """SIGTERM while each write is under way; the process ends with 0, and the next one goes on."""
+    """SIGTERM while each write is under way; the process ends with 0, and the next one continues."""
     faults = [Act("term-before", _terminate), Act("term-after", _terminate, "after")]
     return with_requests("F33", targets(lifecycles, is_write_of_jobs), faults, allowance=STOPPED)
 
@@ -69,7 +69,7 @@ def _ended_blocked(run: Run) -> list[str]:
 
 
 def f36(lifecycles: Lifecycles) -> Iterator[Case]:
-    """A background task dies while the job runs; the process ends with 1, and the next one goes on."""
+    """A background task dies while the job runs; the process ends with 1, and the next one continues."""
     del lifecycles
     for victim in VICTIMS:
         yield Case(

@@ -1,4 +1,4 @@
-"""The fault proxy: HTTP/1.1 over TLS between the operator and an API server, which does to each request what a plan says.
+"""The fault proxy: HTTP/1.1 over TLS between the operator and an API server, which does to each request what a plan specifies.
 
 It reads a request whole, gives it a number by its meaning, asks the plan for a fault and lets that act on the `Exchange`. Without a fault
 the request goes to the server and the answer back. A watch goes through event by event (see `stream`), each numbered and asked for alike.
@@ -55,7 +55,7 @@ class Fault(Protocol):
 
 
 class Plan(Protocol):
-    """Says what is done to what."""
+    """Chooses the faults of each request."""
 
     def fault_of(self, target: Target) -> Fault | None:
         """Return what is done to this request."""
@@ -235,7 +235,7 @@ def _evidence(body: bytes) -> dict[str, Any]:
     """Return what the oracle needs of an answer to a write; never the data of a Secret."""
     decoded = _decoded(body)
     metadata = decoded.get("metadata") or {}
-    if decoded.get("kind") == "Status":  # what is left to say of an object that is gone
+    if decoded.get("kind") == "Status":  # what is left to report of an object that is gone
         metadata = decoded.get("details") or {}
     evidence = {name: metadata[name] for name in ("name", "uid", "resourceVersion") if name in metadata}
     if decoded.get("kind") == "Lease":

@@ -106,11 +106,11 @@ class Replica:
                 self.process.send_signal(number)
 
     async def is_ready(self) -> bool:
-        """Return whether /readyz says so."""
+        """Return whether /readyz reports it."""
         return (await self.fetch("/readyz")).startswith("200 ")
 
     async def fetch(self, path: str) -> str:
-        """Return what a probe or scrape is told, the status code first; "" when nobody answers."""
+        """Return the answer to a probe or scrape, the status code first; "" when nobody answers."""
         port = self.metrics_port if path == "/metrics" else self.health_port
         try:
             async with asyncio.timeout(3):
@@ -125,7 +125,7 @@ class Replica:
         return answer.partition(" ")[2]
 
     def log_lines(self) -> list[dict[str, Any]]:
-        """Return what it logged; a line that is no JSON (a traceback, say) as `{"raw": line}`."""
+        """Return what it logged; a line that is not JSON (for example a traceback) as `{"raw": line}`."""
         return [_parsed(line) for line in self.log.read_text(encoding="utf-8").splitlines()] if self.log.exists() else []
 
     async def _supervise(self) -> None:

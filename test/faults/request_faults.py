@@ -58,7 +58,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class RefuseToken:
-    """Answer 401 to whoever still uses a token that is over; let all others pass."""
+    """Answer 401 to clients with an expired token; let all others pass."""
 
     token: str = field(repr=False)
     name: str = "old-token"
@@ -149,12 +149,12 @@ class CutAfter:
 
 @dataclass(frozen=True, slots=True)
 class Garble:
-    """Ask the server, and deliver something else than it said."""
+    """Ask the server, and deliver something else than its answer."""
 
     name: str
 
     async def act(self, exchange: Exchange) -> None:
-        """Deliver what `name` says: a cut body, a cut JSON, an HTML page, nothing, or JSON that says it is something else."""
+        """Deliver what `name` selects: a cut body, a cut JSON, an HTML page, nothing, or JSON that claims to be something else."""
         answer = await exchange.forward()
         half = answer.body[: max(1, len(answer.body) // 2)]
         if self.name == "cut-body":

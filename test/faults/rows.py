@@ -37,7 +37,7 @@ def f8(lifecycles: Lifecycles) -> Iterator[Case]:
 
 
 def f9(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each request is told to come back later, once and ten times."""
+    """Each request is asked to return later, once and ten times."""
     found = list(targets(lifecycles, is_request))
     yield from with_requests("F9", found, [Refuse(429, 1)])
     writes = [(lifecycle, target) for lifecycle, target in found if target.meaning.is_write and target.ordinal == 1]
@@ -120,7 +120,7 @@ def f20(lifecycles: Lifecycles) -> Iterator[Case]:
 
 
 def f21(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each watch ends with an ERROR event in the place of its first events."""
+    """Each watch ends with an ERROR event in place of its first events."""
     errors = [
         ErrorEvent(410, "Expired"),
         ErrorEvent(429, "TooManyRequests"),

@@ -44,7 +44,7 @@ class Run:
         replicas: The operator's processes.
         launcher_ends: Phase that the launcher's pod ends with as soon as it is set.
         deadline: Loop time at which waiting ends.
-        stages: What is done at a stage of its life; the life goes on after it.
+        stages: What is done at a stage of its life; the life continues after it.
         findings: What the case found wrong on its way.
     """
 
@@ -94,7 +94,7 @@ class Run:
             pause = min(1.3 * pause, MOST_LOOK_SECONDS)
 
     async def play_kubelet(self) -> None:
-        """Let pods run, and the launcher's end as told, until cancelled."""
+        """Let pods run, and the launcher end as requested, until cancelled."""
         while True:
             change = self.testbed.change_feed.next_change(self.namespace)
             with contextlib.suppress(KubeError):

@@ -1,4 +1,4 @@
-"""Rows about the server as a whole: restarted, killed, frozen. Nothing else runs beside these."""
+"""Rows about the server as a whole: restarted, killed, frozen. Nothing else runs next to these."""
 
 from collections.abc import Callable, Iterator, Sequence
 

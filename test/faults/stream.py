@@ -33,7 +33,7 @@ class EventFault(Protocol):
         ...
 
     async def act(self, stream: "Stream", line: bytes) -> Cut:
-        """Send `line`, or not, in the fault's own way; return how the stream is to end, "" to go on."""
+        """Send `line`, or not, in the fault's own way; return how the stream is to end, "" to continue."""
         ...
 
 
@@ -68,7 +68,7 @@ class Stream:
             await asyncio.wait({reading})
 
     async def _read(self, chunks: AsyncIterator[bytes], lines: asyncio.Queue[tuple[float, bytes] | None]) -> None:
-        """Read lines with the times of their coming, independently of how fast they go on."""
+        """Read lines with the times of their coming, independently of how fast they continue."""
         rest = b""
         try:
             async for chunk in chunks:
@@ -98,7 +98,7 @@ class Stream:
 
 
 def _identity(line: bytes) -> dict[str, str]:
-    """Return what the trace says of an event."""
+    """Return what the trace reports of an event."""
     event = msgspec.json.decode(line)
     metadata = event["object"].get("metadata", {})
     return {"type": event["type"], "name": metadata.get("name", ""), "resourceVersion": metadata.get("resourceVersion", "")}

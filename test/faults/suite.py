@@ -1,4 +1,4 @@
-"""All chosen cases, side by side, with one line that says how far they are, and a report of those that failed."""
+"""All chosen cases, side by side, with one line that reports how far they are, and a report of those that failed."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ class Choice:
 
     Attributes:
         rows: Numbers of rows; empty is all.
-        names: Names of cases; empty is no such choice.
+        names: Names of cases; empty selects all.
         sample: At most so many cases, spread over the rows; 0 is all.
         is_list: Whether to print names only.
     """
@@ -50,7 +50,7 @@ class Progress:
     verdicts: list[Verdict] = field(default_factory=list[Verdict])
 
     def add(self, verdict: Verdict) -> None:
-        """Note a verdict and say how far things are."""
+        """Record a verdict and print the progress."""
         self.verdicts.append(verdict)
         done, failed = len(self.verdicts), sum(1 for each in self.verdicts if each.complaints)
         seconds = time.monotonic() - self.begun
@@ -64,7 +64,7 @@ class Progress:
 
 async def run_suite(choice: Choice, *, cluster: str, parallel: int, lease_seconds: int = 2, keep: bool = False) -> int:
     """Run the chosen cases and print what failed; return 0 if nothing did, 1 if something did, 2 if a case is unknown."""
-    # The driver's own informers say nothing that a report needs.
+    # A report needs nothing from the driver's own informers.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     # A cluster that is kept has several of these, one after another: each has namespaces and a folder of its own.
     prefix = f"f{os.getpid()}"

@@ -82,7 +82,7 @@ async def command(*arguments: str, stdin: str = "", environment: dict[str, str] 
     """Run a command in the project's folder and return what it printed.
 
     Raises:
-        RuntimeError: It failed; the message is what it said.
+        RuntimeError: It failed; the message is what it reported.
     """
     process = await asyncio.create_subprocess_exec(
         *arguments, cwd=ROOT, env=environment, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
@@ -99,7 +99,7 @@ async def prepared(
 ) -> AsyncIterator[FaultTestbed]:
     """Yield a testbed on an embedded cluster of that name, brought up with more `options`, taken down at the end unless `keep`.
 
-    It is a control plane alone, unless it `has_node`: a real one. Whoever wants the same cluster meanwhile waits, for it ends with us.
+    It is a control plane alone, unless it `has_node`: a real one. Anyone who wants the same cluster meanwhile waits, for it ends with us.
     """
     with locked(state_folder() / f"{cluster}.run.lock", lambda: print(f"Waiting for another command that uses cluster {cluster!r}")):  # noqa: T201
         async with _prepared(cluster, folder, lease_seconds, options, keep=keep, has_node=has_node) as testbed:

@@ -42,10 +42,10 @@ class StaleServer:
     """What answers lists and watches in the server's stead.
 
     Attributes:
-        expires: Whether the first watch of each resource is told that its version is gone, so that a list follows.
-        lists: By resource, what the cache has stood still at.
+        expires: Whether the first watch of each resource gets the error that its version is gone, so that a list follows.
+        lists: By resource, where the cache is frozen.
         has_caught_up: Set when watches end, to begin again at a server that has everything.
-        expired: Resources whose watch was told so.
+        expired: Resources whose watch got it.
     """
 
     expires: bool
@@ -113,7 +113,7 @@ def _too_large(desired: str, have: str) -> Message:
 
 
 def f24(lifecycles: Lifecycles) -> Iterator[Case]:
-    """The operator comes to a server that stands at an earlier moment: as a new process, or with the watches of an old one."""
+    """The operator meets a server at an earlier state: as a new process, or with the watches of an old one."""
     for lifecycle in lifecycles:
         for before, then in _STEPS[lifecycle]:
             for how in ("restarted", "reconnected", "expired"):

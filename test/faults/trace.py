@@ -89,7 +89,7 @@ class Trace:
         return counted
 
     def unknown(self) -> Counter[str]:
-        """Count the writes that were sent to the server, of which it did not say, or could not, whether they took effect, by meaning."""
+        """Count the writes that were sent to the server, that may or may not have taken effect, by meaning."""
         return Counter(
             str(e.target.meaning) for e in self._of_jobs() if e.target.meaning.is_write and e.was_sent and not 0 < e.code < ERROR
         )

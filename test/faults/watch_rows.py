@@ -21,7 +21,7 @@ FOLLOWED = ("configmaps", "jobs", "mpijobs", "pods", "services")
 
 
 def f6(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each watch is told three times to come back later, at its first and at its second beginning: it does, and nothing is listed."""
+    """Each watch is asked three times to return later, at its first and at its second beginning: it does, and nothing is listed."""
     del lifecycles
     for resource in FOLLOWED:
         for begin in (1, 2):
@@ -52,7 +52,7 @@ def _listed_nothing(run: Run) -> list[str]:
 
 
 def f14(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each write reaches the server 30 s after the operator gave it up; a pod made so is one too many, and taken away again."""
+    """Each write reaches the server 30 s after the operator gave it up; a pod made this way is one too many, and taken away again."""
     for case in with_requests("F14", targets(lifecycles, is_write_of_jobs), [Late()], seconds=150.0):
         yield replace(case, allowance=Allowance(effects=effects_of_a_late_write(case.what)))
 
@@ -114,7 +114,7 @@ def f25(lifecycles: Lifecycles) -> Iterator[Case]:
 
 
 def f26(lifecycles: Lifecycles) -> Iterator[Case]:
-    """No bookmark says that the initial events are over; lists are used after a minute."""
+    """No bookmark reports that the initial events are over; lists are used after a minute."""
     del lifecycles
     for how in ("none", "plain", "false"):
         plan = _every_bookmark(EditBookmark(how))

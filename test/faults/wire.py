@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
-# Fields that belong to one connection, and are made anew for the next.
+# Fields that belong to one connection, and are made again for the next.
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
 
@@ -30,7 +30,7 @@ class Message:
         return self.fields.get("transfer-encoding", "") == "chunked"
 
     def head(self, framing: str) -> bytes:
-        """Render the head; `framing` is the header line that says how the body ends."""
+        """Render the head; `framing` is the header line that reports how the body ends."""
         fields = [f"{name}: {value}" for name, value in self.fields.items() if name not in _HOP_BY_HOP]
         return "\r\n".join([self.first_line, *fields, framing, "", ""]).encode("latin-1")
 

@@ -15,7 +15,7 @@ from fuzz.campaign import run_campaign
 
 
 def main() -> int:
-    """Run as many as the arguments say; return 0 when nothing went wrong."""
+    """Run as many as the arguments set; return 0 when nothing went wrong."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--count", type=int, default=10_000, metavar="N", help="how many jobs (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="which ones: the same for the same number (default: %(default)s)")

@@ -56,7 +56,7 @@ def hostile_values(draw: st.DrawFn, name: str, length: int) -> str:
 
 @st.composite
 def hostile_annotations(draw: st.DrawFn) -> dict[str, str]:
-    """Draw right ones, and put long values in the place of some and beside them."""
+    """Draw valid ones, replace some by long values, and add others."""
     length = draw(st.sampled_from(LENGTHS))
     most = MOST_BYTES // length
     names = draw(st.lists(st.sampled_from(sorted({*NAMES, *WORDS})), min_size=1, max_size=most, unique=True))

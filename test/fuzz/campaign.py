@@ -30,7 +30,7 @@ CREATES = 8
 """At a time."""
 PATIENCE_SECONDS = 120.0
 HEALTHY_SECONDS = 30.0
-"""All of a good job is made by then, whatever is beside it; alone it takes a second, and the machine may be busy."""
+"""All of a good job is made by then, whatever is next to it; alone it takes a second, and the machine may be busy."""
 LOOK_SECONDS = 0.5
 MOST_MIB = 300
 """Of memory: the operator has some 60 at rest."""
@@ -230,7 +230,7 @@ class _Batch:
 
 
 def _complaints(log: Path) -> list[str]:
-    """Return what an operator should not say whatever it is given: errors, and lines that it did not log."""
+    """Return what an operator should not report whatever it is given: errors, and lines that it did not log."""
     found = []
     for line in log.read_text(encoding="utf-8").splitlines():
         try:

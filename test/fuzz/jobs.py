@@ -85,7 +85,7 @@ def random_jobs(count: int, number: int) -> list[Strange]:
 
 @st.composite
 def strange_jobs(draw: st.DrawFn) -> Strange:
-    """Draw a job; `#` in its name stands for what makes it different from the others."""
+    """Draw a job; `#` in its name represents what makes it different from the others."""
     schema: Schema = _schema()["properties"]["spec"]
     job = good_job("j#")
     if draw(st.booleans()):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 Schema: TypeAlias = Mapping[str, Any]
 
 MOST_FIELDS = 4
-"""Of an object, beside those that it must have: a Pod template has hundreds."""
+"""Of an object, next to those that it must have: a Pod template has hundreds."""
 MOST_DEPTH = 8
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 NASTY = (
@@ -76,7 +76,7 @@ JSON = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
     max_leaves=5,
 )
-"""Anything, whatever a schema says."""
+"""Anything, whatever a schema specifies."""
 
 
 @st.composite

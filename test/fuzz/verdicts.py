@@ -24,7 +24,7 @@ class Verdict(StrEnum):
 
 
 def verdict(job: Object, pods: Iterable[Object]) -> Verdict | None:
-    """Return what became of a stored job; None as long as nobody who looks at it could say.
+    """Return what became of a stored job; None as long as nobody who reads it could report.
 
     Args:
         job: As it is stored.

@@ -10,7 +10,7 @@ from mpiop.api import constants as c
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.validation import validate
 from mpiop.client.spec import JobSpec, manifest
-from mpiop.client.tags import Tagged, untagged
+from mpiop.client.tags import RankLines, Tagged
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.hostfile import render_hostfile
 from mpiop.controller.objects.launcher_job import build_launcher_template
@@ -47,7 +47,7 @@ def main() -> None:
 
     assert is_rigid(job)
     assert in_words(77, of_mpirun=True) == "exit code 77 (acmerun found no host)"
-    assert untagged("rank 7> hello") == Tagged(7, "hello")
+    assert [*RankLines(ACME).whole([b"rank 7> hello"])] == [Tagged(7, b"hello")]
     assert "acme]" in CliRunner().invoke(run_verb, ["--help"]).output
     assert "`Acme`" in api_page()
     assert "Acme" in str(custom_resource_definition())

@@ -1,4 +1,4 @@
-"""The floor of `make bench`, beside the operator: both make the same objects."""
+"""The floor of `make bench`, next to the operator: both make the same objects."""
 
 from bench.objects import children
 from fakes.world import World

@@ -11,7 +11,7 @@ from bench.table import BEGIN, END, ROWS
 
 
 def burst(ours: float, reference: float = 10.0, *, cpu: float = 1.0) -> Round:
-    """Return a round of a burst beside a floor of 5 s; the reference takes 2 ms of processor time a job."""
+    """Return a round of a burst next to a floor of 5 s; the reference takes 2 ms of processor time a job."""
     return {
         "reference": {"makespan": reference, "CPU a job": 2.0},
         "mpiop": {"makespan": ours, "CPU a job": cpu},

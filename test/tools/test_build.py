@@ -161,7 +161,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_built(buildable: Part
 
 
 def test_the_second_holder_of_a_lock_is_told_that_it_waits(tmp_path: Path) -> None:
-    class Waited(Exception):  # noqa: N818 - it is no error
+    class Waited(Exception):  # noqa: N818 - it is not an error
         pass
 
     def waiting() -> None:

@@ -1,4 +1,4 @@
-"""What the components are told: arguments, configurations, certificates."""
+"""What the components get: arguments, configurations, certificates."""
 
 import json
 import tomllib

@@ -105,7 +105,7 @@ def test_unknown_numbers_are_refused() -> None:
 
 
 class Scripted(Copy):
-    """A copy in which tests end as the script says."""
+    """A copy in which tests end as the script sets."""
 
     def __init__(self, status: int | None) -> None:
         self.status = status

@@ -1,4 +1,4 @@
-"""The threat model: each test that it names exists, and each claim of its tables names one or says whose affair it is."""
+"""The threat model: each test that it names exists, and each claim of its tables names one or names who is responsible."""
 
 import re
 from pathlib import Path

@@ -9,7 +9,7 @@ import structlog
 
 import virtual_time
 
-# How long an example takes says how busy the machine is, not whether the code is right.
+# How long an example takes reports how busy the machine is, not whether the code is right.
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("untimed")
 

@@ -1,4 +1,4 @@
-"""The documents say what is so: every command, link, target and image name in them exists."""
+"""The documents are correct: every command, link, target and image name in them exists."""
 
 import re
 from pathlib import Path

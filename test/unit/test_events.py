@@ -259,7 +259,7 @@ async def test_an_event_that_has_expired_is_made_anew(scene: Scene) -> None:
 async def test_what_occurs_while_it_is_written_is_written_again(scene: Scene) -> None:
     scene.client.refuse("create", EVENTS, "", NO_ANSWER, times=1, takes_effect=True)
     scene.record()
-    await asyncio.sleep(0.5)  # stored with count 1; the next try will learn that
+    await asyncio.sleep(0.5)  # stored with count 1; the next attempt will learn that
     scene.record()
     await asyncio.sleep(60)
     assert scene.event()["count"] == 2

@@ -252,7 +252,7 @@ async def test_fault_16_a_suspend_takes_finished_workers_too_so_that_the_resume_
 
 
 async def test_fault_17_the_resume_of_a_job_that_ran_clears_the_start_of_its_launcher_first() -> None:
-    """The right for it is in the ClusterRole (test_manifests.py)."""
+    """The permission for it is in the ClusterRole (test_manifests.py)."""
     world = await started()
     await suspend(world, suspended=True)
     status = {"active": 0, "startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Suspended", "status": "True"}]}

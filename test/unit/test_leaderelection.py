@@ -533,7 +533,7 @@ async def test_L64_an_answer_after_the_loss_brings_nothing_back(server: LeaseSer
 
 
 class GrainyClock(VirtualClock):
-    """A clock that says it is a hair before second 10 for an instant longer than the loop does, as two real clocks may."""
+    """A clock that reports it is a hair before second 10 for an instant longer than the loop does, as two real clocks may."""
 
     def monotonic(self) -> float:
         seconds = super().monotonic() - 10_000

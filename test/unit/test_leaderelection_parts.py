@@ -1,4 +1,4 @@
-"""What a Lease says and what is asked about it, without an election around: the small print of L60, L61, L63 and L65."""
+"""What a Lease reports and what is asked about it, without an election around: the small print of L60, L61, L63 and L65."""
 
 import math
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Secure metrics: who is let in, what the others are told, and how seldom the API server is asked."""
+"""Secure metrics: who is let in, what the others get, and how seldom the API server is asked."""
 
 import asyncio
 import contextlib
@@ -103,9 +103,9 @@ async def test_plain_http_gets_nothing() -> None:
 
 
 FAILURES = [
-    pytest.param(TransportError("create tokenreviews: no answer within 4 s"), 503, "try again", id="no answer"),
-    pytest.param(StatusError("create tokenreviews", {"code": 503}), 503, "try again", id="an API server in trouble"),
-    pytest.param(StatusError("create tokenreviews", {"code": 401}), 503, "try again", id="our own token is not taken"),
+    pytest.param(TransportError("create tokenreviews: no answer within 4 s"), 503, "could not check your identity", id="no answer"),
+    pytest.param(StatusError("create tokenreviews", {"code": 503}), 503, "could not check your identity", id="an API server in trouble"),
+    pytest.param(StatusError("create tokenreviews", {"code": 401}), 503, "could not check your identity", id="our own token is not taken"),
     pytest.param(
         StatusError("create tokenreviews", {"code": 403, "reason": "Forbidden"}),
         500,
@@ -241,7 +241,7 @@ async def test_who_goes_while_it_is_asked_does_not_take_the_answer_along() -> No
     "error",
     [
         None,
-        TransportError('create tokenreviews: 200, but the answer is no JSON object (text/plain): {"spec":{"token":"of-ja'),
+        TransportError('create tokenreviews: 200, but the answer is not a JSON object (text/plain): {"spec":{"token":"of-ja'),
         StatusError("create tokenreviews", {"code": 502, "message": '{"spec":{"token":"of-jane"}} (text/html)'}),
     ],
     ids=["refused", "an answer cut short", "a proxy's answer"],

@@ -36,7 +36,7 @@ async def is_alive(port: int, scheme: str = "http") -> bool:
 
 @contextlib.asynccontextmanager
 async def unfinished(port: int, said: bytes, count: int = MANY) -> AsyncIterator[list[asyncio.StreamReader]]:
-    """Open `count` connections that say `said` and no more."""
+    """Open `count` connections that send `said` and no more."""
     streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
     for _, writer in streams:
         writer.write(said)

@@ -26,7 +26,7 @@ def authority() -> Authority:
 
 
 class Clock:
-    """A clock whose seconds pass when a test says so."""
+    """A clock whose seconds pass when a test moves it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -102,7 +102,7 @@ async def test_a_folders_certificate_is_shown_and_renewed_without_a_restart(tmp_
         assert name_of(await shown(context)) == "two"
         clock.seconds += CHECK_SECONDS
         assert name_of(await shown(context)) == "two"
-    assert [log["event"] for log in logs if "certificate" in log["event"]] == ["certificate loaded anew"]
+    assert [log["event"] for log in logs if "certificate" in log["event"]] == ["certificate reloaded"]
 
 
 def half_written(folder: Path, authority: Authority) -> None:

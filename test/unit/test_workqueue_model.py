@@ -17,7 +17,7 @@ ResultT = TypeVar("ResultT")
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Q40 to Q45: whatever is called in whatever order, the queue does what the model says."""
+    """Q40 to Q45: whatever is called in whatever order, the queue does what the model specifies."""
 
     def __init__(self) -> None:
         super().__init__()

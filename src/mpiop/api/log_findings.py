@@ -17,7 +17,8 @@ _MOST_IN_FACTS: Final = 200
 """Characters of each text that is taken from the log."""
 _LINE_ENDS: Final = re.compile(r"[\r\n]+")
 _BY_PYTORCH: Final = r"\[rank\d+\]: ?"
-_TAGS: Final = (*(row.tag.replace("?P<rank>", "?:") for row in IMPLEMENTATIONS.values()), _BY_PYTORCH)
+_OF_LIBRARIES: Final = [tag for row in IMPLEMENTATIONS.values() for tag in (f"{row.tag}(?:{row.tag_gap})?", row.line_tag) if tag]
+_TAGS: Final = (*(tag.replace("?P<rank>", "?:") for tag in _OF_LIBRARIES), _BY_PYTORCH)
 _TAG: Final = re.compile(f"^(?:{'|'.join(dict.fromkeys(_TAGS))})")
 """What `mpirun` puts before a line of a rank if it is asked to, and what PyTorch does."""
 

@@ -34,7 +34,10 @@ class Implementation:
         longest_job_name: Characters of the longest name of a job, by the version that crashes with a longer one.
         exit_codes: What `mpirun` means by exit codes of its own.
         tag_options: Options of `mpirun` that put the rank before each line of output.
-        tag: Regular expression of what is before such a line, with the group `rank`.
+        tag: Regular expression of what is then before each piece of output, with the group `rank`. A piece ends with its line, or earlier.
+        tag_gap: What some versions of the library put between tag and text.
+        tag_limit: Bytes of a piece with all its tags at which some versions drop the rest of it without a message; 0 for no limit.
+        line_tag: What other options put before a line. Programs print such text too, so it counts at the beginning of a line only.
         export_option: Passes an environment variable on to the ranks; "" if all are passed anyway.
         root_environment: Variables that allow `mpirun` to run as root.
     """
@@ -56,13 +59,19 @@ class Implementation:
     exit_codes: Mapping[int, str] = field(default_factory=dict[int, str])
     tag_options: tuple[str, ...]
     tag: str
+    tag_gap: str = ""
+    tag_limit: int = 0
+    line_tag: str = ""
     export_option: str = ""
     root_environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 _SSH_ARGUMENTS: Final = "-o ConnectionAttempts=10"
 _HYDRA_PROCESSES: Final = ("hydra_", "pmi_proxy")
-_HYDRA_TAG: Final = r"\[(?P<rank>\d+)\] "
+# Not `-prepend-rank`: within a line, its `[0] ` could be the program's own text.
+_HYDRA_TAG_OPTIONS: Final = ("-prepend-pattern=[1,%r]<output>:",)
+_HYDRA_TAG: Final = r"\[1,(?P<rank>\d+)\]<output>:"
+_HYDRA_LINE_TAG: Final = r"\[(?P<rank>\d+)\] "
 
 OPEN_MPI: Final = Implementation(
     name="OpenMPI",
@@ -100,7 +109,9 @@ OPEN_MPI: Final = Implementation(
     # Source: orte/include/orte/constants.h of Open MPI 4.
     exit_codes=dict.fromkeys(range(130, 136), "mpirun could not start the program, or a signal ended a rank"),
     tag_options=("--tag-output",),
-    tag=r"\[[^\[\]\s]+,(?P<rank>\d+)\]<std\w+>:\s?",
+    tag=r"\[[^\[\]\s]+,(?P<rank>\d+)\]<std\w+>:",
+    tag_gap=" ",  # since Open MPI 5
+    tag_limit=8192,  # ORTE_IOF_BASE_TAGGED_OUT_MAX of Open MPI 4
     export_option="-x",
     root_environment={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
 )
@@ -119,8 +130,9 @@ INTEL: Final = Implementation(
     binding_choice="I_MPI_PIN",
     processes=_HYDRA_PROCESSES,
     is_rigid=True,
-    tag_options=("-prepend-rank",),
+    tag_options=_HYDRA_TAG_OPTIONS,
     tag=_HYDRA_TAG,
+    line_tag=_HYDRA_LINE_TAG,
 )
 MPICH: Final = Implementation(
     name="MPICH",
@@ -137,8 +149,9 @@ MPICH: Final = Implementation(
     interface_variable="HYDRA_IFACE",
     processes=_HYDRA_PROCESSES,
     is_rigid=True,
-    tag_options=("-prepend-rank",),
+    tag_options=_HYDRA_TAG_OPTIONS,
     tag=_HYDRA_TAG,
+    line_tag=_HYDRA_LINE_TAG,
 )
 
 IMPLEMENTATIONS: Final[Mapping[str, Implementation]] = {row.name: row for row in (OPEN_MPI, INTEL, MPICH)}

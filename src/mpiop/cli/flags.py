@@ -34,7 +34,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "namespace",
             text_kind("NAME"),
-            "Look after the MPIJobs of this namespace only",
+            "Watch and run only the MPIJobs of this namespace",
             shown_default=f"${NAMESPACE_VARIABLE}, else all namespaces",
         ),
         _setting("threadiness", at_least(1, INTEGER), "How many MPIJobs are worked on at the same time"),
@@ -58,9 +58,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
             option="lost_worker_timeout_seconds",
         ),
         _setting("ssh-key-type", one_of(*SSH_KEY_TYPES), "Type of the key pair that is made for each job"),
-        _setting(
-            "ssh", one_of(*SSH_MODES), "Whose ssh and sshd a job uses that does not say it in an annotation: its image's, or mpiop-agent"
-        ),
+        _setting("ssh", one_of(*SSH_MODES), "Default ssh and sshd of jobs without the annotation: the image's, or mpiop-agent"),
         _setting("agent-image", text_kind("IMAGE"), "Image of mpiop-agent, for jobs with injected ssh"),
         _setting(
             "agent-delivery",
@@ -75,7 +73,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
             option="kubeconfig",
             shown_default="$KUBECONFIG, else in-cluster",
         ),
-        _setting("kube-api-qps", at_least(0, NUMBER), "Requests a second to the API server at most; 0 is no limit"),
+        _setting("kube-api-qps", at_least(0, NUMBER), "Maximum requests per second to the API server; 0 means unlimited"),
         _setting("kube-api-burst", at_least(0, INTEGER), "Requests at once before that limit counts"),
         _setting(
             "controller-queue-rate-limit",

@@ -1,7 +1,7 @@
 """Command line flags in the syntax of Go's `flag` package, so that arguments written for the reference operator mean the same here.
 
 `-x` and `--x` are one; a value follows after `=` or as the next argument; a boolean takes its value after `=` only. Unlike Go, an argument
-that is no flag is an error: there it would silently end the flags.  Source: https://pkg.go.dev/flag
+that is not a flag is an error: there it would silently end the flags.  Source: https://pkg.go.dev/flag
 """
 
 import math
@@ -18,7 +18,7 @@ _OLD_OCTAL = re.compile(r"[+-]?0[0-9_]+")
 
 
 class FlagError(ValueError):
-    """The command line cannot be understood; the message is one sentence for whoever typed it."""
+    """The command line is invalid; the message is one sentence for the user who typed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Kind:
     """A type of values.
 
     Attributes:
-        placeholder: What stands for a value in the help; "" for a boolean.
+        placeholder: Represents a value in the help; "" for a boolean.
         parse: Turns text into a value, or raises ValueError with what it expects instead.
         render: Turns a value into the text that the help shows.
     """
@@ -37,7 +37,7 @@ class Kind:
 
     @property
     def is_boolean(self) -> bool:
-        """Return whether the flag stands for true on its own."""
+        """Return whether the flag alone means true."""
         return not self.placeholder
 
 
@@ -52,12 +52,12 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What was said: by flag, the last value of each."""
+    """The flags that were given, each with its last value."""
 
     values: Mapping[Flag, Any]
 
     def value(self, flag: Flag, default: Any) -> Any:
-        """Return what was said for `flag`, else `default`."""
+        """Return the value given for `flag`, else `default`."""
         return self.values.get(flag, default)
 
 
@@ -65,7 +65,7 @@ def parse(arguments: Sequence[str], flags: Sequence[Flag]) -> Parsed:
     """Read `arguments` (without the program's name).
 
     Raises:
-        FlagError: An unknown flag, a value that is missing or wrong, or an argument that is no flag.
+        FlagError: An unknown flag, a value that is missing or wrong, or an argument that is not a flag.
     """
     by_name = {name: flag for flag in flags for name in flag.names}
     values: dict[Flag, Any] = {}
@@ -89,7 +89,7 @@ def _split(argument: str) -> tuple[str, str, str]:
     """Return the flag's name, "=" or "", and the text after it."""
     name, equals, text = argument.removeprefix("-").removeprefix("-").partition("=")
     if not argument.startswith("-") or not name or name.startswith("-"):
-        raise FlagError(f"argument {argument!r} is no flag; flags are written --name=value, see mpiop --help")
+        raise FlagError(f"unexpected argument {argument!r}: flags look like --name=value; see mpiop --help")
     return name, equals, text
 
 
@@ -119,7 +119,7 @@ def parse_int(text: str) -> int:
     """Read an integer as Go does: `0x`, `0o`, `0b` and a leading 0 (octal) choose the base.
 
     Raises:
-        ValueError: `text` is no integer.
+        ValueError: `text` is not an integer.
     """
     try:
         return int(text, 8 if _OLD_OCTAL.fullmatch(text) else 0)
@@ -131,7 +131,7 @@ def parse_float(text: str) -> float:
     """Read a finite number.
 
     Raises:
-        ValueError: `text` is no number, or an infinite one.
+        ValueError: `text` is not a finite number.
     """
     try:
         number = float(text)

@@ -2,18 +2,19 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from mpiop.api import constants as c
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS, OPEN_MPI, Implementation
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions, Object
 from mpiop.client.errors import ClientError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
 from mpiop.client.launcher_log import LauncherLog, container_of, run_of
 from mpiop.client.progress import newest_launcher, progress
-from mpiop.client.spec import OUTPUT
+from mpiop.client.spec import OUTPUT, ranks_of
 from mpiop.client.status import JobStatus, is_unseen, status_of
-from mpiop.client.tags import Tagged, untagged
+from mpiop.client.tags import RankLines, Tagged
 from mpiop.client.why import why
 
 POLL_SECONDS: Final = 0.5
@@ -69,6 +70,15 @@ class Job:
         """Return whether each line of its log names a rank."""
         return bool(self.raw["metadata"].get("annotations", {}).get(OUTPUT) == "tagged")
 
+    @property
+    def ranks(self) -> int | None:
+        """Return how many ranks it has; None if its command line does not begin with that number."""
+        return ranks_of(self.raw, self._library)
+
+    @property
+    def _library(self) -> Implementation:
+        return IMPLEMENTATIONS.get(self.raw["spec"].get("mpiImplementation", ""), OPEN_MPI)
+
     def refresh(self) -> JobStatus:
         """Read it again and return how it is.
 
@@ -87,9 +97,14 @@ class Job:
         return self._pods
 
     @property
+    def launcher(self) -> Mapping[str, Any] | None:
+        """Return the newest Pod of its launcher when its Pods were read last; None if there was none."""
+        return newest_launcher(self._pods)
+
+    @property
     def has_output(self) -> bool:
         """Return whether its launcher had begun to run when its Pods were read last."""
-        return run_of(newest_launcher(self._pods)) is not None
+        return run_of(self.launcher) is not None
 
     def progress(self) -> str:
         """Return in one line where it stands."""
@@ -105,12 +120,11 @@ class Job:
 
     def _end_of_log(self) -> Sequence[str]:
         """Return the last lines of the launcher's log, or of what was kept of it."""
-        pod = newest_launcher(self._pods)
-        if pod is not None:
+        if (pod := self.launcher) is not None:
             with contextlib.suppress(ClientError):  # its container never ran, the Pod has just gone, or the user may not read it
                 lines = logs.read_lines(self._api, pod["metadata"]["name"], container_of(pod), LogOptions(tail=LOG_LINES))
-                return [self.split(line.text).text for line in lines]
-        return self.status.log.splitlines()[-LOG_LINES:]
+                return [_decoded(line) for line in self.rank_lines().whole(line.text for line in lines)]
+        return [_decoded(line) for line in self.kept_log()][-LOG_LINES:]
 
     def wait(self, timeout: float | None = None, *, report: Callable[[str], None] | None = None) -> JobStatus:
         """Wait until it has succeeded.
@@ -188,24 +202,11 @@ class Job:
 
         Where the Pod is gone, the kept end of the log.
         """
-        for line in self.tagged_logs(follow=follow, since_seconds=since_seconds):
-            yield line.text
+        yield from map(_decoded, self.tagged_logs(follow=follow, since_seconds=since_seconds))
 
     def tagged_logs(self, *, follow: bool = False, since_seconds: int | None = None) -> Iterator[Tagged]:
-        """Yield the same with the rank of each line, if the job tags its output."""
-        for text in self._launcher_lines(follow=follow, since_seconds=since_seconds):
-            yield self.split(text)
-
-    def split(self, line: str) -> Tagged:
-        """Split a line of the launcher's log into rank and text, if the job tags its output."""
-        return untagged(line) if self.is_tagged else Tagged(None, line)
-
-    def _read_once(self) -> Iterator[str]:
-        self.refresh()
-        yield self.progress()
-
-    def _launcher_lines(self, *, follow: bool, since_seconds: int | None) -> Iterator[str]:
-        log = LauncherLog(self._api, LogOptions(follow=follow, since_seconds=since_seconds))
+        """Yield the same as bytes with the rank of each line, if the job tags its output."""
+        log = LauncherLog(self._api, LogOptions(follow=follow, since_seconds=since_seconds), self.rank_lines)
         for _ in self.watch() if follow else self._read_once():
             yield from log.read(self._pods, is_last=not follow or self.status.is_finished)
         for _ in range(_TRIES if follow else 0):
@@ -216,7 +217,19 @@ class Job:
         if log.problem is not None:
             raise log.problem
         if not log.has_lines:
-            yield from self.status.log.splitlines()
+            yield from self.kept_log()
+
+    def kept_log(self) -> Iterator[Tagged]:
+        """Yield the lines that were kept of the log of its last failed attempt."""
+        return self.rank_lines().whole(self.status.log.encode().splitlines())
+
+    def rank_lines(self) -> RankLines:
+        """Return what makes lines of ranks of the launcher's log."""
+        return RankLines(self._library if self.is_tagged else None)
+
+    def _read_once(self) -> Iterator[str]:
+        self.refresh()
+        yield self.progress()
 
     def suspend(self) -> None:
         """Let its Pods be deleted, until it is resumed."""
@@ -237,6 +250,10 @@ class Job:
     def delete(self) -> None:
         """Delete it with all that belongs to it; it is no error that it is gone."""
         self._api.delete_job(self.raw)
+
+
+def _decoded(line: Tagged) -> str:
+    return line.text.decode(errors="replace")
 
 
 def _reported(lines: Iterator[str], report: Callable[[str], None] | None) -> Iterator[str]:

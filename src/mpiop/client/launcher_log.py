@@ -1,12 +1,13 @@
 """The log of a job's launcher: of each of its Pods and runs, each line once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mpiop.client.api import Api, LogOptions, Object
 from mpiop.client.errors import NotFoundError, UnreachableError
 from mpiop.client.logs import Reader, is_running
 from mpiop.client.progress import newest_launcher
+from mpiop.client.tags import RankLines, Tagged
 
 
 class Run(NamedTuple):
@@ -24,15 +25,16 @@ class LauncherLog:
         has_lines: Whether there was a line.
     """
 
-    def __init__(self, api: Api, options: LogOptions) -> None:
-        """Read nothing yet; `options` are those of each request."""
-        self._api, self._options = api, options
+    def __init__(self, api: Api, options: LogOptions, rank_lines: Callable[[], RankLines]) -> None:
+        """Read nothing yet; `options` are those of each request, and each run of the launcher has `rank_lines` of its own."""
+        self._api, self._options, self._rank_lines = api, options, rank_lines
         self._readers: dict[str, Reader] = {}
+        self._lines: dict[Run, RankLines] = {}
         self._done = set[Run]()
         self.problem: UnreachableError | None = None
         self.has_lines = False
 
-    def read(self, pods: Sequence[Object], *, is_last: bool) -> Iterator[str]:
+    def read(self, pods: Sequence[Object], *, is_last: bool) -> Iterator[Tagged]:
         """Yield the new lines: the rest of the Pods that were read before, and those of the newest.
 
         Args:
@@ -44,16 +46,19 @@ class LauncherLog:
         for pod in sorted(pods, key=_created):
             if pod is newest or pod["metadata"]["name"] in self._readers:
                 yield from self._read_pod(pod, is_last=is_last)
+        for run in self._lines.keys() - {run_of(pod) for pod in pods}:  # gone before its end was seen
+            yield from self._lines.pop(run).rest()
 
-    def _read_pod(self, pod: Object, *, is_last: bool) -> Iterator[str]:
+    def _read_pod(self, pod: Object, *, is_last: bool) -> Iterator[Tagged]:
         if (run := run_of(pod)) is None or run in self._done:
             return
         reader = self._readers.setdefault(run.pod, Reader(self._api, run.pod, container_of(pod)))
+        lines = self._lines.setdefault(run, self._rank_lines())
         has_ended = is_last or not is_running(pod, container_of(pod))
         try:
             for line in reader.read(self._options, is_last=has_ended):
                 self.has_lines = True
-                yield line.text
+                yield from lines.add(line.text)
         except NotFoundError:  # the Pod has gone meanwhile; another may come
             pass
         except UnreachableError as error:
@@ -61,6 +66,7 @@ class LauncherLog:
             return
         if has_ended:
             self._done.add(run)
+            yield from self._lines.pop(run).rest()
 
 
 def run_of(pod: Mapping[str, Any] | None) -> Run | None:

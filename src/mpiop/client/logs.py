@@ -1,6 +1,7 @@
 """The log of a container, line by line, that goes on when the connection breaks."""
 
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -20,7 +21,7 @@ class Line(NamedTuple):
     """A line of a log; `stamp` is the time at which the runtime got it, as text that can be compared."""
 
     stamp: str
-    text: str
+    text: bytes
 
 
 class Reader:
@@ -44,14 +45,19 @@ class Reader:
             UnreachableError: The connection broke; the next call goes on.
             ClientError: The log cannot be read.
         """
-        known, second = self._seen.copy(), self._last[:_TO_THE_SECOND]
-        for line in _lines(self._api.read_log(self._pod, self._container, self._after_the_last(options)), is_last=is_last):
-            if known[line] > 0:
-                known[line] -= 1
-            elif not second or second <= line.stamp[:_TO_THE_SECOND] < "A":  # a kubelet whose log is gone sends a sentence without a stamp
-                if line.stamp[:1].isdigit():  # else it is a sentence of the kubelet
-                    self._remember(line)
-                yield line
+        known, last = self._seen.copy(), self._last
+        second = last[:_TO_THE_SECOND]
+        try:
+            for line in _lines(self._api.read_log(self._pod, self._container, self._after_the_last(options)), is_last=is_last):
+                if known and known[line] > 0:
+                    known[line] -= 1
+                elif not second or second <= line.stamp[:_TO_THE_SECOND] < "A":  # a kubelet without the log sends a sentence
+                    if line.stamp[:1].isdigit():  # else it is a sentence of the kubelet
+                        self._remember(line)
+                    yield line
+        finally:
+            if +known and self._last[:_TO_THE_SECOND] > second:
+                warnings.warn(f"pod {self._pod}: lines of its log after {last} are missing: the kubelet rotated it meanwhile", stacklevel=2)
 
     def _after_the_last(self, options: LogOptions) -> LogOptions:
         """Return the options of the next request. The server's clock counts, and it gives the whole second of the last line again."""
@@ -63,10 +69,11 @@ class Reader:
 
     def _remember(self, line: Line) -> None:
         """Keep the lines since the second of the last one; the stamps of stdout and stderr are not in order."""
-        if line.stamp[:_TO_THE_SECOND] > self._last[:_TO_THE_SECOND]:
-            self._seen.clear()
-        self._last = max(self._last, line.stamp)
-        self._seen[line] += 1
+        if line.stamp > self._last:
+            if line.stamp[:_TO_THE_SECOND] != self._last[:_TO_THE_SECOND]:
+                self._seen.clear()
+            self._last = line.stamp
+        self._seen[line] = self._seen.get(line, 0) + 1  # quicker than += 1
 
 
 def read_lines(
@@ -113,13 +120,14 @@ def _lines(pieces: Iterator[bytes], *, is_last: bool) -> Iterator[Line]:
     for piece in pieces:
         end, *others = piece.split(b"\n")
         line += end[: MOST_BYTES - len(line)]
-        for other in others:
-            yield _line(line)
-            line = bytearray(other[:MOST_BYTES])
+        if others:
+            yield _line(bytes(line))
+            line = bytearray(others.pop()[:MOST_BYTES])
+            yield from map(_line, others)
     if line and is_last:
-        yield _line(line)
+        yield _line(bytes(line))
 
 
-def _line(raw: bytearray) -> Line:
-    stamp, _, text = raw.decode(errors="replace").partition(" ")
-    return Line(stamp, text)
+def _line(raw: bytes) -> Line:
+    stamp, _, text = raw[:MOST_BYTES].partition(b" ")
+    return Line(stamp.decode(errors="replace"), text)

@@ -51,6 +51,7 @@ class JobSpec:
         home: Home of that user, where ssh and sshd look for the keys.
         files: ConfigMap whose keys are files for each host, in `FILES_PATH`; and their names by key.
         is_tagged: Whether each line of output carries its rank.
+        has_stdin: Whether the launcher has a standard input, which ends when the first who attaches to it leaves.
         mpirun_args: Options of `mpirun`, such as `["--map-by", "node"]`, before the program.
         labels: Labels of the job and its Pods.
         node_selector: Labels of the nodes on which the Pods may run.
@@ -84,6 +85,7 @@ class JobSpec:
     home: str = "/root"
     files: tuple[str, Mapping[str, str]] | None = None
     is_tagged: bool = True
+    has_stdin: bool = False
     mpirun_args: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     node_selector: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -172,6 +174,16 @@ def mpirun(spec: JobSpec) -> list[str]:
     return ["mpirun", "-n", str(spec.ranks), *options, *spec.mpirun_args, *spec.command]
 
 
+def ranks_of(job: Mapping[str, Any], library: Implementation) -> int | None:
+    """Return how many ranks the launcher of an MPIJob starts, if its command line begins with that number, as ours does; else None."""
+    container = job["spec"]["mpiReplicaSpecs"][c.LAUNCHER]["template"]["spec"]["containers"][0]
+    match [*(container.get("command") or ()), *(container.get("args") or ())]:
+        case [program, "-n" | "-np", number, *others] if posixpath.basename(program) in library.commands and ":" not in others:
+            return int(number) if number.isdecimal() else None
+        case _:
+            return None
+
+
 def generated_name(command: Sequence[str]) -> str:
     """Return what a job without a name is called after: its program. A name begins with a letter."""
     program = re.sub(r"[^a-z0-9]+", "-", command[0].rpartition("/")[2].lower())
@@ -192,6 +204,7 @@ def _launcher(spec: JobSpec, library: Implementation) -> dict[str, Any]:
     program, *words = mpirun(spec)
     container: dict[str, Any] = {"name": c.ROLE_LAUNCHER, "image": spec.image, "command": [program], "args": escaped(words)}
     container["env"] = _environment({**library.root_environment, **spec.env})
+    container |= {"stdin": True, "stdinOnce": True} if spec.has_stdin else {}
     return {"restartPolicy": c.NEVER, "template": _template(spec, container)}
 
 

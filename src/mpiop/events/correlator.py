@@ -45,13 +45,13 @@ class Occurrence(NamedTuple):
 
 @dataclass(slots=True)
 class Series:
-    """The occurrences that one Event object stands for.
+    """The occurrences that one Event object represents.
 
     Attributes:
         count: How often it occurred.
         first: When it first occurred.
         last: When it last occurred.
-        message: What the Event says; the newest of the messages that were combined.
+        message: Text of the Event: the newest of the combined messages.
         name: Name of the Event, chosen before the first attempt to store it; "" until then.
         is_stored: Whether the Event exists, as far as we know.
     """
@@ -79,7 +79,7 @@ class _Subject:
         self.series: _Recent[Occurrence, Series] = _Recent(MAX_SERIES)
 
     def identity(self, occurrence: Occurrence, now: float) -> Occurrence:
-        """Return the occurrence itself, or one without message that stands for many which differ in nothing else."""
+        """Return the occurrence itself, or one without a message that represents all that differ only in it."""
         similar = self.similar[occurrence.type, occurrence.reason]
         if now - similar.last_at > SIMILAR_SECONDS:
             similar.messages.clear()

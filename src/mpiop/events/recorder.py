@@ -60,7 +60,7 @@ class EventRecorder:
         """Prepare to write Events.
 
         Args:
-            client: Where to write to; what it calls off is dropped, for whoever lost its lease must not write any more.
+            client: Where to write to; writes that it cancels are dropped, because a process that lost its lease must not write.
             clock: For time stamps and limits.
             count: Called with `WRITTEN`, `DROPPED` or `LIMITED` for each occurrence or write, for metrics.
         """

@@ -65,12 +65,12 @@ class Pager:
 
         Raises:
             KubeError: A page was refused or did not come; nothing is returned of the others.
-            UnexpectedAnswerError: The answer is no list.
+            UnexpectedAnswerError: The answer is not a list.
         """
         listing, token, size = Listing(), "", limit
         while True:
             try:
-                # The token holds the version; the server refuses both together.
+                # The token contains the version; the server refuses both together.
                 version = "" if token else resource_version
                 page = await self.client.list_page(self.selection, resource_version=version, limit=size, continue_token=token)
             except TooLargeError:

@@ -1,6 +1,6 @@
 """The reflector: lists and watches one selection for as long as it runs, whatever the server and the network do.
 
-It lists (or streams the list over a watch), then watches from that version; the table in `transitions` says what follows a failure. It has
+It lists (or streams the list over a watch), then watches from that version; `transitions` lists the reactions to failures. It has
 three kinds of output, in the order of the changes on the server: `Replace`, `Apply` and `Bookmark`.
 
 The version to resume from never goes back, unless the server does not have it: then the reflector lists the newest version.

@@ -87,7 +87,7 @@ class SharedInformer:
     def last_activity(self) -> float | None:
         """Return the event loop's time of the last output of the reflector; None if there was none.
 
-        A server sends a bookmark about each minute, so a moment some minutes ago says that the store may be stale.
+        A server sends a bookmark about each minute, so a last bookmark some minutes ago means that the store may be stale.
         """
         return self._last_activity
 

@@ -1,6 +1,6 @@
 """The local cache of a selection: objects by key, indexes over them, and their resourceVersion.
 
-Of an object that cannot be decoded the store has the last state that could be, if any, and notes beside it that it is `Unreadable` now.
+Of an object that cannot be decoded the store has the last state that could be, if any, and records that it is `Unreadable` now.
 
 A store is written by its informer alone, in one synchronous step for each change: who reads it, at any moment, sees a state that the server
 once had. What comes out of it is shared and must not be changed.
@@ -25,7 +25,7 @@ class Notification:
 
     Attributes:
         old: What the store held before; None for an add. For a delete it is the last state seen, which may not be the last there was.
-        new: What it holds now; None for a delete.
+        new: The object now; None for a delete.
         is_initial: An add that stems from the first list, or from what was there when the handler came.
         unreadable: What is known of the object if it cannot be decoded now, or could not before. When it becomes unreadable, `old` and
             `new` are its last readable state; both are None without one.
@@ -52,7 +52,7 @@ class Notification:
         if present is None and self.unreadable is not None:
             return self.unreadable.object
         if present is None:
-            raise ValueError("a notification without old and new object says nothing")
+            raise ValueError("a notification needs an old or a new object")
         return present
 
 
@@ -128,7 +128,7 @@ class Store:
     def replace(self, items: Iterable[Item], resource_version: str, *, is_initial: bool = False) -> list[Notification]:
         """Replace the whole content by `items`, and return the changes: deletes first, then adds and updates.
 
-        An object that is the same (uid and resourceVersion) as before is no change. A key given twice counts once, in its last state.
+        An object with the same uid and resourceVersion as before is unchanged. A key given twice counts once, in its last state.
         """
         fresh = {key_of(known_part(item)): item for item in items}
         changes = [self._remove(key) for key in dict.fromkeys((*self._objects, *self._unreadable)) if key not in fresh]

@@ -45,7 +45,7 @@ class Ending(Enum):
     SHORT = auto()
     """As before, but soon after it began: a proxy may end each watch after its first event."""
     INTERRUPTED = auto()
-    """By something that passes; what we know is still good to go on from."""
+    """By something temporary; the reflector can continue from the version that it knows."""
     FRUITLESS = auto()
     """As before, but several times in a row with nothing gained."""
     EXPIRED = auto()
@@ -88,7 +88,7 @@ def is_unavailable_version(error: Exception) -> bool:
 
 
 def list_ending(error: Exception, *, at_newest: bool) -> Ending:
-    """Return how a list ended that raised `error`; `at_newest` says that it asked for no version."""
+    """Return how a list ended that raised `error`; `at_newest` means that it asked for no version."""
     return Ending.EXPIRED if is_unavailable_version(error) and not at_newest else Ending.FAILED
 
 

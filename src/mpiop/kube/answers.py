@@ -26,7 +26,7 @@ def decode(request: Request, head: Head, body: bytes) -> dict[str, Any]:
     A log is `{"log": text}`; the items of a list are `Items`.
 
     Raises:
-        StatusError: The status is no success; the body may be a `metav1.Status`, plain text or a proxy's HTML.
+        StatusError: The status is not a success; the body may be a `metav1.Status`, plain text or a proxy's HTML.
         TransportError: A success without a JSON object: nothing is known about what the server did.
     """
     status, headers = head
@@ -47,7 +47,7 @@ def decode(request: Request, head: Head, body: bytes) -> dict[str, Any]:
     if answer is None:
         excerpt = body[:EXCERPT_CHARACTERS].decode(errors="replace")
         raise TransportError(
-            " ".join(f"{request}: {status}, but the answer is no JSON object ({content_type}, {len(body)} bytes): {excerpt}".split())
+            " ".join(f"{request}: {status}, but the answer is not a JSON object ({content_type}, {len(body)} bytes): {excerpt}".split())
         )
     return answer
 
@@ -61,7 +61,7 @@ def decode_event(request: Request, line: bytes) -> WatchEvent:
     event = read_event(request, line)
     if event is None:
         excerpt = line[:EXCERPT_CHARACTERS].decode(errors="replace")
-        raise TransportError(f"{request}: a line of the stream is no watch event: {excerpt}")
+        raise TransportError(f"{request}: a line of the stream is not a watch event: {excerpt}")
     return event
 
 

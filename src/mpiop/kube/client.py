@@ -57,7 +57,7 @@ class Client:
             resource_version: "" is the newest, "0" is whatever the server has at hand, another is at least that.
             resource_version_match: `Exact` or `NotOlderThan`; "" leaves it to the server.
             limit: Objects a page at most; 0 is all.
-            continue_token: `metadata.continue` of the page before; the server wants no `resource_version` beside it.
+            continue_token: `metadata.continue` of the page before; the server refuses a `resource_version` together with it.
 
         Returns:
             The page; its items are decoded when they are asked for. Each has its apiVersion and kind.
@@ -168,8 +168,8 @@ class Client:
             is_forced: Without a grace period: a pod is gone at once, whether or not its node has ended it.
 
         Returns:
-            The kind and metadata of the object that waits for its finalizers or grace period, or None when the server says only that it is
-            gone.
+            The kind and metadata of the object that waits for its finalizers or grace period, or None if the server
+            reports only that it is gone.
         """
         if not uid:
             raise ValueError(f"delete {resource.plural} {key}: no uid given, and a successor of the same name must not be hit")
@@ -209,7 +209,7 @@ class Client:
         """Return a client over the same connections whose writes `fencing` may call off, up to the moment when they are sent.
 
         A process that was frozen between a decision and its request, or whose request waits for a connection or to be sent once more, must
-        not write when it goes on: what holds then is asked then.
+        not write when it continues: the fencing is asked again then.
 
         Args:
             fencing: Raises `CalledOffError` when nothing may be written any more.

@@ -49,7 +49,7 @@ def without_password(url: str) -> str:
 
 
 def checked_url(url: str, what: str) -> str:
-    """Return `url` if one can connect to its host and send its path as it stands.
+    """Return `url` if one can connect to its host and send its path unchanged.
 
     Raises:
         ConfigError: One cannot; the message begins with `what`.

@@ -25,7 +25,7 @@ def load_config(
     """Find the operator's configuration: the flag, then $KUBECONFIG, then the Pod that we run in.
 
     Args:
-        master: URL of the API server; "" is what the configuration says, anything else wins over it.
+        master: URL of the API server; "" means the one of the configuration, anything else wins over it.
         kubeconfig: Path of a kubeconfig; "" looks further.
         environment: Environment variables.
         service_account: Directory with `token`, `ca.crt` and `namespace` in a Pod.
@@ -60,7 +60,7 @@ def find_config(
     try:
         config = _kubeconfig(paths, context=context)
     except NoContextError:
-        # kubectl 1.36 goes on to http://localhost:8080 outside a Pod, and uses a Pod's account even if --kubeconfig names a file.
+        # kubectl 1.36 continues with http://localhost:8080 outside a Pod, and uses a Pod's account even if --kubeconfig names a file.
         if kubeconfig or context or not is_pod:
             raise
         config = _in_cluster(environment, service_account, "")

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 
 class KubeError(Exception):
-    """A request that did not succeed; the message says what, where and why on one line."""
+    """A request that did not succeed; the message states what, where and why on one line."""
 
 
 class ConfigError(KubeError):
-    """The configuration (kubeconfig, service account, plugin) cannot be used; the message says what to do."""
+    """The configuration (kubeconfig, service account, plugin) cannot be used; the message states what to do."""
 
 
 class NoContextError(ConfigError):
@@ -85,7 +85,7 @@ class StatusError(KubeError):
 
     @property
     def is_forbidden(self) -> bool:
-        """Return whether we lack the right, or a quota or admission plug-in says no."""
+        """Return whether we lack the permission, or a quota or admission plug-in refuses."""
         return self.code == HTTPStatus.FORBIDDEN
 
     @property

@@ -37,7 +37,7 @@ class ExecCredential:
         """Return the credential, from the plug-in when there is none or it expires; this blocks.
 
         Raises:
-            ConfigError: The plug-in failed: we never go on without credentials.
+            ConfigError: The plug-in failed: we never continue without credentials.
         """
         with self._lock:
             if self._credential is None or (self._expires is not None and self._wall_clock() >= self._expires - EARLY):

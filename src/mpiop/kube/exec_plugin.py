@@ -36,7 +36,7 @@ class Plugin:
         api_version: Of the ExecCredential that it reads and prints.
         interactive_mode: `Never`, `IfAvailable` or `Always`.
         install_hint: Where users get it.
-        cluster: What `spec.cluster` tells it; empty to tell nothing.
+        cluster: Value of `spec.cluster`; empty leaves it out.
     """
 
     command: str

@@ -141,7 +141,7 @@ def _deep_items(request: Request, body: bytes, start: int) -> Iterator[bytes]:
     try:
         yield from outline.elements(body, start)
     except ValueError as error:
-        raise TransportError(f"{request}: the answer is no JSON object: {error}") from error
+        raise TransportError(f"{request}: the answer is not a JSON object: {error}") from error
 
 
 def _event_parts(line: bytes) -> tuple[str, bytes]:

@@ -26,7 +26,7 @@ _HEADER_CHARACTERS = "!#$&'*+-.^_`|~"
 
 
 def load_kubeconfig(paths: Sequence[Path], *, context: str = "", server: str = "") -> ClientConfig:
-    """Return what a context of `paths` says; of several files, the first that names a thing wins, and missing ones do not count.
+    """Return the contents of a context of `paths`; of several files, the first that names a thing wins, and missing ones do not count.
 
     Args:
         paths: The files.
@@ -166,7 +166,7 @@ def _config(cluster: _Entry, user: _Entry, server: str, oidc: ExecPlugin) -> Cli
     has_basic, has_token = bool(_basic(user)), bool(config.token or config.token_file)
     if has_basic and has_token:
         raise ConfigError("the user has both a token and a username; remove one")
-    if has_basic or has_token:  # kubectl runs no plug-in beside them, nor an exec plug-in beside a client certificate
+    if has_basic or has_token:  # kubectl runs no plug-in if it has them, and no exec plug-in if it has a client certificate
         return config
     if user.part("auth-provider") is not None:
         return replace(config, exec_plugin=_checked_provider(user, plugin, oidc))

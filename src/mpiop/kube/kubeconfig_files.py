@@ -34,7 +34,7 @@ class KubeconfigFile:
     content: dict[str, Any]
 
     def save(self) -> None:
-        """Replace the file as a whole: whoever reads it meanwhile, or a full disk, leaves no half of a kubeconfig.
+        """Replace the file atomically: readers and a full disk never see half of a kubeconfig.
 
         Raises:
             OSError: It cannot be written.

@@ -1,7 +1,7 @@
 """The `auth-provider: oidc` of a kubeconfig: its ID token, refreshed and stored in the file again when it has expired.
 
 Source: client-go 1.36, plugin/pkg/client/auth/oidc. The `kubernetes` package sends the refresh token to providers without checking their
-certificate, and goes on without a credential if the answer is an error. client-go sends them over plain HTTP if the issuer's URL is that.
+certificate, and continues without a credential if the answer is an error. client-go sends them over plain HTTP if the issuer's URL is that.
 """
 
 import base64

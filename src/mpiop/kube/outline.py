@@ -58,7 +58,7 @@ def elements(text: bytes, start: int) -> Iterator[bytes]:
     """Yield the texts of the elements of the JSON array that begins at `start`.
 
     Raises:
-        ValueError: It is no array, or does not end.
+        ValueError: It is not an array, or does not end.
     """
     at = _opened(text, start, b"[")
     while not text.startswith(b"]", at):

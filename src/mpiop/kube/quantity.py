@@ -14,7 +14,7 @@ def sum_quantities(addends: Iterable[tuple[str, int]]) -> str:
     """Return the sum of `quantity * times`, in the form (decimal or binary) of the first addend that is not 0; "0" for none.
 
     Raises:
-        ValueError: One of them is no quantity.  Source: apimachinery pkg/api/resource, quantity.go.
+        ValueError: One of them is not a valid quantity.  Source: apimachinery pkg/api/resource, quantity.go.
     """
     total, is_binary = Fraction(0), False
     for quantity, times in addends:
@@ -31,10 +31,10 @@ def is_quantity(text: str) -> bool:
 
 
 def value_of(quantity: str) -> Fraction:
-    """Return the number that `quantity` stands for: 1024 for 1Ki.
+    """Return `quantity` as a number: 1024 for 1Ki.
 
     Raises:
-        ValueError: It is no quantity.
+        ValueError: It is not a valid quantity.
     """
     return _parse(quantity)[0]
 

@@ -95,7 +95,7 @@ class Transport(Protocol):
 
         Raises:
             StatusError: The server refused the watch.
-            TransportError: No connection, a stream that says nothing, or a cut one.
+            TransportError: No connection, or a silent or interrupted stream.
         """
         ...
 

@@ -46,7 +46,7 @@ class Selection:
         label_selector: In the syntax of `kubectl -l`; "" is all.
         field_selector: In the syntax of `kubectl --field-selector`; "" is all.
         metadata_only: Ask for `PartialObjectMetadata`: no spec, no status, no data.
-        projection: A `TypedDict` that says what of each object is decoded; None is all. An object that does not fit it is `Unreadable`.
+        projection: A `TypedDict` of the fields that are decoded; None means all. An object that does not fit it is `Unreadable`.
         trim: Returns what of a decoded object a store keeps.
     """
 

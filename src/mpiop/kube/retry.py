@@ -10,7 +10,7 @@ MOST_RETRIES = 10
 def retry_delay_seconds(request: Request, error: KubeError, retries: int) -> float | None:
     """Return how long to wait before `request` is sent again after `error`, or None to give up.
 
-    The rules are client-go's: 429 and 5xx only when the server says when to come back, a broken connection only for reads. A
+    The rules are client-go's: 429 and 5xx only with a Retry-After header, a broken connection only for reads. A
     version that the server has not reached yet is left to the reflector, which knows a better question.
 
     Args:

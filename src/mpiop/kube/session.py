@@ -99,7 +99,7 @@ def headers_of(request: Request, token: str, extra: Sequence[tuple[str, str]] = 
 
 
 class FencedBody(aiohttp.BytesIOPayload):
-    """The body of a request; it asks the fencing when the connection stands, right before it and the headers are written to the socket.
+    """The body of a request; it asks the fencing once the connection is open, right before it and the headers are written to the socket.
 
     A stream, for aiohttp warns of large bytes: a ConfigMap may have a mebibyte.
     """

@@ -23,7 +23,7 @@ class Throttle:
     """
 
     def __init__(self, most_in_flight: int, qps: float = 0.0, burst: int = 0) -> None:
-        """Allow `most_in_flight` concurrent requests, and `qps` a second after a burst of `burst`; qps 0 is no limit."""
+        """Allow `most_in_flight` concurrent requests, and `qps` a second after a burst of `burst`; qps 0 means unlimited."""
         self._places = most_in_flight
         self._bucket = TokenBucket(qps, max(burst, 1)) if qps > 0 else None
         self._token_at: float | None = None

@@ -106,7 +106,7 @@ class TLSContexts:
             now: Monotonic clock, in seconds.
 
         Raises:
-            ConfigError: A file is missing or is no certificate.
+            ConfigError: A file is missing or is not a certificate.
         """
         self._config = config
         self._watched = WatchedFiles(config.files, now)
@@ -149,7 +149,7 @@ def build_context(config: TLSConfig, certificate: ClientCertificate | None) -> s
     """Return a client context for `config`.
 
     Raises:
-        ConfigError: A file is missing or is no certificate; the message names it.
+        ConfigError: A file is missing or is not a certificate; the message names it.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -176,7 +176,7 @@ def _load_ca(context: ssl.SSLContext, config: TLSConfig) -> None:
         context.load_verify_locations(cadata=config.authority())
     except (ssl.SSLError, ValueError) as error:
         origin = "certificate-authority-data" if config.ca_data else config.ca_file
-        raise ConfigError(f"{origin} holds no usable CA certificate (PEM): {error}") from error
+        raise ConfigError(f"{origin} contains no usable CA certificate (PEM): {error}") from error
 
 
 def load_certificate(context: ssl.SSLContext, certificate: ClientCertificate, origin: str) -> None:

@@ -20,16 +20,16 @@ class Credential:
     """Authenticates the operator; the token is not in `repr`, and so not in logs and tracebacks.
 
     Raises:
-        ConfigError: The token holds more than a token, which would end up as a header of its own.
+        ConfigError: The file contains more than a token, which would end up as a header of its own.
     """
 
     token: str = ""
     certificate: ClientCertificate | None = None
 
     def __post_init__(self) -> None:
-        """Look at the token."""
+        """Check the token."""
         if not self.token.isascii() or not self.token.isprintable() or " " in self.token:
-            raise ConfigError("the bearer token holds more than a token: spaces, line ends or characters beyond ASCII")
+            raise ConfigError("the bearer token contains invalid characters: spaces, line ends or characters beyond ASCII")
 
     def __repr__(self) -> str:
         """Render without the secrets."""
@@ -53,7 +53,7 @@ class CredentialSource(Protocol):
 
 
 class FixedCredential:
-    """A credential that never changes: a token in the kubeconfig, or none at all beside a client certificate."""
+    """A credential that never changes: a token in the kubeconfig, or none with a client certificate."""
 
     def __init__(self, credential: Credential = Credential()) -> None:
         """Always return `credential`."""

@@ -48,7 +48,7 @@ class TransportOptions:
         idle_timeout_seconds: A watch without a byte for so long is dead: the server sends a bookmark each minute.
         connect_seconds: How long a connection may take to be made.
         most_in_flight: Calls at a time; those that wait take turns by `FLOW`.
-        qps: Calls a second; 0 is no bound.
+        qps: Calls a second; 0 means unlimited.
         burst: Calls at once before `qps` counts.
         observer: Called after each attempt, for metrics.
     """
@@ -161,12 +161,12 @@ class HttpTransport:
                 return response, context
             async with response:
                 await _decoded(request, response)
-        raise TransportError(f"{request}: {response.status} is no answer to a watch")
+        raise TransportError(f"{request}: invalid answer {response.status} to a watch")
 
     async def _events(
         self, request: Request, response: aiohttp.ClientResponse, context: ssl.SSLContext | None
     ) -> AsyncGenerator[WatchEvent]:
-        """Yield the events; end with the stream, or after a change of certificates: the watch then goes on over a new connection."""
+        """Yield the events; end with the stream, or after a change of certificates: the watch then continues over a new connection."""
         lines = LineSplitter()
         while True:
             try:
@@ -218,7 +218,7 @@ async def _deadline(request: Request, seconds: float) -> AsyncGenerator[None]:
 
 
 async def _decoded(request: Request, response: aiohttp.ClientResponse) -> dict[str, Any]:
-    """Return the object in `response`, or raise what the server says instead (see `decode`)."""
+    """Return the object in `response`, or raise the error that the server returned instead (see `decode`)."""
     answer = decode(request, Head(response.status, response.headers), await _body(request, response))
     for header in response.headers.getall("Warning", ()):
         for text in warning_texts(header):

@@ -1,127 +1,103 @@
-"""A line of a Slurm script that starts a program: its words, and the options of `srun` or `mpirun`."""
+"""The options of `srun`, `mpirun` and the like: the number of ranks, and what has no counterpart."""
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-_OPERATORS: Final = "<>|&;()"
-_WORD: Final = re.compile(rf"""(?:[^\s'"\\{_OPERATORS}]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+|[{_OPERATORS}]+""")
-_PART: Final = re.compile(r"""'[^']*'|\\.|"(?:[^"\\]|\\.)*"|[^'"\\]+""")
 _ATTACHED: Final = re.compile(r"([A-Za-z])(\d+)")
-
-_MPIRUN_NUMBERS: Final = {
+_MPIRUN: Final = dict.fromkeys(("n", "np", "c"), "ntasks") | dict.fromkeys(("ppn", "perhost"), "ntasks-per-node")
+_SRUN: Final = {
     "n": "ntasks",
     "np": "ntasks",
-    "c": "ntasks",
-    "N": "ntasks-per-node",
-    "npernode": "ntasks-per-node",
-    "ppn": "ntasks-per-node",
-    "perhost": "ntasks-per-node",
-}
-_SRUN_NUMBERS: Final = {
-    "n": "ntasks",
     "ntasks": "ntasks",
     "N": "nodes",
     "nodes": "nodes",
     "c": "cpus-per-task",
     "cpus-per-task": "cpus-per-task",
     "ntasks-per-node": "ntasks-per-node",
+    "tasks-per-node": "ntasks-per-node",
 }
-LAUNCHERS: Final[Mapping[str, Mapping[str, str]]] = {"srun": _SRUN_NUMBERS, "mpirun": _MPIRUN_NUMBERS, "mpiexec": _MPIRUN_NUMBERS}
-"""The options that are numbers of the job, by launcher, each with the option of `#SBATCH` that it overrides."""
-_VARIABLES: Final = {
-    "SLURM_NTASKS": "ntasks",
-    "SLURM_NPROCS": "ntasks",
-    "SLURM_NNODES": "nodes",
-    "SLURM_JOB_NUM_NODES": "nodes",
-    "SLURM_CPUS_PER_TASK": "cpus-per-task",
-    "SLURM_NTASKS_PER_NODE": "ntasks-per-node",
-}
-"""Variables that repeat an option of `#SBATCH`."""
-_FLAGS: Final = """allow-run-as-root exclusive kill-on-bad-exit label nooversubscribe overlap oversubscribe prepend-rank quiet
-report-bindings tag-output unbuffered use-hwthread-cpus verbose K Q l q u v""".split()  # noqa: SIM905 - a table is easier to read
-_WITH_VALUE: Final = """account am bind-to bootstrap chdir constraint cpu-bind cpu_bind display distribution envlist error exclude export f
-genvlist gpu-bind gpus gpus-per-node gpus-per-task gres hint host hostfile hosts iface input job-name launcher machinefile map-by mem
-mem-bind mem-per-cpu mpi nodelist output output-filename partition path prefix qos rank-by time timeout tune wd wdir
-A C D G H J e i m o p t w x""".split()  # noqa: SIM905
-_WORDS: Final[Mapping[str, int]] = dict.fromkeys(_FLAGS, 0) | dict.fromkeys(_WITH_VALUE, 1) | dict.fromkeys(["mca", "genv", "env"], 2)
-"""How many words follow an option."""
-_NEEDLESS: Final = frozenset({"mpi", "allow-run-as-root", "tag-output", "prepend-rank", "label", "l"})
-"""Options whose effect each job has."""
+LAUNCHERS: Final[Mapping[str, Mapping[str, str]]] = dict.fromkeys(("srun", "ibrun"), _SRUN) | dict.fromkeys(
+    ("mpirun", "mpiexec", "mpiexec.hydra", "orterun"), _MPIRUN
+)
+"""The options that are numbers, by launcher, each with the option of `#SBATCH` that it overrides."""
+SLURMS: Final = frozenset({"srun", "ibrun"})
+_NEEDLESS: Final = frozenset(
+    """allow-run-as-root exact exclusive kill-on-bad-exit label overlap prepend-rank quiet tag-output unbuffered verbose
+    K Q l q u v""".split()  # noqa: SIM905 - a table is easier to read
+)
+"""Flags whose effect each job has, or that change no result."""
+_OF_THE_SHIM: Final = frozenset("chdir error export input job-name multi-prog nodelist output D J e i o w".split())  # noqa: SIM905
+"""Options of srun that only the shim knows."""
+_IGNORED: Final = frozenset(
+    """account accel-bind comment constraint contiguous cpu-bind cpu-freq cpu_bind distribution gpu-bind gpus gpus-per-node
+    gpus-per-socket gpus-per-task gres hint mem mem-bind mem-per-cpu mem-per-gpu mem_bind network no-kill ntasks-per-core
+    ntasks-per-socket overcommit oversubscribe partition preserve-env profile propagate qos reservation signal spread-job threads-per-core
+    time wait A C G O W k m p s t""".split()  # noqa: SIM905
+)
+"""Options of srun that the shim ignores, after a report."""
+_FLAGS: Final = frozenset("contiguous multi-prog no-kill overcommit oversubscribe preserve-env spread-job O k s".split())  # noqa: SIM905
 
 
 @dataclass(slots=True)
 class Launch:
-    """What a launcher was told.
+    """What a launcher is given.
 
     Attributes:
         options: Options of `#SBATCH` that it overrides.
-        program: The words of the program, as they are written.
-        left: Options that have no counterpart.
+        program: The words of the program.
+        left: Options that have no counterpart, each with the reason.
+        is_simple: Whether `mpirun -n N program` does the same.
     """
 
     options: dict[str, str] = field(default_factory=dict[str, str])
-    program: list[str] = field(default_factory=list[str])
+    program: list[str | None] = field(default_factory=list[str | None])
     left: list[str] = field(default_factory=list[str])
+    is_simple: bool = True
 
 
-def read_words(line: str) -> tuple[list[str], str]:
-    """Return the words of a command as they are written, and the rest of the line from a redirection or another command on.
-
-    Raises:
-        ValueError: A quote is not closed.
-    """
-    words: list[str] = []
-    end = 0
-    for found in _WORD.finditer(line):
-        word, start = found[0], found.start()
-        if line[end:start].strip():
-            raise ValueError(line)
-        if word.startswith("#"):
-            return words, ""
-        if word[0] in _OPERATORS:
-            if words and words[-1].isdigit() and end == start and word[0] in "<>":  # 2>&1
-                start -= len(words.pop())
-            return words, line[start:]
-        words.append(word)
-        end = found.end()
-    if line[end:].strip():
-        raise ValueError(line)
-    return words, ""
-
-
-def has_expansion(word: str) -> bool:
-    """Return whether a shell would put something else in the place of a variable or a command in this word."""
-    return any(sign in part for part in _PART.findall(word) if part[0] not in "'\\" for sign in "$`")
-
-
-def read_launch(words: Sequence[str], env: Container[str]) -> Launch:
-    """Return what a launcher is told by the words of its line; variables in `env` are passed on anyway."""
+def read_launch(words: Sequence[str | None]) -> Launch:
+    """Return what the words of a launcher's command ask for; None is a word that only a shell knows."""
     launcher, *rest = words
-    launch, numbers = Launch(), LAUNCHERS[launcher]
-    while rest and rest[0].startswith("-"):
+    launch, numbers = Launch(), LAUNCHERS[launcher or ""]
+    while rest and (rest[0] is None or rest[0].startswith("-")):
         word = rest.pop(0)
+        if word is None:
+            launch.is_simple = False
+            return launch
         if word == "--":
             break
-        name, found, value = word.lstrip("-").partition("=")
+        name, is_attached, value = word.lstrip("-").partition("=")
         if (attached := _ATTACHED.fullmatch(name)) and attached[1] in numbers:
-            name, found, value = attached[1], "=", attached[2]
-        count = 0 if found else 1 if name in numbers else _WORDS.get(name, 0)
-        following, rest = rest[:count], rest[count:]
-        if name in numbers and _has_number(launch, numbers[name], value or "".join(following)):
-            continue
-        if name in _NEEDLESS or (name == "x" and following and following[0] in env):
-            continue
-        doubt = "" if name in numbers or name in _WORDS else "  (unknown: if a word after it is its value, correct the job's command)"
-        launch.left.append(" ".join([launcher, word, *following]) + doubt)
+            name, is_attached, value = attached[1], "=", attached[2]
+        if name in numbers:
+            number = value if is_attached else rest.pop(0) if rest else None
+            if number is None or not number.isdecimal():
+                launch.is_simple = False
+            else:
+                launch.options[numbers[name]] = number
+        elif launcher in SLURMS:
+            _read_srun_option(word, rest, launch)
+        elif name not in _NEEDLESS:
+            launch.is_simple = False  # the shim passes it to mpirun
+            return launch
     launch.program = rest
+    launch.is_simple &= bool(rest) and None not in rest and ":" not in rest
     return launch
 
 
-def _has_number(launch: Launch, option: str, value: str) -> bool:
-    """Take a number, and return whether it is one, or what `#SBATCH` says anyway."""
-    if value.isdigit():
-        launch.options[option] = value
-        return True
-    return _VARIABLES.get(value.strip('"${}')) == option
+def _read_srun_option(word: str, rest: list[str | None], launch: Launch) -> None:
+    name, is_attached, _ = word.lstrip("-").partition("=")
+    key = name if word.startswith("--") else name[:1]
+    if key in _NEEDLESS:
+        return
+    if not is_attached and key not in _FLAGS and len(key) == len(name) and rest:
+        word = f"{word} {rest.pop(0) or '…'}"
+    if key == "mpi":
+        return
+    launch.is_simple = False
+    if key in _IGNORED:
+        launch.left.append(f"srun {word}  (ignored)")
+    elif key not in _OF_THE_SHIM:
+        launch.left.append(f"srun {word}  (not supported: the script gets an error there)")

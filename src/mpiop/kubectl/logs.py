@@ -1,6 +1,5 @@
 """`logs`: the output of the launcher, of a rank, of a worker, or of all."""
 
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -16,9 +15,10 @@ from mpiop.client.errors import ClientError, InvalidError, NotFoundError
 from mpiop.client.job import Job
 from mpiop.client.launcher_log import container_of
 from mpiop.client.progress import is_worker
-from mpiop.client.tags import Tagged
+from mpiop.client.tags import RankLines, Tagged
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.inputs import seconds_of
+from mpiop.kubectl.output import write_line
 from mpiop.kubectl.session import Session, cluster_options, console
 
 _COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "red")
@@ -42,18 +42,20 @@ def logs_verb(session: Session, name: str, **options: Any) -> int:
     rank = options["rank"]
     if rank is not None and not job.is_tagged:
         raise InvalidError(f"the output of job {name} does not name ranks: run it with kubectl mpi run, or with mpirun --tag-output")
-    lines: Iterator[Tagged]
+    if rank is not None and job.ranks is not None and rank not in range(job.ranks):
+        known = "it has rank 0 only" if job.ranks == 1 else f"its ranks are 0 to {job.ranks - 1}"
+        raise ClientError(f"job {name} has no rank {rank}: {known}")
     if options["attempt"] is not None:
-        lines = (job.split(text) for text in _attempt(session.api(), job, options["attempt"]))
+        lines = _attempt(session.api(), job, options["attempt"])
     else:
         lines = job.tagged_logs(follow=options["follow"], since_seconds=since)
     for line in lines:
         if rank is None or line.rank == rank:
-            click.echo(line.text)
+            write_line(line.text)
     return 0
 
 
-def _attempt(api: Api, job: Job, number: int) -> Iterator[str]:
+def _attempt(api: Api, job: Job, number: int) -> Iterator[Tagged]:
     """Yield the lines of a failed attempt; of the last one what was kept, if its Pod is gone.
 
     Raises:
@@ -68,15 +70,15 @@ def _attempt(api: Api, job: Job, number: int) -> Iterator[str]:
     if pod is None:
         if number != max(attempts) or not job.status.log:
             raise NotFoundError(f"pod {wanted.pod} of attempt {number} is gone, and its log with it")
-        yield from job.status.log.splitlines()
+        yield from job.kept_log()
         return
     rows = pod["status"].get("containerStatuses")
     if not rows:
         reason = pod["status"].get("reason") or wanted.reason or "its node did not start it"
         raise NotFoundError(f"pod {wanted.pod} of attempt {number} has no log, since its container never ran: {reason}")
     is_before = rows[0].get("restartCount", 0) > 0 and not _has_ended(pod)
-    for line in logs.read_lines(api, wanted.pod, container_of(pod), LogOptions(previous=is_before)):
-        yield line.text
+    lines = logs.read_lines(api, wanted.pod, container_of(pod), LogOptions(previous=is_before))
+    yield from job.rank_lines().whole(line.text for line in lines)
 
 
 def _has_ended(pod: Any) -> bool:
@@ -92,21 +94,26 @@ def _pods(api: Api, job: Job, options: LogOptions, worker: int | None) -> int:
         _merged(api, job, pods, options)
         return 0
     for line in logs.read_lines(api, pods[0]["metadata"]["name"], container_of(pods[0]), options):
-        click.echo(line.text)
+        write_line(line.text)
     return 0
 
 
 def _merged(api: Api, job: Job, pods: Sequence[Any], options: LogOptions) -> None:
     """Print the logs of all Pods: by time, or as they come."""
-    lines: Queue[tuple[str, str, str] | None] = Queue()
+    lines: Queue[tuple[str, str, bytes] | None] = Queue()
 
     def read(pod: Any) -> None:
-        name = pod["metadata"]["name"]
+        name, stamp = pod["metadata"]["name"], ""
+        ranks = RankLines(None) if is_worker(pod) else job.rank_lines()
         try:
             for line in logs.read_lines(api, name, container_of(pod), options):
-                lines.put((line.stamp, name, line.text if is_worker(pod) else job.split(line.text).text))
+                stamp = line.stamp
+                for whole in ranks.add(line.text):
+                    lines.put((stamp, name, whole.text))
         except ClientError as error:
-            lines.put((datetime.now(UTC).isoformat(), name, f"({error})"))
+            lines.put((datetime.now(UTC).isoformat(), name, f"({error})".encode()))
+        for whole in ranks.rest():
+            lines.put((stamp, name, whole.text))
         lines.put(None)
 
     for pod in pods:
@@ -117,11 +124,10 @@ def _merged(api: Api, job: Job, pods: Sequence[Any], options: LogOptions) -> Non
     screen = console()
     for _, name, text in coming if options.follow else sorted(coming):
         screen.print(f"{name:<{width}} ", style=colours[name], end="")
-        screen.print(text)
-    sys.stdout.flush()
+        write_line(text)
 
 
-def _until_all_ended(lines: "Queue[tuple[str, str, str] | None]", readers: int) -> Any:
+def _until_all_ended(lines: "Queue[tuple[str, str, bytes] | None]", readers: int) -> Any:
     while readers:
         if (line := lines.get()) is None:
             readers -= 1

@@ -1,8 +1,11 @@
 """The command line: the verbs, each imported when it is used."""
 
 import importlib
+import os
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Any, Final
 
@@ -69,6 +72,18 @@ COMPLETE_VARIABLE: Final = "_MPIOP_KUBECTL_COMPLETE"
 """With it in the environment, the program completes words for a shell instead."""
 
 
+class _ClosedPipeError(Exception):
+    """Whoever read our output has gone, as `head` does; click would turn a BrokenPipeError into exit code 1."""
+
+
+@contextmanager
+def _closed_pipe() -> Generator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _ClosedPipeError from error
+
+
 class Verbs(click.Group):
     """A group that knows its verbs without importing them, so that --help is quick."""
 
@@ -95,6 +110,16 @@ class Verbs(click.Group):
             raise unknown_verb(args[0], VERBS, ctx)
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the command line; `--help` prints here."""
+        with _closed_pipe():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb."""
+        with _closed_pipe():
+            return super().invoke(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs and their summaries."""
         del ctx
@@ -117,9 +142,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run a verb and return its exit code; errors are one sentence on stderr."""
+    """Run a verb and return its exit code; errors and warnings are one sentence on stderr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = _show_warning
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         code: Any = cli.main(arguments, prog_name="kubectl mpi", standalone_mode=False, complete_var=COMPLETE_VARIABLE)
+        sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code
@@ -129,8 +162,8 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone, as `head` does
+    except (_ClosedPipeError, BrokenPipeError):
+        _discard_output()
         return 141
     except Exception as error:
         from mpiop.client.errors import ClientError  # noqa: PLC0415 - keeps --help quick
@@ -142,3 +175,15 @@ def run(arguments: list[str]) -> int:
         click.echo(f"error: {printable(str(error))}", err=True)
         return error.exit_code
     return int(code or 0)
+
+
+def _show_warning(message: Warning | str, *_: Any, **_more: Any) -> None:
+    click.echo(f"warning: {message}", err=True)
+
+
+def _discard_output() -> None:
+    """Let nothing more be written to a closed pipe, also not when Python ends and writes what is left."""
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - Path.open makes the start slower
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # it has no file descriptor
+                os.dup2(nowhere.fileno(), stream.fileno())

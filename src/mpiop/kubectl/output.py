@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -54,15 +55,33 @@ def print_object(made: Any, output: str) -> None:
     click.echo(text, nl=False)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes strings of several lines as they are."""
+
+
+def _represent_string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_string)
+
+
 def to_yaml(value: Any) -> str:
     """Return YAML with the keys in their order."""
-    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text
 
 
 def printable(text: str) -> str:
     """Return what an object says without control characters, which could change the terminal; line breaks and tabs stay."""
     return _CONTROLS.sub("\ufffd", text)
+
+
+def write_line(text: bytes) -> None:
+    """Write a line of a program as it is: standard output has the same bytes as the program's."""
+    output = sys.stdout.buffer
+    output.write(text + b"\n")
+    output.flush()
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, coloured: int | None = None) -> None:

@@ -29,11 +29,12 @@ def shell_verb(session: Session, name: str, *, worker: int | None) -> int:
 @click.command("exec", context_settings={"ignore_unknown_options": True})
 @click.argument("name", metavar="JOB", shell_complete=complete_job)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("-i", "--stdin", "has_input", is_flag=True, help="Pass standard input to the command.")
 @_worker
 @cluster_options()
-def exec_verb(session: Session, name: str, *, command: Sequence[str], worker: int | None) -> int:
+def exec_verb(session: Session, name: str, *, command: Sequence[str], has_input: bool, worker: int | None) -> int:
     """Run a command in the launcher or a worker: kubectl mpi exec JOB -- hostname."""
-    return _kubectl(session, "exec", pod_of(session.mpi().get(name), worker), "--", *command)
+    return _kubectl(session, "exec", *(["--stdin"] if has_input else []), pod_of(session.mpi().get(name), worker), "--", *command)
 
 
 @click.command("cp")
@@ -69,7 +70,16 @@ def pod_of(job: Job, worker: int | None) -> str:
 
 
 def _kubectl(session: Session, verb: str, *arguments: str) -> int:
+    return subprocess.run([kubectl_program(), verb, *session.kubectl_options, *arguments], check=False).returncode  # noqa: S603 - kubectl, as the user could call it
+
+
+def kubectl_program() -> str:
+    """Return the path of kubectl.
+
+    Raises:
+        ClientError: It is not in the PATH.
+    """
     program = shutil.which("kubectl")
     if program is None:
-        raise ClientError("kubectl is not in the PATH, and this verb needs it")
-    return subprocess.run([program, verb, *session.kubectl_options, *arguments], check=False).returncode  # noqa: S603 - kubectl, as the user could call it
+        raise ClientError("kubectl is not in the PATH, and this needs it; install it")
+    return program

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,9 +18,10 @@ from mpiop.kubectl.array import indexes, run_array
 from mpiop.kubectl.documents import check, of_options, read_patch
 from mpiop.kubectl.inputs import seconds_option
 from mpiop.kubectl.job_options import fields_of, job_options
-from mpiop.kubectl.output import output_option, print_object, printable
+from mpiop.kubectl.output import output_option, print_object, printable, write_line
 from mpiop.kubectl.queues import check_queue
 from mpiop.kubectl.session import Session, cluster_options, console
+from mpiop.kubectl.standard_input import attached, is_passed_on
 
 INTERRUPTED: Final = 130
 
@@ -49,6 +50,9 @@ INTERRUPTED: Final = 130
 @seconds_option("--ttl", "Delete the job's Pods so long after its end, such as 1h.")
 @seconds_option("--time-limit", "End the job if it runs longer, such as 1h.")
 @click.option("--tag/--no-tag", "is_tagged", default=True, help="Let mpirun name the rank of each line, for logs --rank.")
+@click.option(
+    "-i", "--stdin/--no-stdin", "has_stdin", default=None, help="Pass standard input on to rank 0; by default from a file or a pipe."
+)
 @click.option("--array", default="", metavar="INDEXES", help="One job for each index, such as 1-20, which is in $MPIOP_ARRAY_INDEX.")
 @click.option("--parallel", type=click.IntRange(min=1), default=5, show_default=True, help="How many jobs of an array run at a time.")
 @click.option("--detach", is_flag=True, help="Print the name of the job, and return at once.")
@@ -64,6 +68,7 @@ def run_verb(session: Session, **options: Any) -> int:
 
     Ends with the exit code of the program. Ctrl-C asks whether to delete the job or to leave it running.
     """
+    options["has_stdin"] = is_passed_on(session, options["has_stdin"], options)
     name, detach, is_removed, dry_run, output = (options.pop(key) for key in ("name", "detach", "is_removed", "dry_run", "output"))
     upload, array, parallel, patch_file = (options.pop(key) for key in ("upload", "array", "parallel", "patch"))
     if output and not (dry_run or detach):
@@ -89,7 +94,7 @@ def run_verb(session: Session, **options: Any) -> int:
         print_object(job.raw, output)
     elif detach:
         click.echo(job.name)
-    return 0 if detach else follow(job, is_removed=is_removed)
+    return 0 if detach else follow(job, is_removed=is_removed, input_by=session if fields["has_stdin"] else None)
 
 
 def _manifest(fields: dict[str, Any], name: str, files: Files | None) -> dict[str, Any]:
@@ -100,14 +105,15 @@ def _manifest(fields: dict[str, Any], name: str, files: Files | None) -> dict[st
     return manifest(JobSpec(**fields), name)
 
 
-def follow(job: Job, *, is_removed: bool = False) -> int:
-    """Show progress and output of a job until its end; return its exit code."""
+def follow(job: Job, *, is_removed: bool = False, input_by: Session | None = None) -> int:
+    """Show progress and output of a job until its end, with standard input if `input_by` passes it on; return its exit code."""
     click.echo(f"job {job.name}", err=True)
     try:
         with _progress(job.name) as show:
             job.wait_for_output(show)
-        for text in job.logs(follow=True):
-            click.echo(text)
+        with attached(input_by, job) if input_by else nullcontext():
+            for line in job.tagged_logs(follow=True):
+                write_line(line.text)
         job.refresh()
     except KeyboardInterrupt:
         return _interrupted(job)

@@ -1,8 +1,8 @@
 """Leader election on a Lease that is compatible with client-go's: one replica works, the others stand by, warm.
 
-Theory of operation (`docs/adr` and the invariants L60-L66 say why):
+Theory of operation (`docs/adr` and the invariants L60-L66 give the reasons):
 
-- A Lease says who holds it and for how long a record counts. We may take it when it is absent, has no holder, or when its record did not
+- A Lease names its holder and for how long a record counts. We may take it when it is absent, has no holder, or when its record did not
   change for its own duration *on our clock*. Wall clocks are written for people to read, and never compared.
 - The leader renews. Its right to work ends `renew_deadline_seconds` after its last successful renewal was *sent*, which is before any other
   replica's wait can end: those count from a later moment, and for longer.

@@ -16,7 +16,7 @@ class ElectionConfig:
 
     Attributes:
         key: Namespace and name of the Lease.
-        lease_duration_seconds: How long others wait for a record that does not change; whole seconds, for that is what a Lease can say.
+        lease_duration_seconds: How long others wait for a record that does not change; whole seconds, because a Lease records only those.
         renew_deadline_seconds: How long the leader works on without a successful renewal.
         retry_period_seconds: Pause between two attempts.
 
@@ -34,7 +34,7 @@ class ElectionConfig:
         if not self.key.namespace or not self.key.name:
             raise ValueError("leader election needs a Lease: set --lock-namespace and --lease-name")
         if self.lease_duration_seconds != int(self.lease_duration_seconds):
-            raise ValueError(f"--lease-duration {self.lease_duration_seconds:g}s must be whole seconds: a Lease can say no fraction")
+            raise ValueError(f"--lease-duration {self.lease_duration_seconds:g}s must be whole seconds: a Lease cannot contain fractions")
         if self.lease_duration_seconds <= self.renew_deadline_seconds:
             raise ValueError(
                 f"--lease-duration {self.lease_duration_seconds:g}s must be longer than --renew-deadline {self.renew_deadline_seconds:g}s: "

@@ -146,7 +146,7 @@ class LeaderElector:
                         self._notice(event)
             except KubeError as error:
                 self._log.info("watch of the lease ended", error=str(error))
-            # A watch that lasted is opened again at once, to see a release soon. One that ended early waits, so that this is no busy loop.
+            # A watch that lasted is opened again at once, to see a release soon. One that ended early waits, so that the loop cannot spin.
             if self._clock.monotonic() - began_at < self._config.retry_period_seconds:
                 await asyncio.sleep(self._retry_seconds())
 
@@ -184,13 +184,13 @@ class LeaderElector:
             _, still_working = await asyncio.wait({working}, timeout=_LOST_WORK_GRACE_SECONDS)
             if still_working:
                 self._may_hold = False
-                self._log.error("work goes on without the lease; the process ends anyway", grace_seconds=_LOST_WORK_GRACE_SECONDS)
+                self._log.error("work continues without the lease; the process ends anyway", grace_seconds=_LOST_WORK_GRACE_SECONDS)
             elif not working.cancelled() and (error := working.exception()):
                 self._log.info("work ended after the lease was lost", error=str(error))
             renewing.result()
         await _end(renewing)
         if not working.done():
-            self._may_hold = False  # stopped twice: the work may go on, so the lease is left to expire
+            self._may_hold = False  # stopped twice: the work may continue, so the lease is left to expire
             raise asyncio.CancelledError
 
     async def _renew(self, watch: asyncio.Task[Never]) -> Never:

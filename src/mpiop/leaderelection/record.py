@@ -71,7 +71,7 @@ class Observation:
     """
 
     def __init__(self, clock: Clock, *, fallback_duration_seconds: float) -> None:
-        """Start without having seen a record; `fallback_duration_seconds` counts where a record does not say its own."""
+        """Start without having seen a record; `fallback_duration_seconds` counts for a record without its own."""
         self._clock = clock
         self._fallback_duration_seconds = fallback_duration_seconds
         self._spec: Mapping[str, Any] | None = None

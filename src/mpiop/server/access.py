@@ -42,7 +42,7 @@ class Verdict:
 
     @property
     def seconds(self) -> float:
-        """Return for how long it holds; 0 for what is no answer of the API server."""
+        """Return the seconds to cache it; 0 if the API server did not answer."""
         if self.status is HTTPStatus.OK:
             return YES_SECONDS
         return NO_SECONDS if self.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN} else 0.0
@@ -53,7 +53,7 @@ UNKNOWN_TOKEN = Verdict(
     HTTPStatus.UNAUTHORIZED, "the API server does not know this bearer token: it is wrong, has expired or is for another audience"
 )
 NO_ANSWER = Verdict(
-    HTTPStatus.SERVICE_UNAVAILABLE, "the API server did not say who you are and what you may: try again; the operator's log has more"
+    HTTPStatus.SERVICE_UNAVAILABLE, "the API server could not check your identity and permissions; retry, and see the operator's log"
 )
 BUSY = Verdict(HTTPStatus.SERVICE_UNAVAILABLE, "too many callers are being reviewed: try again")
 NOT_ALLOWED_TO_ASK = Verdict(

@@ -32,8 +32,8 @@ def serving_context(folder: str, host: str, clock: Clock) -> ssl.SSLContext:
 
     Args:
         folder: With `tls.crt` and `tls.key` (PEM); "" makes a self-signed certificate.
-        host: Name in the self-signed one, beside localhost.
-        clock: Dates the self-signed one, and says when to read the files again.
+        host: Name in the self-signed one, in addition to localhost.
+        clock: Dates the self-signed one, and times reading the files again.
 
     Raises:
         ServerError: The files of `folder` cannot be used.
@@ -70,7 +70,7 @@ class _Renewed:
             _log.warning("changed certificate cannot be used; the one before stays in use", files=self._watched.files, error=str(error))
             return
         self._watched.use()
-        _log.info("certificate loaded anew", files=self._watched.files)
+        _log.info("certificate reloaded", files=self._watched.files)
 
 
 def _read(folder: Path) -> ssl.SSLContext:

@@ -1,8 +1,8 @@
 """The connections of one port: bound in number and in time, and for one request each.
 
-Whoever reaches the port can open connections and say nothing. Each holds a descriptor, and a leader without descriptors cannot renew its
-Lease. So there is a bound, and who comes when it is reached takes the place of the oldest: a probe is answered within milliseconds, long
-before its own turn to go; were newcomers refused, the kubelet would restart a Pod that is well.
+Any client that reaches the port can open connections and send nothing. Each uses a descriptor, and a leader without
+descriptors cannot renew its Lease. So there is a limit; at the limit, a new connection replaces the oldest. A probe is answered within
+milliseconds, long before it is the oldest. If new connections were refused instead, the kubelet would restart a healthy Pod.
 """
 
 import asyncio
@@ -98,12 +98,12 @@ class _Handler(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """Answer; log only faults of ours, for anybody may send what is no HTTP."""
+        """Answer; log only our own errors, because anybody may send invalid HTTP."""
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return super().handle_error(request, status, exc, message)
         return web.Response(status=status, text=message)
 
 
 async def close_after_answer(_: web.BaseRequest, response: web.StreamResponse) -> None:
-    """Let `response` be the last one on its connection (for `on_response_prepare`): an idle connection holds a descriptor, too."""
+    """Let `response` be the last one on its connection (for `on_response_prepare`): an idle connection uses a descriptor, too."""
     response.force_close()

@@ -18,7 +18,7 @@ from mpiop.metrics import Metrics
 from mpiop.server.listener import Listener, close_after_answer
 
 Check = Callable[[], Sequence[str]]
-"""Returns what is wrong, one sentence each; empty is well."""
+"""Returns the problems, one sentence each; empty means healthy."""
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -29,14 +29,14 @@ _log = structlog.get_logger(__name__)
 
 
 class ServerError(Exception):
-    """A port cannot be listened on; the message says which, why and what to do."""
+    """A port cannot be listened on; the message states which, why and what to do."""
 
 
 def health(checks: Mapping[str, Check]) -> Handler:
     """Return a handler that answers 200 `ok`, or 503 with what is wrong; `?verbose` lists every check.
 
     Args:
-        checks: By name; asked anew on each request. For liveness none of them may depend on the API server: else all replicas restart in
+        checks: By name; called on each request. For liveness none of them may depend on the API server: else all replicas restart in
             an outage, and lose the warm stores that the recovery needs.
     """
 

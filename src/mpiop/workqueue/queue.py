@@ -134,7 +134,7 @@ class WorkQueue(Generic[KeyT]):
     async def drain(self) -> None:
         """Shut down, and wait until every queued key is processed or `shut_down` is called.
 
-        Somebody must go on to work: without workers a queue does not drain.
+        A worker must still run: without workers a queue does not drain.
         """
         self._close()
         if self._drained is None:

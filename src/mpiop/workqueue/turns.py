@@ -16,7 +16,7 @@ MOST_TURNS: Final = 3
 
 
 class Turns:
-    """Lets in one sync of a namespace at a time, and few of all: a namespace whose writes are slow holds up nobody else.
+    """Lets in one sync of a namespace at a time, and few of all: a namespace with slow writes delays no other.
 
     The others are put off, so that no worker waits for a turn while cheap keys are queued.
     """
@@ -42,7 +42,7 @@ class Turns:
 
 
 def computing(*, is_large: bool) -> Callable[..., Awaitable[Any]]:
-    """Return what calls a pure function: for a large job in a thread, so that the event loop goes on."""
+    """Return what calls a pure function: for a large job in a thread, so that the event loop is not blocked."""
     return asyncio.to_thread if is_large else _at_once
 
 

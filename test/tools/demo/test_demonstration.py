@@ -18,7 +18,7 @@ Created|True|MPIJob default/pi is created.
 
 
 def programs(folder: Path, ending: str) -> dict[str, str]:
-    """Put a kubectl into `folder` that tells of a job as a watch does, and return an environment where it is the one found."""
+    """Put a kubectl into `folder` that prints a job as a watch does, and return an environment where it is the one found."""
     lines = "".join(f"printf 'condition|{line}\\n'; " for line in [*JOB_LINES.split("\n"), ending] if line)
     kubectl = folder / "kubectl"
     kubectl.write_text(f'#!/bin/sh\ncase "$*" in *mpijob*) {lines};; *) printf "Pod|pi-worker-0|Running|\\n";; esac\nexec sleep 60\n')

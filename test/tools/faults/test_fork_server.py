@@ -24,7 +24,7 @@ async def started() -> AsyncIterator[ForkServer]:
 async def until(is_so: Callable[[], bool]) -> None:
     """Wait for what other processes do."""
     async with asyncio.timeout(60):
-        while not is_so():  # noqa: ASYNC110 - nothing tells
+        while not is_so():  # noqa: ASYNC110 - nothing notifies
             await asyncio.sleep(0.02)
 
 

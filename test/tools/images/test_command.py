@@ -142,7 +142,7 @@ def test_the_lock_is_held_while_a_builder_lives(tmp_path: Path, install: Install
 
 
 def _hanging_build(folder: Path, install: Install) -> "subprocess.Popen[str]":
-    """Start a build that hangs once its builder has told its id to the fifo `ready`; what it leaves, even when killed, is in `folder`."""
+    """Start a build that hangs once its builder has written its id to the fifo `ready`; what it leaves is in `folder`, even when killed."""
     os.mkfifo(folder / "ready")
     install("docker", f'case "$1" in build) echo $$ >"{folder}/ready"; exec sleep 600;; image) exit 1;; esac')
     environment = {

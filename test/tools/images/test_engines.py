@@ -1,4 +1,4 @@
-"""What each builder is told, seen by a program of its name that writes down its arguments."""
+"""What arguments each builder gets, seen by a program of its name that writes down its arguments."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A builder is used if it works, and what is missing is said or installed."""
+"""A builder is used if it works, and what is missing is reported or installed."""
 
 import io
 import os
@@ -49,7 +49,7 @@ def test_buildah_is_installed_by_root_on_debian(
     programs: Programs, tmp_path: Path, install: Install, output: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    # The first try fails, as it does before the package lists are there.
+    # The first attempt fails, as it does before the package lists are there.
     calls = install("apt-get", 'echo "$*" >>"$CALLS"; case "$*" in *update) : >"$CALLS.lists";; esac; [ -e "$CALLS.lists" ]')
     assert find_engine(tmp_path, programs).name == "buildah"
     first, update, second = calls.read_text("utf-8").splitlines()

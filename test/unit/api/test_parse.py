@@ -1,4 +1,4 @@
-"""Parsing: total, lenient where the contract says so, and never changing what it reads."""
+"""Parsing: total, lenient where the contract requires it, and never changing what it reads."""
 
 import copy
 from typing import Any

@@ -62,13 +62,13 @@ def test_arguments_are_read_as_go_reads_them(arguments: list[str], values: dict[
         pytest.param(["--count=many"], "flag --count cannot be 'many': must be a whole number", id="not a number"),
         pytest.param(["--loud=maybe"], "flag --loud cannot be 'maybe': it is either true or false", id="not a truth"),
         pytest.param(
-            ["--loud", "false"], "argument 'false' is no flag; flags are written --name=value, see mpiop --help", id="in Go: ends all"
+            ["--loud", "false"], "unexpected argument 'false': flags look like --name=value; see mpiop --help", id="in Go: ends all"
         ),
-        pytest.param(["volcano"], "argument 'volcano' is no flag", id="no dash"),
-        pytest.param(["-"], "argument '-' is no flag", id="a dash alone"),
-        pytest.param(["--"], "argument '--' is no flag", id="two dashes alone"),
-        pytest.param(["---name=x"], "argument '---name=x' is no flag", id="three dashes"),
-        pytest.param(["--=x"], "argument '--=x' is no flag", id="no name"),
+        pytest.param(["volcano"], "unexpected argument 'volcano'", id="no dash"),
+        pytest.param(["-"], "unexpected argument '-'", id="a dash alone"),
+        pytest.param(["--"], "unexpected argument '--'", id="two dashes alone"),
+        pytest.param(["---name=x"], "unexpected argument '---name=x'", id="three dashes"),
+        pytest.param(["--=x"], "unexpected argument '--=x'", id="no name"),
     ],
 )
 def test_what_cannot_be_understood_is_one_clear_sentence(arguments: list[str], complaint: str) -> None:

@@ -1,4 +1,4 @@
-"""How the tools for users reach an API server: certificates that change, proxies, and what a failed handshake says."""
+"""How the tools for users reach an API server: certificates that change, proxies, and what a failed handshake reports."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

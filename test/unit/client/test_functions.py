@@ -226,7 +226,7 @@ def test_prints_of_a_rank_and_its_children_are_not_among_its_results(tmp_path: P
         print("computes", end="")  # noqa: T201 - a line without an end
         os.write(1, b"a library")
         subprocess.run(["echo", "a child"], check=True)
-        subprocess.Popen("while echo noise; do :; done & sleep 0.3; kill $!", shell=True)  # noqa: S602 - goes on while results are written
+        subprocess.Popen("while echo noise; do :; done & sleep 0.3; kill $!", shell=True)  # noqa: S602 - continues while results are written
         return x * 3, text
 
     rank = Rank(tmp_path, work, 14)

@@ -1,6 +1,7 @@
 """A submitted job: waiting, logs, what becomes of it when things go wrong."""
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,6 @@ from mpiop.client import MPI, Files, InvalidError, JobFailed, JobTimeoutError, N
 from mpiop.client.api import LogOptions
 from mpiop.client.job import Job
 from mpiop.client.logs import Reader, read_lines
-from mpiop.client.tags import untagged
 
 TAGGED = {"mpiop.kubeflow.org/output": "tagged"}
 
@@ -98,27 +98,12 @@ def test_logs_of_each_try_follow_one_another() -> None:
     api.all_pods = [first]
     job = job_of(api, is_tagged=True)
     api.steps = [lambda: None, lambda: api.all_pods.append(second), becomes(api, "Succeeded")]
-    assert [(line.rank, line.text) for line in job.tagged_logs(follow=True)] == [(0, "one"), (1, "two"), (None, "three")]
+    assert [(line.rank, line.text) for line in job.tagged_logs(follow=True)] == [(0, b"one"), (1, b" two"), (None, b"three")]
 
 
 def test_the_kept_end_of_a_log_is_shown_when_the_pod_is_gone() -> None:
     api = FakeApi(stored(state="Failed", lastFailure={"reason": "Error", "log": "the\nend"}))
     assert list(job_of(api).logs()) == ["the", "end"]
-
-
-@pytest.mark.parametrize(
-    ("line", "rank", "text"),
-    [
-        ("[1,3]<stdout>:hello", 3, "hello"),
-        ("[1,3]<stderr>: hello", 3, "hello"),
-        ("[prterun-pi-launcher-x-1@1,12]<stdout>: hello", 12, "hello"),
-        ("[5] hello", 5, "hello"),
-        ("[warning] hello", None, "[warning] hello"),
-        ("hello", None, "hello"),
-    ],
-)
-def test_tags_of_each_library_are_understood(line: str, rank: int | None, text: str) -> None:
-    assert untagged(line) == (rank, text)
 
 
 def test_a_pod_that_goes_while_its_log_is_asked_for_is_no_end() -> None:
@@ -147,7 +132,7 @@ def test_a_log_goes_on_after_the_last_line_when_the_connection_breaks(first: lis
     api = FakeApi()
     api.all_pods, api.logs = [ended("pod")], {"pod": [*first, *second]}
     lines = read_lines(api, "pod", "launcher", LogOptions(follow=True, since_seconds=60, tail=5), pause=no_pause)
-    assert [line.text for line in lines] == texts
+    assert [line.text.decode() for line in lines] == texts
     asked_first, asked_second = (request[3] for request in api.requests)
     assert asked_first == LogOptions(follow=True, since_seconds=60, tail=5)
     last = max(piece for piece in first if isinstance(piece, bytes) and piece.endswith(b"\n")).decode().split()[0]
@@ -158,7 +143,7 @@ def test_a_line_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpiop.client.logs.MOST_BYTES", 30)
     api = FakeApi()
     api.logs = {"pod": [ONE, TWO[:-1], *[b"x" * 1000] * 1000, b"\n" + ONE, TWO[:-1], b"y" * 1000]}
-    found = [line.text for line in read_lines(api, "pod", "launcher")]
+    found = [line.text.decode() for line in read_lines(api, "pod", "launcher")]
     assert [(text[:3], len(text) <= 30) for text in found] == [("one", True), ("two", True), ("one", True), ("two", True)]
 
 
@@ -178,7 +163,7 @@ def test_a_followed_log_goes_on_as_long_as_its_container_runs(then: list[Any]) -
         api.all_pods, api.logs = then, {"pod": [ONE, TWO]}
 
     lines = read_lines(api, "pod", "launcher", LogOptions(follow=True), pause=pause)
-    assert [line.text for line in lines] == (["one", "two"] if then else ["one"])
+    assert [line.text for line in lines] == ([b"one", b"two"] if then else [b"one"])
 
 
 def test_a_followed_log_of_a_job_goes_on_when_its_stream_ends_early() -> None:
@@ -296,4 +281,27 @@ def test_a_sentence_of_the_kubelet_is_no_line_to_go_on_from() -> None:
     reader = Reader(api, "p", "c")
     with pytest.raises(UnreachableError):
         list(reader.read(LogOptions(follow=True), is_last=False))
-    assert [line.text for line in reader.read(LogOptions(follow=True), is_last=False)] == ["one", "two"]
+    assert [line.text for line in reader.read(LogOptions(follow=True), is_last=False)] == [b"one", b"two"]
+
+
+LATER = b"2026-11-25T12:00:05.0Z later\n"
+
+
+@pytest.mark.parametrize(
+    ("second", "is_rotated"),
+    [
+        pytest.param([LATER], True, id="the lines of the last second are gone"),
+        pytest.param([TWO, LATER], True, id="one of them is gone"),
+        pytest.param([ONE, TWO, LATER], False, id="all are there"),
+        pytest.param([ONE, TWO], False, id="there is nothing new"),
+        pytest.param([], False, id="nothing arrives"),
+    ],
+)
+def test_a_log_that_was_rotated_before_it_was_read_is_reported(second: list[Any], is_rotated: bool) -> None:  # noqa: FBT001
+    api = FakeApi()
+    api.all_pods, api.logs = [ended("pod")], {"pod": [ONE, TWO, CUT, *second]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        list(read_lines(api, "pod", "launcher", LogOptions(follow=True), pause=no_pause))
+    sentence = "pod pod: lines of its log after 2026-11-25T12:00:00.2Z are missing: the kubelet rotated it meanwhile"
+    assert [str(each.message) for each in caught] == ([sentence] if is_rotated else [])

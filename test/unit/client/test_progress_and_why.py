@@ -1,4 +1,4 @@
-"""Where a job stands, and why."""
+"""The progress of a job, and its reasons."""
 
 from typing import Any
 

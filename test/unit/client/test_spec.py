@@ -35,8 +35,8 @@ def test_there_are_as_many_workers_as_the_ranks_need(ranks: int, slots: int, wor
         ({}, ["mpirun", "-n", "1", "--tag-output", "./solver"]),
         ({"is_tagged": False}, ["mpirun", "-n", "1", "./solver"]),
         ({"ranks": 4, "env": {"A": "1"}, "is_tagged": False}, ["mpirun", "-n", "4", "-x", "A", "./solver"]),
-        ({"mpi": "mpich", "env": {"A": "1"}}, ["mpirun", "-n", "1", "-prepend-rank", "./solver"]),
-        ({"mpi": "intel", "workdir": "/data"}, ["mpirun", "-n", "1", "-prepend-rank", "-wdir", "/data", "./solver"]),
+        ({"mpi": "mpich", "env": {"A": "1"}}, ["mpirun", "-n", "1", "-prepend-pattern=[1,%r]<output>:", "./solver"]),
+        ({"mpi": "intel", "workdir": "/data"}, ["mpirun", "-n", "1", "-prepend-pattern=[1,%r]<output>:", "-wdir", "/data", "./solver"]),
         ({"files": ("x", {"a": "b"}), "is_tagged": False}, ["mpirun", "-n", "1", "-wdir", "/upload", "./solver"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Somebody undoes what the operator writes: how often it writes again, and what the job says. Whole operators over a server in memory."""
+"""Somebody undoes what the operator writes: how often it writes again, and what the job reports. Whole operators, a server in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,11 +27,11 @@ FIRST_MINUTE, LATER = 20, 2
 """The most writes of one object: in the first minute, and in each minute after that."""
 POLL_SECONDS = 0.02
 QUIET_SECONDS = 240
-"""How soon the job says that nobody undoes anything any more."""
+"""How soon the job reports that nobody undoes anything any more."""
 
 
 class Case(NamedTuple):
-    """Who undoes what, and what the job says of it."""
+    """Who undoes what, and what the job reports of it."""
 
     id: str
     disturb: Callable[[FakeClient], Awaitable[None]]

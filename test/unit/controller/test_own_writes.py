@@ -97,7 +97,7 @@ async def test_E51_a_cache_that_stands_still_holds_a_job_up_but_not_for_good_and
         await asyncio.sleep(ESCAPE_SECONDS / 2)
     await asyncio.sleep(1)
     with pytest.raises(StatusError, match="Conflict"):
-        await world.syncer.sync(KEY)  # goes on, blind as it is; what it should not do is refused
+        await world.syncer.sync(KEY)  # continues with old reads; what it should not do is refused
     assert len(world.writes) > len(done)
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
     world.client.actions.clear()

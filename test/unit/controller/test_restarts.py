@@ -1,4 +1,4 @@
-"""A job that loses Pods, from the loss to the next try, with leaders that come and go at each step."""
+"""A job that loses Pods, from the loss to the next attempt, with leaders that come and go at each step."""
 
 import asyncio
 import itertools
@@ -292,7 +292,7 @@ async def test_a_node_that_answers_again_in_time_is_no_loss() -> None:
     await story.sync()
     assert story.condition(c.CONDITION_DEGRADED) == ("True", "NodeLost")
     assert story.status.lost_worker is not None
-    await story.go_on(80)  # its kubelet says that the worker is Ready
+    await story.go_on(80)  # its kubelet reports that the worker is Ready
     assert (story.condition(c.CONDITION_DEGRADED), story.status.lost_worker) == (("False", "Resolved"), None)
     assert story.status.restarts == 0
 

@@ -8,7 +8,7 @@ history.
 A failure names its seed; run that one alone with `MPIOP_SIMULATION_SEEDS=<seed>`. By default a few dozen lives are lived (seconds); a long
 run is `MPIOP_SIMULATION_SEEDS=0-20000`.
 
-Two things are taken for granted, for nobody can tell without asking the server before each write. No cache of MPIJobs is older than the
+Two things are taken for granted, because nobody can know without asking the server before each write. No cache of MPIJobs is older than the
 vanishing of a launcher Job: a job that looks new may else have been run, recorded and cleaned up since. And a status that got lost on its
 way is not stored by another leader, to the letter and within the same second: its event would then be reported by both.
 """
@@ -235,7 +235,7 @@ def check_launchers(history: list[Change]) -> None:
 
 
 def check_restarts(history: list[Change]) -> None:
-    """Check that restarts are counted one by one, are stored before anything is done, and that there are never two tries at a time."""
+    """Check that restarts are counted one by one, are stored before anything is done, and that there are never two attempts at a time."""
     stored, running = dict[str, int](), dict[str, set[str]]()
     for change in history:
         uid = change.new["metadata"]["uid"] if change.resource is MPIJOBS else _owner(change.new)
@@ -292,7 +292,7 @@ def check_life(life: Life, job: MPIJob) -> None:
 
 
 def check_templates(job: MPIJob, launcher: Object) -> None:
-    """Check that the launcher is as the job wants it, or the job says that it is not."""
+    """Check that the launcher is as the job wants it, or the job reports that it is not."""
     desired, made = job.launcher.template["spec"], launcher["spec"]["template"]["spec"]
     is_same = (
         desired.get("nodeSelector") == made.get("nodeSelector") and desired["containers"][0]["image"] == made["containers"][0]["image"]

@@ -365,7 +365,7 @@ async def test_a_suspended_launcher_that_goes_while_the_job_is_resumed_is_made_a
 
 
 async def test_a_suspension_that_was_never_reported_is_no_start_that_an_edit_takes_effect_at() -> None:
-    """The launcher is unsuspended as it is, for if it were deleted nobody could tell that from a lost one."""
+    """The launcher is unsuspended as it is, because a deleted one would look like a lost one."""
     world = await started()
     await suspend(world)
     world.client.refuse("patch", MPIJOBS, "pi", StatusError("test", {"code": 500}), times=1)

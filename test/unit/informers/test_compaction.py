@@ -23,7 +23,7 @@ def object_with(spec: Any) -> Object:
 
 
 def exact(value: Any) -> str:
-    """Return what tells 1, 1.0 and True apart."""
+    """Return what distinguishes 1, 1.0 and True."""
     return repr(value)
 
 

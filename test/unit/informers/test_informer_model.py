@@ -76,7 +76,7 @@ def test_I24_I28_the_store_and_its_index_equal_a_dict_and_notifications_rebuild_
             rebuilt.pop(notification.key, None)
             if notification.new is not None:
                 rebuilt[notification.key] = notification.new
-        assert {key: store.get(key) for key in store.keys()} == model == rebuilt  # noqa: SIM118 - a store is no mapping
+        assert {key: store.get(key) for key in store.keys()} == model == rebuilt  # noqa: SIM118 - a store is not a mapping
         assert store.resource_version == str(version)
         for role in ("x", "y"):
             expected = {key for key, obj in model.items() if role in by_role(obj)}

@@ -134,7 +134,7 @@ async def test_R08_only_internal_errors_open_their_window() -> None:
 
 
 class Fixed(random.Random):
-    """Chance that always says the same."""
+    """Chance that always reports the same."""
 
     def __init__(self, value: float) -> None:
         super().__init__()

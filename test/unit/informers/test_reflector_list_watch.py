@@ -85,7 +85,7 @@ async def test_R02_when_the_list_at_the_newest_version_fails_too_it_is_repeated_
         await asyncio.sleep(60)
     assert [asked.resource_version for asked in server.lists] == ["0", "10", "", ""]
     assert server.lists[3].asked_at > server.lists[2].asked_at
-    assert followed.reflector.resource_version == "4"  # etcd was set back: then so are we
+    assert followed.reflector.resource_version == "4"  # etcd was restored to an older state, and we follow
 
 
 @pytest.mark.parametrize("error", TOO_LARGE, ids=["cause", "message of a cause", "message"])
@@ -537,7 +537,7 @@ async def test_R21_a_sink_that_fails_is_reported_and_the_list_repeated() -> None
 
     def sink(output: Output) -> None:
         if isinstance(output, Apply):
-            raise RuntimeError("cannot take it")  # noqa: TRY004 - stands for any defect
+            raise RuntimeError("cannot take it")  # noqa: TRY004 - represents any defect
         taken.append(output)
 
     reflector = Reflector(Pager(server, SELECTION, preparation()), sink, LISTS)
@@ -557,7 +557,7 @@ async def test_R22_an_idle_stream_is_left_and_watched_again() -> None:
 
 
 async def test_R22_two_streams_that_never_said_anything_are_followed_by_a_list() -> None:
-    """So is found that etcd was restored from a backup: a watch from a version that is yet to come is idle, a list from it is refused."""
+    """Detects that etcd was restored from a backup: a watch from a version that is yet to come is idle, a list from it is refused."""
     idle = TransportError("watch pods: no byte for 150 s")
     server = server_of([page(version=10), TOO_LARGE[0], page(version=4)], [[Sleep(150), idle], [Sleep(150), idle]])
     async with following(server) as followed:

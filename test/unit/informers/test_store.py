@@ -187,7 +187,7 @@ def test_I30_values_and_keys_are_those_of_the_moment() -> None:
 
 
 def test_a_notification_without_objects_is_refused() -> None:
-    with pytest.raises(ValueError, match="says nothing"):
+    with pytest.raises(ValueError, match="needs an old or a new object"):
         _ = Notification(None, None).key
 
 

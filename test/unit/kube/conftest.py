@@ -43,7 +43,7 @@ class Bench:
         return client
 
     def observe(self, verb: str, resource: str, code: int, seconds: float) -> None:
-        """Keep what the observer is told."""
+        """Record what the observer receives."""
         assert seconds >= 0
         self.observed.append((verb, resource, code))
 

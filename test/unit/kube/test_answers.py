@@ -21,11 +21,12 @@ def test_an_object_is_decoded() -> None:
 
 
 FAILURES: list[tuple[int, dict[str, str], bytes, type[KubeError], str]] = [
-    (200, JSON, b"", TransportError, "get pods a/b: 200, but the answer is no JSON object (application/json, 0 bytes):"),
-    (200, JSON, b'{"a":"Po', TransportError, 'get pods a/b: 200, but the answer is no JSON object (application/json, 8 bytes): {"a":"Po'),
-    (200, JSON, b"[1]", TransportError, "get pods a/b: 200, but the answer is no JSON object (application/json, 3 bytes): [1]"),
+    (200, JSON, b"", TransportError, "get pods a/b: 200, but the answer is not a JSON object (application/json, 0 bytes):"),
+    (200, JSON, b'{"a":"Po', TransportError,
+     'get pods a/b: 200, but the answer is not a JSON object (application/json, 8 bytes): {"a":"Po'),
+    (200, JSON, b"[1]", TransportError, "get pods a/b: 200, but the answer is not a JSON object (application/json, 3 bytes): [1]"),
     (200, {"content-type": "text/html"}, b"<html>\nlogin", TransportError,
-     "get pods a/b: 200, but the answer is no JSON object (text/html, 12 bytes): <html> login"),
+     "get pods a/b: 200, but the answer is not a JSON object (text/html, 12 bytes): <html> login"),
     (502, {"content-type": "text/html"}, b"<html>Bad\r\nGateway", StatusError, "get pods a/b: 502: <html>Bad Gateway (text/html)"),
     (503, {}, b"", StatusError, "get pods a/b: 503: empty answer (no content type)"),
     (500, JSON, b"\xff\xfe", StatusError, "get pods a/b: 500: �� (application/json)"),
@@ -58,7 +59,7 @@ def test_an_event_is_decoded() -> None:
 
 @pytest.mark.parametrize("line", [b"x", b"[]", b"{}", b'{"type":5,"object":{}}', b'{"type":"ADDED"}', b'{"type":"ADDED","obj'])
 def test_F20_what_is_no_event_breaks_the_stream(line: Any) -> None:
-    with pytest.raises(TransportError, match=r"get pods a/b: a line of the stream is no watch event"):
+    with pytest.raises(TransportError, match=r"get pods a/b: a line of the stream is not a watch event"):
         decode_event(GET, line)
 
 
@@ -139,7 +140,7 @@ def test_an_object_with_some_hundred_levels_is_decoded(levels: int, projection: 
 
 def test_a_list_that_ends_in_the_middle_is_no_list_though_it_is_deep() -> None:
     body = b'{"metadata":{"resourceVersion":"5"},"items":[%s,%s' % (FITS, nested(5_000)[:-1])
-    with pytest.raises(TransportError, match="the answer is no JSON object"):
+    with pytest.raises(TransportError, match="the answer is not a JSON object"):
         list(decode(LIST, Head(200, JSON), body)["items"])
 
 
@@ -150,7 +151,7 @@ def test_the_status_of_an_error_event_is_decoded_whole() -> None:
 
 @pytest.mark.parametrize("line", [b"x", b"[]", b"{}", b'{"type":5,"object":{}}', b'{"type":"ADDED"}', b'{"type":"ADDED","obj', b"[" * 5000])
 def test_F20_what_is_no_event_breaks_a_stream_with_a_shape_too(line: Any) -> None:
-    with pytest.raises(TransportError, match=r"watch pods: a line of the stream is no watch event"):
+    with pytest.raises(TransportError, match=r"watch pods: a line of the stream is not a watch event"):
         decode_event(WATCH, line)
 
 
@@ -175,14 +176,14 @@ def test_a_refusal_of_a_list_is_one() -> None:
 def test_of_one_object_what_the_shape_has_is_decoded() -> None:
     request = Request("delete", PODS, Key("a", "b"), projection=Projection)
     assert decode(request, Head(200, JSON), FITS) == PROJECTED
-    with pytest.raises(TransportError, match="no JSON object"):
+    with pytest.raises(TransportError, match="not a JSON object"):
         decode(request, Head(200, JSON), UNFIT)
 
 
 @pytest.mark.parametrize("body", [b'{"a":"\xff"}', b"[" * 5000, nested(300), nested(5_000)])
 def test_F15_what_cannot_be_decoded_is_no_answer(body: bytes) -> None:
     for request in (GET, LIST):
-        with pytest.raises(TransportError, match="no JSON object"):
+        with pytest.raises(TransportError, match="not a JSON object"):
             decode(request, Head(200, JSON), body)
 
 

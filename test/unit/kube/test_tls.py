@@ -12,7 +12,7 @@ from mpiop.kube.tls import CHECK_SECONDS, ClientCertificate, TLSConfig, TLSConte
 
 
 class Seconds:
-    """A monotonic clock that stands still until it is told."""
+    """A monotonic clock that is frozen until a test moves it."""
 
     def __init__(self) -> None:
         self.value = 0.0
@@ -102,9 +102,9 @@ def test_a_plugins_certificate_wins_and_changes_the_context(authority: Authority
 
 
 BROKEN = [
-    ({"ca_data": "no pem"}, "certificate-authority-data holds no usable CA certificate"),
+    ({"ca_data": "no pem"}, "certificate-authority-data contains no usable CA certificate"),
     ({"ca_file": "{directory}/none"}, "/none cannot be read: .*No such file"),
-    ({"ca_file": "{directory}/junk"}, "/junk holds no usable CA certificate"),
+    ({"ca_file": "{directory}/junk"}, "/junk contains no usable CA certificate"),
     ({"ca_file": "{directory}/binary"}, "/binary cannot be read"),
     ({"certificate_file": "{directory}/junk", "key_data": "x"}, "the client certificate of .*/junk and its key cannot be used"),
     ({"certificate_data": "x"}, "the key of the client certificate cannot be read"),

@@ -23,7 +23,7 @@ POD = Key("default", "a")
 
 
 class Script:
-    """Answers each request by the next step; the last one goes on for ever."""
+    """Answers each request by the next step; the last one continues for ever."""
 
     def __init__(self, *steps: Any) -> None:
         self.steps = list(steps)

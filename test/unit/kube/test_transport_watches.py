@@ -157,7 +157,7 @@ async def test_F15_html_in_a_stream_is_a_transport_error(bench: Any) -> None:
     async def script(exchange: Exchange) -> None:
         await exchange.answer(b"<html>\n<body>", Content_Type="text/html")
 
-    with pytest.raises(TransportError, match=r"^watch pods default: a line of the stream is no watch event: <html>"):
+    with pytest.raises(TransportError, match=r"^watch pods default: a line of the stream is not a watch event: <html>"):
         await names(await bench.client(await bench.serve(script)))
 
 
@@ -165,7 +165,7 @@ async def test_another_success_than_200_is_no_stream(bench: Any) -> None:
     async def script(exchange: Exchange) -> None:
         await exchange.answer({"kind": "PodList"}, 202)
 
-    with pytest.raises(TransportError, match=r"^watch pods default: 202 is no answer to a watch"):
+    with pytest.raises(TransportError, match=r"^watch pods default: invalid answer 202 to a watch"):
         await names(await bench.client(await bench.serve(script)))
 
 

@@ -83,7 +83,7 @@ def test_a_job_of_an_array_that_cannot_be_deleted_is_named(mpi: Any, api: FakeAp
 
 
 def tried(api: FakeApi) -> Object:
-    """Store a job of which one try failed, and its Pod."""
+    """Store a job of which one attempt failed, and its Pod."""
     job = stored(state="Running", attempts=[{"number": 1, "pod": "pi-launcher-x", "endTime": NOON}])
     job["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}
     api.stored["pi"] = job

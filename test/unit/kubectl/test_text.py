@@ -17,7 +17,7 @@ SAFE = "\ufffd]0;title\ufffd\ufffd31m"
 
 
 def spoiled(api: FakeApi) -> None:
-    """Store a job with control characters in all that it may say."""
+    """Store a job with control characters in all its texts."""
     job = stored(state="Running", attempts=[{"number": 1, "pod": f"x{BELL}", "reason": BELL, "startTime": "2026-11-25T12:00:00Z"}])
     job["status"]["attempts"][0]["endTime"] = "2026-11-25T12:00:09Z"
     job["status"]["summary"] |= {"state": BELL, "workers": f"2/2{BELL}", "message": BELL}

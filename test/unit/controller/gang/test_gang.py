@@ -90,7 +90,7 @@ async def test_the_gang_is_made_before_its_pods_and_only_once(scheduler: str, nu
 
 
 def named(scheduler: str, pod: Mapping[str, Any]) -> object:
-    """Return the PodGroup that a pod says it belongs to, and check whom it is to be placed by."""
+    """Return the PodGroup that a pod reports it belongs to, and check whom it is to be placed by."""
     metadata, spec = pod["metadata"], pod["spec"]
     if scheduler == "kubernetes":
         assert "schedulerName" not in spec

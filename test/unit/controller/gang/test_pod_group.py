@@ -1,4 +1,4 @@
-"""The gangs of Volcano and coscheduling: how many pods, what they need, and what the policy says."""
+"""The gangs of Volcano and coscheduling: how many pods, what they need, and what the policy specifies."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def job(workers: int = 3, *, launcher: dict[str, Any] | None = None, worker: dict[str, Any] | None = None, **policy: Any) -> MPIJob:
-    """Return a job whose launcher asks for 1 CPU and whose workers ask for 4, unless told otherwise."""
+    """Return a job whose launcher asks for 1 CPU and whose workers ask for 4, by default."""
     made = with_workers(PI, workers)
     made = replace(made, launcher=replace(made.launcher, template=launcher or pod(container({"cpu": 1}))))
     if made.worker:

@@ -1,4 +1,4 @@
-"""Which launchers are told to bind no rank to cores."""
+"""Which launchers are asked to bind no rank to cores."""
 
 from dataclasses import replace
 from typing import Any

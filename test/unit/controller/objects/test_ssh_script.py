@@ -35,7 +35,7 @@ def called(job: MPIJob) -> dict[str, str]:
 
 
 def files(pod: Any) -> dict[str, str]:
-    """Return what stands in our files in the first container of the pod, by path; none when they are not mounted."""
+    """Return the contents of our files in the first container of the pod, by path; none when they are not mounted."""
     spec = pod["spec"]
     mounted = {mount["name"] for mount in spec["containers"][0]["volumeMounts"] if mount["mountPath"] == MOUNT}
     items = [item for volume in spec["volumes"] if volume["name"] in mounted for item in volume["downwardAPI"]["items"]]

@@ -67,7 +67,7 @@ class Run:
         calls: Arguments of each call of ssh.
         seconds: How long it took.
         lookups: Seconds after its start when it asked for a name.
-        words: What it said in the log of the pod.
+        words: What it reported in the log of the pod.
     """
 
     returncode: int
@@ -90,7 +90,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Pod:
-    """A directory that stands for the file system of a pod; PATH leads to its programs and to nothing else."""
+    """A directory that represents the file system of a pod; PATH leads to its programs and to nothing else."""
 
     root: Path
     shell: list[str]

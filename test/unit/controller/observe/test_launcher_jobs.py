@@ -32,7 +32,7 @@ def stored_job(uid: str = PI.uid, status: Mapping[str, Any] | None = None) -> Ob
 
 def owned_by(launcher_job: Object, **owner: Any) -> Object:
     job = deepcopy(launcher_job)
-    job["metadata"]["ownerReferences"][0].update(owner)  # type: ignore[typeddict-item]  # a test says which fields
+    job["metadata"]["ownerReferences"][0].update(owner)  # type: ignore[typeddict-item]  # a test sets which fields
     return job
 
 

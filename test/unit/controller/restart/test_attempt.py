@@ -40,7 +40,7 @@ def on_node(pod: Object) -> Object:
 
 
 class Case(NamedTuple):
-    """What is left of the second worker, and what is said of it."""
+    """What is left of the second worker, and what is reported of it."""
 
     id: str
     workers: tuple[Object, ...]

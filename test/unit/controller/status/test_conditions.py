@@ -1,4 +1,4 @@
-"""When a condition is rewritten, when its times move, and where it stands."""
+"""When a condition is rewritten, when its times move, and in which order it is."""
 
 from datetime import UTC, datetime, timedelta
 

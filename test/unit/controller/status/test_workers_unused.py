@@ -1,4 +1,4 @@
-"""A job that succeeded without its workers says so, once, and no other does."""
+"""A job that succeeded without its workers reports it, once, and no other does."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -122,7 +122,7 @@ def test_one_nodes_network_is_named_as_the_cause(
 
 @dataclass(frozen=True)
 class Case:
-    """A launcher's end that is no reason for alarm."""
+    """A launcher's end that is not a reason for alarm."""
 
     id: str
     pod: Object

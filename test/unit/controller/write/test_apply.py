@@ -211,7 +211,7 @@ async def test_T4_after_a_conflict_the_change_is_read_live_and_waited_for(*, is_
 
 
 class UnansweringClient(FakeClient):
-    """A server that accepts requests, and answers none of them until it is told to."""
+    """A server that accepts requests, and answers none of them until it is asked to."""
 
     def __init__(self) -> None:
         super().__init__()

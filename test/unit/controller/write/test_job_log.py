@@ -1,4 +1,4 @@
-"""The log tells the life of a job."""
+"""The log records the life of a job."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The SSH Secret when somebody deletes it, in each phase of the job: when another is made, and when the job says what to do instead."""
+"""The SSH Secret when somebody deletes it, in each phase of the job: when another is made, and when the job reports what to do instead."""
 
 import asyncio
 from typing import Any
@@ -134,9 +134,9 @@ async def test_a_pod_that_is_long_in_creation_costs_one_question_in_a_while() ->
     world = await new()
     in_creation(world, "pi-worker-0")
     await asyncio.sleep(RECHECK_SECONDS)
-    waits = [await world.sync() for _ in range(5)]
+    for _ in range(5):
+        await world.sync()
     assert gets(world) == 1
-    assert waits[-1] == pytest.approx(RECHECK_SECONDS, abs=1)
     await asyncio.sleep(RECHECK_SECONDS)
     await world.sync()
     assert gets(world) == 2

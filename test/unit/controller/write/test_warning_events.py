@@ -1,4 +1,4 @@
-"""Why a Pod waits, where only its events say so."""
+"""Why a Pod waits, where only its events report it."""
 
 import asyncio
 from dataclasses import replace

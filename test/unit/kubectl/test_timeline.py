@@ -1,4 +1,4 @@
-"""Pictures of a job's life, and jobs from Slurm's scripts."""
+"""Pictures of a job's life."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,8 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client.errors import ForbiddenError, InvalidError
-from mpiop.kubectl.convert import converted
+from mpiop.client.errors import ForbiddenError
 from mpiop.kubectl.picture import Span, as_html, as_svg, as_text
 from mpiop.kubectl.timeline import spans
 
@@ -129,68 +128,3 @@ def test_the_verb_draws(mpi: Any, api: FakeApi) -> None:
     api.all_pods = [pod("pi-worker-0", waiting={"reason": "ContainerCreating"})]
     assert "~~~" in mpi("timeline", "pi")[1]
     assert mpi("timeline", "pi", "-o", "svg")[1].startswith("<svg")
-
-
-SCRIPT = """\
-#!/bin/bash
-#SBATCH -J My_Job -n 8   # eight
-#SBATCH --ntasks-per-node=4 --mem-per-cpu=2G
-#SBATCH -t 1-02:03:04
-#SBATCH -c2
-#SBATCH --gres=gpu:a100:2
-#SBATCH --partition gpus
-#SBATCH --mail-user=me
-module load openmpi
-export OMP_NUM_THREADS="4"
-echo "unclosed
-srun --mpi=pmix -n 8 ./solver "a b"
-srun ./second
-"""
-
-
-def test_a_slurm_script_becomes_a_job_and_the_rest_is_said() -> None:
-    job, left = converted(SCRIPT, "solver:1", "mpich")
-    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
-    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    assert (job["metadata"]["name"], worker["replicas"], job["spec"]["slotsPerWorker"]) == ("my-job", 2, 4)
-    assert launcher["args"] == ["-n", "8", "-prepend-rank", "./solver", "a b"]
-    assert job["spec"]["runPolicy"]["activeDeadlineSeconds"] == 86400 + 2 * 3600 + 3 * 60 + 4
-    assert worker["template"]["spec"]["containers"][0]["resources"] == {
-        "requests": {"cpu": "8", "memory": "16Gi"},
-        "limits": {"memory": "16Gi", "nvidia.com/gpu": "2"},
-    }
-    assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpus"}
-    assert {"name": "OMP_NUM_THREADS", "value": "4"} in launcher["env"]
-    assert [line.split("  ")[0] for line in left] == ["module load openmpi", 'echo "unclosed', "srun ./second", "#SBATCH --mail-user=me"]
-
-
-@pytest.mark.parametrize(
-    ("options", "ranks", "slots", "seconds"),
-    [
-        ("-N 2 --ntasks-per-node 3 -t 90", "6", 3, 5400),
-        ("-N 2 -n 8 -t 10:30", "8", 4, 630),
-        ("-n 3 -t 01:00:00", "3", 1, 3600),
-        ("-N 4 -t 2-12", "4", 1, 216000),
-        ("-t UNLIMITED", "1", 1, None),
-        ("-t 0", "1", 1, None),
-    ],
-)
-def test_nodes_tasks_and_times(options: str, ranks: str, slots: int, seconds: int | None) -> None:
-    job, left = converted(f"#SBATCH {options}\nmpirun ./a\n", "i", "openmpi")
-    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    assert (launcher["args"][1], job["spec"]["slotsPerWorker"], left) == (ranks, slots, [])
-    assert job["spec"]["runPolicy"].get("activeDeadlineSeconds") == seconds
-
-
-@pytest.mark.parametrize(
-    ("script", "sentence"),
-    [
-        ("echo\n", "nothing to run"),
-        ("srun\n", "nothing to run"),
-        ("#SBATCH --mem=much\nsrun a\n", "--mem=much"),
-        ("#SBATCH --time=soon\nsrun a\n", "--time=soon"),
-    ],
-)
-def test_a_script_that_makes_no_sense_is_refused(script: str, sentence: str) -> None:
-    with pytest.raises(InvalidError, match=sentence):
-        converted(script, "i", "openmpi")

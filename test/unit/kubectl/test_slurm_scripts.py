@@ -1,0 +1,189 @@
+"""Converted Slurm scripts do what Slurm does: the same programs start, with the same arguments, variables and directories.
+
+`slurm_scripts.json` is what Slurm 22.05 did with each script on one node. To record it again, see docs/adr/0040-slurm-scripts.md.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from fakes import mpirun
+from fakes.slurm_scripts import RECORDER, SCRIPTS
+from mpiop.api.mpi_implementations import LIBRARIES
+from mpiop.kubectl.convert import Conversion, converted
+
+ORACLE: Final[dict[str, Any]] = json.loads(Path(__file__).with_name("slurm_scripts.json").read_text(encoding="utf-8"))
+HOSTFILES: Final = {"openmpi": "OMPI_MCA_orte_default_hostfile", "mpich": "HYDRA_HOST_FILE"}
+pytestmark = pytest.mark.real_time
+
+
+class Run(NamedTuple):
+    """How a launcher ended, and what it started."""
+
+    code: int
+    records: list[str]
+    output: str
+    errors: str
+
+
+def launcher(made: Conversion) -> dict[str, Any]:
+    """Return the container that runs the script or mpirun."""
+    container: dict[str, Any] = made.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    return container
+
+
+def expanded(word: str) -> str:
+    """Return a word as the kubelet passes it."""
+    return re.sub(r"\$\$", "$", word)
+
+
+def run(folder: Path, made: Conversion, library: str = "openmpi", *, is_started: bool = True) -> Run:
+    """Run the launcher of a job on this machine."""
+    records, work, programs = folder / "records", folder / "work", folder / "bin"
+    for each in (records, work, programs):
+        each.mkdir()
+    for name in ("solver", "pre", "post", "ocean", "atmos"):
+        executable(work / name, RECORDER.replace("RECORDS", str(records)))
+    for name in ("mpirun", "mpiexec") if is_started else ():
+        executable(programs / name, f'#!/bin/sh\nexec {sys.executable} -I -S {mpirun.__file__} "$@"\n')
+    workers = made.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+    (folder / "hostfile").write_text("".join(f"case-worker-{number} slots=9\n" for number in range(workers)), encoding="utf-8")
+    container = launcher(made)
+    env = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": "/root", "TMPDIR": str(folder), HOSTFILES[library]: str(folder / "hostfile")}
+    env |= {row["name"]: expanded(row.get("value", "uid")) for row in container["env"]}
+    words = [*container["command"], *map(expanded, container["args"])]
+    ended = subprocess.run(words, cwd=work, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    found = sorted(each.read_text(encoding="utf-8") for each in records.iterdir())
+    return Run(ended.returncode, found, ended.stdout, ended.stderr)
+
+
+def executable(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8")
+    file.chmod(0o755)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_runs_as_on_slurm(tmp_path: Path, name: str) -> None:
+    made = converted(SCRIPTS[name], "i", file="job")
+    found = run(tmp_path, made)
+    expected = ORACLE[name]["records"]
+    if launcher(made)["command"] == ["mpirun"]:  # no script is left that could read SLURM_JOB_NAME
+        expected = [re.sub(r"NAME=.*? in=", "NAME= in=", each) for each in expected]
+    assert (found.code, found.records) == (ORACLE[name]["code"], expected), found.errors
+
+
+def script(text: str, library: str = "openmpi") -> Conversion:
+    return converted(text, "i", library, file="job", is_script=True)
+
+
+def command_line(folder: Path, text: str, library: str = "openmpi") -> Run:
+    """Run a script with an mpirun that only prints how it is called, without the words that pass variables on."""
+    text = f"{HEADER}export PATH=$PATH:{folder}/show\n{text}\n"
+    (folder / "show").mkdir()
+    for name in ("mpirun", "mpiexec", "mpiexec.hydra"):
+        executable(folder / "show" / name, '#!/bin/sh\nprintf "<%s>" "$@"\necho\n')
+    made = script(text, library)
+    found = run(folder, made, library, is_started=False)
+    return found._replace(output=re.sub(r"<-x><\w+>", "", re.sub(r"<sh><-c><.*?exec \"\$@\"><srun>", "", found.output, flags=re.DOTALL)))
+
+
+HEADER = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks=7\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "library", "expected"),
+    [
+        ("srun ./a", "openmpi", "<-n><7><-N><4><7><WORK><./a>"),
+        ("srun ./a", "mpich", "<-n><7><-ppn><4><7><WORK><./a>"),
+        ("srun -N1 -n 2 ./a -n 3", "openmpi", "<-n><2><-N><2><2><WORK><./a><-n><3>"),
+        ("srun -n2 ./a", "openmpi", "<-n><2><-N><1><2><WORK><./a>"),
+        ("srun --ntasks=6 --tasks-per-node=3 -c2 --mpi=pmix ./a", "openmpi", "<-n><6><-N><3><6><WORK><./a>"),
+        ("srun -uln1 --exclusive ./a", "openmpi", "<-n><1><-N><1><--tag-output><1><WORK><./a>"),
+        ("srun -w case-worker-1 -n 1 ./a", "openmpi", "<-n><1><--host><case-worker-1><1><WORK><./a>"),
+        ("srun --chdir=/ -n 1 ./a", "openmpi", "<-n><1><-N><1><1></><./a>"),
+        ("srun -K1 -n 1 -- -odd", "openmpi", "<-n><1><-N><1><1><WORK><-odd>"),
+        ("ibrun -np 3 ./a", "openmpi", "<-n><3><-N><2><3><WORK><./a>"),
+        ("ibrun ./a", "openmpi", "<-n><7><-N><4><7><WORK><./a>"),
+        ("mpirun ./a -n 3", "openmpi", "<-n><7><./a><-n><3>"),
+        ("mpirun --mca btl self --bind-to none ./a", "openmpi", "<-n><7><--mca><btl><self><--bind-to><none><./a>"),
+        ("mpirun --map-by ppr:1:node ./a", "openmpi", "<--map-by><ppr:1:node><./a>"),
+        ("mpirun -bind-to none -map-by slot -np 4 ./a", "openmpi", "<-bind-to><none><-map-by><slot><-np><4><./a>"),
+        ("mpiexec.hydra -ppn 2 ./a", "mpich", "<-n><7><-ppn><2><./a>"),
+        ("mpirun -np 1 ./a : -np 2 ./b", "openmpi", "<-np><1><./a><:><-np><2><./b>"),
+    ],
+)
+def test_options_reach_mpirun(tmp_path: Path, line: str, library: str, expected: str) -> None:
+    found = command_line(tmp_path, line, library)
+    assert (found.code, found.output.strip().replace(str(tmp_path / "work"), "WORK")) == (0, expected), found.errors
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("srun --novel=1 ./a", "srun: --novel is not supported here"),
+        ("srun -n $UNSET ./a", "srun: -n ./a: a number is expected"),
+        ("srun -n x ./a", "srun: -n x: a number is expected"),
+        ("srun -N 3 ./a", "srun: -N 3: the job has 2 workers"),
+        ("srun ./a : ./b", "heterogeneous"),
+        ("srun", "srun: no program is given"),
+        ("srun -n", "srun: -n needs a value"),
+        ("srun -o out.%t ./a", "one file for each task is not supported"),
+        ("ibrun -n 2 -o 4 ./a", "-o 4 is not supported"),
+        ("srun --pty bash", "--pty is not supported"),
+        ("sbatch next.sh", "sbatch: a job cannot submit another one"),
+        ("scontrol requeue 1", "only 'scontrol show hostnames'"),
+        ("srun -n 2 --multi-prog missing", "cannot read missing"),
+    ],
+)
+def test_what_a_shim_does_not_know_stops_the_step(tmp_path: Path, line: str, sentence: str) -> None:
+    found = command_line(tmp_path, line)
+    assert (found.code, found.output, sentence in found.errors) == (2, "", True), found
+
+
+def test_the_variables_of_slurm_are_set(tmp_path: Path) -> None:
+    names = "NTASKS NNODES JOB_NUM_NODES JOB_NODELIST TASKS_PER_NODE CPUS_PER_TASK JOB_CPUS_PER_NODE JOB_NAME NTASKS_PER_NODE".split()  # noqa: SIM905
+    lines = "".join(f"echo ${{SLURM_{name}-unset}}\n" for name in names)
+    lines += 'scontrol show hostnames "$SLURM_JOB_NODELIST"\n[ $SLURM_JOB_ID -gt 0 ] && [ "$SLURM_SUBMIT_DIR" = "$PWD" ] && echo fine\n'
+    found = run(tmp_path, script(f"{HEADER}#SBATCH -c 2\n{lines}"))
+    assert found.output.split() == ([
+        "7",
+        "2",
+        "2",
+        "case-worker-0,case-worker-1",
+        "4,3",
+        "2",
+        "8(x2)",
+        "job",
+        "unset",
+        "case-worker-0",
+        "case-worker-1",
+        "fine",
+    ])
+
+
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
+def test_ranks_have_their_own_numbers_and_the_variables_of_the_script(tmp_path: Path, library: str) -> None:
+    text = f"{HEADER}export NEW='a;b c'\nsrun -n 2 sh -c 'echo $SLURM_PROCID $SLURM_NTASKS $NEW'\n"
+    text += "mpirun -n 1 sh -c 'echo ${SLURM_PROCID-none} $NEW'\n"
+    found = run(tmp_path, script(text, library), library)
+    assert found.output.splitlines() == ["0 2 a;b c", "1 2 a;b c", "none a;b c"]
+
+
+def test_an_interpreter_that_is_no_shell_finds_the_launchers_too(tmp_path: Path) -> None:
+    text = f"#!{sys.executable} -I\n#SBATCH -n 2\nimport os\nos.system('srun ./solver x')\n"
+    assert [each.split(" OMP")[0] for each in run(tmp_path, converted(text, "i")).records] == ["solver 0/2 <x>", "solver 1/2 <x>"]
+
+
+def test_output_files_of_srun(tmp_path: Path) -> None:
+    text = f"{HEADER}srun -n 1 -o out.%j -e err sh -c 'echo a; echo b >&2'\ncat out.$SLURM_JOB_ID; cat err\n"
+    assert run(tmp_path, script(text)).output == "a\nb\n"
+
+
+def test_the_operator_does_not_take_the_shims_for_a_choice_of_cores() -> None:
+    shims = launcher(script("true\n"))["args"][0]
+    assert not re.search("|".join(row.binding_choice for row in LIBRARIES.values() if row.binding_choice), shims)
