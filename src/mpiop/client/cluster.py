@@ -21,6 +21,7 @@ from mpiop.client.errors import (
     UnauthenticatedError,
     UnreachableError,
 )
+from mpiop.client.quantities import without_patterns
 from mpiop.kube.config import find_config
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, MPIJOBS, PODS, SELF_SUBJECT_ACCESS_REVIEWS
@@ -202,7 +203,7 @@ class Cluster:
     def _error(self, what: str, code: int, body: bytes) -> ClientError:
         """Return an answer that is an error, in the API server's own words."""
         try:
-            message = str(json.loads(body)["message"])
+            message = without_patterns(str(json.loads(body)["message"]))
         except (TypeError, ValueError, KeyError):
             message = body.decode(errors="replace").strip()[:200] or f"status {code}"
         if code == 401:  # noqa: PLR2004 - Unauthorized

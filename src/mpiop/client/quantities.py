@@ -1,4 +1,4 @@
-"""Quantities that users write: one sentence says how to write one that Kubernetes rejects, or reads in another way than was meant."""
+"""Quantities that users write, and messages about them, in words and not in regular expressions."""
 
 import re
 from typing import Final
@@ -7,6 +7,9 @@ from mpiop.client.errors import InvalidError
 from mpiop.kube.quantity import is_quantity, value_of
 
 _SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kmgtpe])(i?)b?", re.IGNORECASE)
+_SHOULD_MATCH: Final = re.compile(r"(?:should|must) match (?:the regular expression )?'\^\(?\[\+-\]\?[^']*'")
+"""What the API server reports of a quantity."""
+_VALIDATION: Final = re.compile(r",? ?regex used for validation is '[^']*'")
 
 
 def check_cpu(field: str, text: str) -> None:
@@ -26,3 +29,8 @@ def check_size(field: str, text: str) -> None:
     binary = f"{number}{unit.upper()}i"
     decimal = f"{number}{unit.lower() if unit in 'kK' else unit.upper()}"
     raise InvalidError(f"{field} {text}: write {binary if is_binary else f'{decimal} or {binary}'}")
+
+
+def without_patterns(message: str) -> str:
+    """Return a message of the API server with examples in the place of regular expressions, which fill a screen."""
+    return _VALIDATION.sub("", _SHOULD_MATCH.sub("must be a number with or without a unit, such as 8Gi, 2 or 500m", message))

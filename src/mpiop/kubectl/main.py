@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from mpiop import __version__
+from mpiop.kubectl.usage import one_line, unknown_verb, with_examples
 
 VERBS: Final[Mapping[str, str]] = {
     "run": "mpiop.kubectl.run",
@@ -97,7 +98,17 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         command: click.Command = getattr(importlib.import_module(VERBS[cmd_name]), f"{cmd_name}_verb")
-        return command
+        return with_examples(command)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb that the words name.
+
+        Raises:
+            click.UsageError: There is no such verb.
+        """
+        if not ctx.resilient_parsing and args[0] not in VERBS and not args[0].startswith("-"):
+            raise unknown_verb(args[0], VERBS, ctx)
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the command line; `--help` prints here."""
@@ -142,8 +153,11 @@ def _run(arguments: list[str]) -> int:
     try:
         code: Any = cli.main(arguments, prog_name="kubectl mpi", standalone_mode=False, complete_var=COMPLETE_VARIABLE)
         sys.stdout.flush()
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        click.echo(one_line(error, arguments), err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)

@@ -43,7 +43,9 @@ def is_passed_on(session: Session, wanted: bool | None, options: Mapping[str, An
 
 
 def _unattended(options: Mapping[str, Any]) -> str | None:
-    """Return the option with which this command does not stay with one job."""
+    """Return why this command does not stay with one job, or reads the input itself; None if it does neither."""
+    if options["patch"] == "-":
+        return "--patch - reads it"
     used = next((name for name in ("detach", "array", "dry_run") if options[name]), None)
     return used and f"leave out --{used.replace('_', '-')}"
 

@@ -194,6 +194,9 @@ def test_a_pod_is_found_with_the_right_to_list(cluster: Cluster, server: Server)
     assert server.requests[0][1] == "/api/v1/namespaces/team/pods?fieldSelector=metadata.name%3Da"
 
 
+QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+
+
 @pytest.mark.parametrize(
     ("status", "body", "kind", "sentence"),
     [
@@ -208,6 +211,24 @@ def test_a_pod_is_found_with_the_right_to_list(cluster: Cluster, server: Server)
         ),
         (409, {"message": "changed"}, ConflictError, "changed"),
         (422, {"message": "invalid"}, InvalidError, "invalid"),
+        (
+            422,
+            {"message": f"limits.memory: Invalid value: \"8GB\": limits.memory in body should match '{QUANTITY}'"},
+            InvalidError,
+            "in body must be a number with or without a unit, such as 8Gi, 2 or 500m$",
+        ),
+        (
+            400,
+            {"message": "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"},
+            InvalidError,
+            "quantities must be a number with or without a unit, such as 8Gi, 2 or 500m$",
+        ),
+        (
+            422,
+            {"message": "a name must be lower case (e.g. 'a-b', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?'), or empty"},
+            InvalidError,
+            r"a name must be lower case \(e.g. 'a-b'\), or empty$",
+        ),
         (429, {"message": "too many requests"}, NotNowError, "job team/pi: too many requests"),
         (500, {"message": 'failed calling webhook "a": no endpoints'}, NotNowError, "failed calling webhook"),
         (500, b"", UnreachableError, "status 500"),

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from fakes.client_api import FakeApi
+from mpiop.api.mpi_implementations import LIBRARIES
 from mpiop.client.errors import InvalidError
 
 RUN = ("run", "--image", "i", "--name", "pi", "--gpus", "0")
@@ -71,14 +72,11 @@ def test_workers_alone_get_gpus_of_any_vendor(mpi: Any, gpus: str, limits: Any) 
 
 
 @pytest.mark.parametrize("count", [("-n", "4"), ("-np", "4"), ("-n4",), ("--ranks=4",)])
-@pytest.mark.parametrize(
-    ("library", "tag"),
-    [("openmpi", "--tag-output"), ("mpich", "-prepend-pattern=[1,%r]<output>:"), ("intel", "-prepend-pattern=[1,%r]<output>:")],
-)
-def test_options_of_mpirun_are_before_the_program(mpi: Any, count: tuple[str, ...], library: str, tag: str) -> None:
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_options_of_mpirun_are_before_the_program(mpi: Any, count: tuple[str, ...], library: str) -> None:
     words = ("--mpirun-args", "--bind-to core --map-by 'ppr:2:node'", "--mpirun-args", "-x A", "--mpi", library)
     launcher, _ = pods(mpi, *count, *words)
-    arguments = ["-n", "4", tag, "--bind-to", "core", "--map-by", "ppr:2:node", "-x", "A", "./a"]
+    arguments = ["-n", "4", *LIBRARIES[library].tag_options, "--bind-to", "core", "--map-by", "ppr:2:node", "-x", "A", "./a"]
     assert launcher["containers"][0]["args"] == arguments
 
 

@@ -110,6 +110,7 @@ def test_nothing_is_passed_on_where_nobody_asked_for_it(shell: Shell, arguments:
         (("--dry-run", "client"), "leave out --dry-run"),
         (("--max-restarts", "1"), "a second attempt could not read it again; leave out --max-restarts"),
         (("--retries", "1"), "a second attempt could not read it again; leave out --retries"),
+        (("--patch", "-"), "--patch - reads it"),
         ((), "you may not create pods/attach in namespace team; ask for that right"),
     ],
 )

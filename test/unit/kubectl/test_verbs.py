@@ -162,7 +162,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(mpi: Any, api: 
         (("delete", "running"), 2, "say --yes"),
         (("submit", "/nowhere"), 2, "No such file"),
         (("convert", "/nowhere", "--image", "i"), 2, "No such file"),
-        (("nonsense",), 2, "No such command"),
+        (("nonsense",), 2, "unknown verb nonsense"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_a_code(mpi: Any, api: FakeApi, arguments: tuple[str, ...], code: int, sentence: str) -> None:
