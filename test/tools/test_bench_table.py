@@ -78,7 +78,7 @@ def test_memory_beside_others_is_compared_with_our_own_alone() -> None:
     measured = Result("memory", "here", [{"reference": {"idle": 50.0, "beside": 100.0}, "mpiop": {"idle": 60.0, "beside": 63.0}}] * 5)
 
     assert cells(measured, "without a job") == ["50 MiB", "60 MiB", "1.20 (1.20 to 1.20)", "ratio ≤ 1.1", "**not reached**"]
-    assert cells(measured, "beside") == ["100 MiB", "63 MiB", "1.05 (1.05 to 1.05)", "ratio to idle ≤ 1.1", "reached"]
+    assert cells(measured, "next to") == ["100 MiB", "63 MiB", "1.05 (1.05 to 1.05)", "ratio to idle ≤ 1.1", "reached"]
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(0.4, "reached"), (1.5, "**not reached**")])
