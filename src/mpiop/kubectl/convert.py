@@ -147,11 +147,11 @@ def _single(commands: list[Command] | None, exports: dict[str, str]) -> Launch |
             return None
         if words[0] in LAUNCHERS and launch is None:
             launch = read_launch(words)
-        elif words[0] == "export" and launch is None and len(words) > 1:
-            pairs = [_ASSIGNMENT.fullmatch(word or "") for word in words[1:]]
-            if None in pairs:
+        elif words[0] == "export" and launch is None and words[1:]:
+            pairs = list(filter(None, (_ASSIGNMENT.fullmatch(word or "") for word in words[1:])))
+            if len(pairs) < len(words) - 1:
                 return None
-            found |= {pair[1]: pair[2] for pair in pairs if pair}
+            found |= {pair[1]: pair[2] for pair in pairs}
         elif None in words or words[0] not in _SILENT | _MODULES:
             return None
     if launch is None or not launch.is_simple:

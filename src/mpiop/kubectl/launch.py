@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _ATTACHED: Final = re.compile(r"([A-Za-z])(\d+)")
-_MPIRUN: Final = dict.fromkeys(("n", "np", "c"), "ntasks") | dict.fromkeys(("ppn", "perhost"), "ntasks-per-node")
+_MPIRUN: Final[Mapping[str, str]] = dict.fromkeys(("n", "np", "c"), "ntasks") | dict.fromkeys(("ppn", "perhost"), "ntasks-per-node")
 _SRUN: Final = {
     "n": "ntasks",
     "np": "ntasks",
@@ -18,9 +18,10 @@ _SRUN: Final = {
     "ntasks-per-node": "ntasks-per-node",
     "tasks-per-node": "ntasks-per-node",
 }
-LAUNCHERS: Final[Mapping[str, Mapping[str, str]]] = dict.fromkeys(("srun", "ibrun"), _SRUN) | dict.fromkeys(
-    ("mpirun", "mpiexec", "mpiexec.hydra", "orterun"), _MPIRUN
-)
+LAUNCHERS: Final[Mapping[str, Mapping[str, str]]] = {
+    **dict.fromkeys(("srun", "ibrun"), _SRUN),
+    **dict.fromkeys(("mpirun", "mpiexec", "mpiexec.hydra", "orterun"), _MPIRUN),
+}
 """The options that are numbers, by launcher, each with the option of `#SBATCH` that it overrides."""
 SLURMS: Final = frozenset({"srun", "ibrun"})
 _NEEDLESS: Final = frozenset(

@@ -69,16 +69,22 @@ def pod_requests(spec: Object) -> Amounts:
     sidecars: Amounts = Counter()
     peak: Amounts = Counter()
     for container in spec.get("initContainers") or ():
-        wanted = _amounts((container.get("resources") or {}).get("requests"))
+        wanted = _requests(container)
         if container.get("restartPolicy") == "Always":
             sidecars += wanted
             peak |= sidecars
         else:
             peak |= wanted + sidecars
-    running = sum((_amounts((each.get("resources") or {}).get("requests")) for each in spec["containers"]), sidecars)
-    of_pod = _amounts((spec.get("resources") or {}).get("requests"))
+    running = sum((_requests(each) for each in spec["containers"]), sidecars)
+    of_pod = _requests(spec)
     total = Counter({**(running | peak), **of_pod})
     return total + _amounts(spec.get("overhead"))
+
+
+def _requests(of: Object) -> Amounts:
+    """Return the requests of a container, or of a Pod as a whole."""
+    resources: Object = of.get("resources") or {}
+    return _amounts(resources.get("requests"))
 
 
 def _amounts(quantities: Mapping[str, str] | None) -> Amounts:

@@ -13,13 +13,13 @@ from typing import Final
 from mpiop.client.errors import InvalidError
 
 _MARK: Final = "#SBATCH"
-_SHORT: Final[Mapping[str, str]] = dict(
-    word.split("=")
+_SHORT: Final[Mapping[str, str]] = {
+    word[0]: word[2:]
     for word in """A=account a=array B=extra-node-info b=begin C=constraint c=cpus-per-task D=chdir d=dependency e=error F=nodefile
     G=gpus H=hold h=help I=immediate i=input J=job-name k=no-kill L=licenses M=clusters m=distribution N=nodes n=ntasks O=overcommit
     o=output p=partition Q=quiet q=qos S=core-spec s=oversubscribe t=time u=usage V=version v=verbose W=wait w=nodelist
     x=exclude""".split()  # noqa: SIM905 - a table is easier to read
-)
+}
 FLAGS: Final = frozenset(
     """contiguous hold no-kill no-requeue overcommit parsable quiet reboot requeue spread-job test-only use-min-nodes verbose wait
     oversubscribe share""".split()  # noqa: SIM905

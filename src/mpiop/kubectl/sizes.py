@@ -146,9 +146,10 @@ def _gpus(option: str, number: Callable[[int, Sizes], int]) -> Callable[[str, Si
                 raise _invalid(option, value, "a number such as 2 or a100:2")
             total += int(found["number"])
             _add_gpus(option, found["type"], 0, sizes)
-        if total and not (share := number(total, sizes)):
+        share = number(total, sizes) if total else 0
+        if total and not share:
             raise InvalidError(f"--{option}={value} cannot be divided by {sizes.workers} workers: give --gpus-per-node instead")
-        _add_gpus(option, None, share if total else 0, sizes)
+        _add_gpus(option, None, share, sizes)
 
     return read
 
