@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _ATTACHED: Final = re.compile(r"([A-Za-z])(\d+)")
-_MPIRUN: Final[Mapping[str, str]] = dict.fromkeys(("n", "np", "c"), "ntasks") | dict.fromkeys(("ppn", "perhost"), "ntasks-per-node")
-_SRUN: Final = {
+_MPIRUN: Final[Mapping[str, str]] = {"n": "ntasks", "np": "ntasks", "c": "ntasks", "ppn": "ntasks-per-node", "perhost": "ntasks-per-node"}
+_SRUN: Final[Mapping[str, str]] = {
     "n": "ntasks",
     "np": "ntasks",
     "ntasks": "ntasks",
