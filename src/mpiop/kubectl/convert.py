@@ -63,6 +63,7 @@ class Conversion:
 @click.option(
     "--mpi", "library", type=click.Choice(list(LIBRARIES)), default="openmpi", show_default=True, help="MPI library of the image."
 )
+@click.option("--cpu", default="", metavar="QUANTITY", help="CPUs of each worker, such as 500m; default: one for each task, as Slurm does.")
 @click.option("--mount", multiple=True, metavar="PVC:/PATH[:ro]", help="Mount a PersistentVolumeClaim. Can be repeated.")
 @click.option("--workdir", default="", help="Directory where the script and the ranks start; default: --chdir of the script.")
 @click.option("--script", "is_script", is_flag=True, help="Run the script whole, even if it is one line with mpirun.")

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from mpiop.client.errors import InvalidError
 from mpiop.kubectl.convert import Conversion, converted
@@ -283,3 +284,11 @@ def test_the_verb_reports_on_stderr_and_strict_fails(mpi: Any, tmp_path: Path) -
     assert (code, "claimName: data" in out, "workingDir: /data" in out) == (0, True, True)
     assert "not converted: #SBATCH --account=a" in err
     assert mpi("convert", str(file), "--image", "i", "--strict")[:2] == (1, "")
+
+
+def test_workers_may_request_less_than_a_cpu_for_each_task(mpi: Any, tmp_path: Path) -> None:
+    script = tmp_path / "job.sbatch"
+    script.write_text("#SBATCH -N 2 --ntasks-per-node=4\nsrun ./a\n", encoding="utf-8")
+    job = yaml.safe_load(mpi("convert", str(script), "--image", "i", "--cpu", "100m")[1])
+    [container] = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    assert container["resources"]["requests"] == {"cpu": "100m"}
