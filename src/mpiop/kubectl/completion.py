@@ -7,12 +7,12 @@ import click
 from click.shell_completion import get_completion_class
 
 from mpiop.client.errors import ClientError
-from mpiop.kubectl.main import COMPLETE_VARIABLE, SUMMARIES, VERBS, cli
+from mpiop.kubectl.main import COMPLETE_VARIABLE, cli
 from mpiop.kubectl.session import Session
+from mpiop.kubectl.verbs import VERBS
 
 _NO_FILES = ":4"
 """Cobra's directive to kubectl: no completion of file names."""
-_OF_JOBS = frozenset(VERBS) - {"run", "list", "history", "submit", "convert", "nodes", "doctor", "version", "completion", "cleanup"}
 
 
 def complete_job(ctx: click.Context, _param: Any, incomplete: str) -> list[str]:
@@ -47,8 +47,8 @@ def complete_for_kubectl(arguments: list[str] | None = None) -> None:
     """Print what may come next, as kubectl asks for it: the words so far are our arguments."""
     *before, incomplete = sys.argv[1:] if arguments is None else arguments
     if not before:
-        found = [f"{verb}\t{SUMMARIES[verb]}" for verb in VERBS if verb.startswith(incomplete)]
-    elif before[0] in _OF_JOBS:
+        found = [f"{name}\t{verb.summary}" for name, verb in VERBS.items() if name.startswith(incomplete)]
+    elif before[0] in VERBS and VERBS[before[0]].is_of_job:
         found = job_names(incomplete, namespace=_value(before, "-n", "--namespace"), context=_value(before, "--context"))
     else:
         found = []

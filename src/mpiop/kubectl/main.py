@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Any, Final
@@ -13,60 +13,7 @@ import click
 
 from mpiop import __version__
 from mpiop.kubectl.usage import one_line, unknown_verb, with_examples
-
-VERBS: Final[Mapping[str, str]] = {
-    "run": "mpiop.kubectl.run",
-    "list": "mpiop.kubectl.show",
-    "describe": "mpiop.kubectl.show",
-    "why": "mpiop.kubectl.show",
-    "logs": "mpiop.kubectl.logs",
-    "wait": "mpiop.kubectl.wait",
-    "history": "mpiop.kubectl.history",
-    "top": "mpiop.kubectl.top",
-    "timeline": "mpiop.kubectl.timeline",
-    "shell": "mpiop.kubectl.pods",
-    "exec": "mpiop.kubectl.pods",
-    "cp": "mpiop.kubectl.pods",
-    "scale": "mpiop.kubectl.change",
-    "suspend": "mpiop.kubectl.change",
-    "resume": "mpiop.kubectl.change",
-    "restart": "mpiop.kubectl.restart",
-    "delete": "mpiop.kubectl.change",
-    "cleanup": "mpiop.kubectl.change",
-    "submit": "mpiop.kubectl.submit",
-    "convert": "mpiop.kubectl.convert",
-    "nodes": "mpiop.kubectl.nodes",
-    "doctor": "mpiop.kubectl.doctor",
-    "version": "mpiop.kubectl.version",
-    "completion": "mpiop.kubectl.completion",
-}
-SUMMARIES: Final[Mapping[str, str]] = {
-    "run": "Run a program on MPI ranks and show its output.",
-    "list": "List jobs.",
-    "describe": "Show all about a job.",
-    "why": "Say why a job waits or failed, and what helps.",
-    "logs": "Show the output of a job, or of some of its ranks.",
-    "wait": "Wait until jobs have ended, and return the exit code of the program.",
-    "history": "List jobs that have ended.",
-    "top": "Show what each worker uses.",
-    "timeline": "Draw the life of a job.",
-    "shell": "Open a shell in the launcher or a worker.",
-    "exec": "Run a command in the launcher or a worker.",
-    "cp": "Copy files from or to the launcher or a worker.",
-    "scale": "Change the number of workers.",
-    "suspend": "Free what a job holds, until it is resumed.",
-    "resume": "Start a suspended job again.",
-    "restart": "Run a job once more, from its beginning.",
-    "delete": "Delete jobs.",
-    "cleanup": "Delete old jobs that have ended.",
-    "submit": "Create jobs from files, checked before they are sent.",
-    "convert": "Turn a Slurm script into a job.",
-    "nodes": "Show what is free on each node.",
-    "doctor": "Check whether jobs can run here.",
-    "version": "Show the versions of client, operator and cluster.",
-    "completion": "Print the completion script of a shell.",
-}
-
+from mpiop.kubectl.verbs import VERBS
 
 COMPLETE_VARIABLE: Final = "_MPIOP_KUBECTL_COMPLETE"
 """With it in the environment, the program completes words for a shell instead."""
@@ -97,17 +44,17 @@ class Verbs(click.Group):
         del ctx
         if cmd_name not in VERBS:
             return None
-        command: click.Command = getattr(importlib.import_module(VERBS[cmd_name]), f"{cmd_name}_verb")
-        return with_examples(command)
+        command: click.Command = getattr(importlib.import_module(VERBS[cmd_name].module), f"{cmd_name}_verb")
+        return with_examples(command, VERBS[cmd_name].examples)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the verb that the words name.
 
         Raises:
-            click.UsageError: There is no such verb.
+            click.UsageError: The verb is unknown.
         """
         if not ctx.resilient_parsing and args[0] not in VERBS and not args[0].startswith("-"):
-            raise unknown_verb(args[0], VERBS, ctx)
+            raise unknown_verb(args[0], VERBS.keys(), ctx)
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
@@ -124,7 +71,7 @@ class Verbs(click.Group):
         """Write the verbs and their summaries."""
         del ctx
         with formatter.section("Verbs"):
-            formatter.write_dl(list(SUMMARIES.items()))
+            formatter.write_dl([(name, verb.summary) for name, verb in VERBS.items()])
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

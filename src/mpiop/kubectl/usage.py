@@ -1,53 +1,20 @@
 """Texts about the command line: examples in each help, and one line for wrong usage."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Final
 
 import click
 
-EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "run": (
-        "run -n 8 --slots 4 --gpus 1 --image solver:1 -- ./solver input.nml",
-        "run -n 4 --image solver:1 --mpirun-args '--bind-to core' --time-limit 12h --detach -- ./solver",
-        "run -n 4 --image solver:1 --dry-run=client -o yaml -- ./solver",
-    ),
-    "list": ("list", "list -A -o wide", "list -o json"),
-    "describe": ("describe solver",),
-    "why": ("why solver",),
-    "logs": ("logs -f solver", "logs solver --rank 3", "logs solver --attempt 1"),
-    "wait": ("wait solver --timeout 2h",),
-    "history": ("history",),
-    "top": ("top solver",),
-    "timeline": ("timeline solver", "timeline solver -o svg"),
-    "shell": ("shell solver --worker 1",),
-    "exec": ("exec solver -- cat /etc/mpi/hostfile",),
-    "cp": ("cp input.txt solver:/tmp/ --worker 1", "cp solver:/data/result.txt ."),
-    "scale": ("scale solver 4",),
-    "suspend": ("suspend solver --yes",),
-    "resume": ("resume solver",),
-    "restart": ("restart solver --yes",),
-    "delete": ("delete solver", "delete solver-1 solver-2 --yes"),
-    "cleanup": ("cleanup --older-than 1d", "cleanup --failed --yes"),
-    "submit": ("submit job.yaml --follow", "submit job.yaml --dry-run=server"),
-    "convert": ("convert job.sbatch --image solver:1",),
-    "nodes": ("nodes",),
-    "doctor": ("doctor", "doctor --run"),
-    "version": ("version",),
-    "completion": ("completion bash",),
-}
 
-
-def with_examples(verb: click.Command) -> click.Command:
+def with_examples(verb: click.Command, examples: Sequence[str]) -> click.Command:
     """Show the examples at the end of a verb's help."""
-    lines = [f"  kubectl mpi {example}" for example in EXAMPLES.get(verb.name or "", ())]
-    verb.epilog = "\n".join(["\b", "Examples:", *lines]) if lines else None
+    verb.epilog = "\n".join(["\b", "Examples:", *(f"  kubectl mpi {example}" for example in examples)])
     return verb
 
 
-def unknown_verb(name: str, verbs: Mapping[str, str], ctx: click.Context) -> click.UsageError:
+def unknown_verb(name: str, verbs: Iterable[str], ctx: click.Context) -> click.UsageError:
     """Return the error for a verb that does not exist."""
-    return click.UsageError(f"unknown verb {name}{_did_you_mean(get_close_matches(name, verbs))}", ctx)
+    return click.UsageError(f"unknown verb {name}{_did_you_mean(get_close_matches(name, list(verbs)))}", ctx)
 
 
 def one_line(error: click.ClickException, arguments: Sequence[str]) -> str:

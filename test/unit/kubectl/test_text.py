@@ -10,7 +10,8 @@ from rich.console import Console
 from fakes.client_api import FakeApi, pod, stored
 from mpiop.client.api import Object
 from mpiop.kubectl import run
-from mpiop.kubectl.main import VERBS, main
+from mpiop.kubectl.main import main
+from mpiop.kubectl.verbs import VERBS
 
 BELL = "\x1b]0;title\x07\x9b31m"
 SAFE = "\ufffd]0;title\ufffd\ufffd31m"

@@ -6,8 +6,8 @@ from typing import Any
 import click
 import pytest
 
-from mpiop.kubectl.main import VERBS, cli
-from mpiop.kubectl.usage import EXAMPLES
+from mpiop.kubectl.main import cli
+from mpiop.kubectl.verbs import VERBS
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_wrong_usage_is_one_line(mpi: Any, words: str, sentence: str) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_help_ends_with_examples_that_are_right(mpi: Any, verb: str) -> None:
     shown = [line.strip() for line in mpi(verb, "--help")[1].partition("Examples:\n")[2].splitlines()]
-    assert shown == [f"kubectl mpi {example}" for example in EXAMPLES[verb]]
+    assert shown == [f"kubectl mpi {example}" for example in VERBS[verb].examples]
     for line in shown:
         _, _, name, *words = shlex.split(line)
         with click.Context(cli) as ctx:
