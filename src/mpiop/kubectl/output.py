@@ -36,7 +36,7 @@ def print_objects(objects: Sequence[Any], output: str) -> None:
     """Print MPIJobs as `name`, or as a List in `json` or `yaml`."""
     if output == "name":
         for each in objects:
-            click.echo(f"{c.KIND.lower()}.{c.GROUP}/{each['metadata']['name']}")
+            print_object(each, output)
         return
     whole = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
     click.echo(json.dumps(whole, indent=2) if output == "json" else to_yaml(whole), nl=output == "json")

@@ -111,12 +111,10 @@ def _read_long(word: str, words: list[str], found: Directives) -> None:
             words.pop(0)
         return
     option = matches[0]
-    if not is_attached and option not in FLAGS and option not in _OPTIONAL:
-        if not words:
-            found.problems.append(f"{_MARK} {word}  (its value is missing)")
-            return
-        value = words.pop(0)
-    found.options[_ALIASES.get(option, option)] = value
+    if is_attached or option in FLAGS | _OPTIONAL:
+        found.options[_ALIASES.get(option, option)] = value
+    else:
+        _take_value(_ALIASES.get(option, option), word, words, found)
 
 
 def _read_short(word: str, words: list[str], found: Directives) -> None:
@@ -129,9 +127,15 @@ def _read_short(word: str, words: list[str], found: Directives) -> None:
         if value:
             words.insert(0, f"-{value}")
         value = ""
-    elif not value and option not in _OPTIONAL:
-        if not words:
-            found.problems.append(f"{_MARK} {word}  (its value is missing)")
-            return
-        value = words.pop(0)
-    found.options[option] = value
+    if value or option in FLAGS | _OPTIONAL:
+        found.options[option] = value
+    else:
+        _take_value(option, word, words, found)
+
+
+def _take_value(option: str, word: str, words: list[str], found: Directives) -> None:
+    """Take the next word as the value of an option."""
+    if words:
+        found.options[option] = words.pop(0)
+    else:
+        found.problems.append(f"{_MARK} {word}  (its value is missing)")
