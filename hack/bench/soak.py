@@ -1,8 +1,8 @@
 """Run many short jobs on simulated nodes and see that the operator's memory, descriptors and tasks stay where they were.
 
-Two replicas run as processes next to an embedded control plane of the soak's own: one leads, one stands by. Jobs come at a steady pace,
-finish after a second and are deleted a little later, as a user's clean-up does it: so what the operator has to remember stays the same,
-and what grows all the same is a leak.
+Two replicas, a leader and a standby, run as processes against an embedded control plane that only the soak uses. Jobs come at a
+steady pace, finish after a second and are deleted a little later, as a user's clean-up does it: so what the operator has to
+remember stays the same, and what grows all the same is a leak.
 """
 
 import argparse

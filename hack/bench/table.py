@@ -61,7 +61,7 @@ class Row:
         return f"ratio{f' to {self.base}' if self.base else ''} ≤ {self.most_ratio:g}" if self.most_ratio else ""
 
     def verdict(self, result: Result) -> str:
-        """State whether that was reached; "" where there is no goal."""
+        """Return whether the goal was reached, in words; "" without a goal."""
         if self.most is None and self.most_ratio is None:
             return ""
         ratio = self.ratio(result)

@@ -89,7 +89,7 @@ class Layout:
 
     @property
     def lock(self) -> Path:
-        """Held while a command changes the cluster; next to the state folder, for it outlives it."""
+        """Return the lock of commands that change the cluster. It is next to the state folder, because it outlives that."""
         return self.root.parent / f"{self.name}.lock"
 
     def log(self, component: str) -> Path:

@@ -1,6 +1,6 @@
 """Who leads when replicas end, die, freeze, or lose the API server, under a steady stream of jobs; and with a client-go program as a rival.
 
-The replicas are processes next to an embedded control plane with simulated nodes. What they wrote is read from the API server's audit log,
+The replicas are processes that use an embedded control plane with simulated nodes. What they wrote is read from the API server's audit log,
 where each is known by its token. The last test is about the operator as it is deployed.
 """
 

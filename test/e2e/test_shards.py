@@ -1,6 +1,6 @@
 """Two operators side by side, each with a namespace and a Lease of its own: neither touches what is the other's, nor misses it.
 
-They are processes next to an embedded control plane with simulated nodes. Their rights are those of the manifests, bound in the namespaces
+They are processes that use an embedded control plane with simulated nodes. Their rights are those of the manifests, bound in the namespaces
 of jobs and not in the whole cluster. What each asked for is read from the audit log of the API server, which knows it by its token.
 """
 

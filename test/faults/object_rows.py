@@ -175,7 +175,7 @@ async def _strange_text(run: Run) -> None:
 
 
 def f59(lifecycles: Lifecycles) -> Iterator[Case]:
-    """A crowd of Pods that are nobody's of ours comes and changes next to a job."""
+    """Many Pods of others are created and change while a job runs."""
     del lifecycles
     yield alone("F59", "a crowd of others' Pods", _crowd)
 

@@ -26,7 +26,7 @@ class LauncherLog:
     """
 
     def __init__(self, api: Api, options: LogOptions, rank_lines: Callable[[], RankLines]) -> None:
-        """Read nothing yet; `options` are those of each request, and each run of the launcher has `rank_lines` of its own."""
+        """Read nothing yet. Each request has these `options`; for each run of the launcher, `rank_lines` is called once."""
         self._api, self._options, self._rank_lines = api, options, rank_lines
         self._readers: dict[str, Reader] = {}
         self._lines: dict[Run, RankLines] = {}

@@ -1,4 +1,4 @@
-"""A patch of an MPIJob: fields that no option sets, merged as `kubectl patch --type strategic` merges those of a Pod.
+"""A patch of an MPIJob: fields that no option sets, merged as `kubectl patch --type strategic` merges fields of a Pod.
 
 Objects are merged key by key, null removes a key, and lists are replaced, except for those in `_KEYS`: their items are merged by one of
 their keys. The API server cannot do this, because it knows these keys for its own types only.

@@ -75,7 +75,7 @@ class Watching:
 
     def __post_init__(self) -> None:
         """Find out whether the first events are ordered."""
-        # A watch without a version begins with all objects in no order: the version of one does not limit those of the others.
+        # A watch without a version begins with all objects, in no order, so the version of one object does not limit other versions.
         self._is_ordered = self.start_version not in {"", "0"}
 
     def receive(self, event: WatchEvent) -> Replace | Apply | Bookmark | None:

@@ -84,7 +84,7 @@ def convert_verb(script: Path, strict: bool, mount: tuple[str, ...], **options: 
 def converted(
     text: str, image: str, library: str = "openmpi", *, file: str = "script", is_script: bool = False, **fields: Any
 ) -> Conversion:
-    """Return the MPIJob of a Slurm script from a file; `fields` are those of `JobSpec` that no script names.
+    """Return the MPIJob of a Slurm script from a file; `fields` are further fields of `JobSpec`.
 
     Raises:
         InvalidError: The script starts no rank, or Slurm would reject it.
