@@ -1,8 +1,8 @@
 # The operator's image. It takes arguments only: docker run IMAGE --version
 #
 # Builds on any Debian with Python 3.11 or newer, or with none (then Debian's own is installed):
-#   docker build -t mpioperator/mpi-operator:dev .
-#   docker build --build-arg BASE_IMAGE=docker.io/library/python:3.13-slim-bookworm -t mpioperator/mpi-operator:dev .
+#   docker build -t mpiop.invalid/mpi-operator:dev .
+#   docker build --build-arg BASE_IMAGE=docker.io/library/python:3.13-slim-bookworm -t mpiop.invalid/mpi-operator:dev .
 # For a release, name such a base by its digest, as below.
 # hack/images builds it with docker, podman or buildah, with or without a registry (docs/images.md).
 ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim@sha256:96e378d7e6531ac9a15ad505478fcc2e69f371b10f5cdf87857c4b8188404716

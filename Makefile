@@ -11,11 +11,19 @@ STAMP := .venv/.installed
 # The site of documents has an environment of its own: what builds it is not part of the product.
 DOCS := .venv/docs/bin
 DOCS_STAMP := .venv/docs/.installed
+LOOK_STAMP := .venv/docs/.look
 
 # Images: the manifests name IMAGE_NAME:RELEASE_VERSION as they stand here.
 IMAGE_NAME ?=
 RELEASE_VERSION ?=
 PLATFORMS ?=
+
+# release: CLIENT=1 builds only mpiop-client and kubectl-mpi; URL is the folder from which krew downloads the archive.
+VERSION ?=
+REGISTRY ?=
+KEY ?=
+CLIENT ?=
+URL ?=
 
 # e2e: SUITE is a file of test/e2e without `test_` and `.py` ("" is all but those of APART, which take long or need programs that are
 # built first; `all` is all), RUNS how often the π job and each library run, LATE=20,120 how many seconds after
@@ -24,7 +32,7 @@ PLATFORMS ?=
 # share the first, one after the other: tests mostly wait.
 ALONE := cluster second_node faults admission informers contract manifests policies
 SECOND := binding examples false_alarms gitops images mpi plain random_jobs recipes
-APART := crowd leadership gang coscheduling kubeflow kueue volcano monitoring top dra shards chart helm release upgrade definition hangs
+APART := allocation_script allocations applications archive chart_values crowd leadership gang coscheduling kubeflow kueue volcano monitoring top dra shards chart helm release upgrade definition hangs horovod
 SUITE ?=
 SUITES = $(if $(filter all,$(SUITE)),test/e2e,$(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e $(patsubst %,--ignore=test/e2e/test_%.py,$(APART) $(ALONE) $(SECOND))))
 RUNS ?= 1
@@ -68,8 +76,11 @@ HANG := -o faulthandler_timeout=180 -o faulthandler_exit_on_timeout=true
 $(STAMP): requirements/dev.txt setup.cfg
 	@hack/setup environment
 
-$(DOCS_STAMP): $(STAMP) requirements/docs.txt
+$(DOCS_STAMP): requirements/docs.txt
 	@hack/setup documents
+
+$(LOOK_STAMP): $(DOCS_STAMP) requirements/look.txt
+	@hack/setup look
 
 ##@ The two commands
 
@@ -189,19 +200,19 @@ docs: $(DOCS_STAMP) ## Build the site of documents into build/site, and check it
 	@PYTHONPATH=hack $(DOCS)/python -m website build
 docs-serve: $(DOCS_STAMP) ## Show the site on this machine
 	@PYTHONPATH=hack $(DOCS)/python -m website serve
-docs-look: $(DOCS_STAMP) ## Look at every page of the site in Chromium: widths, search, light and dark
+docs-look: $(LOOK_STAMP) ## Look at every page of the site in Chromium: widths, search, light and dark
 	@PYTHONPATH=hack $(DOCS)/python -m website look
 
 .PHONY: lock
 lock: $(STAMP) ## Pin requirements/*.in with hashes into requirements/*.txt
 	@python=$$(hack/setup interpreter) && "$$python" -m venv .venv/lock && .venv/lock/bin/pip install --quiet --no-deps uv==$(UV_VERSION)
-	@for name in runtime dev build docs; do UV_CUSTOM_COMPILE_COMMAND="make lock" .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	@for name in runtime dev build docs look plugin; do UV_CUSTOM_COMPILE_COMMAND="make lock" .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/$$name.txt requirements/$$name.in; done
 
 .PHONY: audit
 audit: ## Ask the advisory database of PyPI about every locked version; needs a network
 	@python=$$(hack/setup interpreter) && "$$python" -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit==$(PIP_AUDIT_VERSION)
-	@for name in runtime dev build docs; do .venv/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off --requirement requirements/$$name.txt; done
+	@for name in runtime dev build docs look plugin; do .venv/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off --requirement requirements/$$name.txt; done
 
 ##@ Images and clusters
 
@@ -214,8 +225,8 @@ push: ## Build images, push them to REGISTRY=registry.example.com/team, print th
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/images push --registry "$(REGISTRY)"
 
 .PHONY: release
-release: $(STAMP) ## Write chart, YAML, image, wheel, SBOM, checksums and notes into dist/, sign pushed images; VERSION= REGISTRY= KEY=
-	@exec .venv/bin/python hack/release "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(KEY),--key "$(KEY)")
+release: $(STAMP) ## Write chart, YAML, image, wheel, SBOM, checksums and notes into dist/, sign pushed images; VERSION= REGISTRY= KEY= CLIENT=1 URL=
+	@exec .venv/bin/python hack/release "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(KEY),--key "$(KEY)") $(if $(CLIENT),--client) $(if $(URL),--url "$(URL)")
 
 .PHONY: cluster-up
 cluster-up: ## Start an embedded cluster; NAME=dev

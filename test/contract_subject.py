@@ -1,9 +1,13 @@
 """What the contract suite examines: a client, a namespace, and the objects that it makes there."""
 
 import asyncio
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
+
+import yaml
 
 from fakes.api_server import FakeClient
 from mpiop.kube.client import Client
@@ -16,6 +20,9 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "Cust
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
 CLUSTER_ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+KUBECONFIG = os.environ.get("MPIOP_TEST_KUBECONFIG", "")
+"""Of a real API server that is to pass the suite too; "" is none."""
+CRD = Path(__file__).parents[1] / "manifests" / "base" / "kubeflow.org_mpijobs.yaml"
 CONTAINER = {"name": "main", "image": "registry.example.com/none"}
 
 
@@ -119,3 +126,16 @@ class Subject:
 def names(objects: Any) -> list[str]:
     """Return the names of `objects`."""
     return [obj["metadata"]["name"] for obj in objects]
+
+
+async def install_crd(client: Client) -> None:
+    """Let the API server know MPIJobs."""
+    crd: dict[str, Any] = yaml.load(CRD.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    try:
+        await client.create(CRDS, crd)  # type: ignore[arg-type]
+    except StatusError as error:
+        if not error.is_already_exists:
+            raise
+    async with asyncio.timeout(30):
+        while "mpijobs" not in await client.discover("kubeflow.org", "v2beta1"):  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0.1)

@@ -10,8 +10,10 @@ from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.config_map import build_config_map, with_digests
 from mpiop.controller.objects.launcher_job import build_launcher_job
 from mpiop.controller.objects.service import build_service
-from mpiop.controller.objects.worker_pod import build_worker_pod
+from mpiop.controller.objects.worker_pod import worker_builder
+from mpiop.controller.observe.launcher_failures import LauncherFailures
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.restart.policy import launcher_limits
 from mpiop.kube.objects import Object
 
@@ -25,6 +27,11 @@ def stored(obj: Object, uid: str, **metadata: Any) -> Object:
     obj["metadata"].update({"uid": uid, "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z"})
     obj["metadata"].update(metadata)  # type: ignore[typeddict-item]  # a test sets which fields
     return obj
+
+
+def build_worker_pod(job: MPIJob, index: int, options: BuildOptions) -> Object:
+    """Return the worker pod with that index."""
+    return worker_builder(job, options)(index)
 
 
 def worker(index: int, phase: str = "Running", *, job: MPIJob = PI, metadata: dict[str, Any] | None = None, **status: Any) -> Object:
@@ -63,6 +70,11 @@ def config_map(*running: str, job: MPIJob = PI) -> Object:
     obj = build_config_map(job, running, OPTIONS)
     obj["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: "secret"}
     return stored(obj, "config-map")
+
+
+def failures_of(*launcher_pods: Object, job: MPIJob = PI) -> LauncherFailures:
+    """Return how the launcher of a job with these pods has failed."""
+    return launcher_attempt(job, observed(launcher_pods=launcher_pods)).failures
 
 
 def observed(*workers: Object, job: MPIJob = PI, launcher: Object | None = None, launcher_pods: tuple[Object, ...] = ()) -> Observed:

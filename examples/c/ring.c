@@ -1,6 +1,6 @@
 /* A number goes around all ranks; each adds its own.
  *
- * kubectl mpi run -n 4 --image mpioperator/mpi-devel:openmpi --upload examples/c -- ./run.sh
+ * kubectl mpi run -n 4 --image mpiop.invalid/mpi-devel:openmpi --upload examples/c -- ./run.sh
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -2,7 +2,8 @@
 
 After each round rank 0 writes the state to a volume. A job that was suspended, preempted or restarted goes on after the last round.
 
-kubectl mpi run -n 4 --image mpioperator/mpi4py:openmpi --mount CLAIM:/data --upload examples/mpi4py -- python3 checkpoint.py /data/pi.json
+kubectl mpi run -n 4 --image mpiop.invalid/mpi4py:openmpi --mount CLAIM:/data \
+  --upload examples/mpi4py -- python3 checkpoint.py /data/pi.json
 """
 
 import json

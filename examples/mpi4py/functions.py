@@ -17,5 +17,5 @@ def part_of_pi(intervals: int) -> float:
 
 
 if __name__ == "__main__":
-    parts = MPI(image="mpioperator/mpi4py:openmpi").run(part_of_pi, INTERVALS, ranks=4)
+    parts = MPI(image="mpiop.invalid/mpi4py:openmpi").run(part_of_pi, INTERVALS, ranks=4)
     print(f"pi is approximately {sum(parts):.12f}, of {len(parts)} parts")

@@ -1,6 +1,6 @@
 """π by the midpoint rule, with mpi4py.
 
-kubectl mpi run -n 4 --image mpioperator/mpi4py:openmpi --upload examples/mpi4py -- python3 integrate.py
+kubectl mpi run -n 4 --image mpiop.invalid/mpi4py:openmpi --upload examples/mpi4py -- python3 integrate.py
 """
 
 import sys

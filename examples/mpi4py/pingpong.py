@@ -1,6 +1,6 @@
 """The network between two ranks, measured.
 
-kubectl mpi run -n 2 --image mpioperator/mpi4py:openmpi --upload examples/mpi4py -- python3 pingpong.py
+kubectl mpi run -n 2 --image mpiop.invalid/mpi4py:openmpi --upload examples/mpi4py -- python3 pingpong.py
 """
 
 from time import perf_counter

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import command, failover, libraries, loads, memory, real_jobs, results, shares, stock, table
+from bench import broken, command, failover, libraries, loads, memory, real_jobs, results, shares, stock, table
 from bench.scenarios import LARGE, Kind, Scenario, find
 from bench.session import Setting, Turns, measure
 from demonstration.cluster import ROOT
@@ -23,6 +23,7 @@ TURNS: Final[Mapping[Kind, Turns]] = {
     Kind.FAILOVER: failover.turns,
     Kind.STOCK: stock.turns,
     Kind.LIBRARIES: libraries.turns,
+    Kind.BROKEN: broken.turns,
     Kind.SHARES: shares.turns,
 }
 

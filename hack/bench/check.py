@@ -20,7 +20,7 @@ from embedded.progress import Progress
 FOLDER = ROOT / "build" / "bench" / "check"
 PATIENT: Final = ("--lease-duration=120s", "--renew-deadline=100s", "--retry-period=5s")
 """A machine that is too busy to renew the lease in time is none that these figures depend on."""
-JOBS, FOREIGN = "small-10x8", "small-foreign"
+JOBS, SLOW, FOREIGN = "small-10x8", "small-slow", "small-foreign"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,10 @@ BOUNDS: Final = (
         _requests("patch mpijobs", "patch configmaps"),
         "4, and at most two for each worker that starts by itself",
     ),
+    Bound(
+        "statuses of a slow start", SLOW, 10, _requests("patch mpijobs"), "Created, Running, Succeeded, and batches after 1, 3, 7 and 15 s"
+    ),
+    Bound("lists of hosts of a slow start", SLOW, 6, _requests("patch configmaps"), "these batches, the last worker, and the end"),
     Bound("reads a job", JOBS, 0, _reads, "the caches show all"),
     Bound("requests refused", JOBS, 0, _refused, "no conflict, nothing made twice"),
     Bound("syncs a job", JOBS, 40, lambda load, jobs: load.syncs / jobs, "at most one for each of some 60 changes"),
@@ -97,7 +101,7 @@ def main() -> int:
     parser.add_argument("--name", default="bench-check", help="of the embedded cluster (default: %(default)s)")
     given = parser.parse_args()
     shutil.rmtree(FOLDER, ignore_errors=True)
-    scenarios = find((JOBS, FOREIGN))
+    scenarios = find((JOBS, SLOW, FOREIGN))
     loads, jobs = asyncio.run(measured(given.name, scenarios)), {scenario.name: scenario.jobs for scenario in scenarios}
     print(f"requests of {jobs[JOBS]} jobs: {', '.join(f'{name} {count}' for name, count in loads[JOBS].requests.items())}")
     failures = 0

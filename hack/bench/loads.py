@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from bench.bench_cluster import BenchCluster
+from bench.late_writes import late_writes
 from bench.objects import children, foreign_pod, job_name, mpijob
 from bench.observer import JobTimes, Observer
 from bench.operator_process import OperatorProcess
@@ -70,14 +71,22 @@ async def _operator(setting: Setting, who: str, step: Step) -> Sample:
         async with operator_at(here, who) as operator:
             load = await loaded(here, scenario, operator, step)
         requests = await here.requests_of(NAMESPACE)
+    print(who, dict(requests), file=sys.stderr)
     return {
         "all made": load.made_seconds,
         "makespan": load.makespan_seconds,
         "CPU a job": 1000 * load.cpu_seconds / scenario.jobs,
         "CPU a worker": 1000 * load.cpu_seconds / scenario.jobs / scenario.workers,
         "requests a job": sum(requests.values()) / scenario.jobs,
+        "statuses a job": _count(requests, "mpijobs/status") / scenario.jobs,
+        "host lists a job": _count(requests, "configmaps") / scenario.jobs,
         "peak": load.peak_mib,
     }
+
+
+def _count(requests: Mapping[str, int], what: str) -> int:
+    """Return how many updates and patches of `what` there were, refused ones included."""
+    return sum(count for name, count in requests.items() if name.split(":")[0] in {f"update {what}", f"patch {what}"})
 
 
 async def _floor(setting: Setting, step: Step) -> Sample:
@@ -141,8 +150,9 @@ async def jobs_seen(
     """
     await here.make_namespace(NAMESPACE)
     observer = Observer(here.client, NAMESPACE, is_of_floor=then is not None)
+    late = late_writes(here, NAMESPACE, scenario.write_delay_seconds)
     try:
-        async with asyncio.timeout(scenario.patience_seconds), observer.watching(), _shown(step, scenario, observer):
+        async with late, asyncio.timeout(scenario.patience_seconds), observer.watching(), _shown(step, scenario, observer):
             await _submit(here.client, scenario, observer, then, pause_seconds)
             await observer.until(lambda: bool(observer.failed) or observer.count("succeeded") == scenario.jobs)
             if not observer.failed and then is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
-from bench.scenarios import Scenario
+from bench.scenarios import Kind, Scenario
 from mpiop.api import constants as c
 from mpiop.api.parse import parse_mpijob
 from mpiop.controller.objects import BuildOptions
@@ -13,7 +13,7 @@ from mpiop.controller.objects.ssh_secret import build_ssh_secret
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.desired import desired_state
 from mpiop.controller.plan.diff import Create, diff
-from mpiop.controller.restart.attempt import current_attempt
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.write.ssh_keys import KEY_TYPES, generate_key_pair
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import MPIJOBS, SECRETS, Resource
@@ -62,13 +62,19 @@ def _template(name: str, scenario: Scenario) -> dict[str, Any]:
     container: dict[str, Any] = {"name": name, "image": "example.com/mpi-pi:1", "env": _VARIABLES, "resources": _RESOURCES}
     if name == "launcher":
         container |= {"command": ["mpirun", "-n", str(scenario.workers), "/home/mpiuser/pi"]}
-    return {"spec": {"containers": [container]}}
+    template: dict[str, Any] = {"spec": {"containers": [container]}}
+    if name == "worker" and scenario.kind is Kind.BROKEN:
+        template["spec"]["nodeSelector"] = {"mpiop.test/node": "none"}
+    if scenario.start_seconds:  # and a launcher runs until they have started
+        annotation = "mpiop.test/ready-within" if name == "worker" else "mpiop.test/complete-after"
+        template["metadata"] = {"annotations": {annotation: f"{scenario.start_seconds}s"}}
+    return template
 
 
 def children(stored: Object) -> Sequence[Child]:
     """Return what the operator creates for the job `stored`, byte for byte but for the key pair."""
     job, options, nothing = parse_mpijob(stored), BuildOptions(), Observed()
-    desired = desired_state(current_attempt(job, nothing), datetime.now(UTC))
+    desired = desired_state(launcher_attempt(job, nothing), datetime.now(UTC))
     if desired is None:
         raise ValueError(f"{job.key}: nothing would be created for it")
     secret = build_ssh_secret(job, generate_key_pair(KEY_TYPES[0]))

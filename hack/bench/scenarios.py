@@ -23,6 +23,8 @@ class Kind(Enum):
     """An operator starts in a cluster that is full of jobs, or empty, and there are some more, at a steady pace."""
     LIBRARIES = auto()
     """One job at a time on a real kubelet with each MPI library, with an sshd of its image and with mpiop-agent."""
+    BROKEN = auto()
+    """Jobs whose workers no node takes, for two minutes."""
     SHARES = auto()
     """Many jobs on simulated nodes, and what the operator's processor time is made of."""
 
@@ -39,6 +41,8 @@ class Scenario:
         ended: How many jobs have ended before.
         running: How many jobs run all the time.
         jobs_a_second: How fast jobs come, where that is not at once.
+        start_seconds: Within how long the workers of a job start, one by one; 0 is at once.
+        write_delay_seconds: By how much an admission webhook delays each write of the objects of jobs.
     """
 
     name: str
@@ -51,6 +55,8 @@ class Scenario:
     ended: int = 0
     running: int = 0
     jobs_a_second: float = 2.0
+    start_seconds: int = 0
+    write_delay_seconds: float = 0.0
 
     @property
     def pods(self) -> int:
@@ -65,7 +71,7 @@ class Scenario:
     @property
     def patience_seconds(self) -> float:
         """Return the time after which it counts as hanging: ten times what two quiet cores need."""
-        return 120.0 + 0.25 * self.pods
+        return 120.0 + (0.25 + 10 * self.write_delay_seconds) * self.pods + self.start_seconds
 
 
 SCENARIOS: Final[Sequence[Scenario]] = (
@@ -73,6 +79,10 @@ SCENARIOS: Final[Sequence[Scenario]] = (
     Scenario("burst-50x8", "50 jobs with 8 workers", Kind.LOAD, jobs=50, workers=8),
     Scenario("burst-100x4", "100 jobs with 4 workers", Kind.LOAD, jobs=100, workers=4),
     Scenario("one-1000", "one job with 1,000 workers", Kind.LOAD, workers=1000),
+    Scenario("slow-20x8", "20 jobs with 8 workers that start over 30 s", Kind.LOAD, jobs=20, workers=8, start_seconds=30),
+    Scenario("slow-1x200", "one job with 200 workers that start over 30 s", Kind.LOAD, workers=200, start_seconds=30),
+    Scenario("late-20x8", "20 jobs with 8 workers, each write delayed by 50 ms", Kind.LOAD, jobs=20, workers=8, write_delay_seconds=0.05),
+    Scenario("broken-10x8", "ten jobs with 8 workers that no node takes", Kind.BROKEN, jobs=10, workers=8),
     Scenario("memory", "memory without a job", Kind.MEMORY, foreign_pods=5000),
     Scenario("failover", "planned failover", Kind.FAILOVER),
 )
@@ -88,6 +98,7 @@ LARGE: Final[Sequence[Scenario]] = (
 
 SMALL: Final[Sequence[Scenario]] = (
     Scenario("small-10x8", "10 jobs with 8 workers", Kind.LOAD, jobs=10, workers=8),
+    Scenario("small-slow", "one job with 40 workers that start over 15 s", Kind.LOAD, workers=40, start_seconds=15),
     Scenario("small-stock", "20 ended and 10 running jobs", Kind.STOCK, rounds=1, jobs=4, workers=4, ended=20, running=10),
     Scenario("small-foreign", "2 jobs with 8 workers beside 1,000 Pods of others", Kind.LOAD, jobs=2, workers=8, foreign_pods=1000),
 )

@@ -22,7 +22,7 @@ import msgspec  # noqa: E402 - needs no path, but belongs to the others
 
 from mpiop.api.parse import parse_mpijob  # noqa: E402 - needs the path that was just set
 from mpiop.controller.objects import BuildOptions  # noqa: E402
-from mpiop.controller.objects.worker_pod import build_worker_pod  # noqa: E402
+from mpiop.controller.objects.worker_pod import worker_builder  # noqa: E402
 from mpiop.controller.observe import projections  # noqa: E402
 from mpiop.controller.observe.observed import BY_CONTROLLER, index_by_controller  # noqa: E402
 from mpiop.informers.compaction import preparation  # noqa: E402
@@ -87,7 +87,7 @@ def running_pod(number: int) -> dict[str, Any]:
     """Return a worker pod that runs, as the API server would list it."""
     job_number, index = divmod(number, WORKERS)
     job = parse_mpijob(_mpijob(f"job-{job_number}", f"{job_number:036d}"))
-    pod: dict[str, Any] = dict(build_worker_pod(job, index, BuildOptions()))
+    pod: dict[str, Any] = dict(worker_builder(job, BuildOptions())(index))
     stamp = f"2026-01-01T00:{number // 60 % 60:02d}:{number % 60:02d}Z"
     pod["metadata"] = pod["metadata"] | {
         "uid": f"{number:08d}-40d5-491e-99b0-{number:012d}",
@@ -112,8 +112,8 @@ def running_pod(number: int) -> dict[str, Any]:
                 "ready": True,
                 "started": True,
                 "restartCount": 0,
-                "image": "docker.io/mpioperator/mpi-pi:openmpi",
-                "imageID": "docker.io/mpioperator/mpi-pi@sha256:" + "a" * 64,
+                "image": "mpiop.invalid/mpi-pi:openmpi",
+                "imageID": "mpiop.invalid/mpi-pi@sha256:" + "a" * 64,
                 "containerID": f"containerd://{number:064d}",
                 "state": {"running": {"startedAt": stamp}},
                 "lastState": {},
@@ -126,7 +126,7 @@ def running_pod(number: int) -> dict[str, Any]:
 def _mpijob(name: str, uid: str) -> Any:
     container = {
         "name": "mpi",
-        "image": "mpioperator/mpi-pi:openmpi",
+        "image": "mpiop.invalid/mpi-pi:openmpi",
         "env": [{"name": f"VARIABLE_{n}", "value": "value" * 4} for n in range(10)],
     }
     template = {"spec": {"containers": [container]}}

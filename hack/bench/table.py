@@ -127,6 +127,27 @@ def _loads() -> Sequence[Row]:
     )
 
 
+def _slow() -> Sequence[Row]:
+    one, many = "one job with 200 workers that start over 30 s", "20 jobs with 8 workers that start over 30 s"
+    return (
+        Row(f"{one}: writes of the status", "slow-1x200", "statuses a job", "{:.0f}", most=12),
+        Row(f"{one}: writes of the list of hosts", "slow-1x200", "host lists a job", "{:.0f}", most=8),
+        Row(f"{one}: processor time", "slow-1x200", "CPU a job", "{:.0f} ms", most_ratio=0.4),
+        Row(f"{many}: requests a job", "slow-20x8", "requests a job", "{:.1f}", most=30),
+        Row(f"{many}: processor time a job", "slow-20x8", "CPU a job", "{:.1f} ms", most_ratio=0.4),
+        Row("20 jobs with 8 workers, each write delayed by 50 ms: all Succeeded", "late-20x8", "makespan", "{:.1f} s", most_ratio=1.0),
+        Row(
+            "20 jobs with 8 workers, each write delayed by 50 ms: processor time a job",
+            "late-20x8",
+            "CPU a job",
+            "{:.1f} ms",
+            most_ratio=0.8,
+        ),
+        Row("ten jobs with 8 workers that no node takes, two minutes: requests a job", "broken-10x8", "requests a job", "{:.1f}"),
+        Row("ten jobs with 8 workers that no node takes, two minutes: processor time a job", "broken-10x8", "CPU a job", "{:.1f} ms"),
+    )
+
+
 def _large() -> Sequence[Row]:
     largest, stock, stream = "one job with 10,000 workers", "among 12,000 jobs", "2.5 jobs a second"
     return (
@@ -184,6 +205,7 @@ ROWS: Final[Sequence[Row]] = (
     Row("one job: suspend → no Pod left", "one-job", "gone", "{:.2f} s"),
     Row("one job: resume → Running", "one-job", "resumed", "{:.2f} s", most_ratio=1.0),
     *_loads(),
+    *_slow(),
     Row("memory without a job", "memory", "idle", "{:.0f} MiB", most_ratio=1.1),
     Row("memory next to 5,000 Pods of others", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
     Row("leader asked to stop → first write of the next", "failover", "failover", "{:.2f} s", most=1.0),

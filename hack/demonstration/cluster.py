@@ -6,9 +6,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from demonstration.loading import Loader, loader_of
 from demonstration.screen import DemoError, Screen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,10 +19,16 @@ CURRENT = "current"
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that kubectl reaches in `environment`."""
+    """A cluster that kubectl reaches in `environment`.
+
+    Attributes:
+        is_current: Whether it is the user's own.
+        loader: What puts images on the nodes of the user's cluster; None if they must pull them.
+    """
 
     is_current: bool
     environment: Mapping[str, str] = field(repr=False)
+    loader: Loader | None = None
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """Run kubectl and return what it printed.
@@ -64,7 +71,7 @@ def current_cluster(screen: Screen) -> Cluster:
         raise DemoError("MPIOP_CLUSTER=current, but no context is set; choose one with: kubectl config use-context NAME") from error
     cluster.kubectl("get", "--raw", "/readyz")
     screen.line(f"using the current context {context}")
-    return cluster
+    return replace(cluster, loader=loader_of(context))
 
 
 def embedded_cluster(screen: Screen) -> Cluster:

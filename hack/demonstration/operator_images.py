@@ -32,12 +32,12 @@ def built_archives(*names: str) -> list[str]:
 
 
 def apply_operator(cluster: Cluster) -> None:
-    """Apply the operator's manifest: as it is, or on the user's own cluster with the image that IMAGE_NAME and RELEASE_VERSION specify.
+    """Apply the operator's manifest: as it is if the images are on the nodes, else with what IMAGE_NAME and RELEASE_VERSION specify.
 
     Raises:
         DemoError: The API server refused it.
     """
-    if not cluster.is_current:
+    if are_loaded(cluster):
         cluster.kubectl("apply", "-f", str(OPERATOR))
         _restart_if_stale(cluster)
         return
@@ -52,6 +52,11 @@ def _restart_if_stale(cluster: Cluster) -> None:
     running = cluster.kubectl("--namespace", NAMESPACE, "get", "pods", "-l", SELECTOR, "-o", path).split()
     if any(not image.endswith(built) for image in running):
         cluster.kubectl("--namespace", NAMESPACE, "rollout", "restart", "deployment/mpi-operator")
+
+
+def are_loaded(cluster: Cluster) -> bool:
+    """Return whether the demo puts the images on the nodes; else these pull them, as IMAGE_NAME and RELEASE_VERSION ask them to."""
+    return not cluster.is_current or (cluster.loader is not None and desired_image() == named_image())
 
 
 def desired_image() -> str:

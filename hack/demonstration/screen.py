@@ -4,6 +4,9 @@ import sys
 import threading
 import time
 
+from pacing.forecast import Forecast
+from pacing.pace import in_words
+
 
 class DemoError(Exception):
     """The demo cannot continue; the message is one sentence that states what happened and what to do."""
@@ -12,10 +15,11 @@ class DemoError(Exception):
 class Screen:
     """Standard output, line by line; may be written to from several threads."""
 
-    def __init__(self, steps: int) -> None:
-        """Expect `steps` steps; the time is counted from now."""
-        self._began = time.monotonic()
+    def __init__(self, steps: int, forecast: Forecast | None = None) -> None:
+        """Expect `steps` steps, those of `forecast` if there is one; the time is counted from now."""
+        self._began = self._step_began = time.monotonic()
         self._steps = steps
+        self._forecast = forecast
         self._step = 0
         self._lock = threading.Lock()
         self._bold, self._plain = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
@@ -27,8 +31,20 @@ class Screen:
 
     def step(self, title: str) -> None:
         """Begin the next step."""
+        self._note_end()
         self._step += 1
-        self._write(f"\n{self._bold}== {self._step}/{self._steps} {title} ({self.elapsed_seconds:.0f} s){self._plain}")
+        left = f"; {in_words(self._forecast.left_seconds())} left" if self._forecast else ""
+        self._write(f"\n{self._bold}== {self._step}/{self._steps} {title} ({self.elapsed_seconds:.0f} s{left}){self._plain}")
+
+    def finish(self) -> None:
+        """End the last step."""
+        self._note_end()
+
+    def _note_end(self) -> None:
+        now = time.monotonic()
+        if self._forecast and self._step:
+            self._forecast.done(now - self._step_began)
+        self._step_began = now
 
     def line(self, text: str) -> None:
         """Print `text` with the time."""

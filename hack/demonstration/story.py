@@ -6,8 +6,14 @@ from collections.abc import Sequence
 
 from demonstration.cluster import NAME, ROOT, Cluster, current_cluster, embedded_cluster, is_current_desired, run_project
 from demonstration.following import follow
-from demonstration.operator_images import OPERATOR, apply_operator, built_archives, desired_image
+from demonstration.operator_images import FOLDER, OPERATOR, apply_operator, are_loaded, built_archives, desired_image
 from demonstration.screen import DemoError, Screen
+from embedded.build import estimated_seconds, missing_parts
+from embedded.layout import cache_folder
+from embedded.record import Options
+from embedded.up import desired_parts
+from pacing.forecast import Forecast
+from pacing.pace import measured_pace
 
 EXAMPLES = ROOT / "examples" / "v2beta1" / "pi"
 PI, PLAIN = "pi", "pi-plain"
@@ -15,6 +21,9 @@ JOB = EXAMPLES / f"{PI}.yaml"
 SELECTOR = "training.kubeflow.org/job-name"
 IMAGES = ("operator", "pi", "agent", "plain-openmpi")
 INTERRUPTED = 130
+_UP_SECONDS = 12.0
+_IMAGES_SECONDS = 90.0
+"""With an empty cache, on the machine of `pacing.pace`."""
 
 
 def main(arguments: list[str]) -> int:
@@ -41,7 +50,8 @@ def main(arguments: list[str]) -> int:
 def tell() -> None:
     """Run all steps."""
     is_current = is_current_desired()
-    screen = Screen(steps=5 if is_current else 6)
+    expected = expected_steps(is_current=is_current)
+    screen = Screen(len(expected), Forecast(expected, cache_folder() / "demo.json"))
     screen.step("A Kubernetes cluster")
     cluster = current_cluster(screen) if is_current else embedded_cluster(screen)
     try:
@@ -50,6 +60,20 @@ def tell() -> None:
         if not is_current:
             error.add_note(f'for kubectl: eval "$(hack/cluster env --name {NAME})"; logs of the cluster: hack/cluster logs --name {NAME}')
         raise
+
+
+def expected_steps(*, is_current: bool) -> dict[str, float]:
+    """Return the steps with the seconds that each takes if none was done here before; the names differ by what is to be built."""
+    if is_current:
+        return {"context": 1, "images or their names": 20, "operator": 10, "pi on another cluster": 10, "result of one": 1}
+    steps = {"cluster": _UP_SECONDS, "images": 3.0}
+    if missing := missing_parts(desired_parts(Options())):
+        names = ", ".join(part.name for part in missing)
+        steps = {f"cluster, with {names} built": _UP_SECONDS + estimated_seconds(missing), "images": 3.0}
+    if not all((FOLDER / f"{name}.tar").exists() for name in IMAGES):
+        del steps["images"]
+        steps["images, built"] = _IMAGES_SECONDS * measured_pace()
+    return {**steps, "operator": 8, "pi": 6, "pi in a plain image": 6, "result": 1}
 
 
 def use(cluster: Cluster, screen: Screen) -> None:
@@ -86,14 +110,19 @@ def run_job(cluster: Cluster, screen: Screen, job: str) -> None:
 
 
 def provide_images(cluster: Cluster, screen: Screen) -> None:
-    """Build the images and put them on the Node; on the user's own cluster, print where they must be.
+    """Build the images and put them on the nodes; on a cluster of the user into which nothing loads them, print where they must be.
 
     Raises:
         DemoError: They could not be built or loaded.
     """
-    if cluster.is_current:
+    if not are_loaded(cluster):
         screen.line(f"the nodes must be able to pull {desired_image()} and what {JOB.relative_to(ROOT)} names")
         screen.line("to use your registry: build with `make images IMAGE_NAME=… RELEASE_VERSION=…`, push, and give the demo the same two")
+        return
+    if cluster.loader is not None:
+        archives = built_archives()
+        screen.line(f"loading them into the cluster {cluster.loader.name} with {cluster.loader.program}")
+        cluster.loader.load(archives)
         return
     archives = built_archives(*IMAGES)
     otherwise = f"the images could not be loaded; look at: hack/cluster logs --name {NAME} containerd"
@@ -129,10 +158,11 @@ def show_result(cluster: Cluster, screen: Screen, jobs: Sequence[str]) -> None:
 def suggest(cluster: Cluster, screen: Screen) -> None:
     """Print what to try next, in four lines."""
     environment = "" if cluster.is_current else f' eval "$(hack/cluster env --name {NAME})";'
+    screen.finish()
     screen.say(f"\nDone in {screen.elapsed_seconds:.0f} s. What next:")
     screen.say(f" - your own job: {environment} edit {JOB.relative_to(ROOT)}, then kubectl apply -f it".replace(":  ", ": "))
     screen.say(
-        f" - in one line:  pipx install '.[tools]', then{environment} kubectl mpi run -n 4 --image mpioperator/mpi-pi:openmpi -- hostname"
+        f" - in one line:  pipx install '.[tools]', then{environment} kubectl mpi run -n 4 --image mpiop.invalid/mpi-pi:openmpi -- hostname"
     )
     screen.say(" - logs:         kubectl logs -f job/pi-launcher; kubectl --namespace mpi-operator logs -f deployment/mpi-operator")
     screen.say(" - the end:      make demo-down")

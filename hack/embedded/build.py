@@ -5,6 +5,8 @@ import platform
 import shutil
 import signal
 import subprocess
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -14,12 +16,17 @@ from embedded.locks import locked
 from embedded.parts import PARTS, Part, fingerprint
 from embedded.progress import Progress
 from embedded.toolchain import build_environment, find_go
+from pacing.pace import in_words, measured_pace
+from pacing.shared_work import SharedWork, record_pace, recorded_pace
 
 BYTES_A_SECOND = 10_000_000
 """Modules, object files and results, by the seconds that their part takes to build, with some air: 7.7 GB in 866 s were measured."""
 
 # Linking alone uses one core, so a second build next to it is free; a third would only take memory.
 WORKERS = 2
+OVERLAP = 0.65
+"""The parts of a cluster take 741 s one by one, and 480 s together: they share packages, and one compiles while another is linked."""
+PACE_FILE = "pace"
 SYMPTOMS = (
     ("no space left on device", "the disk is full; free some or set MPIOP_CACHE"),
     ("dial tcp", "the Go module proxy cannot be reached; check the network and GOPROXY"),
@@ -55,22 +62,25 @@ def build(names: tuple[str, ...], progress: Progress) -> None:
     Raises:
         ClusterError: A build failed; the others were ended and nothing half-made is left.
     """
-    missing = [PARTS[name] for name in names if not part_folder(PARTS[name]).exists()]
+    missing = missing_parts(names)
     if not missing:
         return
     _check_disk(missing)
     go = find_go(progress)
     missing.sort(key=lambda part: -part.seconds)
-    progress.say(f"Building from source, this once, into {cache_folder()} (seconds are those of a cold build on two cores)")
+    progress.say(f"Building from source, this once, into {cache_folder()}")
     progress.expect(1)
-    builders = [_Builder(part, go, progress) for part in missing]
-    with progress.step("build", _list(missing)) as step, ThreadPoolExecutor(WORKERS) as pool:
+    work = SharedWork({part.name: part.seconds for part in missing}, _pace(), time.monotonic)
+    builders = [_Builder(part, go, progress, work) for part in missing]
+    with progress.step("build", lambda: _left(work, missing)) as step, ThreadPoolExecutor(WORKERS) as pool:
         futures = {pool.submit(builder.run): part for builder, part in zip(builders, missing, strict=True)}
         try:
             for future in as_completed(futures):
                 future.result()
+                work.done(futures[future].name)
                 missing.remove(futures[future])
-                step.now_left(_list(missing))
+                step.now_left(lambda: _left(work, missing))
+            record_pace(cache_folder() / PACE_FILE, work.pace)
         except BaseException:
             for future in futures:
                 future.cancel()
@@ -79,8 +89,23 @@ def build(names: tuple[str, ...], progress: Progress) -> None:
             raise
 
 
-def _list(missing: list[Part]) -> str:
-    return ", ".join(f"{part.name} ~{part.seconds} s" for part in missing)
+def missing_parts(names: tuple[str, ...]) -> list[Part]:
+    """Return those of the parts `names` that the cache lacks."""
+    return [PARTS[name] for name in names if not part_folder(PARTS[name]).exists()]
+
+
+def estimated_seconds(missing: Sequence[Part]) -> float:
+    """Return how long it takes here to build parts."""
+    return _pace() * sum(part.seconds for part in missing)
+
+
+def _pace() -> float:
+    """Return the pace of the last build here, else what this machine's processor lets expect."""
+    return recorded_pace(cache_folder() / PACE_FILE) or measured_pace() * OVERLAP
+
+
+def _left(work: SharedWork, missing: list[Part]) -> str:
+    return f"{in_words(work.left_seconds())}, {', '.join(part.name for part in missing)}" if missing else ""
 
 
 def _check_disk(missing: list[Part]) -> None:
@@ -96,8 +121,9 @@ def _check_disk(missing: list[Part]) -> None:
 class _Builder:
     """One part being built; `stop` may come from another thread."""
 
-    def __init__(self, part: Part, go: str, progress: Progress) -> None:
+    def __init__(self, part: Part, go: str, progress: Progress, work: SharedWork) -> None:
         self._part = part
+        self._work = work
         self._go = go
         self._progress = progress
         self._process: subprocess.Popen[str] | None = None
@@ -126,6 +152,7 @@ class _Builder:
 
     def _compile(self, folder: Path) -> None:
         part = self._part
+        self._work.begin(part.name)
         for program in part.programs:
             file, *links = program.names
             flags = ["-trimpath", "-ldflags", part.linker_flags, *(["-tags", part.tags] if part.tags else [])]

@@ -31,13 +31,13 @@ def wait_until_healthy(layout: Layout, component: Component, deadline_seconds: f
     """Wait until `component` is healthy.
 
     Raises:
-        ClusterError: It ended, or is not well after `deadline_seconds`.
+        ClusterError: It ended, or is not ready after `deadline_seconds`.
     """
     deadline = time.monotonic() + deadline_seconds
     while not is_healthy(layout, component):
         exit_code = control.ask(layout, {"op": "status"})[component.name].exit_code
         if exit_code is not None or time.monotonic() > deadline:
-            state = f"is not well after {deadline_seconds:.0f} s" if exit_code is None else f"ended with {exit_code}"
+            state = f"is not ready after {deadline_seconds:.0f} s" if exit_code is None else f"ended with {exit_code}"
             raise ClusterError(f"{component.name} {state}: {last_words(layout, component.name)} (more in {layout.log(component.name)})")
         time.sleep(POLL_SECONDS)
 

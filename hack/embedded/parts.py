@@ -100,6 +100,7 @@ PARTS = {
         Part("metrics-server", (Program("sigs.k8s.io/metrics-server/cmd/metrics-server", ("metrics-server",)),), 100),
         Part("cosign", (Program("github.com/sigstore/cosign/v3/cmd/cosign", ("cosign",)),), 240),
         Part("crane", (Program("github.com/google/go-containerregistry/cmd/crane", ("crane",)),), 30),
+        Part("krew", (Program("sigs.k8s.io/krew/cmd/krew", ("krew",)),), 20),
         Part("syft", (Program("github.com/anchore/syft/cmd/syft", ("syft",)),), 160),
         Part(
             "prometheus",

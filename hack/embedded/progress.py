@@ -4,9 +4,11 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
+Left = str | Callable[[], str]
+"""What is left, in words, or what returns that."""
 REFRESH_SECONDS = 0.2
 CLEAR = "\r\033[K"
 
@@ -26,7 +28,7 @@ class Progress:
         self._total += steps
 
     @contextlib.contextmanager
-    def step(self, name: str, left: str = "") -> Iterator["Step"]:
+    def step(self, name: str, left: "Left" = "") -> Iterator["Step"]:
         """Show that `name` is under way, and what is `left` of it; the step that is yielded takes news of that."""
         self._done += 1
         step = Step(f"[{self._done}/{self._total}] {name}", left, self._stream, live=self._live)
@@ -53,7 +55,7 @@ class Progress:
 class Step:
     """One step under way."""
 
-    def __init__(self, label: str, left: str, stream: TextIO, *, live: bool) -> None:
+    def __init__(self, label: str, left: "Left", stream: TextIO, *, live: bool) -> None:
         """Begin now; without a live line report it, if there is something to wait for."""
         self.label = label
         self.over = threading.Event()
@@ -67,15 +69,19 @@ class Step:
         """How long it has been under way."""
         return time.monotonic() - self._began
 
-    def now_left(self, left: str) -> None:
-        """Show that only `left` is to be waited for."""
-        self._left = f"; left: {left}" if left else ""
-        if left and not self._live:
-            self._stream.write(f"{self.label} … {self.elapsed_seconds:.0f} s{self._left}\n")
+    def now_left(self, left: "Left") -> None:
+        """Show that only `left` is to be waited for; a function is asked again whenever the line is drawn."""
+        self._left = left
+        if not self._live and (words := self._words()):
+            self._stream.write(f"{self.label} … {self.elapsed_seconds:.0f} s{words}\n")
             self._stream.flush()
 
     def draw(self) -> None:
         """Redraw the live line until the step is over."""
         while not self.over.wait(REFRESH_SECONDS):
-            self._stream.write(f"{CLEAR}{self.label} … {self.elapsed_seconds:.0f} s{self._left}")
+            self._stream.write(f"{CLEAR}{self.label} … {self.elapsed_seconds:.0f} s{self._words()}")
             self._stream.flush()
+
+    def _words(self) -> str:
+        left = self._left if isinstance(self._left, str) else self._left()
+        return f"; left: {left}" if left else ""

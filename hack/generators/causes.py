@@ -9,10 +9,10 @@ _HEAD = """# Causes
 
 <!-- Made by hack/generate from src/mpiop/controller/causes.py and src/mpiop/api/log_rules.py; edit those. -->
 
-While one of these causes holds, it is the reason of the condition `Reconciling`, and of `Stalled` after a [grace period](../gitops.md),
-or of `Degraded` if the job runs already and other ranks may go on.
-`kubectl get mpijobs` shows the reason as `STATE`; the message of the condition names the object and says what to do.
-When the cause is gone, `Stalled` and `Degraded` turn False, and `Reconciling` has another reason or is removed.
+A cause is why a job waits or is degraded. It is the reason of the condition `Reconciling`, and after a [grace period](../gitops.md) of
+`Stalled`. If the job already runs and other ranks may continue, it is the reason of `Degraded`.
+`kubectl get mpijobs` shows the reason as `STATE`; the message of the condition names the object and what to do.
+When the cause is resolved, `Stalled` and `Degraded` turn False, and `Reconciling` gets another reason or is removed.
 
 ```shell
 kubectl get mpijobs
@@ -49,28 +49,30 @@ worker-ends        WorkerEnded                  0/1       0                     
 | `no-config` | … cannot be created: configmap "no-such-config" not found. Create it, and the container starts; … |
 | `no-priority` | worker pod created failed: … no PriorityClass with name no-such-priority was found. Change … |
 | `no-volume` | … MountVolume.SetUp failed for volume "data" : configmap "no-such-volume" not found. Create what is missing, … |
-| `out-of-memory` | … ended: exit code 137 (SIGKILL), OOMKilled. Raise its memory limit, … |
+| `out-of-memory` | … was killed, because it used more memory than its limit. Raise its memory limit. … |
 
-Any other reason is that of the newest event of the Pod that the job waits for, if that event is a warning, with its message.
+Any other reason comes from the newest event of the Pod that the job waits for, if that event is a warning; the message is the event's.
 """
 
 
 _ENDS = """
 ## How failed jobs read
 
-`kubectl get mpijobs -o wide` (MESSAGE) and `kubectl mpi why` begin with the verdict. It has the first of these sources that knows the
-cause:
+`kubectl get mpijobs -o wide` (MESSAGE) and `kubectl mpi why` begin with the verdict. It comes from the first of these sources that knows
+the cause:
 
 1. A worker without which `mpirun` could not continue: `NoSshd`, `WorkerDeadlineExceeded`, `ScaledDown`, `WorkerDeleted`, `OOMKilled`,
    `Disrupted`, `NodeLost` or `WorkerEnded`. A loss counts only if `mpirun` ended within 30 s after it.
-2. What Kubernetes reports about the launcher: `OOMKilled`, `StartError`, `Disrupted` or `NodeLost`.
+2. What Kubernetes reports about the launcher: `OOMKilled`, `StartError`, `InitContainerFailed`, `Disrupted` or `NodeLost`, or that its Pod
+   was deleted.
 3. The end of the launcher's log, by the rules below. The operator applies them where it [may read
    logs](../troubleshooting.md#the-log-of-a-launcher-that-is-gone); `kubectl mpi why` applies them with your own permission.
 4. The exit code. `mpirun` of Open MPI 4 ends with codes from 130 to 135 if it cannot start the program, so these are not reported as
    signals.
 
 The condition `Failed` has the form that Kubeflow's operator writes, then `Cause:` and the same verdict. `DeadlineExceeded` is followed
-by what the job waited for. `status.lastFailure.cause` has the cause of the last failed attempt.
+by what the job waited for. `status.lastFailure.cause` has the cause of the last failed attempt. [How failed jobs
+read](../failed-jobs.md) shows more than 60 of them.
 
 | rule | when | verdict | advice |
 |---|---|---|---|

@@ -19,7 +19,7 @@ _README = """\
 
 <!-- Made by hack/generate from values.yaml; edit that. -->
 
-How to install, upgrade and remove it: [docs/install.md](../../docs/install.md#with-helm). Helm checks all values: it refuses a name that
+See [docs/install.md](../../docs/install.md#with-helm) to install, upgrade and remove it. Helm checks all values, and refuses a name that
 does not exist and a value of a wrong type, in one sentence each.
 
 ## Values
@@ -41,7 +41,7 @@ def rights() -> str:
     Raises:
         GenerateError: A rule has resources with and without a namespace, so that no Role can grant it as a whole.
     """
-    files = ("base/cluster-role.yaml", "base/role.yaml", "base/user-cluster-roles.yaml")
+    files = ("base/cluster-role.yaml", "base/role.yaml", "base/capabilities-reader.yaml", "base/user-cluster-roles.yaml")
     roles = _roles(*files, "components/launcher-logs/cluster-role.yaml", "components/secure-metrics/cluster-roles.yaml")
     operator = roles["mpi-operator"]["rules"]
     scopes = [{resource in CLUSTER_SCOPED for resource in rule["resources"]} for rule in operator]
@@ -51,6 +51,7 @@ def rights() -> str:
         "operator": [rule for rule, scope in zip(operator, scopes, strict=True) if scope == {False}],
         "operatorClusterScoped": [rule for rule, scope in zip(operator, scopes, strict=True) if scope == {True}],
         "leaderElection": roles["mpi-operator-leader-election"]["rules"],
+        "capabilitiesReader": roles["mpi-operator-capabilities-reader"]["rules"],
         "launcherLogs": roles["mpi-operator-launcher-logs"]["rules"],
         "metricsAuth": roles["mpi-operator-metrics-auth"]["rules"],
         "metricsReader": roles["mpi-operator-metrics-reader"]["rules"],

@@ -7,13 +7,14 @@ from typing import Any
 from generators.chart_values import values_of
 from generators.manifests import ROOT
 from generators.openapi import load_schemas, reference_name
+from mpiop.api.constants import SSH_MODES
 from mpiop.cli.flags import GROUPS
 from mpiop.cli.goflags import DURATION, INTEGER, NUMBER, Kind
 
 CHART = ROOT / "charts" / "mpiop"
 OF_THE_CHART = frozenset({
     "namespace", "lock-namespace", "lease-name", "monitoring-port", "metrics-secure", "metrics-cert-dir", "health-port", "gang-scheduling",
-    "master", "kubeConfig",
+    "ssh", "master", "kubeConfig",
 })  # fmt: skip
 """Flags that the chart sets itself, from other values, or that mean nothing in a Pod of the cluster."""
 
@@ -29,8 +30,10 @@ _STRINGS: Schema = {"type": "object", "additionalProperties": _STRING}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _AUTO: Schema = {"enum": [True, False, "auto"]}
 _OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
-_MONITOR: Mapping[str, Schema] = {"enabled": _BOOLEAN, "labels": _STRINGS}
+_MONITOR: Mapping[str, Schema] = {"enabled": _AUTO, "labels": _STRINGS}
 _INTERVAL: Schema = {"type": "string", "pattern": "^([0-9]+(ms|[smhd]))*$"}
+_REGISTRY: Schema = {"type": "string", "pattern": "^([^/:@ ]+(:[0-9]+)?(/[^/:@ ]+)*/?)?$"}
+_VERSION: Mapping[str, Schema] = {"tag": _STRING, "digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"}}
 _NAME: Schema = {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$", "maxLength": 63}
 
 
@@ -52,25 +55,34 @@ def _values() -> Schema:
     kubernetes = _Kubernetes()
     probe = dict.fromkeys(("initialDelaySeconds", "periodSeconds", "timeoutSeconds", "failureThreshold", "successThreshold"), _COUNT)
     certificate = {"access": {"enum": ["auto", "authenticated", "open", "none"]}, "certificateSecret": _STRING}
+    authority = {"secret": kubernetes.object("SecretKeySelector"), "configMap": kubernetes.object("ConfigMapKeySelector")}
+    tls: Mapping[str, Schema] = {"ca": _section(authority), "serverName": _STRING, "insecureSkipVerify": _BOOLEAN}
     reader = _section({"name": _STRING, "namespace": _STRING}) | {"required": ["name", "namespace"]}
     return _section({
         # Helm hands the parent chart's global values to each subchart.
-        "global": {"type": "object"},
+        "global": {"type": "object", "properties": {"imageRegistry": _REGISTRY}},
+        "nameOverride": _NAME,
         "fullnameOverride": _NAME,
-        "watchNamespace": _NAME,
+        "watchNamespaces": {"type": "array", "items": _NAME | {"minLength": 1}, "uniqueItems": True},
         "replicas": _COUNT,
         "image": _section({
+            "registry": _REGISTRY,
             "repository": _STRING | {"minLength": 1},
-            "tag": _STRING,
-            "digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
+            **_VERSION,
             "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
         }),
+        "agent": _section({"image": _section({"repository": _STRING, **_VERSION})}),
         "imagePullSecrets": kubernetes.list_of("LocalObjectReference"),
+        "ssh": _section({"default": {"enum": list(SSH_MODES)}}),
         "gangScheduling": _STRING,
         "flags": _flags(),
         "env": kubernetes.list_of("EnvVar"),
+        "extraVolumes": kubernetes.list_of("Volume"),
+        "extraVolumeMounts": kubernetes.list_of("VolumeMount"),
+        "extraObjects": _OBJECTS,
         "crd": _section({"install": _AUTO}),
         "userClusterRoles": _section({"install": _AUTO}),
+        "capabilities": _section({"readable": _BOOLEAN}),
         "launcherLogs": _section({"enabled": _BOOLEAN}),
         "serviceAccount": _section({"create": _BOOLEAN, "name": _STRING, "annotations": _STRINGS}),
         "resources": kubernetes.object("ResourceRequirements"),
@@ -87,8 +99,10 @@ def _values() -> Schema:
         "podDisruptionBudget": _section({"enabled": _BOOLEAN, "minAvailable": {"type": ["integer", "string"], "pattern": "^[0-9]+%$"}}),
         "networkPolicy": _section({"enabled": _BOOLEAN, "metricsFrom": _OBJECTS, "egress": _OBJECTS}),
         "metrics": _section({**certificate, "readers": {"type": "array", "items": reader}}),
-        "podMonitor": _section({**_MONITOR, "interval": _INTERVAL, "tokenSecret": _section({"name": _STRING, "key": _STRING})}),
-        "serviceMonitor": _section({**_MONITOR, "interval": _INTERVAL}),
+        "podMonitor": _section({
+            **_MONITOR, "interval": _INTERVAL, "tokenSecret": _section({"name": _STRING, "key": _STRING}), "tlsConfig": _section(tls),
+        }),
+        "serviceMonitor": _section({**_MONITOR, "interval": _INTERVAL, "tlsConfig": _section({**tls, "caFile": _STRING})}),
         "prometheusRule": _section({**_MONITOR, "repositoryUrl": {"type": "string", "pattern": "^(https?://.*/)?$"}}),
         "grafanaDashboard": _section({"enabled": _BOOLEAN, "labels": _STRINGS}),
     })  # fmt: skip

@@ -44,7 +44,7 @@ def check(number: str, row: Row) -> list[str]:
     """Return what is wrong with a row."""
     complaints = [] if row.tests else [f"row {number} of the comparison has no test"]
     if row.verdict not in _VERDICTS or bool(row.how) < (row.verdict != SAME):
-        complaints.append(f"row {number} of the comparison does not say how it is here")
+        complaints.append(f"row {number} of the comparison does not describe mpiop")
     missing = [test for test in row.tests if not exists(test)]
     return complaints + [f"row {number} of the comparison: there is no test {test}" for test in missing]
 

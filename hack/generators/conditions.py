@@ -14,10 +14,10 @@ _HEAD = f"""# Conditions and events
 
 <!-- Made by hack/generate from src/mpiop/api/constants.py; edit that. -->
 
-`kubectl describe mpijob NAME` shows both. Conditions stay in the status of the job; events go after an hour, unless
-the cluster keeps them longer. Each event is recorded once, after the status was stored, by `{c.EVENT_COMPONENT}`. A condition that changes
-moves to the end of the list (`Reconciling` is the first):
-programs that read the last one as the state of the job, as they do with Kubeflow's operator, find it there.
+`kubectl describe mpijob NAME` shows both. Conditions stay in the status of the job; events are deleted after an hour, unless
+the cluster keeps them longer. `{c.EVENT_COMPONENT}` records each event once, after the status is stored. A condition that changes
+moves to the end of the list (`Reconciling` is always the first), so programs that read the last condition as the state of the job, as with
+Kubeflow's operator, keep working.
 
 | condition | status, reason | when | event |
 |---|---|---|---|
@@ -29,7 +29,7 @@ _FOOT = """
 
 | event | when |
 |---|---|
-| Warning `SetPodTemplateRestartPolicy` | the Pod template has a `restartPolicy`, which has no effect: the one beside the template counts |
+| Warning `SetPodTemplateRestartPolicy` | the Pod template has a `restartPolicy`, which has no effect: the replica spec's own counts |
 """
 
 

@@ -7,7 +7,7 @@ from mpiop.api import constants as c
 
 _COLUMNS = (
     # name, type, path, priority (1 = only with -o wide), description
-    ("State", "string", ".status.summary.state", 0, "Where the job stands"),
+    ("State", "string", ".status.summary.state", 0, "State of the job"),
     ("Workers", "string", ".status.summary.workers", 0, "Running and desired workers"),
     ("Restarts", "string", ".status.summary.restarts", 0, "How often the operator has restarted the job, because Pods were lost"),
     ("Duration", "string", ".status.summary.duration", 0, "How long the job took"),

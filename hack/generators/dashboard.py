@@ -85,7 +85,7 @@ PANELS = (
     Panel("Duration of jobs", "From the start of a job until its end.", "s", _quantiles("mpiop_job_duration_seconds")),
     Panel(
         "Failed attempts of launchers",
-        "Per second. A job may go on after them, as its backoffLimit says.",
+        "Per second. A job continues after them until its backoffLimit is reached.",
         "cps",
         (Query(_rate("mpiop_launcher_failures_total"), "failed attempts"),),
     ),
@@ -105,7 +105,7 @@ PANELS = (
     ),
     Panel(
         "Requests to the API server",
-        "Per second, by HTTP status; 0 is no answer. A conflict (409) now and then is normal.",
+        "Per second, by HTTP status; 0 means no response. A conflict (409) now and then is normal.",
         "reqps",
         (Query(_rate("mpiop_api_requests_total", "code"), "{{code}}"),),
         is_stacked=True,

@@ -7,9 +7,9 @@ _HEAD = """\
 
 <!-- Made by hack/generate from src/mpiop/cli/flags.py; edit that. -->
 
-The image takes them as `args`. They are those of the reference operator and a few more, in the same syntax: `-name` or `--name`, the value
-after `=` or as the next argument; a boolean takes its value after `=` only (`--name=false`). What is not understood ends the process with
-exit code 2 and one sentence. Durations are written with their unit: `15s`, `1m30s`, `500ms`.
+Pass flags in the `args` of the container. mpiop has all flags of Kubeflow's operator and a few more, with the same syntax: `-name` or
+`--name`, with the value after `=` or as the next argument. A boolean takes its value only after `=` (`--name=false`). An unknown flag or an
+invalid value ends the process with exit code 2 and a message. Durations need a unit: `15s`, `1m30s`, `500ms`.
 """
 
 
@@ -24,7 +24,7 @@ def flags_page() -> str:
     lines += ["", "## Others", "", "| Flag | Meaning |", "|---|---|"]
     lines += [f"| `{spelling_of(flag)}` | {flag.text} |" for flag in OTHERS]
     ignored = ", ".join(f"`-{flag.names[0]}`" for flag in IGNORED)
-    lines += ["", f"These flags of klog are accepted and mean nothing here; one line in the log says so: {ignored}."]
+    lines += ["", f"These flags of klog are accepted and have no effect; one line in the log reports this: {ignored}."]
     return "\n".join(lines) + "\n"
 
 

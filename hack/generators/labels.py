@@ -13,8 +13,8 @@ _HEAD = """# Names, labels and annotations
 
 <!-- Made by hack/generate from src/mpiop/api/annotations.py and src/mpiop/controller/names.py; edit those. -->
 
-They are those of Kubeflow's operator, so scripts, dashboards and Kueue find what they look for. All objects are in the namespace of the job
-and owned by it.
+Names and labels are the same as with Kubeflow's operator, so scripts, dashboards and Kueue keep working. All objects are in
+the namespace of the job and owned by it.
 
 ## Names
 
@@ -28,23 +28,24 @@ _LABELS = """
 |---|---|---|---|
 """
 _LABELS_FOOT = """
-With `runLauncherAsWorker` the launcher is replica 0, and worker *i* is replica *i* + 1. All Pods of a job:
-`kubectl get pods -l training.kubeflow.org/job-name=pi`; with `training.kubeflow.org/job-role=launcher` or `worker` those of one role.
+With `runLauncherAsWorker`, the launcher is replica 0, and worker *i* is replica *i* + 1.
+`kubectl get pods -l training.kubeflow.org/job-name=pi` lists all Pods of a job; add
+`training.kubeflow.org/job-role=launcher` or `worker` to list one role.
 
-Labels of the templates reach the Pods as well. Of an MPIJob itself the operator reads one: `{queue}`, Kueue's queue, for
+The Pods also get the labels of their templates. The operator reads only one label of the MPIJob itself: `{queue}`, Kueue's queue, for
 the state `Queued`.
 """
 _ANNOTATIONS = """
 ## Annotations of our own
 
-You set those on an MPIJob; the others are for the operator and may change.
+You set the annotations that are marked "On an MPIJob". The operator sets the others, which may change.
 
 | annotation | where, and what for | valid values, for example |
 |---|---|---|
 """
 _FOOT = """
-[`kubectl mpi`](../kubectl-mpi.md) sets `mpiop.kubeflow.org/output: tagged` on its jobs, whose `mpirun` names the rank of each line.
-Annotations of gang schedulers are in [gang-scheduling.md](../gang-scheduling.md).
+[`kubectl mpi`](../kubectl-mpi.md) sets `mpiop.kubeflow.org/output: tagged` on jobs whose `mpirun` tags each line with its rank.
+[Gang scheduling](../gang-scheduling.md) lists the annotations of gang schedulers.
 """
 
 
@@ -58,15 +59,15 @@ def labels_page() -> str:
         "spec": {"mpiReplicaSpecs": {c.LAUNCHER: pod, c.WORKER: {"replicas": 2, **pod}}},
     })
     named = {
-        "Service, PodGroup": names.service_name(job),
-        "ConfigMap": names.config_map_name(job),
-        "Secret": names.secret_name(job),
-        "launcher Job": names.launcher_name(job),
-        "launcher Pod": f"{names.launcher_name(job)}-xxxxx",
-        "worker Pods": ", ".join(names.worker_names(job)),
-        "host name of a worker": names.host(job, worker_name(job.name, 0), ""),
+        "Service, PodGroup": job.service_name,
+        "ConfigMap": job.config_map_name,
+        "Secret": job.secret_name,
+        "launcher Job": job.launcher_name,
+        "launcher Pod": f"{job.launcher_name}-xxxxx",
+        "worker Pods": ", ".join(job.worker_names),
+        "host name of a worker": job.host(worker_name(job.name, 0), ""),
     }
-    columns = (names.child_labels(job), names.pod_labels(job, c.ROLE_LAUNCHER), names.pod_labels(job, c.ROLE_WORKER, worker=1))
+    columns = (names.child_labels(job.name), names.pod_labels(job, c.ROLE_LAUNCHER), names.pod_labels(job, c.ROLE_WORKER, worker=1))
     labels = list(dict.fromkeys(label for column in columns for label in column))
     return "".join([
         _HEAD,

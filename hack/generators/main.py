@@ -102,7 +102,7 @@ def _write() -> int:
 def _check() -> int:
     stale = [generated.path for generated in FILES if not _is_current(generated)]
     for path in stale:
-        sys.stderr.write(f"{path}: not as hack/generate would write it; run hack/generate and look at the difference\n")
+        sys.stderr.write(f"{path}: not up to date; run hack/generate and check the difference\n")
     return 1 if stale else 0
 
 

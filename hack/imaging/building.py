@@ -3,8 +3,9 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from imaging import archive
 from imaging.catalogue import ROOT, Image, in_registry
@@ -55,6 +56,7 @@ class Building:
             return "nothing changed"
         start = time.monotonic()
         self.engine.build(build)
+        self._correct_labels(build)
         return f"built in {time.monotonic() - start:.1f} s"
 
     def save(self, image: Image, folder: Path) -> Path:
@@ -68,6 +70,14 @@ class Building:
         destination = in_registry(self.reference(image), registry)
         digest = self.engine.push(Push(self.reference(image), destination, self._build_of(image).is_index, is_plain))
         return f"{destination.rpartition(':')[0]}@{digest}"
+
+    def _correct_labels(self, build: Build) -> None:
+        """Label the image again if its labels are of another build: buildah 1.28 and podman 4 reuse an image if only its labels differ."""
+        if build.is_index or self.engine.label(build.reference, INPUTS_LABEL) == build.labels[INPUTS_LABEL]:
+            return
+        with TemporaryDirectory() as folder:
+            (Path(folder) / "Dockerfile").write_text(f"FROM {build.reference}\n", "utf-8")
+            self.engine.build(replace(build, name=f"{build.name}-labels", context=Path(folder), arguments={}, target="", uses_cache=False))
 
     def _build_of(self, image: Image) -> Build:
         context = self.root / image.context

@@ -9,7 +9,9 @@ from imaging.errors import ImagesError
 
 ROOT = Path(__file__).resolve().parents[2]
 
-DEFAULT_OPERATOR_REPOSITORY = "mpioperator/mpi-operator"
+REGISTRY = "mpiop.invalid"
+"""Of all images, until one is chosen. No name server answers for it (RFC 6761), so nobody can serve an image of this name."""
+DEFAULT_OPERATOR_REPOSITORY = f"{REGISTRY}/mpi-operator"
 """What manifests/ names too."""
 AGENT_SUFFIX = "-agent"
 """mpiop-agent's image is the operator's name with this behind it, and has the same tag."""
@@ -26,6 +28,7 @@ class Image:
         tag: "" means the release version.
         target: Stage of the Dockerfile; "" means the last.
         is_go: Whether the folder is a Go module, whose program is built first (`imaging.programs`).
+        is_slow: Whether it is built only if `--only` names it.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Image:
     tag: str = ""
     target: str = ""
     is_go: bool = False
+    is_slow: bool = False
 
     def reference(self, version: str) -> str:
         """Return the full name, registry and tag included, so that docker, podman and Kubernetes mean the same image by it."""
@@ -43,22 +47,27 @@ class Image:
 CATALOGUE = (
     Image(name="operator", repository=DEFAULT_OPERATOR_REPOSITORY, context="."),
     Image(name="agent", repository=f"{DEFAULT_OPERATOR_REPOSITORY}{AGENT_SUFFIX}", context="agent", is_go=True),
-    Image(name="pi", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag="openmpi", target="openmpi"),
-    Image(name="mpi4py", repository="mpioperator/mpi4py", context="examples/v2beta1/pi", tag="openmpi", target="mpi4py"),
-    Image(name="devel", repository="mpioperator/mpi-devel", context="examples/v2beta1/pi", tag="openmpi", target="devel"),
+    Image(name="pi", repository=f"{REGISTRY}/mpi-pi", context="examples/v2beta1/pi", tag="openmpi", target="openmpi"),
+    Image(name="mpi4py", repository=f"{REGISTRY}/mpi4py", context="examples/v2beta1/pi", tag="openmpi", target="mpi4py"),
+    Image(name="devel", repository=f"{REGISTRY}/mpi-devel", context="examples/v2beta1/pi", tag="openmpi", target="devel"),
+    Image(name="horovod", repository=f"{REGISTRY}/horovod", context="examples/v2beta1/pi", tag="gloo", target="horovod", is_slow=True),
     *(
-        Image(name=f"pi-{library}", repository="mpioperator/mpi-pi", context="examples/v2beta1/pi", tag=library, target=library)
+        Image(name=f"pi-{library}", repository=f"{REGISTRY}/mpi-pi", context="examples/v2beta1/pi", tag=library, target=library)
         for library in ("openmpi5", "mpich", "mpich5", "mpich-debian", "intel")
     ),
     *(
         Image(
             name=f"plain-{library}",
-            repository="mpioperator/mpi-pi",
+            repository=f"{REGISTRY}/mpi-pi",
             context="examples/v2beta1/pi",
             tag=f"plain-{library}",
             target=f"plain-{library}",
         )
         for library in ("openmpi", "openmpi5", "mpich", "mpich5", "intel")
+    ),
+    *(
+        Image(name=name, repository=f"{REGISTRY}/{name}", context="examples/applications", tag="openmpi", target=name, is_slow=True)
+        for name in ("hpcc", "dask")
     ),
 )
 
@@ -77,7 +86,7 @@ def in_registry(reference: str, registry: str) -> str:
 
 
 def select(only: Sequence[str], catalogue: Sequence[Image] = CATALOGUE) -> tuple[Image, ...]:
-    """Return the images named in `only`, or all of them if it is empty.
+    """Return the images named in `only`; if it is empty, all but the slow ones.
 
     Raises:
         ImagesError: A name is not in the catalogue.
@@ -85,7 +94,7 @@ def select(only: Sequence[str], catalogue: Sequence[Image] = CATALOGUE) -> tuple
     known = [image.name for image in catalogue]
     if unknown := sorted(set(only) - set(known)):
         raise ImagesError(f"--only {', '.join(unknown)}: no such image; there are {', '.join(known)}")
-    return tuple(image for image in catalogue if not only or image.name in only)
+    return tuple(image for image in catalogue if (image.name in only if only else not image.is_slow))
 
 
 def release_version(root: Path = ROOT) -> str:

@@ -112,8 +112,8 @@ def _clean(folder: Path, console: Console) -> int:
 
 def install_command(operator: str, agent: str) -> Sequence[str]:
     """Return the command that installs two images, which are named by their digests."""
-    repository, _, digest = operator.partition("@")
-    values = (f"image.repository={repository}", f"image.digest={digest}", f"flags.agent-image={agent}")
+    named = {"image": operator.split("@"), "agent.image": agent.split("@")}
+    values = [f"{path}.{name}={part}" for path, parts in named.items() for name, part in zip(("repository", "digest"), parts, strict=True)]
     command = ("helm", "install", "mpi-operator", "charts/mpiop", "--namespace", "mpi-operator", "--create-namespace", "--wait")
     return (*command, *(f"--set={value}" for value in values))
 

@@ -11,18 +11,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
+import yaml
+
 from imaging.catalogue import CATALOGUE, ROOT
 from imaging.engines import EPOCH
-from releasing import files, signing
+from releasing import client, files, plugin, signing
 from releasing.errors import ReleaseError
 
 NAMESPACE: Final = "mpiop"
 _FROM_SCRATCH: Final = frozenset(image.name for image in CATALOGUE if image.is_go)
 _EPILOG = """\
-It writes into the folder: mpi-operator.yaml (install with kubectl), mpiop-VERSION.tgz (the Helm chart), the wheel of the tools,
-operator.tar and agent.tar (the images), operator.cdx.json and agent.cdx.json (what is in them, CycloneDX), notes.md and SHA256SUMS;
-with --key also SHA256SUMS.sig. With --key all changes must be committed, and the images are made of nothing built before (--fresh): what
-is signed is made of the commit.
+It writes into the folder: mpi-operator.yaml (install with kubectl), mpiop-VERSION.tgz (the Helm chart), the wheel of mpiop, wheel and
+sdist of mpiop-client (Python client and kubectl plug-in), kubectl-mpi_VERSION_linux_ARCH.tar.gz (the plug-in with Python and all
+libraries) and kubectl-mpi.krew.yaml (its manifest for krew), operator.tar and agent.tar (the images), operator.cdx.json, agent.cdx.json
+and kubectl-mpi.cdx.json (what is in them, CycloneDX), notes.md and SHA256SUMS; with --key also SHA256SUMS.sig. With --key all changes must
+be committed, and the images are made of nothing built before (--fresh): what is signed is made of the commit.
+
+With --client it writes only the files of mpiop-client and of kubectl-mpi, and SHA256SUMS.
 
 With --registry the images are pushed, and YAML and chart name them by their digests. With --key as well, the images are signed there,
 with a statement of how each was built (SLSA provenance): operator.provenance.json and agent.provenance.json. cosign.pub is the public key.
@@ -52,7 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("version", help="like 0.2.0; sources, chart, deploy/ and CHANGELOG.md must name it")
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder, which is made anew (dist)")
-    parser.add_argument("--registry", default="", help="push the images there, like registry.example.com/team")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--client", action="store_true", help="only mpiop-client and kubectl-mpi, without images, chart and YAML")
+    parts.add_argument("--registry", default="", help="push the images there, like registry.example.com/team")
+    parser.add_argument("--url", default="", help="folder from which krew downloads the archive, like https://example.com/mpiop/0.2.0")
     parser.add_argument("--plain-http", action="store_true", help="the registry speaks HTTP")
     parser.add_argument("--key", type=Path, help="private SSH key that signs SHA256SUMS and the pushed images; no service is asked")
     parser.add_argument("--fresh", action="store_true", help="build the images of nothing built before, as always with --key")
@@ -72,8 +80,12 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
     commit = _commit(root) if options.key is not None else ""
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
-    pushed = _images(root, version, output, options, {**os.environ, EPOCH: str(_commit_seconds(root))})
-    _write_files(root, version, output, pushed and pushed.images)
+    environment = {**os.environ, EPOCH: str(_commit_seconds(root))}
+    pushed = None
+    if not options.client:
+        pushed = _images(root, version, output, options, environment)
+        _write_files(root, version, output, pushed and pushed.images)
+    _write_client_files(root, version, output, options.url, environment)
     if commit and commit != _commit(root):
         raise ReleaseError(f"HEAD was {commit} when the release began, and is not any more; nothing was signed")
     if pushed is not None and key is not None:
@@ -90,8 +102,7 @@ def release(root: Path, version: str, output: Path, options: argparse.Namespace)
     if options.key is not None:
         _run("signing", ["ssh-keygen", "-q", "-Y", "sign", "-f", options.key, "-n", NAMESPACE, output / files.SUMS])
     _say(f"done: {output}")
-    _say(f"install it: kubectl apply -f {output}/mpi-operator.yaml")
-    _say(f"or: helm install mpi-operator {output}/mpiop-{version}.tgz --namespace mpi-operator --create-namespace")
+    _say_how_to_install(version, output, has_operator=not options.client)
 
 
 def _write_files(root: Path, version: str, output: Path, images: files.Images | None) -> None:
@@ -107,6 +118,30 @@ def _write_files(root: Path, version: str, output: Path, images: files.Images | 
     for name in files.Images._fields:
         archive, bill = output / f"{name}.tar", output / f"{name}.cdx.json"
         _run(f"writing {bill.name}", [syft, "scan", "--quiet", f"docker-archive:{archive}", f"--output=cyclonedx-json={bill}"])
+
+
+def _write_client_files(root: Path, version: str, output: Path, url: str, environment: Mapping[str, str]) -> None:
+    """Write wheel and sdist of mpiop-client, and the archive of kubectl-mpi with its manifest and the list of what is in it."""
+    _say(f"building {client.NAME}")
+    client.build(root, output, environment)
+    archive = output / plugin.archive_name(version)
+    with TemporaryDirectory() as folder:
+        built = Path(folder) / plugin.NAME
+        _say(f"building {archive.name}")
+        plugin.build(root, output / client.wheel_name(version), built, environment)
+        archive.write_bytes(plugin.pack(built, _commit_seconds(root)))
+        made = plugin.manifest(version, archive, plugin.needed_glibc(built), url)
+        (output / plugin.MANIFEST).write_text(yaml.safe_dump(made, sort_keys=False), "utf-8")
+        scan = [str(_program(root, "syft")), "scan", "--quiet", f"dir:{built}", f"--output=cyclonedx-json={output / plugin.BILL}"]
+        _run(f"writing {plugin.BILL}", scan)
+
+
+def _say_how_to_install(version: str, output: Path, *, has_operator: bool) -> None:
+    if has_operator:
+        _say(f"install it: kubectl apply -f {output}/mpi-operator.yaml")
+        _say(f"or: helm install mpi-operator {output}/mpiop-{version}.tgz --namespace mpi-operator --create-namespace")
+    _say(f"install the tools: pipx install {output / client.wheel_name(version)}")
+    _say(f"or: kubectl krew install --manifest={output / plugin.MANIFEST} --archive={output / plugin.archive_name(version)}")
 
 
 class _Pushed(NamedTuple):

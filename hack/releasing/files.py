@@ -12,7 +12,12 @@ from typing import Final, NamedTuple
 from releasing.errors import ReleaseError
 
 SUMS: Final = "SHA256SUMS"
-_VALUES: Final = ("  repository: docker.io/mpioperator/mpi-operator\n", '  digest: ""\n', "flags: {}\n")
+_VALUES: Final = (
+    "\n  repository: mpiop.invalid/mpi-operator\n",
+    '\n  digest: ""\n',
+    '\n    repository: ""\n',
+    '\n    digest: ""\n',
+)
 _FIRST_ARGUMENT: Final = "        - --lock-namespace=$(POD_NAMESPACE)\n"
 
 
@@ -32,7 +37,7 @@ def check_version(root: Path, version: str) -> None:
     wanted = {
         "src/mpiop/__init__.py": f'__version__ = "{version}"',
         "charts/mpiop/Chart.yaml": f"\nversion: {version}\nappVersion: {version}\n",
-        "deploy/v2beta1/mpi-operator.yaml": f"image: docker.io/mpioperator/mpi-operator:v{version}",
+        "deploy/v2beta1/mpi-operator.yaml": f"image: mpiop.invalid/mpi-operator:v{version}",
         "CHANGELOG.md": f"\n## {version} - ",
     }
     wrong = [f"{name} lacks {text.strip()!r}" for name, text in wanted.items() if text not in (root / name).read_text("utf-8")]
@@ -53,7 +58,7 @@ def manifest(text: str, version: str, images: Images) -> str:
         ReleaseError: The YAML does not look as it did.
     """
     made = {
-        f"docker.io/mpioperator/mpi-operator:v{version}": images.operator,
+        f"mpiop.invalid/mpi-operator:v{version}": images.operator,
         _FIRST_ARGUMENT: f"{_FIRST_ARGUMENT}        - --agent-image={images.agent}\n",
     }
     return _replaced(text, made, "deploy/v2beta1/mpi-operator.yaml")
@@ -65,8 +70,11 @@ def values(text: str, images: Images) -> str:
     Raises:
         ReleaseError: The values do not look as they did.
     """
-    repository, _, digest = images.operator.partition("@")
-    made = (f"  repository: {repository}\n", f"  digest: {digest}\n", f"flags:\n  agent-image: {images.agent}\n")
+    made = [
+        f"\n{indent}{name}: {part}\n"
+        for indent, image in (("  ", images.operator), ("    ", images.agent))
+        for name, part in zip(("repository", "digest"), image.split("@"), strict=True)
+    ]
     return _replaced(text, dict(zip(_VALUES, made, strict=True)), "charts/mpiop/values.yaml")
 
 

@@ -13,7 +13,7 @@ MODULES = Path("src", "mpiop")
 TESTS_FAILED = 1
 """pytest's exit status when tests ran and failed; others mean that it could not run them."""
 
-_COPIED = ("src", "test", "hack", "setup.cfg")
+_LEFT_OUT = {"build", "dist", "site"}
 
 
 class Copy:
@@ -22,12 +22,14 @@ class Copy:
     def __init__(self, directory: Path) -> None:
         """Copy into `directory`, times included, so that compiled modules stay valid."""
         self.root = directory
-        for name in _COPIED:
-            source = ROOT / name
+        directory.mkdir(exist_ok=True)
+        for source in ROOT.iterdir():
+            if source.name.startswith(".") or source.name in _LEFT_OUT:
+                continue
             if source.is_dir():
-                shutil.copytree(source, directory / name, symlinks=True)
+                shutil.copytree(source, directory / source.name, symlinks=True)
             else:
-                shutil.copy2(source, directory / name)
+                shutil.copy2(source, directory / source.name)
 
     def write(self, file: str, text: str) -> None:
         """Let the module `file` (relative to src/mpiop) be `text`."""

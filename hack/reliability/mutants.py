@@ -13,7 +13,8 @@ from pathlib import Path
 
 from reliability.copies import MODULES, TESTS_FAILED, Copy
 from reliability.defects import DEFECTS, Defect
-from reliability.invariants import ROOT, Proof, find_proofs, node_ids
+from reliability.invariants import ROOT, TEST_DIRECTORIES, Proof, find_proofs, node_ids
+from reliability.random_defects import run_random
 from reliability.report import selected
 
 TIMEOUT_SECONDS = 300.0
@@ -56,10 +57,16 @@ def run(arguments: Sequence[str]) -> int:
         prog="hack/mutants",
         description="Put each defect of hack/reliability/defects.py into a copy of the source, and see that a test of its invariant fails.",
     )
-    parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="only the defects of these invariants, such as R4 L64")
+    parser.add_argument(
+        "numbers", nargs="*", metavar="NUMBER", help="only the defects of these invariants, such as R4 L64; with --random, paths of tests"
+    )
+    parser.add_argument("--random", type=int, metavar="COUNT", help="instead, make so many small changes of random lines that tests run")
+    parser.add_argument("--seed", type=int, default=1, help="which random lines")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="defects at a time")
     options = parser.parse_args(arguments)
     try:
+        if options.random is not None:
+            return asyncio.run(run_random(options.numbers or TEST_DIRECTORIES, options.random, options.seed))
         tests = selected(find_proofs(), options.numbers)
         outcomes = asyncio.run(_try_all([defect for defect in DEFECTS if defect.number in tests], tests, options.processes))
     except (ValueError, RuntimeError) as error:

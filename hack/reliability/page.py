@@ -7,9 +7,9 @@ _HEAD = """# Invariants
 
 <!-- Made by hack/generate from hack/reliability/invariants.py and the names of the tests; edit those. -->
 
-What must hold whatever the network, the API server and the machine do. `make invariants` runs the tests and shows their results,
-`make mutants` shows that they can fail: *defects* is how many deliberate ones they catch.
-[Reliability](../reliability.md) says what it is all for.
+These properties must hold, no matter how the network, the API server and the machine behave. `make invariants` runs the tests
+and shows their results. `make mutants` shows that the tests can fail: *defects* is the number of deliberate defects that they catch.
+[Reliability](../reliability.md) explains the guarantees behind them.
 """
 
 

@@ -28,8 +28,8 @@ def configure(log_format: str, level: str, *, fd: int | None) -> None:
 
     Args:
         log_format: "json", "text", or "auto": text on a terminal, else json.
-        level: "debug", "info", "warning" or "error"; what is below it is dropped.
-        fd: Where to; written without a buffer, so nothing is left to lose or to fail when the process ends.
+        level: "debug", "info", "warning" or "error"; lower messages are dropped.
+        fd: The file descriptor. Lines are written without a buffer, so none is lost when the process ends.
     """
     is_terminal = fd is not None and os.isatty(fd)
     is_text = log_format == "text" or (log_format == "auto" and is_terminal)
@@ -41,9 +41,8 @@ def configure(log_format: str, level: str, *, fd: int | None) -> None:
     )
     root = logging.getLogger()
     root.handlers[:] = [_ToStructlog()]
-    root.setLevel(
-        max(logging.getLevelNamesMapping()[level.upper()], logging.INFO)
-    )  # at debug level, aiohttp and asyncio log nothing useful here
+    # At debug level, aiohttp and asyncio log nothing useful here.
+    root.setLevel(max(logging.getLevelNamesMapping()[level.upper()], logging.INFO))
     logging.captureWarnings(capture=True)
 
 
@@ -109,7 +108,7 @@ def _masked(key: str, value: Any) -> Any:
     if key.lower().replace("-", "_") in _SECRET_KEYS:
         return _MASK
     if isinstance(value, bytes):
-        value = repr(value)  # else it would be base64, and what is secret in it not be seen
+        value = repr(value)  # else it would be encoded as base64, where a secret is not found
     if isinstance(value, str):
         return _SECRET_TEXT.sub(_MASK, value)
     if isinstance(value, Mapping):
@@ -122,7 +121,7 @@ def _masked(key: str, value: Any) -> Any:
 
 
 class _Quoted:
-    """A text that is shown as Python would quote it, for the renderer quotes only what has spaces."""
+    """A text that is shown as Python quotes it, because the renderer quotes only texts with spaces."""
 
     def __init__(self, text: str) -> None:
         self._text = text

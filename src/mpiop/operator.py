@@ -14,34 +14,42 @@ import structlog
 
 from mpiop import __version__
 from mpiop.api import constants as c
+from mpiop.api.capabilities import Capabilities
 from mpiop.api.status import state_of
 from mpiop.clock import Clock, SystemClock
+from mpiop.controller.batches import Batches
 from mpiop.controller.controller import Controller
 from mpiop.controller.executor import Executor
 from mpiop.controller.gang.discovery import GangDiscovery
 from mpiop.controller.gang.gang import Gang
+from mpiop.controller.memory import JobMemory
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.ssh_secret import KeyPair
 from mpiop.controller.observe.consistency import Consistency
+from mpiop.controller.observe.deleted_launchers import LauncherJobs
 from mpiop.controller.observe.deleted_workers import DeletedWorkers
-from mpiop.controller.observe.launcher_jobs import LauncherJobs
+from mpiop.controller.observe.job_reader import Reader
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
-from mpiop.controller.observe.specs import Specs
+from mpiop.controller.observe.stored_specs import Specs
 from mpiop.controller.observer import Observer
 from mpiop.controller.problems import Problems
+from mpiop.controller.status.refusals import PersistentFailures
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.contention import Contention
 from mpiop.controller.write.field_managers import field_manager
 from mpiop.controller.write.launcher_logs import LauncherLogs
+from mpiop.controller.write.publish_capabilities import CapabilitiesPublisher
 from mpiop.controller.write.report import Reporter
 from mpiop.controller.write.ssh_keys import SLOW_KEY_TYPES, generate_key_pair
 from mpiop.controller.write.ssh_secrets import SshSecrets
 from mpiop.controller.write.warning_events import WarningEvents
 from mpiop.events import EventRecorder
+from mpiop.informer_counters import InformerCounters
 from mpiop.informers.factory import InformerFactory
-from mpiop.informers.shared_informer import InformerSettings, SharedInformer
+from mpiop.informers.joined import JoinedInformer, JoinedStore, wait_for_any
+from mpiop.informers.shared_informer import InformerSettings
 from mpiop.informers.store import Notification, Store
 from mpiop.kube.client import Client
 from mpiop.kube.config import load_config
@@ -50,14 +58,13 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Res
 from mpiop.kube.transport import TransportOptions, connect
 from mpiop.leaderelection import ElectionConfig, LeaderElector, unique_identity
 from mpiop.metrics import Metrics
-from mpiop.options import Options
+from mpiop.options import DEFAULT_AGENT_IMAGE, Options
 from mpiop.server import Access, Handler, Server, authorized, health, scrape, serving_context
-from mpiop.workqueue import WorkQueue, retry_limiter
+from mpiop.workqueue import NotReady, WorkQueue, retry_limiter
 
 QUEUE_NAME = "MPIJob"
 OURS = f"{c.LABEL_OPERATOR_NAME}={c.OPERATOR_NAME}"
-# A restart of the API server is shorter, and does not make a replica unready.
-OUT_OF_REACH_SECONDS = 10.0
+RECHECK_SECONDS = 1.0
 METRICS_PATH = "/metrics"
 # Who may scrape takes two requests, which together are to be answered within Prometheus' 10 s.
 REVIEW_DEADLINE_SECONDS = 4.0
@@ -80,51 +87,11 @@ async def run(options: Options) -> None:
         observer=metrics.observe_request,
     )
     client = await connect(load_config(options.master, options.kubeconfig), transport, clock)
-    log.info("starting", version=__version__, namespace=options.namespace or "all")
+    log.info("starting", version=__version__, namespaces=", ".join(options.namespaces) or "all")
     try:
         await Operator(options, client, metrics, clock).run()
     finally:
         await client.close()
-
-
-class InformerCounters:
-    """Counts what informers do (`mpiop.informers.InformerMetrics`), by the resource that they follow, and knows since when it fails."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        """Count in `metrics`."""
-        self._metrics = metrics
-        self._failing_since: dict[Selection, float] = {}
-        self._failures: dict[Selection, Exception] = {}
-
-    def out_of_reach(self) -> list[str]:
-        """Return a sentence for each selection that could not be followed for a while."""
-        now = asyncio.get_running_loop().time()
-        ages = {selection: now - since for selection, since in self._failing_since.items()}
-        return [f"{selection} out of reach for {age:.0f} s" for selection, age in ages.items() if age >= OUT_OF_REACH_SECONDS]
-
-    def failure(self, selection: Selection) -> Exception | None:
-        """Return why `selection` could not be followed when that was tried last; None while it never failed."""
-        return self._failures.get(selection)
-
-    def listed(self, selection: Selection, objects: int) -> None:
-        """Count a list or watch-list."""
-        del objects
-        self._failing_since.pop(selection, None)
-        self._metrics.informer_lists.labels(selection.resource.plural).inc()
-
-    def watch_opened(self, selection: Selection) -> None:
-        """Count a watch."""
-        self._failing_since.pop(selection, None)
-        self._metrics.informer_watches.labels(selection.resource.plural).inc()
-
-    def event_received(self, selection: Selection) -> None:
-        """Count nothing: the staleness metric shows when the last one arrived."""
-
-    def failed(self, selection: Selection, error: Exception) -> None:
-        """Count a failure; the reflector logs it."""
-        self._failures[selection] = error
-        self._failing_since.setdefault(selection, asyncio.get_running_loop().time())
-        self._metrics.informer_failures.labels(selection.resource.plural).inc()
 
 
 class Operator:
@@ -153,7 +120,7 @@ class Operator:
         self._queue = WorkQueue[Key](retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME))
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
         self._gang = Gang(options.gang_scheduling)
-        self._stores: dict[Resource, Store] = {}
+        self._stores: dict[Resource, Store | JoinedStore] = {}
         self._trims = trims(Specs())
         self._controller = self._build_controller(client, clock)
         self._discovery = GangDiscovery(client, self._gang, self._follow_gang, self._counters.failure)
@@ -171,9 +138,20 @@ class Operator:
 
     async def _lead(self) -> None:
         await self._discovery.wait_for_answer()
-        for informer in self._informers.values():  # not those of gang scheduling, which may be forbidden: jobs that need them report it
-            await informer.wait_for_sync()
-        await self._controller.run(self._options.threadiness)
+        # Not those of gang scheduling, which may be forbidden: jobs that need them report it.
+        await wait_for_any(self._informers.values(), self._options.namespaces or ("",))
+        async with asyncio.TaskGroup() as group:
+            publishing = [group.create_task(publisher.run(), name="capabilities") for publisher in self._capabilities]
+            try:
+                await self._controller.run(self._options.threadiness)
+            finally:
+                for task in publishing:
+                    task.cancel()
+
+    async def _sync(self, key: Key) -> float | None:
+        if not (self._gang.is_known(key.namespace) and all(each.has_synced(key.namespace) for each in self._informers.values())):
+            raise NotReady(RECHECK_SECONDS)
+        return await self._syncer.sync(key)
 
     def _build_controller(self, client: Client, clock: Clock) -> Controller:
         informers = self._informers = {resource: self._informer(resource, OURS) for resource in _CHILDREN}
@@ -181,23 +159,26 @@ class Operator:
         stores = self._stores
         stores.update({resource: informer.store for resource, informer in informers.items()})
         us = field_manager(self._options.lock_namespace, self._options.lease_name)
-        contention = Contention(clock, us, self._metrics.count_damped_write)
+        memory = JobMemory()
+        contention = Contention(clock, us, memory, self._metrics.count_damped_write)
         writer = client.fenced(self._elector.assert_leading, us)
-        applier = Applier(writer, Consistency(stores, clock), contention, self._metrics.count_failed_write)
+        applier = Applier(writer, Consistency(stores, clock, memory), contention, self._metrics.count_failed_write)
         launchers, deleted = LauncherJobs(stores[JOBS], stores[MPIJOBS]), DeletedWorkers()
         listers = Listers(stores[SERVICES], stores[CONFIG_MAPS], launchers, stores[PODS], deleted, self._gang.listers)
-        observer, secrets = Observer(listers, applier), SshSecrets(applier, self._new_key_pair, clock)
-        syncer = Syncer(
+        batches, secrets = Batches(memory, applier.consistency), SshSecrets(applier, self._new_key_pair, clock, memory.table())
+        self._capabilities = self._build_capabilities(writer)
+        self._syncer = Syncer(
             mpijobs=stores[MPIJOBS],
-            observer=observer,
-            executor=Executor(applier, secrets, self._build_options(), observer.batches, clock.monotonic, self._gang),
-            problems=Problems(contention, WarningEvents(client, clock), clock),
+            memory=memory,
+            observer=Observer(listers, applier, batches, Reader(memory)),
+            executor=Executor(applier, secrets, self._build_options(), self._gang),
+            problems=Problems(contention, WarningEvents(client, clock, memory), clock, PersistentFailures(memory)),
             logs=LauncherLogs(client, clock),
-            reporter=Reporter(applier, self._recorder, self._metrics, clock),
+            reporter=Reporter(applier, self._recorder, self._metrics, clock, memory.table()),
             lost_worker_timeout_seconds=self._options.lost_worker_timeout_seconds,
         )
         self._metrics.watch_jobs(self._job_states)
-        controller = Controller(syncer.sync, self._queue, self._job_keys, self._metrics, observer.batches)
+        controller = Controller(self._sync, self._queue, self._job_keys, self._metrics, batches)
         informers[JOBS].add_handler(launchers.job_changed)
         informers[PODS].add_handler(deleted.pod_changed)
         informers[MPIJOBS].add_handler(launchers.mpijob_changed)
@@ -208,7 +189,15 @@ class Operator:
 
     def _build_options(self) -> BuildOptions:
         options = self._options
-        return BuildOptions(options.cluster_domain, options.gang_scheduling, options.ssh, options.agent_image, options.agent_delivery)
+        agent_image = DEFAULT_AGENT_IMAGE if options.agent_image is None else options.agent_image
+        return BuildOptions(options.cluster_domain, options.gang_scheduling, options.ssh, agent_image, options.agent_delivery)
+
+    def _build_capabilities(self, writer: Client) -> Sequence[CapabilitiesPublisher]:
+        """Publish where the rights for jobs are enough: in the namespaces that are served, else in our own."""
+        options = self._options
+        offered = Capabilities.offered(__version__, default_ssh=options.ssh, agent_image=options.agent_image)
+        where = options.namespaces or (options.lock_namespace,)
+        return [CapabilitiesPublisher(writer, namespace, offered) for namespace in where]
 
     def _job_keys(self) -> Collection[Key]:
         store = self._stores[MPIJOBS]
@@ -224,17 +213,18 @@ class Operator:
         if notification.old is not None and notification.new is None:
             self._recorder.forget(notification.old)
 
-    def _follow_gang(self, resource: Resource) -> SharedInformer:
+    def _follow_gang(self, resource: Resource) -> JoinedInformer:
         informer = self._informer(resource, OURS if resource.namespaced else "")
         self._stores[resource] = informer.store
         informer.add_handler(self._controller.handle)
         return informer
 
-    def _informer(self, resource: Resource, label_selector: str) -> SharedInformer:
-        namespace = self._options.namespace if resource.namespaced else ""
-        trim = self._trims.get(resource, trimmed)
-        selection = Selection(resource, namespace, label_selector, projection=PROJECTIONS.get(resource), trim=trim)
-        informer = self._factory.informer(selection, indexers={BY_CONTROLLER: index_by_controller})
+    def _informer(self, resource: Resource, label_selector: str) -> JoinedInformer:
+        projection, trim = PROJECTIONS.get(resource), self._trims.get(resource, trimmed)
+        namespaces = self._options.namespaces if resource.namespaced else ()
+        selections = [Selection(resource, each, label_selector, projection=projection, trim=trim) for each in namespaces or ("",)]
+        indexers = {BY_CONTROLLER: index_by_controller}
+        informer = JoinedInformer([self._factory.informer(selection, indexers=indexers) for selection in selections])
         self._metrics.watch_informer(
             resource.plural,
             lambda: _age_seconds(informer.last_activity),
@@ -264,7 +254,11 @@ class Operator:
         return [Server("", port, handlers, secure.get(port)) for port, handlers in routes.items() if port]
 
     def _informer_problems(self) -> Sequence[str]:
-        return [*(f"{selection} not synced" for selection in self._factory.unsynced()), *self._counters.out_of_reach()]
+        """Return what is missing; nothing of namespaces in which we may have no rights, as long as another one is served."""
+        problems = {selection: f"{selection} not synced" for selection in self._factory.unsynced()} | self._counters.out_of_reach()
+        namespaces = set(self._options.namespaces)
+        is_serving = bool(namespaces - {selection.namespace for selection in problems})
+        return [text for selection, text in problems.items() if not (is_serving and selection.namespace in namespaces)]
 
     async def _new_key_pair(self) -> KeyPair:
         key_type = self._options.ssh_key_type

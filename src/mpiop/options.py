@@ -1,13 +1,20 @@
 """The settings of the operator: one frozen value, made by `cli` and passed down."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from mpiop import __version__
+
+DEFAULT_AGENT_IMAGE: Final = f"mpiop.invalid/mpi-operator-agent:v{__version__}"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """Settings of one operator process; durations in seconds.
+
+    Attributes:
+        namespaces: Whose MPIJobs are served; none means all namespaces.
+        agent_image: Image of mpiop-agent; "" for none, None for `DEFAULT_AGENT_IMAGE`, which nobody has confirmed that nodes can pull.
 
     Raises:
         ValueError: They contradict each other; the message is one sentence for the user who typed them.
@@ -15,7 +22,7 @@ class Options:
 
     master: str = ""
     kubeconfig: str = ""
-    namespace: str = ""
+    namespaces: tuple[str, ...] = ()
     threadiness: int = 16
     monitoring_port: int = 0
     metrics_secure: bool = False
@@ -34,14 +41,17 @@ class Options:
     cluster_domain: str = ""
     ssh_key_type: str = "ecdsa-p521"
     ssh: str = "Image"
-    agent_image: str = f"mpioperator/mpi-operator-agent:v{__version__}"
+    agent_image: str | None = None
     agent_delivery: str = "Copy"
     lost_worker_timeout_seconds: float = 150.0
     log_format: str = "auto"
     log_level: str = "info"
+    uvloop: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what would leave metrics in the open, or unserved, against the wish."""
+        """Refuse what would leave metrics in the open, or unserved, against the wish, and injected ssh without its image."""
+        if self.ssh == "Injected" and self.agent_image == "":
+            raise ValueError("--ssh=Injected needs mpiop-agent: give its image with --agent-image, or leave --ssh out")
         if self.metrics_cert_dir and not self.metrics_secure:
             raise ValueError("--metrics-cert-dir is for HTTPS: add --metrics-secure, or leave it out")
         if self.metrics_secure and not self.monitoring_port:

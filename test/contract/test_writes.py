@@ -211,13 +211,6 @@ async def test_a_status_patch_of_an_old_version_is_a_conflict(subject: Subject) 
     assert caught.value.is_conflict
 
 
-async def test_a_status_update_replaces_the_status(subject: Subject) -> None:
-    job = await subject.mpijob("a")
-    one = await subject.client.update(MPIJOBS, {**job, "status": {"startTime": "2026-01-01T00:00:00Z"}}, subresource="status")
-    two = await subject.client.update(MPIJOBS, {**one, "status": {"completionTime": "2026-01-01T00:00:01Z"}}, subresource="status")
-    assert two["status"] == {"completionTime": "2026-01-01T00:00:01Z"}
-
-
 async def test_update_replaces_the_object(subject: Subject) -> None:
     lease = await subject.client.create(LEASES, subject.body("a", labels={"l": "m"}, spec={"holderIdentity": "one"}))
     body = cast("Object", {**lease, "spec": {"leaseTransitions": 1}})

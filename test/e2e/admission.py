@@ -121,7 +121,7 @@ SERVER_CASES = [
         job("pi", *POD, "containers", value=container(imagePullPolcy="Always")),
         'unknown field "spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].imagePullPolcy"',
     ),
-    Case("no spec", {**job("pi"), "spec": None}, "spec: Required value: say in mpiReplicaSpecs what to run"),
+    Case("no spec", {**job("pi"), "spec": None}, "spec: Required value: set mpiReplicaSpecs, with the launcher and workers to run"),
 ]
 
 

@@ -143,7 +143,7 @@ BROKEN = [
     ),
     Broken("worker-ends", worker_that_ends, "WorkerEnded", "pod worker-ends-worker-0 ended: exit code 3"),
     Broken("worker-crashes", worker_that_crashes, "CrashLoopBackOff", "pod worker-crashes-worker-0 ended: exit code 3"),
-    Broken("out-of-memory", worker_without_memory, "OOMKilled", "exit code 137 (SIGKILL), OOMKilled"),
+    Broken("out-of-memory", worker_without_memory, "OOMKilled", "because it used more memory than its limit"),
     Broken("unready", unready_worker, "Unhealthy", "Readiness probe"),
     Broken("launcher-crashes", crashing_launcher, "CrashLoopBackOff", "exit code 3"),
     Broken("no-command", launcher_without_command, "StartError", 'exec: "no-such-command": executable file not found'),

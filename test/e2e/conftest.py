@@ -127,6 +127,14 @@ def empty(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[
         yield kubectl
 
 
+@pytest.fixture(scope="module")
+def images(cluster: Kubectl, is_current_cluster: bool, request: pytest.FixtureRequest) -> None:  # noqa: FBT001 - a fixture
+    """The `IMAGES` of the test's module, on the node; the user's own cluster has to have them."""
+    assert cluster
+    if not is_current_cluster:
+        project("hack/cluster", "load-image", "--name", NAME, *built_archives(*request.module.IMAGES))
+
+
 def _module_name(request: pytest.FixtureRequest) -> str:
     name: str = request.module.__name__.rpartition(".")[2]
     return name.removeprefix("test_").replace("_", "-")

@@ -96,6 +96,13 @@ def launcher_pod(here: Kubectl, name: str = "", *, timeout_seconds: float = 60) 
     return launcher
 
 
+def last_launcher_log(here: Kubectl, name: str = "pi") -> list[str]:
+    """Return the lines of the job's newest launcher Pod; `kubectl logs job/…` shows the oldest, perhaps of an attempt before a restart."""
+    launchers = here.read_all(PODS, labels=f"{LAUNCHER},training.kubeflow.org/job-name={name}")
+    newest = max(launchers, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    return here.run("logs", newest["metadata"]["name"]).splitlines()
+
+
 def evict(here: Kubectl, pod: str) -> None:
     """Ask the Eviction API to take a Pod away, as `kubectl drain` does."""
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": here.namespace}}

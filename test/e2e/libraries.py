@@ -15,7 +15,7 @@ IMPLEMENTATIONS: Final = {
     "mpich-debian": "MPICH",
     "intel": "Intel",
 }
-"""By tag of the image `mpioperator/mpi-pi`, which has an sshd."""
+"""By tag of the image `mpiop.invalid/mpi-pi`, which has an sshd."""
 LIBRARIES: Final = tuple(tag for tag in IMPLEMENTATIONS if tag != "mpich-debian")
 """Those of which there is a plain image too, whose tag begins with `plain-`."""
 SSHD_IMAGES: Final = ("pi", *(f"pi-{library}" for library in LIBRARIES if library != "openmpi"))
@@ -44,5 +44,5 @@ def with_library(job: Obj, library: str, tag: str) -> Obj:
     """Return `job`, changed to use a library in the image with that tag."""
     job["spec"]["mpiImplementation"] = IMPLEMENTATIONS[library]
     for role in job["spec"]["mpiReplicaSpecs"].values():
-        role["template"]["spec"]["containers"][0]["image"] = f"mpioperator/mpi-pi:{tag}"
+        role["template"]["spec"]["containers"][0]["image"] = f"mpiop.invalid/mpi-pi:{tag}"
     return job

@@ -45,4 +45,4 @@ def new_tool(here: Kubectl, folder: Path) -> Tool:
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(config))
     path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{here.environment['PATH']}"
-    return Tool(here, {**here.environment, "PATH": path, "KUBECONFIG": str(kubeconfig)})
+    return Tool(here, {**here.environment, "PATH": path, "KUBECONFIG": str(kubeconfig), "MPIOP_CONFIG": os.devnull})

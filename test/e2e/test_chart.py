@@ -66,8 +66,11 @@ EVERYTHING: dict[str, Any] = {
     "image": {"repository": "registry.example.com/mpi-operator", "digest": f"sha256:{'0' * 64}", "pullPolicy": "Always"},
     "imagePullSecrets": [{"name": "registry"}],
     "gangScheduling": "volcano",
+    "ssh": {"default": "Injected"},
     "flags": {"threadiness": 1_000_000, "lease-duration": "20s", "kube-api-qps": 0.5, "log-level": "debug"},
     "env": [{"name": "TZ", "value": "UTC"}],
+    "extraVolumes": [{"name": "authority", "configMap": {"name": "authority", "optional": True}}],
+    "extraVolumeMounts": [{"name": "authority", "mountPath": "/authority", "readOnly": True}],
     "launcherLogs": {"enabled": True},
     "serviceAccount": {"annotations": {"example.com/identity": "operator"}},
     "priorityClassName": "system-cluster-critical",
@@ -82,16 +85,27 @@ EVERYTHING: dict[str, Any] = {
     "podDisruptionBudget": {"minAvailable": "50%"},
     "networkPolicy": {"metricsFrom": [{"namespaceSelector": {}}], "egress": [{"ports": [{"port": 443}]}]},
     "metrics": {"readers": [{"name": "prometheus", "namespace": "monitoring"}], "certificateSecret": "certificate"},
-    "podMonitor": {"enabled": True, "labels": {"release": "x"}, "interval": "15s", "tokenSecret": {"name": "reader", "key": "token"}},
-    "prometheusRule": {"enabled": True, "labels": {"release": "x"}, "repositoryUrl": "https://git.example.com/mpiop/blob/main/"},
+    "podMonitor": {
+        "enabled": "auto",
+        "labels": {"release": "x"},
+        "interval": "15s",
+        "tokenSecret": {"name": "reader", "key": "token"},
+        "tlsConfig": {"ca": {"secret": {"name": "certificate", "key": "ca.crt"}}},
+    },
+    "prometheusRule": {"enabled": "auto", "labels": {"release": "x"}, "repositoryUrl": "https://git.example.com/mpiop/blob/main/"},
     "grafanaDashboard": {"enabled": True, "labels": {"team": "x"}},
 }
 VARIANTS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "everything": EVERYTHING,
     "service monitor": {"serviceMonitor": {"enabled": True, "interval": "1m"}},
-    "one namespace": {"watchNamespace": "default", "launcherLogs": {"enabled": True}, "gangScheduling": "volcano"},
-    "one namespace, open": {"watchNamespace": "default", "metrics": {"access": "open"}, "podMonitor": {"enabled": True}},
+    "verified by a file": {
+        "metrics": {"certificateSecret": "certificate"},
+        "serviceMonitor": {"enabled": True, "tlsConfig": {"caFile": "/authority/ca.crt", "serverName": "metrics.example.com"}},
+    },
+    "one namespace": {"watchNamespaces": ["default"], "launcherLogs": {"enabled": True}, "gangScheduling": "volcano"},
+    "one namespace, open": {"watchNamespaces": ["default"], "metrics": {"access": "open"}, "podMonitor": {"enabled": True}},
+    "two namespaces": {"watchNamespaces": ["default", "kube-public"], "launcherLogs": {"enabled": True}},
     "few": {"replicas": 1, "crd": {"install": False}, "serviceAccount": {"create": False}, "metrics": {"access": "none"}},
 }
 
@@ -117,6 +131,25 @@ def test_the_api_server_accepts_what_the_chart_renders(variant: str, helm: Helm,
     empty.run("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-", stdin=objects)
 
 
+@pytest.mark.parametrize(
+    ("values", "namespaces"),
+    [
+        ({}, [RELEASE]),
+        ({"watchNamespaces": ["team-b"]}, ["team-b"]),
+        ({"watchNamespaces": ["team-b", "team-a"]}, ["team-b", "team-a"]),
+        ({"capabilities": {"readable": False}}, []),
+    ],
+    ids=["all namespaces", "one namespace", "two namespaces", "switched off"],
+)
+def test_everybody_may_read_what_the_operator_offers_where_it_publishes_that(values: Obj, namespaces: list[str], helm: Helm) -> None:
+    objects = [each for each in helm.render(values=values) if each["metadata"]["name"] == f"{RELEASE}-capabilities-reader"]
+    found = sorted((each["kind"], each["metadata"]["namespace"]) for each in objects)
+    assert found == sorted((kind, namespace) for namespace in namespaces for kind in ("Role", "RoleBinding"))
+    for each in objects:
+        if each["kind"] == "RoleBinding":
+            assert [subject["name"] for subject in each["subjects"]] == ["system:authenticated"]
+
+
 def test_make_push_prints_what_installs_both_images_by_digest(helm: Helm) -> None:
     operator, agent = (
         f"registry.example.com/team/mpi-operator{suffix}@sha256:{number * 64}" for suffix, number in (("", "0"), ("-agent", "1"))
@@ -138,6 +171,7 @@ def test_every_value_reaches_the_object_that_it_is_for(helm: Helm, monitoring: l
         "--metrics-secure",
         "--metrics-cert-dir=/tls",
         "--gang-scheduling=volcano",
+        "--ssh=Injected",
         "--kube-api-qps=0.5",
         "--lease-duration=20s",
         "--log-level=debug",
@@ -163,10 +197,6 @@ def test_every_value_reaches_the_object_that_it_is_for(helm: Helm, monitoring: l
     dashboard = objects["ConfigMap", f"{RELEASE}-dashboard"]
     assert {"grafana_dashboard": "1", "team": "x"}.items() <= dashboard["metadata"]["labels"].items()
     assert dashboard["data"]["mpi-operator.json"] == (ROOT / "deploy/grafana-dashboard.json").read_text(encoding="utf-8")
-
-
-def test_monitors_and_alerts_need_their_crds(helm: Helm) -> None:
-    assert not [each for each in helm.render(values=EVERYTHING) if each["apiVersion"].startswith("monitoring.coreos.com")]
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

@@ -283,7 +283,7 @@ spec:
     spec:
       containers:
         - name: probe
-          image: mpioperator/probe:dev
+          image: mpiop.invalid/probe:dev
           imagePullPolicy: Never
           args: [serve]
           readinessProbe: {httpGet: {port: 8080}, periodSeconds: 1}
@@ -322,8 +322,8 @@ def test_pods_run_find_and_reach_each_other_beside_simulated_ones(command: Comma
     assert seconds < 25, output
     archive = command.state / "probe.tar"
     program = Path(programs_of(("probe",))["probe"]).read_bytes()
-    archive.write_bytes(pause_archive(program, "mpioperator/probe:dev", os.uname().machine))
-    assert command.run("load-image", str(archive)) == "docker.io/mpioperator/probe:dev\n"
+    archive.write_bytes(pause_archive(program, "mpiop.invalid/probe:dev", os.uname().machine))
+    assert command.run("load-image", str(archive)) == "mpiop.invalid/probe:dev\n"
     archive.unlink()
 
     command.kubectl("apply", "-f", "-", given=f"{PROBES}---{OTHERS}")

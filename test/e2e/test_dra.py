@@ -20,7 +20,7 @@ from e2e.stand_ins import PI_IMAGE, image_with
 from mpiop.kube.resources import PODS, Resource
 
 CLUSTER = f"{NAME}-dra"
-DRIVER, DRIVER_IMAGE = "gpu.example.com", "docker.io/mpioperator/dra-example-driver:stand-in"
+DRIVER, DRIVER_IMAGE = "gpu.example.com", "mpiop.invalid/dra-example-driver:stand-in"
 EXAMPLE = ROOT / "examples" / "dra" / "dranet.yaml"
 JOB = "nccl-test-dranet-1gpu-1nic"
 CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from demonstration.operator_images import built_archives
+from e2e.applications import from_manifest, missing_lines
 from e2e.clusters import ROOT, project
 from e2e.conftest import NAME
 from e2e.kubectl import Kubectl
@@ -19,14 +20,14 @@ from fakes.ranks import Trap
 from mpiop.client import MPI, JobFailed
 from mpiop.kube.resources import MPIJOBS
 
-IMAGE = "mpioperator/mpi4py:openmpi"
+IMAGE = "mpiop.invalid/mpi4py:openmpi"
 DEBIANS_PYTHON = (3, 11)
 
 
 @pytest.fixture(scope="module")
 def tool(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory, is_current_cluster: bool) -> Tool:  # noqa: FBT001 - a fixture
     if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives("mpi4py", "devel"))
+        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", "mpi4py", "devel"))
     return new_tool(module_namespace, tmp_path_factory.mktemp("examples"))
 
 
@@ -37,6 +38,13 @@ def test_programs_run_from_their_folders_and_one_in_c_is_compiled_where_it_runs(
     # mpirun passes the lines of several hosts on as they come.
     said = sorted(line.partition(" on ")[0] for line in lines)
     assert said == ["pi is approximately 3.141592653590", *(f"rank {rank} of 4" for rank in range(4)), "the ranks 0 to 3 add up to 6"]
+
+
+@pytest.mark.usefixtures("tool")
+def test_latency_and_bandwidth_are_printed_by_the_command_and_by_the_manifest(namespace: Kubectl, tmp_path: Path) -> None:
+    shell = Shell(new_tool(namespace, tmp_path).environment, ROOT)
+    for output in (shell.follow("docs/examples.md", "Latency and bandwidth", timeout_seconds=240), from_manifest(shell, "latency")):
+        assert missing_lines("latency", output) == [], output
 
 
 def test_a_full_dev_shm_is_explained(tool: Tool) -> None:
@@ -88,4 +96,38 @@ def test_an_error_on_a_rank_has_its_traceback(tool: Tool) -> None:
         assert "rank 1 raised:\nTraceback" in str(caught.value)
         assert "no input on this rank" in str(caught.value)
     else:
-        assert "the function was made by Python" in str(caught.value)
+        assert "UnsuitableImage: the image cannot run the function: it has Python 3.11" in str(caught.value)
+
+
+class Share:
+    """A class of the caller's, which no image has."""
+
+    def __init__(self, rank: int, ranks: int) -> None:
+        self.part = rank / ranks
+
+
+@pytest.mark.skipif(sys.version_info[:2] != DEBIANS_PYTHON, reason="a function only runs in an image with the same minor version of Python")
+def test_instances_of_the_callers_classes_come_back(tool: Tool) -> None:
+    def share(*, of: int) -> Share:
+        from mpi4py.MPI import COMM_WORLD  # noqa: PLC0415 - of the image
+
+        return Share(COMM_WORLD.rank, of)
+
+    shares = MPI(kubeconfig=tool.environment["KUBECONFIG"], image=IMAGE).run(share, kwargs={"of": 2}, ranks=2)
+    assert [(type(each) is Share, each.part) for each in shares] == [(True, 0.0), (True, 0.5)]
+
+
+def test_an_image_without_python_is_named_before_the_ranks_start(tool: Tool) -> None:
+    with pytest.raises(JobFailed, match=r"UnsuitableImage: the image cannot run the function: it has no python3 in its PATH: .*mpi4py$"):
+        MPI(kubeconfig=tool.environment["KUBECONFIG"], image="mpiop.invalid/mpi-devel:openmpi").run(print, ranks=2)
+    tool.here.until(MPIJOBS, lambda jobs: not jobs)
+
+
+def test_a_failed_job_ends_with_its_log_after_it_is_deleted(tool: Tool) -> None:
+    mpi = MPI(kubeconfig=tool.environment["KUBECONFIG"], image=IMAGE)
+    with (
+        pytest.raises(JobFailed, match=r"(?s)The end of its log:\n.*no input here") as caught,
+        mpi.job("sh -c 'echo no input here; exit 3'") as job,
+    ):
+        job.wait(timeout=120)
+    assert caught.value.code == 3

@@ -11,13 +11,15 @@ from typing import Final
 import pytest
 
 from demonstration.operator_images import built_archives
+from e2e.alarms import alarms_until_the_end
 from e2e.clusters import project
 from e2e.conftest import NAME
-from e2e.jobs import RUNS, is_true, launcher_container, launcher_pod, warnings_about
+from e2e.jobs import RUNS, launcher_container, launcher_pod
 from e2e.kubectl import Kubectl
 from e2e.libraries import LIBRARIES, PLAIN_IMAGES, plain_job
-from e2e.test_mpi import END_SECONDS, has_ended
-from mpiop.kube.resources import MPIJOBS
+from e2e.test_mpi import END_SECONDS
+from mpiop.api.constants import LABEL_JOB_NAME
+from mpiop.kube.resources import PODS
 
 WORKERS: Final = 3
 AT_ONCE: Final = 3
@@ -34,7 +36,6 @@ done
 
 The kubelet brings the new hostfile later than the new discover_hosts.sh, or earlier: then some `mpirun` puts three ranks on two hosts.
 """
-ALARMS: Final = ("Failed", "Degraded", "Stalled", "WorkersUnused", "Warnings", "UpdatePending")
 
 
 def scale_down(here: Kubectl, name: str) -> None:
@@ -53,7 +54,7 @@ KINDS: Final[Mapping[str, tuple[str, Callable[[Kubectl, str], object]]]] = {
 
 
 def alarms_of(here: Kubectl, kind: str, library: str, name: str) -> list[str]:
-    """Run a job to its end, and return what was reported about it that sounds like trouble."""
+    """Run a job to its end, and return the alarms about it."""
     job = plain_job(library, name, workers=WORKERS)
     for role in job["spec"]["mpiReplicaSpecs"].values():  # to wait for room would be an alarm
         role["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "10m", "memory": "16Mi"}}
@@ -61,12 +62,12 @@ def alarms_of(here: Kubectl, kind: str, library: str, name: str) -> list[str]:
     if script:
         launcher_container(job).update(command=["/bin/sh", "-c", script], args=[])
     here.apply(job)
-    disturb(here, name)
-    ended = here.until_one(MPIJOBS, name, has_ended, timeout_seconds=END_SECONDS)
-    found = [f"{type_} is True" for type_ in ALARMS if is_true(ended, type_)]
-    found += [f"lastFailure: {failure}"] if (failure := ended["status"].get("lastFailure")) else []
-    found += [f"event {event['reason']}: {event['message']}" for event in warnings_about(here, name)]
+    with ThreadPoolExecutor(1) as pool:
+        alarms = pool.submit(alarms_until_the_end, here, name, timeout_seconds=END_SECONDS)
+        disturb(here, name)
+        found = alarms.result()
     here.run("delete", "mpijob", name, "--wait=false")
+    here.until(PODS, lambda pods: not pods, labels=f"{LABEL_JOB_NAME}={name}", timeout_seconds=END_SECONDS)  # the next job needs their room
     return found
 
 

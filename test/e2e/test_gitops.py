@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from e2e.jobs import condition, is_true, launcher_container, pi_job, state, until_true
+from e2e.jobs import (
+    condition,
+    held,
+    is_true,
+    launcher_container,
+    launcher_pod,
+    let_run,
+    let_workers_come,
+    pi_job,
+    state,
+    until_true,
+    without_workers_yet,
+)
 from e2e.kubectl import Kubectl, Obj
 from e2e.neighbours import ROOT, build_program
 from mpiop.kube.resources import MPIJOBS
@@ -48,6 +60,25 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
 WAITING = ("InProgress", "Progressing")
 
 
+def edited(job: Obj) -> Obj:
+    """Return the job as it is stored after an edit that the operator has not seen."""
+    return {**job, "metadata": {**job["metadata"], "generation": job["metadata"]["generation"] + 1}}
+
+
+def test_a_job_is_in_progress_until_it_runs_and_current_then_and_kubectl_waits_for_both(namespace: Kubectl, tools: Tools) -> None:
+    namespace.apply(without_workers_yet(held(pi_job())))
+    starts = namespace.until_one(MPIJOBS, "pi", lambda job: condition(job, "Reconciling").get("reason") == "Starting")
+    assert tools.health(starts) == WAITING
+    let_workers_come(namespace, "pi")
+    namespace.run("wait", "mpijob/pi", "--for=condition=Running", "--timeout=60s")
+    runs = namespace.read(MPIJOBS, "pi")
+    assert tools.health(runs) == ("Current", "Healthy")
+    assert "observedGeneration" not in runs["status"]
+    let_run(namespace, launcher_pod(namespace, "pi"))
+    namespace.run("wait", "mpijob/pi", "--for=condition=Finished", "--timeout=60s")
+    assert tools.health(namespace.read(MPIJOBS, "pi")) == ("Current", "Healthy")
+
+
 def test_a_job_that_waits_for_a_node_is_in_progress_until_it_has_one(namespace: Kubectl, tools: Tools) -> None:
     node = namespace.run("get", "nodes", "-o", "name").splitlines()[0]
     job = pi_job()
@@ -58,6 +89,7 @@ def test_a_job_that_waits_for_a_node_is_in_progress_until_it_has_one(namespace: 
         assert tools.health(waits) == WAITING
         assert "autoscaler may add a node" in tools.message(waits)
         assert waits["status"]["observedGeneration"] == waits["metadata"]["generation"]
+        assert tools.health(edited(waits)) == WAITING
         assert not is_true(waits, "Stalled")
         namespace.run("label", node, f"{LABEL}={namespace.namespace}", "--overwrite")
         done = until_true(namespace, "pi", "Succeeded")
@@ -78,7 +110,9 @@ def test_a_failed_job_is_failed_with_its_cause(namespace: Kubectl, tools: Tools)
     launcher_container(job)["command"] = ["/bin/sh", "-c", "exit 3"]
     job["spec"].setdefault("runPolicy", {})["backoffLimit"] = 0
     namespace.apply(job)
-    failed = until_true(namespace, "pi", "Failed")
+    namespace.run("wait", "mpijob/pi", "--for=condition=Finished", "--timeout=60s")
+    failed = namespace.read(MPIJOBS, "pi")
+    assert is_true(failed, "Failed")
     assert tools.health(failed) == ("Failed", "Degraded")
     assert tools.message(failed) == condition(failed, "Failed")["message"]
 
@@ -87,7 +121,9 @@ def test_a_suspended_job_is_current_and_an_invalid_one_failed_until_it_is_edited
     job = pi_job(workers=1)
     job["metadata"]["annotations"] = {"mpiop.kubeflow.org/slots": "auto"}
     namespace.apply(job)
-    assert tools.health(until_true(namespace, "pi", "Stalled")) == ("Failed", "Degraded")
+    invalid = until_true(namespace, "pi", "Stalled")
+    assert tools.health(invalid) == ("Failed", "Degraded")
+    assert tools.health(edited(invalid)) == WAITING
     namespace.run("annotate", "mpijob", "pi", "--overwrite", "mpiop.kubeflow.org/slots=Auto")
     namespace.run("patch", "mpijob", "pi", "--type=merge", "-p", '{"spec":{"runPolicy":{"suspend":true}}}')
     suspended = until_true(namespace, "pi", "Suspended")

@@ -18,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
 
 import pytest
 import yaml
@@ -27,7 +26,7 @@ from demonstration.cluster import Cluster
 from demonstration.operator_images import apply_operator, built_archives
 from e2e.clusters import ROOT, embedded_cluster, output_shown, project
 from e2e.conftest import NAME, namespace_of_test
-from e2e.jobs import condition, is_true, launcher_container, launcher_pod, until_true
+from e2e.jobs import condition, is_true, last_launcher_log, launcher_container, launcher_pod, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import PLAIN_IMAGES, SSHD_IMAGES
 from e2e.losses import (
@@ -48,6 +47,7 @@ from e2e.operator_pods import Operator
 from e2e.test_kubeflow import load_theirs
 from e2e.test_mpi import has_ended
 from e2e.test_restarts import budget, reasons
+from e2e.volumes import checkpoint_volume
 from mpiop.kube.resources import MPIJOBS, PODS, Resource
 
 CLUSTER: Final = f"{NAME}-hangs"
@@ -220,18 +220,11 @@ def test_a_node_that_is_switched_off_while_no_operator_runs(here: Kubectl, two_n
 @pytest.fixture
 def checkpoints(two_nodes: Kubectl, here: Kubectl) -> Iterator[None]:
     """A volume for the checkpoints that both nodes have, and two priorities."""
-    name = f"checkpoints-{uuid4().hex}"
-    volume = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteMany"],
-        "claimRef": {"namespace": here.namespace, "name": "checkpoint"},
-        "hostPath": {"path": f"/var/lib/{name}", "type": "DirectoryOrCreate"},
-    }
     priorities = [{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
                   for name, value in PRIORITIES.items()]  # fmt: skip
-    two_nodes.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": volume}, *priorities)
-    yield
-    two_nodes.run("delete", "persistentvolume", name, "--wait=false")
+    two_nodes.apply(*priorities)
+    with checkpoint_volume(two_nodes, here.namespace):
+        yield
     two_nodes.run("delete", "priorityclass", *PRIORITIES)
 
 
@@ -260,7 +253,7 @@ def test_a_job_with_checkpoints_survives_both_nodes_and_a_preemption(here: Kubec
     struck = until_true(here, "pi", "Succeeded", timeout_seconds=400)
     assert reasons(struck) == ["NodeLost", "NodeLost", "Disrupted"]
     until_true(here, "calm", "Succeeded", timeout_seconds=400)
-    last, undisturbed = (here.run("logs", f"job/{name}-launcher", "--tail=-1").splitlines() for name in ("pi", "calm"))
+    last, undisturbed = (last_launcher_log(here, name) for name in ("pi", "calm"))
     assert last[0].startswith("goes on after round ")
     assert last[-1] == undisturbed[-1]
 

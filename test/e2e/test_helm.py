@@ -19,12 +19,12 @@ from e2e.jobs import LAUNCHER, held, let_run, pi_job, state, until_true
 from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl, NotSeenError, Obj
 from e2e.operator_pods import Operator
 from e2e.shell import Shell, open_shell
-from mpiop.kube.resources import JOBS, LEASES, MPIJOBS, PODS
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, LEASES, MPIJOBS, PODS
 
 CLUSTER = f"{NAME}-helm"
 DEFINITION = "mpijobs.kubeflow.org"
 ADDED = "addedByTheNextVersion"
-TEAM = "team-b"
+TEAM, OTHER_TEAM = "team-b", "team-c"
 POOL = "example.com/pool"
 
 
@@ -55,7 +55,7 @@ def reader(helm: Helm, bare: Kubectl, tmp_path: Path) -> Iterator[Shell]:
     for release in json.loads(helm.run("list", "--all-namespaces", "--output", "json")):
         helm.run("uninstall", release["name"], "--namespace", release["namespace"], "--wait")
     bare.run("delete", "--ignore-not-found", "-f", "deploy/v2beta1/mpi-operator.yaml")
-    bare.run("delete", "namespace", TEAM, "--ignore-not-found")
+    bare.run("delete", "namespace", TEAM, OTHER_TEAM, "--ignore-not-found")
 
 
 @pytest.fixture
@@ -192,14 +192,14 @@ def test_the_notes_name_two_commands_that_work(helm: Helm, reader: Shell) -> Non
     assert "There is no" not in notes
 
 
-# One namespace
+# Some namespaces
 
 CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
 
 
 def test_an_operator_for_one_namespace_has_no_right_in_another(helm: Helm, bare: Kubectl, namespace: Kubectl, reader: Shell) -> None:
     bare.run("delete", "crd", DEFINITION, "--ignore-not-found")
-    reader.follow("docs/install.md", "For one namespace", timeout_seconds=200)
+    reader.follow("docs/install.md", "For some namespaces", timeout_seconds=200)
     team, release = bare.within(TEAM), "mpi-operator-b"
     manifest = helm.run("get", "manifest", release, "--namespace", TEAM)
     assert not CLUSTER_WIDE & {each["kind"] for each in yaml.safe_load_all(manifest) if each}
@@ -210,13 +210,36 @@ def test_an_operator_for_one_namespace_has_no_right_in_another(helm: Helm, bare:
     helm.run("uninstall", release, "--namespace", TEAM, "--wait")
     team.run("create", "rolebinding", "team-lead", "--clusterrole=cluster-admin", "--user=team-lead")
     lead = "--kube-as-user=team-lead"
-    helm.run("install", release, CHART, "--namespace", TEAM, "--set", f"watchNamespace={TEAM}", "--wait", lead)
+    helm.run("install", release, CHART, "--namespace", TEAM, "--set", f"watchNamespaces={{{TEAM}}}", "--wait", lead)
 
     namespace.apply(pi_job("stranger"))
     finish(team, start(team, "own"))
     assert namespace.read(MPIJOBS, "stranger")["status"] == {"observedGeneration": -1}
     assert namespace.read_all(PODS) == []
     logs = team.run("logs", "--prefix", "--selector", f"app={release}", "--tail=-1")
+    assert "forbidden" not in logs.lower()
+
+
+def test_an_operator_for_two_namespaces_serves_both_and_no_third(helm: Helm, bare: Kubectl, namespace: Kubectl, reader: Shell) -> None:
+    reader.run("kubectl apply --server-side --force-conflicts -f manifests/base/kubeflow.org_mpijobs.yaml")
+    teams, release = [bare.within(name) for name in (TEAM, OTHER_TEAM)], "mpi-operator-b"
+    for team in teams:
+        bare.run("create", "namespace", team.namespace)
+    helm.run("install", release, CHART, "--namespace", TEAM, "--set", f"watchNamespaces={{{TEAM},{OTHER_TEAM}}}", "--wait")
+    manifest = helm.run("get", "manifest", release, "--namespace", TEAM)
+    assert not CLUSTER_WIDE & {each["kind"] for each in yaml.safe_load_all(manifest) if each}
+    account = f"--as=system:serviceaccount:{TEAM}:{release}"
+    assert bare.attempt("auth", "can-i", "list", "pods", "--namespace", namespace.namespace, account).stdout.strip() == "no"
+
+    namespace.apply(pi_job("stranger"))
+    launchers = [start(team, "own") for team in teams]
+    for team, launcher in zip(teams, launchers, strict=True):
+        finish(team, launcher)
+        assert team.read(CONFIG_MAPS, "mpi-operator-capabilities")
+    assert namespace.read(MPIJOBS, "stranger")["status"] == {"observedGeneration": -1}
+    assert namespace.read_all(PODS) == []
+    assert [lease["metadata"]["name"] for team in teams for lease in team.read_all(LEASES)] == [release]
+    logs = teams[0].run("logs", "--prefix", "--selector", f"app={release}", "--tail=-1")
     assert "forbidden" not in logs.lower()
 
 

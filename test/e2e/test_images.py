@@ -12,11 +12,13 @@ import yaml
 
 import mpiop
 from demonstration.operator_images import built_archives
+from e2e.clusters import project
 from e2e.jobs import EXAMPLES, LAUNCHER, phase, until_true
 from e2e.kubectl import Kubectl, Obj
-from imaging.catalogue import CATALOGUE, release_version
+from imaging.catalogue import release_version, select
 from mpiop.kube.resources import PODS
 
+IMAGES = select(())
 KEYS = re.compile(r"etc/ssh/ssh_host_|\.ssh/|id_(rsa|ecdsa|ed25519)$")
 SETTINGS_OF_THE_BUILD = re.compile(r"^(etc/pip\.conf|run/secrets/.+|root/\.(cache|config|pip)/.+)$")
 INSTALLERS = re.compile(r"bin/(pip[0-9.]*|gcc|cc|ld|make)$|python3[^/]*/(ensurepip|(site|dist)-packages/(pip|setuptools))$")
@@ -59,11 +61,11 @@ def read_archive(path: Path) -> Archive:
 @pytest.fixture(scope="module")
 def archives() -> dict[str, Archive]:
     """The images of the catalogue by name."""
-    paths = {Path(path).stem: Path(path) for path in built_archives(*(image.name for image in CATALOGUE))}
-    return {image.name: read_archive(paths[image.name]) for image in CATALOGUE}
+    paths = {Path(path).stem: Path(path) for path in built_archives(*(image.name for image in IMAGES))}
+    return {image.name: read_archive(paths[image.name]) for image in IMAGES}
 
 
-EACH_IMAGE = pytest.mark.parametrize("name", [image.name for image in CATALOGUE])
+EACH_IMAGE = pytest.mark.parametrize("name", [image.name for image in IMAGES])
 
 
 @EACH_IMAGE
@@ -83,6 +85,13 @@ def test_no_image_brings_keys(archives: dict[str, Archive], name: str) -> None:
 @EACH_IMAGE
 def test_every_image_says_which_version_it_is(archives: dict[str, Archive], name: str) -> None:
     assert archives[name].config["config"]["Labels"]["org.opencontainers.image.version"] == release_version()
+
+
+def test_an_image_that_comes_from_the_builders_cache_says_the_version_of_this_build(tmp_path: Path) -> None:
+    for version in ("v1.2.3", "v1.2.4", release_version()):
+        project("hack/images", "build", "--only=pi-mpich", f"--release-version={version}", f"--save={tmp_path}")
+        labels = read_archive(tmp_path / "pi-mpich.tar").config["config"]["Labels"]
+        assert labels["org.opencontainers.image.version"] == version
 
 
 def test_the_operators_image_has_nothing_to_install_or_compile_with(archives: dict[str, Archive]) -> None:
@@ -111,7 +120,7 @@ def test_the_operators_code_is_compiled_before(archives: dict[str, Archive]) -> 
 
 
 def test_the_operator_runs_without_any_right(namespace: Kubectl) -> None:
-    [image] = [image for image in CATALOGUE if image.name == "operator"]
+    [image] = [image for image in IMAGES if image.name == "operator"]
     container = {
         "name": "operator",
         "image": image.reference(release_version()),

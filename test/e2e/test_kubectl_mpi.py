@@ -20,14 +20,14 @@ import yaml
 
 from e2e.clusters import paused
 from e2e.conftest import NAME
-from e2e.jobs import PI, is_true, until_true
+from e2e.jobs import PI, held, is_true, pi_job, until_true
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
 from e2e.waiting import until
 from mpiop.client import MPI, JobFailed
 from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS
 
-IMAGE = "mpioperator/mpi-pi:openmpi"
+IMAGE = "mpiop.invalid/mpi-pi:openmpi"
 RUN = ("run", "--image", IMAGE)
 
 
@@ -259,6 +259,20 @@ def test_a_job_that_is_deleted_while_it_is_followed_is_an_end(tool: Tool) -> Non
     tool.here.run("delete", "mpijob", "taken")
     screen.until("somebody deleted it before it ended")
     assert screen.end() == 1
+
+
+def test_a_job_is_terminating_while_it_is_being_deleted(tool: Tool) -> None:
+    job = held(pi_job("going", workers=1))
+    job["metadata"]["finalizers"] = ["example.com/held"]
+    tool.here.apply(job)
+    until_true(tool.here, "going", "Running")
+    tool.here.run("delete", "mpijob", "going", "--wait=false")
+    try:
+        assert [line.split()[:2] for line in tool.run("list").splitlines() if line.startswith("going ")] == [["going", "Terminating"]]
+        assert tool.run("why", "going") == "Job going is being deleted.\n"
+    finally:
+        tool.here.run("patch", "mpijob", "going", "--type=merge", '--patch={"metadata": {"finalizers": null}}')
+    tool.here.until_gone(MPIJOBS, "going")
 
 
 def test_an_array_runs_a_few_at_a_time(tool: Tool) -> None:

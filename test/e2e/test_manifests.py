@@ -1,6 +1,7 @@
 """The manifests and the commands of the documents, against a real API server."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ import yaml
 from e2e.clusters import ROOT
 from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl
 from e2e.plugin import new_tool
+from imaging.catalogue import release_version
 
 MANIFESTS = ROOT / "manifests"
 DEPLOY = ROOT / "deploy/v2beta1/mpi-operator.yaml"
@@ -105,6 +107,21 @@ def test_secure_metrics_go_where_the_overlay_puts_the_operator(empty: Kubectl, t
     [container] = rendered["Deployment", "mpi-operator"]["spec"]["template"]["spec"]["containers"]
     assert "--metrics-secure" in container["args"]
     assert rendered["Service", "mpi-operator"]["metadata"]["annotations"]["prometheus.io/scheme"] == "https"
+
+
+def test_one_line_moves_operator_and_agent_to_another_registry(empty: Kubectl, tmp_path: Path) -> None:
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    overlay = tmp_path / "manifests" / "overlays" / "registry"
+    file = overlay / "kustomization.yaml"
+    file.write_text(re.sub(r"(?<=registry=)\S+", "localhost:5000/hub", file.read_text(encoding="utf-8")), encoding="utf-8")
+    rendered = list(yaml.safe_load_all(empty.run("kustomize", str(overlay))))
+    assert "ConfigMap" not in {each["kind"] for each in rendered}
+    [container] = next(each["spec"]["template"]["spec"]["containers"] for each in rendered if each["kind"] == "Deployment")
+    operator = f"localhost:5000/hub/mpi-operator:{release_version()}"
+    agent = {"name": "AGENT_IMAGE", "value": operator.replace("mpi-operator", "mpi-operator-agent")}
+    assert container["image"] == operator
+    assert "--agent-image=$(AGENT_IMAGE)" in container["args"]
+    assert agent in container["env"]
 
 
 def test_deploy_is_what_the_standalone_overlay_makes(empty: Kubectl) -> None:

@@ -16,10 +16,8 @@ from typing import Final
 import pytest
 import yaml
 
-from demonstration.operator_images import built_archives, named_image
+from demonstration.operator_images import named_image
 from e2e.causes import check_shown_soon
-from e2e.clusters import project
-from e2e.conftest import NAME
 from e2e.jobs import (
     EXAMPLES,
     LAUNCHER,
@@ -137,14 +135,6 @@ def outcome_of(here: Kubectl, job: Obj, late_seconds: int = 0) -> Outcome:
 def previous_log_of(here: Kubectl, launcher: Obj) -> str:
     """Return what the container of `launcher` reported last before the kubelet started it again."""
     return here.attempt("logs", launcher["metadata"]["name"], "--previous").stdout
-
-
-@pytest.fixture(scope="module")
-def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    """The image of every library, on the node."""
-    assert cluster
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives(*IMAGES))
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,14 @@ from typing import Final
 
 import pytest
 
-from demonstration.operator_images import built_archives
 from e2e.clusters import ROOT, project
-from e2e.conftest import NAME
 from e2e.jobs import LAUNCHER, RUNS, condition, evict, is_true, launcher_container, launcher_pod, pi_job, state, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import LIBRARIES, PLAIN_IMAGES, plain_job
 from e2e.test_mpi import Outcome, has_ended, outcome_of, ranks_by_host, restarts
 from mpiop.kube.resources import MPIJOBS, PODS
 
+IMAGES: Final = ("mpi4py", *PLAIN_IMAGES)
 WORKERS: Final = 3
 AT_ONCE: Final = 4
 LOST_SECONDS: Final = 60
@@ -36,15 +35,6 @@ code=$?
 echo "exit $code: $(wc -c </tmp/out) bytes, $(cat /tmp/err)"
 exit $code
 """
-
-
-@pytest.fixture(scope="module")
-def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    """The agent's image and the plain one of every library, on the node."""
-    assert cluster
-    if not is_current_cluster:
-        archives = built_archives("mpi4py", *PLAIN_IMAGES)
-        project("hack/cluster", "load-image", "--name", NAME, *archives)
 
 
 def restrict(here: Kubectl) -> Kubectl:
@@ -125,7 +115,7 @@ def test_mpi4py_needs_no_sshd_either(restricted: Kubectl) -> None:
     """Its image has one, which runs as root only; as another user nobody starts it."""
     job = plain_job("openmpi", workers=2)
     for role in job["spec"]["mpiReplicaSpecs"].values():
-        role["template"]["spec"]["containers"][0]["image"] = "mpioperator/mpi4py:openmpi"
+        role["template"]["spec"]["containers"][0]["image"] = "mpiop.invalid/mpi4py:openmpi"
     program = "import os; from mpi4py.MPI import COMM_WORLD as world; print(f'user {os.getuid()}, sum {world.allreduce(world.rank + 1)}')"
     launcher_container(job)["args"] = ["-n", "2", "python3", "-m", "mpi4py", "-c", program]
     restricted.apply(job)

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from uuid import uuid4
 
 import pytest
 import yaml
@@ -17,10 +16,9 @@ from e2e.jobs import held, launcher_container, pi_job, until_true, with_script
 from e2e.kubectl import Kubectl, Obj
 from e2e.shell import Shell, open_shell
 from e2e.test_guides import manifests
-from mpiop.kube.resources import Resource
+from e2e.volumes import checkpoint_volume
 
-IMAGE = "mpioperator/mpi4py:openmpi"
-VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+IMAGE = "mpiop.invalid/mpi4py:openmpi"
 BINARIES = ROOT / ".venv" / "bin"
 
 
@@ -29,17 +27,8 @@ def volume(cluster: Kubectl, module_namespace: Kubectl, is_current_cluster: bool
     """A volume that all workers may write, for the claim of the example; the cluster has no storage class."""
     if is_current_cluster:
         pytest.skip("the user's own cluster has neither the volume nor the image")
-    name = f"recipes-{uuid4().hex}"  # an earlier run on the same cluster has left its checkpoint
-    spec = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteMany"],
-        "persistentVolumeReclaimPolicy": "Retain",
-        "claimRef": {"namespace": module_namespace.namespace, "name": "checkpoint"},
-        "hostPath": {"path": f"/var/lib/{name}", "type": "DirectoryOrCreate"},  # the cluster's own, as its /run
-    }
-    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
-    yield
-    cluster.run("delete", "persistentvolume", name, "--wait=false")
+    with checkpoint_volume(cluster, module_namespace.namespace):
+        yield
 
 
 def job_without_an_interface() -> Obj:

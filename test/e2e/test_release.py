@@ -49,7 +49,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkout")
     for name in COPIED:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    for name in ("CHANGELOG.md", "Dockerfile", ".dockerignore", ".gitignore", "README.md", "pyproject.toml", "setup.cfg"):
+    for name in ("CHANGELOG.md", "Dockerfile", ".dockerignore", ".gitignore", "LICENSE", "README.md", "pyproject.toml", "setup.cfg"):
         shutil.copy(ROOT / name, folder / name)
     (folder / ".venv").symlink_to(ROOT / ".venv")
     git = ("git", "-C", str(folder), "-c", "user.name=e2e", "-c", "user.email=e2e@example.com")
@@ -82,7 +82,7 @@ def test_yaml_and_chart_install_the_pushed_images_by_their_digests(released: Pat
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     image = container["image"]
     crane = build_program("crane")
-    operator, agent = (f"{registry}/team/mpioperator/mpi-operator{suffix}" for suffix in ("", "-agent"))
+    operator, agent = (f"{registry}/team/mpi-operator{suffix}" for suffix in ("", "-agent"))
     pushed = [f"{name}@{answer([crane, 'digest', '--insecure', f'{name}:v{VERSION}']).strip()}" for name in (operator, agent)]
     assert image == pushed[0]
     assert f"--agent-image={pushed[1]}" in container["args"]
@@ -126,7 +126,7 @@ def test_the_images_are_signed_and_their_provenance_names_the_commit(released: P
     other = tmp_path / "other.pub"
     other.write_bytes(Signer(cosign, tmp_path).import_key(read_key(key_pair(tmp_path))))
     for suffix in ("", "-agent"):
-        name = f"{registry}/team/mpioperator/mpi-operator{suffix}"
+        name = f"{registry}/team/mpi-operator{suffix}"
         image = f"{name}@{answer([crane, 'digest', '--insecure', f'{name}:v{VERSION}']).strip()}"
         options = ["--insecure-ignore-tlog", "--allow-http-registry", image]
         answer([cosign, "verify", f"--key={released / 'cosign.pub'}", *options])

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
 
 import pytest
 import yaml
@@ -15,9 +14,23 @@ from e2e.broken import container, with_volume
 from e2e.causes import check_shown_soon
 from e2e.clusters import ROOT, paused, project
 from e2e.conftest import NAME
-from e2e.jobs import LAUNCHER, condition, evict, held, launcher_container, let_run, phase, pi_job, until_true, waiting_for, with_script
+from e2e.jobs import (
+    LAUNCHER,
+    condition,
+    evict,
+    held,
+    last_launcher_log,
+    launcher_container,
+    let_run,
+    phase,
+    pi_job,
+    until_true,
+    waiting_for,
+    with_script,
+)
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.operator_pods import Operator
+from e2e.volumes import checkpoint_volume
 from mpiop.clock import format_time, parse_time
 from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, PODS
 
@@ -74,9 +87,9 @@ def reasons(job: Obj) -> list[str]:
 def end_of(here: Kubectl) -> Obj:
     """Return the job when it has succeeded; its launcher's log reports after which restart."""
     job = until_true(here, "pi", "Succeeded", timeout_seconds=180)
-    log = here.run("logs", "job/pi-launcher", "--tail=-1")
+    log = last_launcher_log(here)
     assert f"after {job['status']['restarts']}" in log
-    assert "pi is approximately 3.14" in log
+    assert any("pi is approximately 3.14" in line for line in log)
     return job
 
 
@@ -185,7 +198,7 @@ def test_a_job_whose_budget_is_used_up_says_why_each_try_ended(namespace: Kubect
         namespace.until(PODS, lambda pods, launcher=launcher: launcher not in {pod["metadata"]["name"] for pod in pods}, labels=LAUNCHER)  # type: ignore[misc]  # bound now
     failed = condition(until_true(namespace, "pi", "Failed"), "Failed")
     assert failed["reason"] == "ReachedMaxRestarts"
-    assert failed["message"].startswith("2 attempts, and no restart is left of at most 1. attempt 2: WorkerDeleted: worker pi-worker-1")
+    assert failed["message"].startswith("Restart limit of 1 reached after 2 attempts. attempt 2: WorkerDeleted: worker pi-worker-1")
     assert "attempt 1: WorkerDeleted" in failed["message"]
 
 
@@ -301,17 +314,8 @@ def volume(cluster: Kubectl, namespace: Kubectl, is_current_cluster: bool) -> It
     """A volume for the checkpoints."""
     if is_current_cluster:
         pytest.skip("the user's own cluster has neither the volume nor the image")
-    name = f"restarts-{uuid4().hex}"
-    spec = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteMany"],
-        "persistentVolumeReclaimPolicy": "Retain",
-        "claimRef": {"namespace": namespace.namespace, "name": "checkpoint"},
-        "hostPath": {"path": f"/var/lib/{name}", "type": "DirectoryOrCreate"},
-    }
-    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
-    yield
-    cluster.run("delete", "persistentvolume", name, "--wait=false")
+    with checkpoint_volume(cluster, namespace.namespace):
+        yield
 
 
 @pytest.mark.usefixtures("volume")
@@ -325,10 +329,11 @@ def test_a_job_with_checkpoints_survives_three_restarts_and_its_result_is_right(
     for each, file in ((struck, "struck"), (calm, "calm")):
         launcher_container(each)["command"][-2:] = [f"/data/{file}.json", str(ROUNDS)]
     namespace.apply(claim, struck, calm)
+    reached = []
     for count in range(3):
         launcher = launcher_of(namespace)
         with namespace.following(launcher) as lines:
-            assert any(re.match(r"round \d+[1-9] of", line) for line in lines), "it makes progress"
+            reached.append(next(line for line in lines if re.match(r"round \d+[1-9] of", line)))
         if count == 1:
             evict(namespace, launcher)
         else:  # and the leader at the same moment
@@ -342,7 +347,7 @@ def test_a_job_with_checkpoints_survives_three_restarts_and_its_result_is_right(
         )
     assert reasons(until_true(namespace, "pi", "Succeeded", timeout_seconds=300)) == ["WorkerDeleted", "Disrupted", "WorkerDeleted"]
     until_true(namespace, "calm", "Succeeded", timeout_seconds=300)
-    last, undisturbed = (namespace.run("logs", f"job/{name}-launcher", "--tail=-1").splitlines() for name in ("pi", "calm"))
-    assert last[0].startswith("goes on after round ")
+    last, undisturbed = (last_launcher_log(namespace, name) for name in ("pi", "calm"))
+    assert last[0].startswith("goes on after round "), (reached, last)
     assert last[-1] == undisturbed[-1]
     assert last[-1].startswith("pi is approximately 3.14")

@@ -36,7 +36,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     one = Command(f"t{os.getpid()}-two", tmp_path_factory.mktemp("state"))
     one.run("build", "kubernetes", "etcd", "containerd", "coredns", "pause", "probe")
     archive = one.state / "probe.tar"
-    archive.write_bytes(pause_archive(Path(programs_of(("probe",))["probe"]).read_bytes(), "mpioperator/probe:dev", os.uname().machine))
+    archive.write_bytes(pause_archive(Path(programs_of(("probe",))["probe"]).read_bytes(), "mpiop.invalid/probe:dev", os.uname().machine))
     try:
         one.run("up", "--nodes", "2")
         one.run("load-image", str(archive))

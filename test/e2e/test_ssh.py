@@ -8,9 +8,6 @@ from typing import Final
 
 import pytest
 
-from demonstration.operator_images import built_archives
-from e2e.clusters import project
-from e2e.conftest import NAME
 from e2e.jobs import (
     LAUNCHER,
     RUNS,
@@ -28,6 +25,7 @@ from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import plain_job, sshd_job
 from mpiop.kube.resources import MPIJOBS
 
+IMAGES: Final = ("agent", "plain-openmpi", "plain-openmpi5")
 LOG_IN_FILE: Final = """
 exec 3>&1 >/tmp/run.log 2>&1
 echo 'run 4711 begins'
@@ -39,14 +37,6 @@ HAS_WAITED: Final = "until grep -q 'no address for 20 s' /tmp/run.log; do sleep 
 POOR_PATH: Final = 'mkdir /tmp/bin; ln -s /usr/bin/ssh /usr/bin/orted /tmp/bin; PATH=/tmp/bin; exec /usr/bin/"$@"'
 KILL_DAEMON: Final = 'for p in /proc/[0-9]*; do read -r name <$p/comm && [ "$name" = prted ] && kill -9 "${p#/proc/}"; done; exit 0'
 OWN_AGENT: Final = '#!/bin/sh\necho "my own agent runs" >&2\nexec ssh "$@"\n'
-
-
-@pytest.fixture(scope="module")
-def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    """The plain images of Open MPI, on the node."""
-    assert cluster
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", "plain-openmpi", "plain-openmpi5"))
 
 
 def log_of(here: Kubectl) -> list[str]:

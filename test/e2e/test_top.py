@@ -49,13 +49,13 @@ def tool(namespace: Kubectl, tmp_path: Path) -> Tool:
 
 
 def test_without_metrics_it_says_what_to_install(tool: Tool) -> None:
-    tool.run("run", "--image", "mpioperator/mpi-pi:openmpi", "--name", "short", "--", "true")
+    tool.run("run", "--image", "mpiop.invalid/mpi-pi:openmpi", "--name", "short", "--", "true")
     assert "install metrics-server" in tool.attempt("top", "short").stderr
 
 
 @pytest.mark.usefixtures("metrics")
 def test_the_worker_that_computes_less_than_the_others_is_marked(tool: Tool) -> None:
-    run = ("run", "-n", "3", "--cpu", "200m", "--image", "mpioperator/mpi-pi:openmpi", "--name", "busy", "--detach")
+    run = ("run", "-n", "3", "--cpu", "200m", "--image", "mpiop.invalid/mpi-pi:openmpi", "--name", "busy", "--detach")
     tool.run(*run, "--", "sh", "-c", BUSY)
     until_true(tool.here, "busy", "Running")
 

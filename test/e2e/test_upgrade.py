@@ -4,6 +4,7 @@ The version before is the newest tag `v*` that is not this commit's, or else the
 """
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -84,9 +85,7 @@ def versions(
     copy = checkout(commit, folder)
     text = (copy / DEPLOY).read_text(encoding="utf-8")
     manifest = folder / "before.yaml"
-    manifest.write_text(
-        text.replace("docker.io/mpioperator/mpi-operator:v", f"docker.io/mpioperator/mpi-operator:{TAG} # v"), encoding="utf-8"
-    )
+    manifest.write_text(re.sub(r"( image: \S+/mpi-operator:)v", rf"\1{TAG} # v", text), encoding="utf-8")
     with output_shown(request), embedded_cluster(CLUSTER) as cluster:
         sys.stderr.write(f"\nthe version before: {git('log', '--max-count=1', '--format=%h %s', commit)}\n")
         project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(), str(build_before(copy, folder)))

@@ -103,9 +103,10 @@ class FakeApiServer:
         *,
         times: int | None = None,
         takes_effect: bool = False,
+        namespace: str = "",
     ) -> Refusal:
         """Let matching requests fail with `error`; `takes_effect` does the write first, as when only the answer is lost."""
-        refusal = Refusal(verb, resource, name, error, times, takes_effect)
+        refusal = Refusal(verb, resource, name, error, times, takes_effect, namespace)
         self._refusals.append(refusal)
         return refusal
 

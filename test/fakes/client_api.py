@@ -4,8 +4,11 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from fakes.semantics import merged
+from mpiop.api import constants as c
 from mpiop.client.api import LogOptions, Object
 from mpiop.client.errors import ClientError, ConflictError, NotFoundError
+from mpiop.client.progress import is_worker
 
 NOON = "2026-11-25T12:00:00Z"
 
@@ -31,8 +34,8 @@ def stored(name: str = "pi", *, state: str = "", workers: int = 2, **status: Any
     }
 
 
-def pod(name: str, *, role: str = "worker", node: str = "node-1", ready: bool = True, **state: Any) -> Object:
-    """Return a Pod; `state` is that of its container, `running` where nothing is reported."""
+def pod(name: str, *, job: str = "", role: str = "worker", node: str = "node-1", ready: bool = True, **state: Any) -> Object:
+    """Return a Pod, by default of every job; `state` is that of its container, `running` where nothing is reported."""
     conditions = [{"type": "PodScheduled", "status": "True" if node else "False", "lastTransitionTime": NOON}]
     conditions.append({"type": "Ready", "status": "True" if ready else "False"})
     row = {"name": role, "restartCount": 0, "state": state or {"running": {"startedAt": NOON}}}
@@ -41,7 +44,7 @@ def pod(name: str, *, role: str = "worker", node: str = "node-1", ready: bool = 
             "name": name,
             "uid": f"uid-{name}",
             "creationTimestamp": NOON,
-            "labels": {"training.kubeflow.org/job-role": role},
+            "labels": {"training.kubeflow.org/job-role": role} | ({c.LABEL_JOB_NAME: job} if job else {}),
         },
         "spec": {"nodeName": node, "containers": [{"name": role}]} if node else {"containers": [{"name": role}]},
         "status": {"phase": "Running", "podIP": "10.0.0.1", "conditions": conditions, "containerStatuses": [row] if node else []},
@@ -49,13 +52,18 @@ def pod(name: str, *, role: str = "worker", node: str = "node-1", ready: bool = 
 
 
 class FakeApi:
-    """Keeps jobs, Pods, Events and logs; each call of `step` comes before a job is read."""
+    """Keeps jobs, Pods, Events, ConfigMaps and logs; each call of `step` comes before a job is read.
+
+    test/contract/test_python_client.py compares it with the real code. It differs in two ways: a patch is answered and not kept, and a
+    dry run is not refused because of a job of the same name.
+    """
 
     def __init__(self, *jobs: Object) -> None:
         self.namespace = "team"
         self.stored: dict[str, Object] = {job["metadata"]["name"]: job for job in jobs}
         self.all_pods: list[Object] = []
         self.all_events: list[Object] = []
+        self.config_maps: dict[str, Object | None] = {}
         self.logs: dict[str, list[bytes | Exception]] = {}
         self.answers: dict[str, Object | ClientError] = {}
         self.forbidden: set[str] = set()
@@ -68,7 +76,8 @@ class FakeApi:
 
         def created(job: Object, *, is_dry_run: bool = False) -> Object:
             made = create(job, is_dry_run=is_dry_run)
-            self.stored[made["metadata"]["name"]] = stored(made["metadata"]["name"], state=state)
+            if not is_dry_run:
+                self.stored[made["metadata"]["name"]] = stored(made["metadata"]["name"], state=state)
             return made
 
         self.create_job = created  # type: ignore[method-assign]
@@ -108,15 +117,25 @@ class FakeApi:
 
     def patch_job(self, name: str, patch: Object) -> Object:
         self.requests.append(("patch", name, patch))
-        return self.job(name)
+        patched: Object = merged(self.job(name), patch)
+        return patched
 
     def delete_job(self, job: Object) -> None:
-        self.requests.append(("delete", job["metadata"]["name"]))
-        self.stored.pop(job["metadata"]["name"], None)
+        name = job["metadata"]["name"]
+        self.requests.append(("delete", name))
+        if name in self.stored and self.stored[name]["metadata"]["uid"] == job["metadata"]["uid"]:
+            del self.stored[name]
 
     def pods(self, job: str) -> Sequence[Object]:
-        del job
-        return list(self.all_pods)
+        """Return the Pods with the labels of a job, which it controls if they name no owners."""
+        uid = self.stored[job]["metadata"]["uid"] if job in self.stored else f"uid-{job}"
+        worker = {"kind": c.KIND, "name": job, "uid": uid, "controller": True}
+        launcher = {"kind": "Job", "name": f"{job}-launcher", "uid": "uid-job", "controller": True}
+        return [
+            {**found, "metadata": {"ownerReferences": [worker if is_worker(found) else launcher], **found["metadata"]}}
+            for found in self.all_pods
+            if found["metadata"]["labels"].get(c.LABEL_JOB_NAME, job) == job
+        ]
 
     def pod(self, name: str) -> Object:
         for found in self.all_pods:
@@ -129,17 +148,29 @@ class FakeApi:
 
     def create_config_map(self, config_map: Object) -> Object:
         self.requests.append(("create configmap", config_map))
-        return {
-            **config_map,
-            "metadata": {**config_map["metadata"], "name": config_map["metadata"]["generateName"] + "fghij", "uid": "uid-files"},
-        }
+        name = config_map["metadata"]["generateName"] + "fghij"
+        made = {**config_map, "metadata": {**config_map["metadata"], "name": name, "uid": "uid-files"}}
+        self.config_maps[name] = made
+        return made
 
     def patch_config_map(self, name: str, patch: Object) -> Object:
         self.requests.append(("patch configmap", name, patch))
-        return {}
+        patched: Object = merged(self._config_map(name), patch)
+        self.config_maps[name] = patched
+        return patched
 
     def delete_config_map(self, config_map: Object) -> None:
-        self.requests.append(("delete configmap", config_map["metadata"]["name"]))
+        name = config_map["metadata"]["name"]
+        self.requests.append(("delete configmap", name))
+        self._config_map(name)
+        self.config_maps[name] = None
+
+    def _config_map(self, name: str) -> Object:
+        """Return a ConfigMap: one that the test has made, or else an empty one."""
+        found = self.config_maps.get(name, {})
+        if found is None:
+            raise NotFoundError(f"configmap team/{name}: not found")
+        return found
 
     def read_log(self, pod: str, container: str, options: LogOptions) -> Iterator[bytes]:
         self.requests.append(("log", pod, container, options))

@@ -58,5 +58,3 @@ class Pages:
             message = f"Too large resource version: {version}, current: {current}"
             causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
             raise status_error(request, 504, "Timeout", message, causes=causes, retryAfterSeconds=1)
-        if request.params.get("resourceVersionMatch") == "Exact" and int(version) < self._storage.compacted:
-            raise status_error(request, 410, "Expired", "The resourceVersion for the provided list is too old.")

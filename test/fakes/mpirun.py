@@ -8,9 +8,16 @@ import os
 import subprocess
 import sys
 
-_ONE = {"-N", "-ppn", "--host", "-hosts", "-wdir", "--bind-to", "-bind-to", "-map-by", "--map-by"}
+_ONE = {"-N", "-ppn", "--host", "-hosts", "-wdir", "--bind-to", "-bind-to", "-map-by", "--map-by", "-machinefile"}
 _TWO = {"-mca", "--mca", "-genv"}
-_FLAGS = {"--tag-output", "-prepend-pattern=[1,%r]<output>:", "-oversubscribe", "--oversubscribe", "--allow-run-as-root"}
+_FLAGS = {
+    "--tag-output",
+    "--report-bindings",
+    "-prepend-pattern=[1,%r]<output>:",
+    "-oversubscribe",
+    "--oversubscribe",
+    "--allow-run-as-root",
+}
 
 
 def main(words: list[str]) -> int:
@@ -42,7 +49,11 @@ def _start(ranks: list[list[str]], passed: dict[str, str]) -> int:
     code = 0
     text = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
     for number, program in enumerate(ranks):
-        environment = passed | {"OMPI_COMM_WORLD_RANK": str(number), "OMPI_COMM_WORLD_SIZE": str(len(ranks))}
+        environment = passed | {
+            "OMPI_COMM_WORLD_RANK": str(number),
+            "OMPI_COMM_WORLD_LOCAL_RANK": str(number),
+            "OMPI_COMM_WORLD_SIZE": str(len(ranks)),
+        }
         sys.stdout.flush()
         ended = subprocess.run(program, env=environment, input=b"" if number else text, check=False)
         code = ended.returncode or code

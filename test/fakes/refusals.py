@@ -37,6 +37,7 @@ class Refusal:
     error: KubeError
     times: int | None = None
     takes_effect: bool = False
+    namespace: str = ""
 
     def applies_to(self, request: Request) -> bool:
         """Return whether `request` is meant; `*`, None and "" mean any."""
@@ -45,6 +46,7 @@ class Refusal:
             and self.verb in {"*", request.verb}
             and self.resource in {None, request.resource}
             and self.name in {"", request.key.name}
+            and self.namespace in {"", request.key.namespace}
         )
 
     def use(self) -> None:

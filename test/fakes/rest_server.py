@@ -88,4 +88,7 @@ def _request(exchange: Exchange) -> Request:
     if verb == "get" and not name:
         verb = "discover" if not plural else "watch" if query.get("watch") == "true" else "list"
     is_partial = "PartialObjectMetadata" in exchange.headers.get("accept", "")
-    return Request(verb, resource, Key(namespace, name), subresource, params=query, body=exchange.body, metadata_only=is_partial)
+    body = exchange.body
+    if verb == "create" and namespace:
+        body = {**body, "metadata": {"namespace": namespace, **body["metadata"]}}
+    return Request(verb, resource, Key(namespace, name), subresource, params=query, body=body, metadata_only=is_partial)

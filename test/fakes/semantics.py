@@ -42,12 +42,6 @@ def merged(target: Any, patch: Any) -> Any:
     return result
 
 
-def without_server_fields(obj: Mapping[str, Any]) -> Json:
-    """Return what of `obj` a client decides: all but status and the metadata that the server keeps."""
-    rest = {name: value for name, value in obj.items() if name not in {"status", "metadata"}}
-    return rest | {"metadata": {name: value for name, value in obj["metadata"].items() if name not in SERVER_METADATA}}
-
-
 def desired(obj: Mapping[str, Any]) -> Json:
     """Return what `metadata.generation` counts the changes of."""
     return {name: value for name, value in obj.items() if name not in {"status", "metadata"}}

@@ -1,6 +1,7 @@
 """A job's world in memory: a fake API server, stores that follow it when asked to, and the syncer between them."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,22 +11,27 @@ import pytest
 from example_children import launcher_pod
 from example_jobs import MPIRUN, SSHD
 from fakes.api_server import FakeClient
+from fakes.mutations import MutationDetector
 from fakes.semantics import projected
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
-from mpiop.api.status_types import MPIJobStatus
+from mpiop.api.status_types import Condition, MPIJobStatus
+from mpiop.controller.batches import Batches
 from mpiop.controller.executor import Executor
 from mpiop.controller.gang.gang import Gang
+from mpiop.controller.memory import JobMemory
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.ssh_secret import KeyPair
 from mpiop.controller.observe.consistency import Consistency
+from mpiop.controller.observe.deleted_launchers import LauncherJobs
 from mpiop.controller.observe.deleted_workers import DeletedWorkers
-from mpiop.controller.observe.launcher_jobs import LauncherJobs
+from mpiop.controller.observe.job_reader import Reader
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, index_by_controller
 from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
-from mpiop.controller.observe.specs import Specs
+from mpiop.controller.observe.stored_specs import Specs
 from mpiop.controller.observer import Observer
 from mpiop.controller.problems import Problems
+from mpiop.controller.status.refusals import PersistentFailures
 from mpiop.controller.sync import Syncer
 from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.contention import Contention
@@ -86,10 +92,12 @@ class World:
         self.keys_made = 0
         self.leads = True
         self.stores = {resource: Store({BY_CONTROLLER: index_by_controller}) for resource in WATCHED}
+        self.mutations = defaultdict[Resource, MutationDetector](MutationDetector)
         self.trims = trims(Specs())
-        consistency = Consistency(self.stores, self.clock)
+        self.memory = memory = JobMemory()
+        consistency = Consistency(self.stores, self.clock, memory)
         us = field_manager("mpi-operator", lease)
-        contention = Contention(self.clock, us, self.metrics.count_damped_write)
+        contention = Contention(self.clock, us, memory, self.metrics.count_damped_write)
         self.applier = Applier(self.client.fenced(self._fence, us), consistency, contention)
         self.launchers = LauncherJobs(self.stores[JOBS], self.stores[MPIJOBS])
         self.deleted = DeletedWorkers()
@@ -101,15 +109,18 @@ class World:
 
     def build(self, gang: Gang) -> None:
         """Make a syncer, as a new process would."""
-        self.observer = Observer(replace(self.listers, gang=gang.listers), self.applier)
-        self.batches = self.observer.batches
-        secrets = SshSecrets(self.applier, self._new_key_pair, self.clock)
-        self.reporter = Reporter(self.applier, self.recorder, self.metrics, self.clock)
+        memory, listers = self.memory, replace(self.listers, gang=gang.listers)
+        self.batches = Batches(memory, self.applier.consistency)
+        self.observer = Observer(listers, self.applier, self.batches, Reader(memory))
+        secrets = SshSecrets(self.applier, self._new_key_pair, self.clock, memory.table())
+        self.reporter = Reporter(self.applier, self.recorder, self.metrics, self.clock, memory.table())
+        events, failures = WarningEvents(self.client, self.clock, memory), PersistentFailures(memory)
         self.syncer = Syncer(
             mpijobs=self.stores[MPIJOBS],
+            memory=memory,
             observer=self.observer,
-            executor=Executor(self.applier, secrets, self.options, self.batches, self.clock.monotonic, gang),
-            problems=Problems(self.contention, WarningEvents(self.client, self.clock), self.clock),
+            executor=Executor(self.applier, secrets, self.options, gang),
+            problems=Problems(self.contention, events, self.clock, failures),
             logs=self.logs,
             reporter=self.reporter,
             lost_worker_timeout_seconds=LOST_WORKER_TIMEOUT_SECONDS,
@@ -126,10 +137,26 @@ class World:
         await self.client.patch(MPIJOBS, KEY, body)
         self.client.actions.clear()
 
+    async def suspend(self) -> None:
+        """Suspend the job as a user, and sync until that is done."""
+        await self.edit({"spec": {"runPolicy": {"suspend": True}}})
+        await self.sync_until_idle()
+
+    async def resume(self) -> None:
+        """Resume the job as a user, and sync until that is done."""
+        await self.edit({"spec": {"runPolicy": {"suspend": False}}})
+        await self.sync_until_idle()
+
     async def sync(self, key: Key = KEY) -> float | None:
-        """Refresh the caches, then sync."""
+        """Refresh the caches, then sync: it changes no stored object, and its requests take turns with those of other jobs."""
         self.refresh()
-        return await self.syncer.sync(key)
+        before = len(self.client.server.requests)
+        try:
+            return await self.syncer.sync(key)
+        finally:
+            for detector in self.mutations.values():
+                detector.verify()
+            assert {request.flow for request in self.client.server.requests[before:]} <= {key}
 
     async def sync_refused(self, key: Key = KEY) -> None:
         """Refresh the caches, then sync: a write is refused."""
@@ -157,6 +184,7 @@ class World:
 
     def heard(self, resource: Resource, change: Notification) -> None:
         """Do what informers do besides keeping their stores."""
+        self.mutations[resource].observe(change)
         if resource is PODS:
             self.deleted.pod_changed(change)
         if resource in {JOBS, MPIJOBS}:
@@ -208,6 +236,12 @@ class World:
         """Return the job's status as stored."""
         return parse_status(self.one(MPIJOBS, "pi").get("status"))
 
+    def condition(self, type_: str) -> Condition:
+        """Return a condition that the status has."""
+        found = self.status.condition(type_)
+        assert found is not None, f"{type_} is missing"
+        return found
+
     @property
     def writes(self) -> list[str]:
         """Return the writes tried so far, as `verb Kind ns/name`."""
@@ -220,6 +254,29 @@ class World:
     async def _new_key_pair(self) -> KeyPair:
         self.keys_made += 1
         return KeyPair(f"private {self.keys_made}", f"public {self.keys_made}")
+
+
+async def new(**spec: Any) -> World:
+    """Return a world in which a job was submitted, and nothing done yet."""
+    world = World()
+    await world.submit(**spec)
+    return world
+
+
+async def starting(**spec: Any) -> World:
+    """Return a world in which the job has its objects, and none of its Pods runs."""
+    world = await new(**spec)
+    await world.sync_until_idle()
+    return world
+
+
+async def running(**spec: Any) -> World:
+    """Return a world in which the job runs, with no write and no event noted yet."""
+    world = await starting(**spec)
+    await world.run_job()
+    world.client.actions.clear()
+    world.recorder.reported.clear()
+    return world
 
 
 def _has_our_label(obj: Object) -> bool:

@@ -5,7 +5,6 @@ the task whose name begins with FAULTS_VICTIM die of an exception.
 """
 
 import asyncio
-import functools
 import os
 import signal
 import sys
@@ -13,6 +12,8 @@ import time
 from collections.abc import Coroutine
 from types import FrameType
 from typing import Any
+
+import uvloop
 
 from mpiop.cli import main
 
@@ -39,9 +40,14 @@ def _new_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **how: Any) -> as
     return asyncio.Task(_mortal(coroutine), loop=loop, **how)
 
 
+_make_loop = uvloop.new_event_loop
+_loops = list[asyncio.AbstractEventLoop]()
+
+
 def _new_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
+    loop = _make_loop()
     loop.set_task_factory(_new_task)
+    _loops.append(loop)
     return loop
 
 
@@ -50,12 +56,11 @@ def _block(_number: int, _frame: FrameType | None) -> None:
 
 
 def _doom(_number: int, _frame: FrameType | None) -> None:
-    loop = asyncio.get_running_loop()
-    loop.call_soon_threadsafe(_kill)  # which wakes the loop
+    _loops[-1].call_soon_threadsafe(_kill)  # which wakes the loop
 
 
 def _kill() -> None:
-    for task in asyncio.all_tasks():
+    for task in asyncio.all_tasks(_loops[-1]):
         if task.get_name().startswith(os.environ[VICTIM]):
             _doomed.add(task)
             task.cancel()
@@ -65,7 +70,7 @@ def faulty_main() -> int:
     """Run the operator; return its exit code."""
     signal.signal(signal.SIGUSR1, _block)
     signal.signal(signal.SIGUSR2, _doom)
-    asyncio.Runner = functools.partial(asyncio.Runner, loop_factory=_new_loop)  # type: ignore[assignment, misc]  # the operator makes one
+    uvloop.new_event_loop = _new_loop  # type: ignore[assignment]  # the operator makes one
     return main()
 
 

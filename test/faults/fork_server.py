@@ -6,6 +6,7 @@ On its standard input it reads a line for each operator that it is to start, on 
 import asyncio
 import contextlib
 import gc
+import itertools
 import json
 import os
 import random
@@ -14,7 +15,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Never
@@ -62,17 +63,27 @@ class ForkServer:
         """Speak with `process`."""
         self._process = process
         self._children: dict[int, Child] = {}
-        self._started: asyncio.Queue[Child] = asyncio.Queue()
-        self._turn = asyncio.Lock()
+        self._orders = itertools.count()
+        self._starting: dict[int, asyncio.Future[Child]] = {}
+
+    @property
+    def running(self) -> Collection[int]:
+        """The process ids of the operators that have not ended."""
+        return self._children.keys()
 
     async def spawn(self, module: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Child:
-        """Start an operator whose output is appended to `log`."""
-        order = {"module": module, "arguments": list(arguments), "environment": dict(environment), "log": str(log)}
-        async with self._turn:
-            assert self._process.stdin is not None
-            self._process.stdin.write(json.dumps(order).encode() + b"\n")
-            await self._process.stdin.drain()
-            return await self._started.get()
+        """Start an operator whose output is appended to `log`; if the caller is cancelled meanwhile, the operator is killed."""
+        number = next(self._orders)
+        order = {"number": number, "module": module, "arguments": list(arguments), "environment": dict(environment), "log": str(log)}
+        started: asyncio.Future[Child] = asyncio.get_running_loop().create_future()
+        self._starting[number] = started
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        try:
+            return await asyncio.shield(started)
+        except asyncio.CancelledError:
+            started.add_done_callback(lambda child: child.result().send_signal(signal.SIGKILL))
+            raise
 
     async def listen(self) -> None:
         """Read the reports of the process, until it ends."""
@@ -81,9 +92,9 @@ class ForkServer:
             reported = json.loads(line)
             if "code" in reported:
                 self._children.pop(reported["pid"]).note_end(reported["code"])
-            else:
-                child = self._children[reported["pid"]] = Child(reported["pid"])
-                self._started.put_nowait(child)
+                continue
+            child = self._children[reported["pid"]] = Child(reported["pid"])
+            self._starting.pop(reported["number"]).set_result(child)
 
 
 @contextlib.asynccontextmanager
@@ -150,7 +161,7 @@ def _fork(mains: Mapping[str, Callable[[], int]], order: Mapping[str, Any]) -> i
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _run(mains[order["module"]], order)
-    _tell({"pid": pid})
+    _tell({"pid": pid, "number": order["number"]})
     return pid
 
 

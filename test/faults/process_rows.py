@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from faults import faulty_operator
 from faults.case import Case
@@ -135,11 +136,16 @@ def _spoiled_token(target: Target, content: str | None) -> Callable[[Run], Fault
                 path.write_text(content.format(run.testbed.token), encoding="ascii")
             await Refuse(401).act(exchange)
             # A process that loses its lease meanwhile, for want of processor time, needs the token to start again.
-            asyncio.get_running_loop().call_later(SPOILED_SECONDS, path.write_text, run.testbed.token)
+            asyncio.get_running_loop().call_later(SPOILED_SECONDS, _restore, path, run.testbed.token)
 
         return Faults(target=target, requests=Act("401", spoil, "instead").on(run))
 
     return plan
+
+
+def _restore(token_file: Path, token: str) -> None:
+    if token_file.parent.exists():  # the run has not ended
+        token_file.write_text(token, encoding="ascii")
 
 
 def f52(lifecycles: Lifecycles) -> Iterator[Case]:

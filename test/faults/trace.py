@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from faults.meaning import Target
+from mpiop.api import capabilities
 
 ERROR = 500
 """From this code on the server does not know what became of a write: it may have asked etcd."""
@@ -73,7 +74,7 @@ class Trace:
         return entry
 
     def effects(self, *verbs: str) -> Counter[str]:
-        """Count the writes of these verbs that took effect, by meaning; Leases and Events are not a job's.
+        """Count the writes of these verbs that took effect, by meaning; Leases, Events and what the operator offers are not a job's.
 
         An object is deleted once, however often that is asked for while it goes.
         """
@@ -105,7 +106,8 @@ class Trace:
         return max((sum(1 for other in times if at <= other < at + 1) for at in times), default=0)
 
     def _of_jobs(self) -> Iterator[Entry]:
-        return (entry for entry in self.entries if entry.target.meaning.resource not in {"leases", "events"})
+        meanings = ((entry, entry.target.meaning) for entry in self.entries)
+        return (entry for entry, meaning in meanings if meaning.resource not in {"leases", "events"} and meaning.name != capabilities.NAME)
 
     def __str__(self) -> str:
         """Render as lines."""

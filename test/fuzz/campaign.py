@@ -142,7 +142,7 @@ class _Batch:
         try:
             await self.here.client.create(MPIJOBS, cast("Object", strange.job), metadata_only=True)
         except StatusError as error:
-            if not HTTPStatus.BAD_REQUEST <= error.code < HTTPStatus.INTERNAL_SERVER_ERROR or not error.status_message:
+            if not _is_refusal(error):
                 self._complain(strange, f"the API server said {error}")
             self.report.verdicts[strange.how, Verdict.REFUSED] += 1
             return
@@ -245,3 +245,9 @@ def _complaints(log: Path) -> list[str]:
 
 def _named(version: str, kind: str, name: str) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
+
+
+def _is_refusal(error: StatusError) -> bool:
+    """Return whether the API server rejects an object and gives a reason; etcd's limit of 1.5 MiB comes as code 500."""
+    is_too_large = "etcdserver: request is too large" in error.status_message
+    return is_too_large or (HTTPStatus.BAD_REQUEST <= error.code < HTTPStatus.INTERNAL_SERVER_ERROR and bool(error.status_message))

@@ -9,13 +9,13 @@ from generators.crd import custom_resource_definition
 from mpiop.api import constants as c
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.validation import validate
-from mpiop.client.spec import JobSpec, manifest
+from mpiop.client.manifest import manifest
+from mpiop.client.spec import JobSpec
 from mpiop.client.tags import RankLines, Tagged
 from mpiop.controller.objects import BuildOptions
-from mpiop.controller.objects.hostfile import render_hostfile
+from mpiop.controller.objects.config_map import build_config_map
 from mpiop.controller.objects.launcher_job import build_launcher_template
 from mpiop.controller.observe.exit_codes import in_words
-from mpiop.controller.restart.lost_workers import is_rigid
 from mpiop.kubectl.run import run_verb
 from new_members.library import ACME
 
@@ -43,9 +43,9 @@ def main() -> None:
     container = build_launcher_template(job, BuildOptions(ssh=c.SSH_INJECTED))["spec"]["containers"][0]
     assert container["args"] == ["-n", "2", "--ranks", "--send", "A", "solver"]
     assert {each["name"]: each.get("value") for each in container["env"]}.items() >= BUILT.items()
-    assert render_hostfile(job, "").startswith("1 on pi-worker-0.")
+    assert build_config_map(job, (), BuildOptions())["data"]["hostfile"].startswith("1 on pi-worker-0.")
 
-    assert is_rigid(job)
+    assert job.is_rigid
     assert in_words(77, of_mpirun=True) == "exit code 77 (acmerun found no host)"
     assert [*RankLines(ACME).whole([b"rank 7> hello"])] == [Tagged(7, b"hello")]
     assert "acme]" in CliRunner().invoke(run_verb, ["--help"]).output

@@ -1,16 +1,15 @@
 """Checks that gangs of the new scheduler are built, reported and shown; run it after `new_members.scheduler`."""
 
-from example_children import observed
+from example_children import build_worker_pod, observed
 from example_jobs import PI
 from fakes.client_api import FakeApi
 from generators.flags import flags_page
 from mpiop.controller.causes import GANG_API_MISSING
 from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.objects import BuildOptions
-from mpiop.controller.objects.worker_pod import build_worker_pod
 from mpiop.controller.plan.desired import desired_state
 from mpiop.controller.plan.diff import Create, Step
-from mpiop.controller.restart.attempt import current_attempt
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.status.refusals import FailedWrite, refusal
 from mpiop.kube.errors import StatusError
 from mpiop.kubectl.doctor import schedulers
@@ -24,7 +23,7 @@ def main() -> None:
     assert pod["metadata"]["labels"][ACME.pod_label] == PI.name
     assert pod["spec"]["schedulerName"] == ACME.name
 
-    desired = desired_state(current_attempt(PI, observed()), EPOCH)
+    desired = desired_state(launcher_attempt(PI, observed()), EPOCH)
     assert desired is not None
     [stage] = Gang(ACME.name, candidates(ACME.name)[0]).stages(PI, desired, observed())
     assert stage.step is Step.GANG
@@ -32,7 +31,7 @@ def main() -> None:
     assert isinstance(create, Create)
     assert (create.resource, create.build()) == (TROOPS, build_troop(PI, {}))
 
-    missing = Gang(ACME.name).missing
+    missing = Gang(ACME.name).missing(PI.namespace)
     assert missing is not None
     assert str(missing) == (
         "gang scheduling by 'acme' is on, but the API server does not serve troops of acme.example.com: install Acme, or start the "

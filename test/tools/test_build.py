@@ -137,7 +137,7 @@ def test_a_part_is_built_once_with_its_links(buildable: Part, tmp_path: Path, ca
     assert (tmp_path / "count").read_text() == "built\n"
     programs = build.programs_of(("thing",))
     assert Path(programs["thing"]).samefile(programs["alias"])
-    assert "thing ~1 s" in capfd.readouterr().err
+    assert "left: a few seconds, thing" in capfd.readouterr().err
 
 
 def test_a_failed_build_leaves_nothing(buildable: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from generators.chart import CLUSTER_SCOPED, rights
 from generators.chart_schema import CHART, OF_THE_CHART
 from generators.chart_values import table_of, values_of
 from generators.manifests import ROOT, GenerateError
-from imaging.catalogue import DEFAULT_OPERATOR_REPOSITORY, with_registry
+from imaging.catalogue import DEFAULT_OPERATOR_REPOSITORY, REGISTRY
 from mpiop import __version__
 from mpiop.cli.flags import GROUPS
 from mpiop.kube import resources
@@ -21,7 +21,7 @@ VALUES = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
 OWN = SCHEMA["properties"]
 # Values that may have more than their defaults: flags, tokens, and what Kubernetes' API has.
-OPEN = {"flags", "podMonitor.tokenSecret", "livenessProbe", "readinessProbe"}
+OPEN = {"flags", "podMonitor.tokenSecret", "podMonitor.tlsConfig", "serviceMonitor.tlsConfig", "livenessProbe", "readinessProbe"}
 OF_KUBERNETES = {"resources", "affinity", "podSecurityContext", "securityContext"}
 
 
@@ -53,7 +53,7 @@ def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def test_schema_and_values_have_the_same_names() -> None:
-    assert set(described(SCHEMA)) - {"global"} == set(paths(VALUES))
+    assert set(described(SCHEMA)) == set(paths(VALUES))
 
 
 def test_no_object_of_the_schema_takes_a_name_that_it_does_not_know() -> None:
@@ -62,8 +62,8 @@ def test_no_object_of_the_schema_takes_a_name_that_it_does_not_know() -> None:
         for node in nodes(SCHEMA)
         if node.get("type") == "object" and node.get("additionalProperties") is not False and not node.get("additionalProperties")
     ]
-    # Helm's `global`, and the peers and rules of a NetworkPolicy.
-    assert loose == [{"type": "object"}] * 3
+    # The values of other charts in Helm's `global`, and whole objects: the release's, and the peers and rules of a NetworkPolicy.
+    assert [node.get("properties", {}).keys() for node in loose] == [{"imageRegistry"}, *[set[str]()] * 3]
 
 
 def test_every_flag_is_a_value_of_its_own_or_can_be_set_by_its_name() -> None:
@@ -91,7 +91,18 @@ def test_the_defaults_are_those_of_the_manifests() -> None:
 def test_the_chart_installs_this_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
-    assert VALUES["image"]["repository"] == with_registry(DEFAULT_OPERATOR_REPOSITORY)
+    assert VALUES["image"]["repository"] == DEFAULT_OPERATOR_REPOSITORY
+
+
+def test_what_artifact_hub_shows_is_what_the_chart_installs() -> None:
+    annotations = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))["annotations"]
+    images = {each["name"]: each["image"] for each in yaml.safe_load(annotations["artifacthub.io/images"])}
+    names = ("mpi-operator", "mpi-operator-agent")
+    assert images == {name: f"{REGISTRY}/{name}:v{__version__}" for name in names}
+    [crd] = yaml.safe_load(annotations["artifacthub.io/crds"])
+    spec = yaml.safe_load((CHART / "files/crd.yaml").read_text(encoding="utf-8"))["spec"]
+    assert (crd["kind"], crd["version"]) == (spec["names"]["kind"], spec["versions"][0]["name"])
+    assert crd["name"] == f"{spec['names']['plural']}.{spec['group']}"
 
 
 def test_no_template_has_rules_of_its_own() -> None:

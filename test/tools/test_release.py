@@ -1,5 +1,6 @@
 """What a release is made of, without its image."""
 
+import hashlib
 import io
 import json
 import re
@@ -17,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 import mpiop
 from imaging.base import REGISTRY_BASE
 from imaging.catalogue import ROOT
-from releasing import files, signing
+from releasing import files, plugin, plugin_program, signing
 from releasing.command import main
 from releasing.errors import ReleaseError
 
@@ -61,7 +62,7 @@ def test_the_chart_is_the_same_each_time_and_names_the_images_by_their_digests()
         assert stream is not None
         values = yaml.safe_load(stream.read())
     assert f"{values['image']['repository']}@{values['image']['digest']}" == IMAGES.operator
-    assert values["flags"] == {"agent-image": IMAGES.agent}
+    assert f"{values['agent']['image']['repository']}@{values['agent']['image']['digest']}" == IMAGES.agent
 
 
 def test_without_images_the_chart_stays_as_it_is() -> None:
@@ -112,9 +113,19 @@ def checkout(tmp_path: Path) -> Path:
         shutil.copytree(ROOT / name, folder / name)
     (folder / "src/mpiop").mkdir(parents=True)
     shutil.copy(ROOT / "src/mpiop/__init__.py", folder / "src/mpiop")
+    for name in ("LICENSE", "pyproject.toml", "setup.cfg"):
+        shutil.copy(ROOT / name, folder / name)
     (folder / "CHANGELOG.md").write_text(f"# Changelog\n\n## {mpiop.__version__} - 2026-11-27\n\n- first\n")
     lines = "".join(f"echo {name} {image}\n" for name, image in (("base", REGISTRY_BASE), *IMAGES._asdict().items()))
-    scripts = {"hack/images": lines, "hack/cluster": f'echo "$2\t{folder}/program"\n', ".venv/bin/pip": "", "program": COSIGN}
+    scripts = {
+        "hack/images": lines,
+        "hack/cluster": f'echo "$2\t{folder}/program"\n',
+        ".venv/bin/pip": "",
+        ".venv/bin/python": "",
+        ".venv/plugin/bin/python": PYINSTALLER,
+        "program": COSIGN,
+        "hack/setup": "",
+    }
     for name, text in scripts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{asked}\n{text}')
@@ -126,6 +137,11 @@ def checkout(tmp_path: Path) -> Path:
 
 COSIGN = """\
 for word in "$@"; do case $word in --output-key-prefix=*) touch "${word#*=}.pub"; esac; done
+"""
+
+PYINSTALLER = """\
+for word in "$@"; do case $word in --distpath=*) folder=${word#*=}/kubectl-mpi; mkdir "$folder"; esac; done
+[ -z "$folder" ] || printf '\\0GLIBC_2.9\\0GLIBC_2.34' >"$folder/kubectl-mpi"
 """
 
 
@@ -187,3 +203,60 @@ def test_base_images_are_pinned_by_their_digests(name: str) -> None:
     bases = re.findall(r"^ARG BASE_IMAGE=(\S+)$", (ROOT / name).read_text("utf-8"), re.MULTILINE)
     assert bases == [REGISTRY_BASE]
     assert re.search(r"@sha256:[0-9a-f]{64}$", REGISTRY_BASE)
+
+
+def test_the_client_alone_needs_no_image(checkout: Path) -> None:
+    output = checkout.parent / "dist"
+    assert main([mpiop.__version__, f"--root={checkout}", f"--output={output}", "--client", "--url=https://example.com/1/"]) == 0
+    assert "hack/images" not in (checkout.parent / "asked").read_text()
+    [archive] = output.glob("*.tar.gz")
+    assert {path.name for path in output.iterdir()} == {archive.name, "kubectl-mpi.krew.yaml", "SHA256SUMS"}
+    spec = yaml.safe_load((output / "kubectl-mpi.krew.yaml").read_text())["spec"]
+    assert spec["platforms"][0]["uri"] == f"https://example.com/1/{archive.name}"
+    assert spec["platforms"][0]["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
+    assert "glibc 2.34 or newer" in spec["caveats"]
+
+
+def test_the_archive_is_the_same_each_time_and_has_no_links(tmp_path: Path) -> None:
+    """An archive with links is refused by krew."""
+    folder = tmp_path / "kubectl-mpi"
+    folder.mkdir()
+    (folder / "kubectl-mpi").write_text("program")
+    (folder / "kubectl-mpi").chmod(0o700)
+    (folder / "library").symlink_to("kubectl-mpi")
+    packed = plugin.pack(folder, 1_800_000_000)
+    assert packed == plugin.pack(folder, 1_800_000_000)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        members = {member.name: (member.isreg(), member.mode) for member in archive.getmembers()}
+    assert members == {"kubectl-mpi/kubectl-mpi": (True, 0o755), "kubectl-mpi/library": (True, 0o755)}
+
+
+def test_an_archive_for_another_architecture_is_refused_with_those_that_can_be_built() -> None:
+    assert plugin.architecture("aarch64") == "arm64"
+    with pytest.raises(ReleaseError, match="cannot be built on riscv64; build it on one of x86_64, aarch64"):
+        plugin.architecture("riscv64")
+
+
+SYSTEM = "/etc/ssl/certs/ca-certificates.crt"
+
+
+@pytest.mark.parametrize(
+    ("before", "is_file", "after"),
+    [
+        ({"LD_LIBRARY_PATH": "/archive", "_PYI_ARCHIVE_FILE": "/archive/a", "A": "a"}, False, {"A": "a"}),
+        ({"LD_LIBRARY_PATH": "/archive", "LD_LIBRARY_PATH_ORIG": "/opt/lib"}, False, {"LD_LIBRARY_PATH": "/opt/lib"}),
+        ({}, True, {"SSL_CERT_FILE": SYSTEM}),
+        ({"SSL_CERT_FILE": "/ca"}, True, {"SSL_CERT_FILE": "/ca"}),
+        ({"SSL_CERT_DIR": "/cas"}, True, {"SSL_CERT_DIR": "/cas"}),
+    ],
+    ids=[
+        "a child loads its own libraries",
+        "the user's library path is back",
+        "the system's authorities",
+        "the user's",
+        "the user's folder",
+    ],
+)
+def test_the_environment_of_the_program_in_the_archive(before: dict[str, str], after: dict[str, str], *, is_file: bool) -> None:
+    plugin_program.set_environment(before, lambda _: is_file)
+    assert before == after

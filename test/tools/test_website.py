@@ -1,5 +1,7 @@
 """The site of documents: what is laid out for it, its navigation, and the check of its links."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,11 @@ def entries(node: object) -> list[str]:
         return [node]
     parts = node if isinstance(node, list) else list(node.values()) if isinstance(node, dict) else []
     return [name for part in parts for name in entries(part)]
+
+
+@pytest.mark.parametrize(("target", "environments"), [("docs", ["documents"]), ("docs-look", ["documents", "look"])])
+def test_the_site_needs_no_environment_but_its_own(target: str, environments: list[str], tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    done = subprocess.run(["make", "--dry-run", target], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("hack/setup ")] == environments

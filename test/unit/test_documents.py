@@ -1,12 +1,20 @@
 """The documents are correct: every command, link, target and image name in them exists."""
 
+import itertools
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
 from imaging.catalogue import CATALOGUE, release_version, with_registry
+from mpiop.api.parse import parse_mpijob
+from mpiop.api.validation import validate
+from mpiop.kubectl.main import cli
+from mpiop.kubectl.verbs import VERBS
 from website.staging import links, pages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,6 +90,36 @@ def test_every_file_that_a_command_names_exists(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
+def test_every_verb_and_option_of_kubectl_mpi_exists(document: Path) -> None:
+    for verb, words in calls_in(text_of(document)):
+        command = cli.get_command(click.Context(cli), verb)
+        assert command, verb
+        command.make_parser(click.Context(command, **command.context_settings)).parse_args(words)
+
+
+def calls_in(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield verb and arguments of each `kubectl mpi` in the code of a page."""
+    blocks = re.findall(r"^ *```.*?\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL))
+    for line in "\n".join([*blocks, *inline]).replace("\\\n", " ").replace("\\|", "|").splitlines():
+        for call in re.split(r"\bkubectl mpi (?=[a-z]+\b)", line)[1:]:
+            words = shlex.shlex(call, posix=True, punctuation_chars=True)
+            words.whitespace_split = True
+            verb, *arguments = itertools.takewhile(lambda word: word[:1] not in "|&;<>()", words)
+            yield verb, [*arguments, "value of a last option"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
+def test_every_value_of_the_chart_that_helm_sets_exists(document: Path) -> None:
+    values = yaml.safe_load(text_of(ROOT / "charts/mpiop/values.yaml"))
+    for path in re.findall(r"--set(?:-string)? '?([\w.-]+)[\[=]", text_of(document)):
+        found = values
+        for key in path.split("."):
+            assert found == {} or key in found, path
+            found = found.get(key, {})
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
 def test_no_place_was_left_to_fill_in(document: Path) -> None:
     assert re.findall(r"@[A-Z_]+@|TODO|TBD|FIXME", text_of(document)) == []
 
@@ -97,6 +135,76 @@ def test_a_decision_has_the_usual_sections_and_is_listed(decision: Path) -> None
 
 def test_decisions_have_different_numbers() -> None:
     assert len({decision.name[:4] for decision in DECISIONS}) == len(DECISIONS)
+
+
+@pytest.mark.parametrize(
+    "page", sorted({*ROOT.glob("docs/*.md"), *ROOT.glob("docs/reference/*.md")} - {ROOT / "docs/README.md"}), ids=by_path
+)
+def test_every_page_can_be_found(page: Path) -> None:
+    assert f"]({page.relative_to(ROOT / 'docs')})" in text_of(ROOT / "docs/README.md"), "a row in the list of documents is missing"
+    assert f"- {by_path(page)}\n" in text_of(ROOT / "mkdocs.yml"), "a place in the nav is missing"
+
+
+def test_the_readme_quotes_the_figures_of_the_benchmark() -> None:
+    quoted = [
+        cells_of(row)[1:3] for row in text_of(ROOT / "README.md").splitlines() if row.startswith("|") and "performance.md#figures" in row
+    ]
+    measured = [cells_of(row)[1:3] for row in text_of(ROOT / "docs/performance.md").splitlines() if row.startswith("|")]
+    assert quoted
+    assert [figures for figures in quoted if figures not in measured] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=by_path)
+def test_every_mpijob_that_is_shown_whole_is_valid(document: Path) -> None:
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", text_of(document), re.MULTILINE | re.DOTALL)
+    shown = [each for block in blocks for each in yaml.safe_load_all(block) if is_whole_mpijob(each)]
+    jobs = [parse_mpijob(each | {"metadata": {"namespace": "team", "uid": "1", **each["metadata"]}}) for each in shown]
+    assert [validate(job) for job in jobs] == [()] * len(shown)
+
+
+def is_whole_mpijob(value: object) -> bool:
+    return isinstance(value, dict) and value.get("kind") == "MPIJob" and "metadata" in value
+
+
+@pytest.mark.parametrize(
+    ("part", "module"),
+    [
+        ("kubernetes", "k8s.io/kubernetes"),
+        ("containerd", "github.com/containerd/containerd/v2"),
+        ("helm", "helm.sh/helm/v4"),
+        ("helm3", "helm.sh/helm/v3"),
+        ("kueue", "sigs.k8s.io/kueue"),
+        ("volcano", "volcano.sh/volcano"),
+        ("coscheduling", "sigs.k8s.io/scheduler-plugins"),
+        ("prometheus", "github.com/prometheus/prometheus"),
+        ("kube-state-metrics", "k8s.io/kube-state-metrics/v2"),
+        ("metrics-server", "sigs.k8s.io/metrics-server"),
+        ("gitops", "sigs.k8s.io/cli-utils"),
+        ("kubeflow-mpi-operator", "github.com/kubeflow/mpi-operator"),
+    ],
+)
+def test_the_support_matrix_names_the_versions_that_tests_run(part: str, module: str) -> None:
+    required = re.search(rf"^\s*{module} v(\S+)", text_of(ROOT / f"hack/embedded/go/{part}/go.mod"), re.MULTILINE)
+    tested = [cells_of(row)[2] for row in text_of(ROOT / "docs/support.md").splitlines() if row.startswith("|")]
+    assert required
+    assert any(required[1] in re.findall(r"[\d.]*\d", cell) for cell in tested)
+
+
+def test_plugins_of_k9s_call_verbs_that_exist() -> None:
+    [block] = [text for text in re.findall(r"```yaml\n(.*?)```", text_of(ROOT / "docs/editors.md"), re.DOTALL) if "plugins:" in text]
+    plugins = yaml.safe_load(block)["plugins"]
+    called = [re.search(r"\bmpi (\w+)", " ".join(each["args"])) for each in plugins.values()]
+    assert [match[1] for match in called if match and match[1] in VERBS] == [name.removeprefix("mpi-") for name in plugins]
+
+
+def test_the_schema_for_editors_is_of_a_version_that_the_crd_has() -> None:
+    [crd] = yaml.safe_load_all(text_of(ROOT / "manifests/base/kubeflow.org_mpijobs.yaml"))
+    named = re.findall(r'versions\[\?\(@\.name=="(\w+)"\)\]\.schema\.openAPIV3Schema', text_of(ROOT / "docs/editors.md"))
+    assert set(named) == {version["name"] for version in crd["spec"]["versions"]}
+
+
+def cells_of(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip("|").split("|")]
 
 
 def test_every_target_is_explained() -> None:

@@ -206,21 +206,17 @@ async def test_L61_an_absent_lease_is_taken_at_once(server: LeaseServer) -> None
         }
 
 
-async def test_L61_a_lease_without_holder_is_taken_at_once(server: LeaseServer) -> None:
-    server.held_by("")
-    async with replica(server) as candidate:
-        await candidate.has_begun.wait()
-        assert candidate.began_at == 0
-
-
 @pytest.mark.parametrize("is_watch_refused", [False, True], ids=["with a watch", "by polling alone"])
-async def test_L61_an_unchanged_record_is_taken_after_its_own_duration(server: LeaseServer, *, is_watch_refused: bool) -> None:
-    server.held_by("other", duration=20)
+@pytest.mark.parametrize("duration", [20, 0.5])
+async def test_L61_an_unchanged_record_is_taken_after_its_own_duration(
+    server: LeaseServer, duration: float, *, is_watch_refused: bool
+) -> None:
+    server.held_by("other", duration=duration)
     if is_watch_refused:
         server.refuse("watch", LEASES, "", unavailable())
     async with replica(server) as candidate:
         await candidate.has_begun.wait()
-        assert candidate.began_at == pytest.approx(20, abs=0.2)
+        assert candidate.began_at == pytest.approx(duration, abs=0.2)
 
 
 async def test_L61_any_change_of_the_record_begins_the_wait_anew(server: LeaseServer) -> None:
@@ -266,16 +262,18 @@ async def test_L61_F43_wall_clocks_are_never_compared(server: LeaseServer, clock
 
 
 @pytest.mark.parametrize("duration", [0, -1, None, "15", []], ids=repr)
-async def test_L61_F46_a_record_that_says_no_duration_counts_for_ours(server: LeaseServer, duration: object) -> None:
-    server.held_by("other", duration=duration, acquireTime="garbage", leaseTransitions="many")
+@pytest.mark.parametrize("transitions", [-1, None, "many"], ids=repr)
+async def test_L61_F46_a_record_that_says_no_duration_counts_for_ours(server: LeaseServer, duration: object, transitions: object) -> None:
+    server.held_by("other", duration=duration, acquireTime="garbage", leaseTransitions=transitions)
     async with replica(server) as candidate:
         await candidate.has_begun.wait()
         assert candidate.began_at == pytest.approx(15, abs=0.2)
         assert server.spec()["leaseTransitions"] == 1
 
 
-async def test_L61_F46_a_lease_without_spec_is_free(server: LeaseServer) -> None:
-    server.put(LEASES, {"metadata": {"namespace": KEY.namespace, "name": KEY.name}, "spec": None})
+@pytest.mark.parametrize("spec", [None, {"holderIdentity": ""}, {"holderIdentity": None}], ids=str)
+async def test_L61_F46_a_lease_without_holder_is_taken_at_once(server: LeaseServer, spec: dict[str, Any] | None) -> None:
+    server.put(LEASES, {"metadata": {"namespace": KEY.namespace, "name": KEY.name}, "spec": spec})  # type: ignore[typeddict-item]
     async with replica(server) as candidate:
         await candidate.has_begun.wait()
         assert candidate.began_at == 0
@@ -607,23 +605,18 @@ async def test_L64_F40_from_the_moment_that_a_theft_is_noticed_nothing_may_be_wr
     assert allowed == [False]
 
 
-async def test_L64_F46_a_deleted_lease_is_made_again_by_the_leader(server: LeaseServer) -> None:
+@pytest.mark.parametrize("is_gone", [True, False], ids=["deleted", "emptied"])
+async def test_L64_F46_a_lease_that_others_delete_or_empty_is_taken_again_by_the_leader(server: LeaseServer, *, is_gone: bool) -> None:
     async with replica(server) as leader:
         await asyncio.sleep(4)
-        server.remove(LEASES, KEY)
+        if is_gone:
+            server.remove(LEASES, KEY)
+        else:
+            server.put(LEASES, {**server.lease(), "spec": {}})
         await asyncio.sleep(0.1)
         assert server.spec()["holderIdentity"] == "a"
         await asyncio.sleep(60)
         assert leader.elector.is_leader
-
-
-async def test_L64_F46_an_emptied_lease_is_taken_again_by_the_leader(server: LeaseServer) -> None:
-    async with replica(server) as leader:
-        await asyncio.sleep(4)
-        server.put(LEASES, {**server.lease(), "spec": {}})
-        await asyncio.sleep(60)
-        assert leader.elector.is_leader
-        assert server.spec()["holderIdentity"] == "a"
 
 
 # L65
@@ -689,22 +682,16 @@ async def test_L65_work_that_ends_by_itself_releases_too(server: LeaseServer, ou
     assert asyncio.all_tasks() == {asyncio.current_task()}, "neither the watch nor the renewal goes on"
 
 
-async def test_L65_somebody_elses_lease_is_not_released(server: LeaseServer) -> None:
+@pytest.mark.parametrize("holders", [["thief"], []], ids=["somebody else's", "gone"])
+async def test_L65_a_lease_that_is_not_ours_any_more_is_not_released(server: LeaseServer, holders: list[str]) -> None:
     leader = Replica(server, "a")
     await asyncio.sleep(4)
     leader.task.cancel()
-    server.held_by("thief")  # between the end of the work and the release
+    server.remove(LEASES, KEY)  # between the end of the work and the release
+    for holder in holders:
+        server.held_by(holder)
     await asyncio.wait({leader.task})
-    assert server.spec()["holderIdentity"] == "thief"
-
-
-async def test_L65_nothing_is_released_when_the_lease_is_gone(server: LeaseServer) -> None:
-    leader = Replica(server, "a")
-    await asyncio.sleep(4)
-    leader.task.cancel()
-    server.remove(LEASES, KEY)
-    await asyncio.wait({leader.task})
-    assert server.objects(LEASES) == []
+    assert [lease.get("spec", {})["holderIdentity"] for lease in server.objects(LEASES)] == holders
 
 
 async def test_L65_nothing_is_released_after_a_loss(server: LeaseServer) -> None:
@@ -728,41 +715,29 @@ async def test_L65_a_stop_after_an_unnoticed_loss_releases_nothing(server: Lease
     assert server.spec()["holderIdentity"] == "a"
 
 
-async def test_L65_T4_a_release_that_meets_a_conflict_reads_again(server: LeaseServer) -> None:
-    leader = Replica(server, "a")
-    await asyncio.sleep(4)
-    server.refuse("update", LEASES, "", conflict(), times=1)
-    await leader.stop()
-    assert server.spec()["holderIdentity"] == ""
+ATTEMPT = ["get", "update"]
 
 
-async def test_T4_a_release_reads_the_lease_before_each_try_and_tries_twice_at_most(server: LeaseServer) -> None:
+@pytest.mark.parametrize(
+    ("error", "times", "requests", "holder"),
+    [
+        pytest.param(conflict(), 1, ATTEMPT * 2, "", id="a conflict: read and tried again"),
+        pytest.param(conflict(), 9, ATTEMPT * 2, "a", id="conflicts for ever: twice at most"),
+        pytest.param(unavailable(), 9, ATTEMPT, "a", id="refused otherwise: once"),
+        pytest.param(NO_ANSWER, 9, ATTEMPT, "a", id="no answer: once"),
+    ],
+)
+async def test_L65_T4_a_release_that_is_refused_is_tried_again_after_a_conflict_and_else_left_to_expire(
+    server: LeaseServer, error: StatusError | TransportError, times: int, requests: list[str], holder: str
+) -> None:
     leader = Replica(server, "a")
     await asyncio.sleep(4)
-    server.refuse("update", LEASES, "", conflict())
+    server.refuse("update", LEASES, "", error, times=times)
     server.requests.clear()
     await leader.stop()
-    assert [request.verb for request in server.requests] == ["get", "update", "get", "update"]
-
-
-async def test_L65_a_release_that_is_refused_otherwise_is_not_tried_again(server: LeaseServer) -> None:
-    leader = Replica(server, "a")
-    await asyncio.sleep(4)
-    server.refuse("update", LEASES, "", unavailable())
-    server.requests.clear()
-    await leader.stop()
-    assert [request.verb for request in server.requests] == ["get", "update"]
-
-
-@pytest.mark.parametrize("error", [unavailable(), NO_ANSWER, conflict()], ids=["refused", "no answer", "conflict for ever"])
-async def test_L65_a_release_that_fails_is_left_to_expire(server: LeaseServer, error: StatusError | TransportError) -> None:
-    leader = Replica(server, "a")
-    await asyncio.sleep(4)
-    server.refuse("update", LEASES, "", error)
-    await leader.stop()
-    assert leader.task.cancelled()
-    assert now() == 4
-    assert server.spec()["holderIdentity"] == "a"
+    assert [request.verb for request in server.requests] == requests
+    assert (leader.task.cancelled(), now()) == (True, 4)
+    assert server.spec()["holderIdentity"] == holder
 
 
 async def test_L65_a_release_that_hangs_is_given_up(server: LeaseServer) -> None:
@@ -861,11 +836,16 @@ async def test_a_watch_that_breaks_is_opened_again(server: LeaseServer) -> None:
         assert candidate.elector.is_leader
 
 
-async def test_a_release_just_after_the_server_ended_the_watch_is_seen_at_once(server: LeaseServer) -> None:
+@pytest.mark.parametrize("seconds", [20, 300.01], ids=["while it is watched", "just after the server ended the watch"])
+@pytest.mark.parametrize("is_gone", [True, False], ids=["deleted", "released"])
+async def test_a_lease_that_becomes_free_is_noticed_at_once(server: LeaseServer, seconds: float, *, is_gone: bool) -> None:
     server.held_by("other", duration=3600)
     async with replica(server) as candidate:
-        await asyncio.sleep(300.01)
-        server.held_by("")
+        await asyncio.sleep(seconds)
+        if is_gone:
+            server.remove(LEASES, KEY)
+        else:
+            server.held_by("")
         await asyncio.sleep(0.1)
         assert candidate.elector.is_leader
 
@@ -876,15 +856,6 @@ async def test_a_watch_that_is_refused_is_not_asked_for_in_a_hot_loop(server: Le
     async with replica(server):
         await asyncio.sleep(300)
     assert 40 <= len([request for request in server.requests if request.verb == "watch"]) <= 100
-
-
-async def test_a_deleted_lease_is_noticed_at_once_by_a_standby(server: LeaseServer) -> None:
-    server.held_by("other", duration=3600)
-    async with replica(server) as candidate:
-        await asyncio.sleep(20)
-        server.remove(LEASES, KEY)
-        await asyncio.sleep(0.1)
-        assert candidate.elector.is_leader
 
 
 @pytest.mark.parametrize("holder", ["other", ""], ids=["while standing by", "while leading"])

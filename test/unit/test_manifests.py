@@ -15,6 +15,7 @@ import yaml
 from generators.crd import custom_resource_definition
 from generators.manifests import is_current
 from mpiop import __version__
+from mpiop.api.capabilities import NAME
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.validation import validate
 from mpiop.cli.flags import parse_command
@@ -180,13 +181,21 @@ def test_the_operator_meets_the_restricted_pod_security_standard_and_more() -> N
 
 def test_the_deployment_runs_this_version_with_flags_that_it_knows() -> None:
     [container] = DEPLOYMENT["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == f"docker.io/mpioperator/mpi-operator:v{__version__}"
+    assert container["image"] == f"mpiop.invalid/mpi-operator:v{__version__}"
     assert container["imagePullPolicy"] == "IfNotPresent"
     command = parse_command(container["args"], {})
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert (ports["metrics"], ports["health"]) == (command.options.monitoring_port, command.options.health_port)
     assert not command.ignored
     assert OBJECTS["Service", "mpi-operator"]["spec"]["ports"] == [{"name": "metrics", "port": 9090, "targetPort": "metrics"}]
+
+
+READER = "mpi-operator-capabilities-reader"
+
+
+def test_everybody_may_read_what_the_operator_offers_and_nothing_else() -> None:
+    assert OBJECTS["Role", READER]["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [NAME], "verbs": ["get"]}]
+    assert [subject["name"] for subject in OBJECTS["RoleBinding", READER]["subjects"]] == ["system:authenticated"]
 
 
 def test_the_operator_has_only_the_rights_that_it_needs() -> None:
@@ -200,7 +209,7 @@ def test_the_operator_has_only_the_rights_that_it_needs() -> None:
     create, other = OBJECTS["Role", "mpi-operator-leader-election"]["rules"]
     assert (create["verbs"], other["resourceNames"]) == (["create"], ["mpi-operator"])
     for kind, binding in OBJECTS:
-        if kind in {"ClusterRoleBinding", "RoleBinding"}:
+        if kind in {"ClusterRoleBinding", "RoleBinding"} and binding != READER:
             subject = {"kind": "ServiceAccount", "name": "mpi-operator", "namespace": "mpi-operator"}
             assert OBJECTS[kind, binding]["subjects"] == [subject]
 

@@ -118,11 +118,12 @@ async def test_large_jobs_cost_little_memory_and_everybody_else_is_served(case: 
             assert process.peak_mib() <= case.most_mib
 
 
-async def test_config_maps_with_our_label_cost_no_memory() -> None:
+async def test_config_maps_with_our_label_and_a_long_owner_cost_no_memory() -> None:
     labels = {"training.kubeflow.org/operator-name": "mpi-operator"}
     async with rest_server({}) as (rest, http):
         for number in range(60):
-            metadata = {"name": f"c{number}", "namespace": "default", "labels": labels}
+            owner = {"apiVersion": "v1", "kind": "Nothing", "name": "\U0001f600" + "x" * 500_000, "uid": str(number), "controller": True}
+            metadata = {"name": f"c{number}", "namespace": "default", "labels": labels, "ownerReferences": [owner]}
             data = {"hostfile": str(number) * 500_000, "other": str(number) * 500_000}
             rest.api.put(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         rest.api.put(MPIJOBS, mpijob("small"))

@@ -13,10 +13,11 @@ from fakes.api_server import FakeClient
 from fakes.world import KEY, mpijob
 from mpiop import operator
 from mpiop.api import constants as c
+from mpiop.api.capabilities import NAME as CAPABILITIES
 from mpiop.api.status import parse_status
-from mpiop.kube.errors import TransportError
-from mpiop.kube.objects import Key, Object
-from mpiop.kube.resources import EVENTS, JOBS, LEASES, MPIJOBS, PODS, SECRETS
+from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.objects import Key, Object, key_of
+from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, LEASES, MPIJOBS, PODS, SECRETS, SERVICES
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
 from mpiop.operator import Operator
@@ -26,6 +27,7 @@ from virtual_time import VirtualClock
 
 OPTIONS = Options(health_port=0)
 LEASE = Key("mpi-operator", "mpi-operator")
+CHILDREN = (JOBS, PODS, SERVICES)
 
 
 @asynccontextmanager
@@ -193,18 +195,43 @@ async def test_what_is_not_of_this_operator_is_not_even_listed() -> None:
     client = FakeClient()
     client.server.put(PODS, {"metadata": {"name": "stranger", "namespace": "default"}})
     async with running(client):
-        await asyncio.sleep(5)
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(10)
         asked = {request.resource: request.params.get("labelSelector", "") for request in client.server.requests if request.verb == "watch"}
     assert asked[PODS] == asked[JOBS] == "training.kubeflow.org/operator-name=mpi-operator"
     assert asked[MPIJOBS] == ""
-    assert SECRETS not in asked
+    assert {request.verb for request in client.server.requests if request.resource is SECRETS} == {"create"}
+
+
+async def test_the_caches_of_a_standby_are_warm_before_it_is_elected() -> None:
+    client = FakeClient()
+    await client.create(MPIJOBS, mpijob())
+    async with running(client):
+        await asyncio.sleep(5)
+        before = len(client.server.requests)
+        async with running(client):
+            await asyncio.sleep(5)
+            asked = {request.resource for request in client.server.requests[before:] if request.verb in {"list", "watch"}}
+            assert {MPIJOBS, PODS, JOBS, SERVICES, CONFIG_MAPS} <= asked
+
+
+async def test_without_the_crd_it_waits_for_it() -> None:
+    client = FakeClient()
+    client.server.served.discard(MPIJOBS)
+    async with running(client) as (_, _metrics, task):
+        await asyncio.sleep(120)
+        assert not task.done()
+        client.server.served.add(MPIJOBS)
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(60)
+        assert client.server.storage.get(JOBS, Key("default", "pi-launcher")) is not None
 
 
 async def test_with_a_namespace_others_are_left_alone() -> None:
     client = FakeClient()
     elsewhere = mpijob()
     elsewhere["metadata"]["namespace"] = "elsewhere"
-    async with running(client, Options(health_port=0, namespace="default")):
+    async with running(client, Options(health_port=0, namespaces=("default",))):
         await client.create(MPIJOBS, elsewhere)
         await client.create(MPIJOBS, mpijob())
         await asyncio.sleep(5)
@@ -212,6 +239,45 @@ async def test_with_a_namespace_others_are_left_alone() -> None:
             ("default", "pi-launcher")
         ]
         assert client.server.storage.get(MPIJOBS, KEY) is not None
+
+
+async def test_with_several_namespaces_each_is_served_and_others_are_left_alone() -> None:
+    client = FakeClient()
+    async with running(client, Options(health_port=0, namespaces=("default", "team", "idle"))) as (replica, _, _task):
+        for namespace in ("default", "team", "elsewhere"):
+            job = mpijob()
+            job["metadata"]["namespace"] = namespace
+            await client.create(MPIJOBS, job)
+        await asyncio.sleep(5)
+        assert {obj["metadata"]["namespace"] for resource in CHILDREN for obj in client.server.objects(resource)} == {"default", "team"}
+        published = {obj["metadata"]["namespace"] for obj in client.server.objects(CONFIG_MAPS) if obj["metadata"]["name"] == CAPABILITIES}
+        assert published == {"default", "team", "idle"}
+        assert client.server.storage.get(LEASES, LEASE) is not None
+        # What is lost is created again at once, although nothing happens in the others that would show how current their stores are.
+        for namespace in ("default", "team"):
+            client.server.remove(SERVICES, Key(namespace, "pi"))
+            await asyncio.sleep(2)
+            assert client.server.storage.get(SERVICES, Key(namespace, "pi")) is not None
+        client.server.remove(MPIJOBS, Key("default", "pi"))
+        await asyncio.sleep(2)
+        assert [key.namespace for key in replica._job_keys()] == ["team"]
+
+
+async def test_a_namespace_that_takes_our_rights_away_does_not_stop_the_others() -> None:
+    client = FakeClient()
+    server = client.server
+    client.refuse("*", None, "", StatusError("any", {"code": 403, "reason": "Forbidden"}), namespace="team")
+    for namespace in ("team", "default"):
+        job = mpijob()
+        job["metadata"]["namespace"] = namespace
+        server.put(MPIJOBS, job)
+    async with running(client, Options(health_port=0, namespaces=("team", "default"))) as (replica, _, _task):
+        await asyncio.sleep(10)
+        assert [str(key_of(obj)) for obj in server.objects(JOBS)] == ["default/pi-launcher"]
+        assert replica._informer_problems() == [], "ready"
+        server.allow()
+        await asyncio.sleep(100)
+        assert {str(key_of(obj)) for obj in server.objects(JOBS)} == {"default/pi-launcher", "team/pi-launcher"}
 
 
 def free_port() -> int:

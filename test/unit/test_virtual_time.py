@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from mpiop.clock import Clock
-from virtual_time import EPOCH, StandstillError, VirtualClock, VirtualTimeLoop, run_ready_tasks
+from virtual_time import StandstillError, VirtualTimeLoop, run_ready_tasks
 
 
 async def test_time_jumps_to_the_next_timer() -> None:
@@ -15,19 +14,6 @@ async def test_time_jumps_to_the_next_timer() -> None:
     await asyncio.sleep(3600)
     assert asyncio.get_running_loop().time() == 3600
     assert time.monotonic() - begun < 5
-
-
-async def test_timers_fire_in_order_at_their_own_times() -> None:
-    loop = asyncio.get_running_loop()
-    fired: list[tuple[str, float]] = []
-
-    async def sleeper(name: str, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        fired.append((name, loop.time()))
-
-    await asyncio.gather(sleeper("late", 30), sleeper("early", 0.005), sleeper("middle", 7))
-    assert [name for name, _ in fired] == ["early", "middle", "late"]
-    assert [moment for _, moment in fired] == pytest.approx([0.005, 7, 30])
 
 
 def test_standstill_is_an_error_that_names_the_waiting_task() -> None:
@@ -53,19 +39,6 @@ async def test_time_stands_still_while_a_thread_works() -> None:
     answered = await asyncio.wait_for(asyncio.to_thread(release.wait, 30), timeout=10)
     assert answered
     assert asyncio.get_running_loop().time() == 0
-
-
-async def test_a_timeout_is_reached_in_virtual_time() -> None:
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(asyncio.Event().wait(), timeout=600)
-    assert asyncio.get_running_loop().time() == 600
-
-
-async def test_the_clock_follows_the_loop() -> None:
-    clock: Clock = VirtualClock()
-    await asyncio.sleep(90)
-    assert clock.monotonic() == 90
-    assert (clock.now() - EPOCH).total_seconds() == 90
 
 
 async def test_advance_lets_time_pass_without_running_anything() -> None:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -91,6 +92,20 @@ func TestAFloodClosesItsOwnConnections(t *testing.T) {
 	}
 }
 
+func TestAFloodFromManyAddressesClosesTheOldest(t *testing.T) {
+	a := newAdmission(testSecret, Limits{Silent: 4, Strangers: 4})
+	var flood []*caller
+	for from := range 11 { // all places are taken then, but one
+		_, one := arrive(a, fmt.Sprintf("10.0.0.%d", from), time.Second)
+		flood = append(flood, one)
+	}
+	for from, one := range flood {
+		if one.isClosed != (from < 7) {
+			t.Errorf("connection %d is closed: %v", from, one.isClosed)
+		}
+	}
+}
+
 func TestWhoWaitsForATurnIsClosedByAFlood(t *testing.T) {
 	a := newAdmission(testSecret, Limits{Silent: 4, Strangers: 1})
 	for range turnsPerSecond {
@@ -102,7 +117,7 @@ func TestWhoWaitsForATurnIsClosedByAFlood(t *testing.T) {
 	testkit.Eventually(t, "it waits", func() bool {
 		a.strangers.mutex.Lock()
 		defer a.strangers.mutex.Unlock()
-		return a.strangers.count == 1
+		return a.strangers.entries.Len() == 1
 	})
 	next, _ := arrive(a, "10.0.0.2", 0)
 	_ = next.admit("SSH-2.0-x")
@@ -128,7 +143,7 @@ func TestProofsThatSomebodyCollectedHoldNoPlaces(t *testing.T) {
 	kept := func() int {
 		a.proven.mutex.Lock()
 		defer a.proven.mutex.Unlock()
-		return a.proven.count
+		return a.proven.entries.Len()
 	}
 	if kept() != limits.Silent {
 		t.Errorf("%d are kept", kept())

@@ -6,71 +6,65 @@ import (
 	"sync"
 )
 
-// pending are connections that have not logged in. There are at most `limit`: one more closes the oldest of the address that has
-// the most, so that a flood closes its own connections, not those of the job.
+// pending are connections that have not logged in. There are at most `limit`: one more closes the oldest of those addresses that have
+// the most, so that a flood closes its own connections, not those of the job. If each address has one connection, it closes the oldest,
+// and the job's own, which do not wait, are not the oldest.
 type pending struct {
 	mutex    sync.Mutex
 	limit    int
-	count    int
-	bySource map[string]*list.List
+	entries  *list.List // of entry, the oldest first
+	bySource map[string]int
 }
 
-// entry is what remove needs.
 type entry struct {
-	source  string
-	element *list.Element
+	source     string
+	connection net.Conn
 }
 
 func newPending(limit int) *pending {
-	return &pending{limit: limit, bySource: map[string]*list.List{}}
+	return &pending{limit: limit, entries: list.New(), bySource: map[string]int{}}
 }
 
-func (p *pending) add(connection net.Conn) entry {
+func (p *pending) add(connection net.Conn) *list.Element {
 	source := sourceOf(connection)
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.count >= p.limit {
+	if p.entries.Len() >= p.limit {
 		p.drop()
 	}
-	connections, found := p.bySource[source]
-	if !found {
-		connections = list.New()
-		p.bySource[source] = connections
-	}
-	p.count++
-	return entry{source, connections.PushBack(connection)}
+	p.bySource[source]++
+	return p.entries.PushBack(entry{source, connection})
 }
 
 func (p *pending) drop() {
-	var heaviest string
 	most := 0
-	for source, connections := range p.bySource {
-		if connections.Len() > most {
-			heaviest, most = source, connections.Len()
+	for _, count := range p.bySource {
+		most = max(most, count)
+	}
+	for element := p.entries.Front(); element != nil; element = element.Next() {
+		if found := element.Value.(entry); p.bySource[found.source] == most {
+			_ = found.connection.Close()
+			p.forget(element)
+			return
 		}
 	}
-	oldest := p.bySource[heaviest].Front()
-	_ = oldest.Value.(net.Conn).Close()
-	p.forget(entry{heaviest, oldest})
 }
 
-func (p *pending) remove(e entry) {
+func (p *pending) remove(element *list.Element) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.forget(e)
+	p.forget(element)
 }
 
-// forget does nothing for an entry that was dropped.
-func (p *pending) forget(e entry) {
-	connections, found := p.bySource[e.source]
-	if !found {
+// forget does nothing for an element that was dropped.
+func (p *pending) forget(element *list.Element) {
+	before := p.entries.Len()
+	found := p.entries.Remove(element).(entry)
+	if p.entries.Len() == before {
 		return
 	}
-	before := connections.Len()
-	connections.Remove(e.element)
-	p.count -= before - connections.Len()
-	if connections.Len() == 0 {
-		delete(p.bySource, e.source)
+	if p.bySource[found.source]--; p.bySource[found.source] == 0 {
+		delete(p.bySource, found.source)
 	}
 }
 

@@ -45,11 +45,11 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """How an annotation counts in the revisions of a job.
+    """How an annotation, or a field of the spec, counts in the revisions of a job.
 
     Attributes:
-        place: Order among the annotations that count. It must never change, because hashes are stored.
-        text: Returns what is hashed of the attribute of MPIJob; "" leaves the hash as it is without the annotation.
+        place: Order among all that count. It must never change, because hashes are stored.
+        text: Returns what is hashed of the attribute of MPIJob; "" leaves the hash as it is without it.
     """
 
     place: int

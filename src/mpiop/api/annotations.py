@@ -65,11 +65,9 @@ def are_edited(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return any(before.get(row.name) != now.get(row.name) for row in JOB_ANNOTATIONS)
 
 
-def hashed_texts(job: object) -> tuple[str, ...]:
-    """Return what the annotations of an MPIJob add to its revisions; nothing for a job without them."""
-    hashed = [(row.in_revision, getattr(job, row.attribute)) for row in JOB_ANNOTATIONS if row.in_revision is not None]
-    texts = (counts.text(value) for counts, value in sorted(hashed, key=lambda pair: pair[0].place))
-    return tuple(filter(None, texts))
+def counted(job: object) -> list[tuple[Hashed, Any]]:
+    """Return the values that count in the revisions of an MPIJob, and how."""
+    return [(row.in_revision, getattr(job, row.attribute)) for row in JOB_ANNOTATIONS if row.in_revision is not None]
 
 
 def _one_of(*choices: str) -> Parser[str]:
@@ -126,7 +124,7 @@ _BOOLEANS: Final = ("true", "false")
 SLOTS: Final = JobAnnotation(
     "mpiop.kubeflow.org/slots",
     _ON_JOB,
-    "`Auto` gives each worker as many slots as its first container has GPUs, else whole CPUs; at least one.",
+    "`Auto` gives each worker one slot per GPU of its first container, or without GPUs one per whole CPU; at least one.",
     field="slots_mode",
     parse=_or_empty(_one_of(c.SLOTS_AUTO), ""),
     examples=(c.SLOTS_AUTO,),
@@ -144,7 +142,7 @@ SHM: Final = JobAnnotation(
 SSH: Final = JobAnnotation(
     "mpiop.kubeflow.org/ssh",
     _ON_JOB,
-    "whose ssh and sshd are used, those of the image (`Image`) or ours (`Injected`). On a pod the name is that of a script.",
+    "whether ssh and sshd come from the image (`Image`) or from the operator (`Injected`). On a pod, it names a script.",
     field="ssh",
     parse=_or_empty(_one_of(*c.SSH_MODES), ""),
     examples=c.SSH_MODES,
@@ -153,7 +151,7 @@ SSH: Final = JobAnnotation(
 VOLCANO_QUEUE: Final = JobAnnotation(
     "scheduling.volcano.sh/queue-name",
     _ON_JOB,
-    "the queue of its PodGroup, if its spec names none.",
+    "the queue of its PodGroup, if the spec does not name one.",
     field="volcano_queue",
     parse=lambda _, text: text,
     examples=("default", "team-a"),
@@ -162,7 +160,7 @@ VOLCANO_QUEUE: Final = JobAnnotation(
 MAX_RESTARTS: Final = JobAnnotation(
     "mpiop.kubeflow.org/max-restarts",
     _ON_JOB,
-    "how often it may be restarted because a worker or the launcher was lost (docs/fault-tolerance.md).",
+    "maximum number of restarts after the loss of a worker or the launcher (docs/fault-tolerance.md).",
     field="restart.max_restarts",
     parse=_restarts,
     default="0",
@@ -173,7 +171,7 @@ _NEEDS_BUDGET: Final = Need(MAX_RESTARTS.name)
 RESTART: Final = JobAnnotation(
     "mpiop.kubeflow.org/restart",
     _ON_JOB,
-    "which workers such a restart replaces, those that `Failed` (the default) or `All`.",
+    "which workers a restart replaces: those that `Failed` (the default) or `All`.",
     field="restart.scope",
     parse=_one_of(*c.RESTART_SCOPES),
     default=c.RESTART_FAILED,
@@ -184,7 +182,7 @@ RESTART: Final = JobAnnotation(
 RESTART_ON: Final = JobAnnotation(
     "mpiop.kubeflow.org/restart-on",
     _ON_JOB,
-    "what leads to a restart: losses of `Infrastructure` alone (the default), `Any` failure too, or `ExitCodes=3,42` too.",
+    "what causes a restart: only losses of `Infrastructure` (the default), also `Any` failure, or also `ExitCodes=3,42`.",
     field="restart.causes",
     parse=_restart_causes,
     default=c.ON_INFRASTRUCTURE,
@@ -195,7 +193,7 @@ RESTART_ON: Final = JobAnnotation(
 RESTART_WINDOW: Final = JobAnnotation(
     "mpiop.kubeflow.org/restart-window",
     _ON_JOB,
-    "the time in which `max-restarts` are allowed, for example 24h; by default it is the whole life of the job.",
+    "the period to which `max-restarts` applies, for example 24h; by default the whole life of the job.",
     field="restart.window_seconds",
     parse=lambda path, text: float(_seconds(path, text)) if text else None,
     examples=("24h", "1d12h"),
@@ -205,7 +203,7 @@ RESTART_WINDOW: Final = JobAnnotation(
 AVOID_FAILED_NODES: Final = JobAnnotation(
     "mpiop.kubeflow.org/avoid-failed-nodes",
     _ON_JOB,
-    '"true" keeps Pods that are made after a restart off the nodes that were lost, or had too little memory or disk.',
+    '"true" keeps Pods that are created after a restart off nodes that were lost, or had too little memory or disk.',
     field="restart.avoids_failed_nodes",
     parse=_is_true,
     default="false",
@@ -216,7 +214,7 @@ AVOID_FAILED_NODES: Final = JobAnnotation(
 CHECKPOINT_SIGNAL: Final = JobAnnotation(
     "mpiop.kubeflow.org/checkpoint-signal",
     "an MPIJob with injected ssh",
-    "by which signal its ranks are asked to save their work before a Pod of theirs is deleted, `SIGUSR1`.",
+    "the signal that asks its ranks to save their work before one of their Pods is deleted, such as `SIGUSR1`.",
     field="checkpoint.signal",
     parse=_one_of(*c.CHECKPOINT_SIGNALS),
     default=c.CHECKPOINT_SIGNALS[0],
@@ -227,7 +225,7 @@ CHECKPOINT_SIGNAL: Final = JobAnnotation(
 CHECKPOINT_GRACE: Final = JobAnnotation(
     "mpiop.kubeflow.org/checkpoint-grace",
     _ON_JOB,
-    "how long they may run on after it, for example 2m; by default 60s.",
+    "how long ranks may keep running after this signal, for example 2m; by default 60s.",
     field="checkpoint.grace_seconds",
     parse=_seconds,
     default="60s",
@@ -254,11 +252,20 @@ SSH_AGENT: Final = JobAnnotation(
     examples=_BOOLEANS,
     in_revision=None,
 )
+ALLOCATION: Final = JobAnnotation(
+    "mpiop.kubeflow.org/allocation",
+    _ON_JOB,
+    '"true" if its launcher runs several `mpirun`, one for each step (`kubectl mpi alloc`): it continues without a lost worker.',
+    field="is_allocation",
+    parse=lambda _, text: text == "true",
+    examples=_BOOLEANS,
+    in_revision=None,
+)
 
 JOB_ANNOTATIONS: tuple[JobAnnotation[Any], ...] = (
     *(SLOTS, SHM, SSH, VOLCANO_QUEUE),
     *(MAX_RESTARTS, RESTART, RESTART_ON, RESTART_WINDOW, AVOID_FAILED_NODES),
     *(CHECKPOINT_SIGNAL, CHECKPOINT_GRACE),
-    *(TTL_DELETES_JOB, SSH_AGENT),
+    *(TTL_DELETES_JOB, SSH_AGENT, ALLOCATION),
 )
 """Every annotation of an MPIJob, in the order of the reference page, and of the errors of those that set one field each."""

@@ -1,4 +1,7 @@
-"""Names and values of the API `kubeflow.org/v2beta1` that users and other controllers rely on."""
+"""Names and values of the API `kubeflow.org/v2beta1` that users and other controllers rely on, and the table of conditions.
+
+Modules import it as `c`.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -28,9 +31,11 @@ ROLE_WORKER: Final = "worker"
 LAUNCHER: Final = "Launcher"
 WORKER: Final = "Worker"
 
+# Values of `runPolicy.managedBy`.
 MANAGED_BY_US: Final = "kubeflow.org/mpi-operator"
 MANAGED_BY_MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 
+# Values of `runPolicy.cleanPodPolicy`, `launcherCreationPolicy` and `restartPolicy`.
 CLEAN_NONE: Final = "None"
 CLEAN_RUNNING: Final = "Running"
 CLEAN_ALL: Final = "All"
@@ -41,6 +46,7 @@ WAIT_FOR_WORKERS_READY: Final = "WaitForWorkersReady"
 NEVER: Final = "Never"
 ON_FAILURE: Final = "OnFailure"
 
+# Values of annotations, and of the operator's flags that are their defaults.
 SSH_IMAGE: Final = "Image"
 SSH_INJECTED: Final = "Injected"
 SSH_MODES: Final = (SSH_IMAGE, SSH_INJECTED)
@@ -80,6 +86,7 @@ CONDITION_WORKERS_UNUSED: Final = "WorkersUnused"
 CONDITION_UPDATE_PENDING: Final = "UpdatePending"
 CONDITION_RESTARTING: Final = "Restarting"
 
+# Reasons of the condition Failed.
 EVICTED: Final = "MPIJobEvicted"
 BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
@@ -113,7 +120,7 @@ _CONDITION_TYPES: Final = (
         CONDITION_SUSPENDED,
         meanings=(
             Meaning("True", "MPIJobSuspended", "`suspend` is true. When all Pods are gone, `replicaStatuses.*.active` is 0"),
-            Meaning("False", "MPIJobResumed", "it is false again; `startTime` is set anew"),
+            Meaning("False", "MPIJobResumed", "it is false again; `startTime` is set to the time of the resume"),
         ),
         changes={"True": Change("Normal", "job suspended"), "False": Change("Normal", "job resumed")},
         rank=5,
@@ -158,7 +165,7 @@ _CONDITION_TYPES: Final = (
         CONDITION_WARNINGS,
         meanings=(
             Meaning("True", "TemplateWarnings", "the API server warned of a part of a Pod template: unknown or deprecated"),
-            Meaning("False", "Resumed", "the Pods are created anew"),
+            Meaning("False", "Resumed", "the Pods are created again"),
         ),
         changes={"True": Change("Warning")},
     ),
@@ -196,7 +203,7 @@ _CONDITION_TYPES: Final = (
     ConditionType(
         CONDITION_FAILED,
         meanings=(
-            Meaning("True", f"{BACKOFF_LIMIT_EXCEEDED}/…", "the launcher failed more often than `backoffLimit`; … says why"),
+            Meaning("True", f"{BACKOFF_LIMIT_EXCEEDED}/…", "the launcher failed more often than `backoffLimit`; … is the cause"),
             Meaning("True", DEADLINE_EXCEEDED, "`activeDeadlineSeconds` are over"),
             Meaning("True", EVICTED, "the kubelet evicted a worker of a job without `max-restarts`"),
             Meaning("True", REACHED_MAX_RESTARTS, "workers or the launcher were lost more often than `max-restarts` allows"),

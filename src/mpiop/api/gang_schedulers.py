@@ -1,4 +1,4 @@
-"""The gang schedulers: one row holds everything that operator and tools know about one (`--gang-scheduling`), but for what its objects say.
+"""The gang schedulers (`--gang-scheduling`): one row for each, with everything that operator and tools know about it except its objects.
 
 The builders of the objects are rows of `mpiop.controller.gang.pod_group`.
 """
@@ -13,14 +13,14 @@ from mpiop.kube.resources import Resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangScheduler:
-    """One gang scheduler.
+    """A gang scheduler.
 
     Attributes:
-        name: Value of `--gang-scheduling`; "" is any other value, which is then the name of the scheduler.
+        name: Value of `--gang-scheduling`; the row "" is for all other values, which are names of schedulers.
         title: Its name for people.
         apis: The versions of its API, the best first; of each, the kinds of a gang's objects, in the order in which they are created.
-        pod_annotation: Names the PodGroup of a pod; "" if another field does.
-        pod_label: The same.
+        pod_annotation: Annotation of a pod that names its PodGroup; "" if another field does.
+        pod_label: Label of a pod that names its PodGroup; "" if another field does.
         is_native: Whether `spec.schedulingGroup` names it, and the pod stays with the scheduler that its template names.
         advice: What to do if the API server serves none of `apis`; with `{name}`, the value of the flag.
     """

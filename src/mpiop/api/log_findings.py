@@ -1,4 +1,4 @@
-"""What a launcher's log says about its failure, by the rows of `mpiop.api.log_rules`.
+"""Finds in a launcher's log why it failed, with the rows of `mpiop.api.log_rules`.
 
 The operator asks if it may read logs; `kubectl mpi why` asks with the user's own permission.
 """
@@ -6,10 +6,13 @@ The operator asks if it may read logs; `kubectl mpi why` asks with the user's ow
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from signal import Signals
 from typing import Final
 
-from mpiop.api.log_rules import READ, RULES, LogRule
+from mpiop.api.log_rule import LogRule
+from mpiop.api.log_rules import READ, RULES
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS
+from mpiop.kube.text import whole_number
 
 _MOST_LINES: Final = 2000
 _MOST_IN_LINE: Final = 1000
@@ -38,16 +41,17 @@ class Finding:
 
 _BY_SIGNAL: Final[Mapping[int, str]] = {
     4: "The program has instructions that the processor of that node does not have: compile it for all nodes.",
-    7: "Often /dev/shm is too small: it has 64 MiB unless the annotation mpiop.kubeflow.org/shm says 2Gi (kubectl mpi run --shm 2Gi).",
+    7: "Often /dev/shm is too small: it has 64 MiB unless the annotation mpiop.kubeflow.org/shm sets more (kubectl mpi run --shm 2Gi).",
     9: "Often the container has used more memory than its limit: raise it, or use more workers.",
 }
 _CORE_DUMPED: Final = 128
 _SIGNALS: Final = {str(number + core): advice for number, advice in _BY_SIGNAL.items() for core in (0, _CORE_DUMPED)}
+_SIGNAL_NAMES: Final[Mapping[int, str]] = {signal.value: signal.name for signal in Signals}
 _RANK_RULES: Final = frozenset({"MpiAbort", "ProgramFailed", "ProgramKilled"})
 
 
 def finding(log: str) -> Finding | None:
-    """Return what the end of a log says about its launcher's failure; None if no row applies."""
+    """Return why the launcher failed, from the end of its log; None if no row matches."""
     text = _normalized(log)
     found = _first(text, lambda _: True)
     if found is None:
@@ -68,10 +72,20 @@ def _first(text: str, is_wanted: Callable[[LogRule], bool]) -> tuple[LogRule, re
 
 
 def _text(template: str, match: re.Match[str]) -> str:
-    return template.format(**{name: (value or "").strip()[:_MOST_IN_FACTS] for name, value in match.groupdict().items()})
+    groups = {name: (value or "").strip()[:_MOST_IN_FACTS] for name, value in match.groupdict().items()}
+    return template.format(signal=_signal(groups.get("code", "")), **groups)
+
+
+def _signal(code: str) -> str:
+    """Return the name of a signal by its number, which may have 128 more."""
+    number = (whole_number(code) or 0) % _CORE_DUMPED
+    return _SIGNAL_NAMES.get(number, f"signal {number}")
 
 
 def _normalized(log: str) -> str:
-    """Return the last lines without the tags of ranks, each cut to what a pattern may look at."""
-    lines = _LINE_ENDS.split(log)[-_MOST_LINES:]
-    return "\n".join(_TAG.sub("", line[:_MOST_IN_LINE]) for line in lines)
+    """Return the last lines without the tags of ranks, each cut to the length that patterns are matched against.
+
+    Blank lines are left out: the white space of a pattern would run over all of them.
+    """
+    lines = (_TAG.sub("", line[:_MOST_IN_LINE]) for line in _LINE_ENDS.split(log)[-_MOST_LINES:])
+    return "\n".join(line for line in lines if line and not line.isspace())

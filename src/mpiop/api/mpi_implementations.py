@@ -31,7 +31,7 @@ class Implementation:
         commands: Programs with which a user starts ranks.
         processes: Beginnings of the names of its other programs that call ssh, or that ssh starts.
         is_rigid: Whether it starts its processes once: a program cannot continue without a worker, and `mpirun` may hang after the loss.
-        longest_job_name: Characters of the longest name of a job, by the version that crashes with a longer one.
+        longest_job_name: Characters of the longest name of a job without a digit, by the version that crashes with a longer one.
         exit_codes: What `mpirun` means by exit codes of its own.
         tag_options: Options of `mpirun` that put the rank before each line of output.
         tag: Regular expression of what is then before each piece of output, with the group `rank`. A piece ends with its line, or earlier.
@@ -65,13 +65,21 @@ class Implementation:
     export_option: str = ""
     root_environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
+    def crashing_version(self, job_name: str) -> str:
+        """Return the version whose `mpirun` crashes because of the job's name; "" if none does."""
+        if any(character.isdigit() for character in job_name):
+            return ""
+        return next((version for version, longest in self.longest_job_name.items() if len(job_name) > longest), "")
+
 
 _SSH_ARGUMENTS: Final = "-o ConnectionAttempts=10"
 _HYDRA_PROCESSES: Final = ("hydra_", "pmi_proxy")
 # Not `-prepend-rank`: within a line, its `[0] ` could be the program's own text.
 _HYDRA_TAG_OPTIONS: Final = ("-prepend-pattern=[1,%r]<output>:",)
-_HYDRA_TAG: Final = r"\[1,(?P<rank>\d+)\]<output>:"
-_HYDRA_LINE_TAG: Final = r"\[(?P<rank>\d+)\] "
+# Programs can print tags too, so nothing in one is longer than in a real one.
+_RANK: Final = r"(?P<rank>\d{1,9})"
+_HYDRA_TAG: Final = rf"\[1,{_RANK}\]<output>:"
+_HYDRA_LINE_TAG: Final = rf"\[{_RANK}\] "
 
 OPEN_MPI: Final = Implementation(
     name="OpenMPI",
@@ -105,11 +113,12 @@ OPEN_MPI: Final = Implementation(
     commands=("mpirun", "mpiexec", "orterun", "prterun"),
     processes=("orted", "prte", "oshrun", "shmemrun"),
     is_rigid=False,  # Horovod continues with fewer workers
+    # orte/mca/regx/fwd of Open MPI 4.1 copies a host name up to its first digit into 50 bytes.
     longest_job_name={"Open MPI 4.1": 47},
     # Source: orte/include/orte/constants.h of Open MPI 4.
     exit_codes=dict.fromkeys(range(130, 136), "mpirun could not start the program, or a signal ended a rank"),
     tag_options=("--tag-output",),
-    tag=r"\[[^\[\]\s]+,(?P<rank>\d+)\]<std\w+>:",
+    tag=rf"\[[^\[\]\s]{{1,300}},{_RANK}\]<std(?:out|err|diag)>:",
     tag_gap=" ",  # since Open MPI 5
     tag_limit=8192,  # ORTE_IOF_BASE_TAGGED_OUT_MAX of Open MPI 4
     export_option="-x",

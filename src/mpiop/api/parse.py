@@ -12,9 +12,10 @@ from mpiop.api import constants as c
 from mpiop.api import defaults
 from mpiop.api.annotations import are_edited, fields_of
 from mpiop.api.checkpoint import checkpoint_of
-from mpiop.api.fields import INT64_MAX, Fields, as_mapping, invalid, required
+from mpiop.api.fields import INT64_MAX, Fields, as_mapping, required
 from mpiop.api.restart import restart_policy
 from mpiop.api.slots import slots_of
+from mpiop.api.spec_fields import RUN_POLICY, SPEC, read_fields
 from mpiop.api.status import stored_status
 from mpiop.api.template import POD_TEMPLATE, conform
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy, SchedulingPolicy
@@ -22,9 +23,6 @@ from mpiop.api.validation import validate
 from mpiop.kube.objects import Object, annotations_of
 
 _PLACEHOLDER: Final = ReplicaSpec(replicas=1, template={"spec": {"containers": [{"name": "placeholder"}]}}, restart_policy=c.NEVER)
-_QUANTITY_ADVICE: Final = (
-    'must be a quantity such as 2, "500m" or "16Gi"; minResources takes resource names directly, without `requests:` or `limits:` between'
-)
 
 
 class ParseError(ValueError):
@@ -43,10 +41,10 @@ class ParseError(ValueError):
 def parse_mpijob(raw: Object) -> MPIJob:
     """Parse a stored MPIJob and apply every default; `raw` is not changed.
 
-    The result is well-typed but not yet valid: see `validation.validate`.
+    The result has the right types, but is not validated yet: see `validation.validate`.
 
     Raises:
-        ParseError: Some field cannot be understood; it lists what `validate` has to say too, so that the user sees everything at once.
+        ParseError: Some field cannot be parsed. It also lists the errors of `validate`, so that the user sees all of them at once.
     """
     errors: list[str] = []
     job = _job(raw, errors)
@@ -79,7 +77,7 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
         metadata = Fields({"name": "placeholder"}, "metadata", errors)
     spec = root.child("spec")
     if spec is None:
-        spec = Fields({}, "spec", errors)
+        spec = Fields({}, SPEC, errors)
     replica_specs = spec.child("mpiReplicaSpecs") or Fields({}, spec.at("mpiReplicaSpecs"), errors)
     annotations = metadata.child("annotations") or Fields({}, metadata.at("annotations"), errors)
     job = MPIJob(
@@ -87,13 +85,9 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
         name=metadata.string("name", ""),
         uid=metadata.string("uid", ""),
         generation=metadata.integer("generation", 0, maximum=INT64_MAX),
-        raw=raw,  # type: ignore[arg-type]  # what is no object at all has given an error above
-        slots_per_worker=spec.integer("slotsPerWorker", defaults.SLOTS_PER_WORKER),
-        run_launcher_as_worker=spec.boolean("runLauncherAsWorker", defaults.RUN_LAUNCHER_AS_WORKER),
-        ssh_auth_mount_path=spec.string("sshAuthMountPath", "") or defaults.SSH_AUTH_MOUNT_PATH,
-        launcher_creation_policy=spec.string("launcherCreationPolicy", "") or defaults.LAUNCHER_CREATION_POLICY,
-        mpi_implementation=spec.string("mpiImplementation", defaults.MPI_IMPLEMENTATION),
-        run_policy=_run_policy(spec.child("runPolicy")),
+        raw=raw,  # type: ignore[arg-type]  # anything but an object has given an error above
+        **read_fields(spec),
+        run_policy=_run_policy(spec.child("runPolicy") or Fields({}, RUN_POLICY, errors)),
         launcher=_launcher(replica_specs),
         worker=_worker(replica_specs),
         status=stored_status(root.values),
@@ -105,45 +99,12 @@ def _job(raw: object, errors: list[str]) -> MPIJob:
     return replace(job, slots_per_worker=slots_of((job.worker or job.launcher).template)) if job.slots_mode == c.SLOTS_AUTO else job
 
 
-def _run_policy(fields: Fields | None) -> RunPolicy:
-    if fields is None:
-        return RunPolicy()
-    return RunPolicy(
-        clean_pod_policy=fields.string("cleanPodPolicy", defaults.CLEAN_POD_POLICY),
-        ttl_seconds_after_finished=fields.integer("ttlSecondsAfterFinished", None),
-        active_deadline_seconds=fields.integer("activeDeadlineSeconds", None, maximum=INT64_MAX),
-        backoff_limit=fields.integer("backoffLimit", None),
-        suspend=fields.boolean("suspend", defaults.SUSPEND),
-        managed_by=fields.string("managedBy", None),
-        scheduling_policy=_scheduling_policy(fields.child("schedulingPolicy")),
-    )
+def _run_policy(fields: Fields) -> RunPolicy:
+    return RunPolicy(**read_fields(fields), scheduling_policy=_scheduling_policy(fields.child("schedulingPolicy")))
 
 
 def _scheduling_policy(fields: Fields | None) -> SchedulingPolicy | None:
-    if fields is None:
-        return None
-    return SchedulingPolicy(
-        min_available=fields.integer("minAvailable", None),
-        queue=fields.string("queue", ""),
-        min_resources=_quantities(fields.child("minResources")),
-        priority_class=fields.string("priorityClass", ""),
-        schedule_timeout_seconds=fields.integer("scheduleTimeoutSeconds", None),
-    )
-
-
-def _quantities(fields: Fields | None) -> Mapping[str, str] | None:
-    """Return the quantities as strings, as the server writes them; a number is its decimal text."""
-    if fields is None:
-        return None
-    quantities: dict[str, str] = {}
-    for name, value in fields.values.items():
-        if isinstance(value, str):
-            quantities[name] = value
-        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= INT64_MAX:
-            quantities[name] = repr(value)
-        elif value is not None:
-            fields.errors.append(invalid(fields.at(name), value, _QUANTITY_ADVICE))
-    return quantities
+    return None if fields is None else SchedulingPolicy(**read_fields(fields))
 
 
 def _launcher(replica_specs: Fields) -> ReplicaSpec:
@@ -182,6 +143,6 @@ def _template(fields: Fields, container_name: str) -> Mapping[str, Any]:
     spec = template.get("spec", {})
     containers = spec.get("containers", [])
     if all(container.get("name") for container in containers):
-        return template  # type: ignore[no-any-return]  # conform has just said so
+        return template  # type: ignore[no-any-return]  # conform has just checked it
     named = [container if container.get("name") else {"name": container_name, **container} for container in containers]
     return {**template, "spec": {**spec, "containers": named}}

@@ -10,13 +10,13 @@ from mpiop.api.fields import Fields
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """What the annotations say about restarts of a job.
+    """When a job is restarted, from its annotations.
 
     Attributes:
         max_restarts: The budget.
         scope: Which workers are replaced: `Failed` or `All`.
         causes: What leads to a restart: `Infrastructure`, `Any` or `ExitCodes`.
-        exit_codes: Of the launcher, which lead to one as well as infrastructure does.
+        exit_codes: Launcher exit codes that also trigger a restart.
         window_seconds: The time in which the budget may be used up; None is the job's whole life.
         avoids_failed_nodes: Whether pods are kept off nodes that failed.
         has_budget: Whether the user set a budget, which may be 0.

@@ -1,4 +1,4 @@
-"""How many slots a worker has if its resources are to say it, as with `mpiop.kubeflow.org/slots: Auto`."""
+"""Counts the slots of a worker from its resources, for `mpiop.kubeflow.org/slots: Auto`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -13,7 +13,7 @@ GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel
 def slots_of(template: Mapping[str, Any]) -> int:
     """Return one slot for each GPU of the first container, else one for each whole CPU; at least 1.
 
-    A limit counts where there is no request, as for the API server. What is no quantity is left for it to refuse with the pod.
+    A limit counts where there is no request, as for the API server. Invalid quantities are skipped: the API server refuses the pod.
     """
     containers: Sequence[Mapping[str, Any]] = template.get("spec", {}).get("containers") or ({},)
     resources = containers[0].get("resources", {})

@@ -64,7 +64,7 @@ def state_of(raw: object) -> str:
 def status_to_wire(status: MPIJobStatus) -> dict[str, Any]:
     """Render `status` for the API server: keys in a stable order, None and empty left out.
 
-    A replica status without pods is rendered as `{}`: its key says that the role exists.
+    A replica status without pods is rendered as `{}`: its key shows that the role exists.
     """
     wire: dict[str, Any] = {
         "conditions": [_condition_to_wire(condition) for condition in status.conditions],
@@ -89,7 +89,7 @@ def _filled(wire: Mapping[str, _Value]) -> dict[str, _Value]:
 
 
 def timestamp(value: object) -> datetime | None:
-    """Parse an RFC 3339 time stamp to whole seconds in UTC; None for Go's zero time and for what is no time stamp."""
+    """Parse an RFC 3339 time stamp to whole seconds in UTC; None for Go's zero time and for an invalid time stamp."""
     if not isinstance(value, str):
         return None
     try:

@@ -48,7 +48,7 @@ class Summary:
         duration: How long the job took.
         restarts: How often the operator has restarted the job.
         attempts: How many attempts of the launcher have failed; "" if none.
-        message: Of the condition that says what is wrong.
+        message: Of the condition that reports what is wrong.
         node: Of the launcher, once the job runs.
         slots: MPI processes on each worker.
     """
@@ -155,7 +155,7 @@ class MPIJobStatus:
 
     Attributes:
         observed_generation: Generation that the status of a waiting job describes; -1 before any operator has seen the job; else 0.
-        failed_nodes: Nodes on which the job is not to run again, the newest last; empty if its annotations do not ask for it.
+        failed_nodes: Nodes on which the job must not run again, the newest last; empty if its annotations do not ask for it.
         restarts: How many restarts were decided since the job was created; the number of the last of `last_restarts`.
     """
 
@@ -187,6 +187,11 @@ class MPIJobStatus:
     def is_true(self, type_: str) -> bool:
         """Return whether the condition of that type is there and True."""
         return self.true_condition(type_) is not None
+
+    @property
+    def stopped_launcher_pods(self) -> frozenset[str]:
+        """Return the names of the launcher pods that the last restarts explain: their failures are not the program's."""
+        return frozenset(name for restart in self.last_restarts for name in restart.launcher_pods)
 
     @property
     def duration(self) -> timedelta | None:

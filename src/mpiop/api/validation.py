@@ -6,30 +6,25 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.annotations import SSH
-from mpiop.api.fields import duplicate, invalid, required, unsupported
-from mpiop.api.mpi_implementations import IMPLEMENTATIONS
+from mpiop.api.fields import duplicate, invalid, required
+from mpiop.api.most_workers import most_workers
 from mpiop.api.names import worker_name
 from mpiop.api.paths import absolute, overlap
-from mpiop.api.size import most_workers
+from mpiop.api.spec_field import Choice
+from mpiop.api.spec_fields import RUN_POLICY, SCHEDULING_POLICY, SPEC, field_errors
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
 
-CLEAN_POD_POLICIES: Final = (c.CLEAN_NONE, c.CLEAN_RUNNING, c.CLEAN_ALL)
-LAUNCHER_CREATION_POLICIES: Final = (c.AT_STARTUP, c.WAIT_FOR_WORKERS_READY)
-MANAGERS: Final = (c.MANAGED_BY_US, c.MANAGED_BY_MULTIKUEUE)
-RESTART_POLICIES: Final = (c.NEVER, c.ON_FAILURE)
+RESTART_POLICIES: Final = Choice((c.NEVER, c.ON_FAILURE))
 
 HOST_NAME_CHARACTERS: Final = 63
 DNS_1035_LABEL: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
-MOUNT_PATH: Final = r"(/([^/:.][^/:]*|\.[^/:.][^/:]*|\.\.[^/:]+|\.)?)*"
-"""Of a path that begins with '/' and has neither ':' nor a part that is '..'; regular expressions of CEL cannot look ahead."""
-MOUNT_PATH_ADVICE: Final = "must be an absolute path, without ':' and '..'"
 
 _REPLICA_SPECS: Final = "spec.mpiReplicaSpecs"
 
 
 def validate(job: MPIJob) -> tuple[str, ...]:
     """Return one line for each field that is wrong, with its path and what to do about it; none for a job that can be run."""
-    errors = [*_name_errors(job), *_spec_errors(job), *_ssh_errors(job), *_run_policy_errors(job.run_policy)]
+    errors = [*_name_errors(job), *field_errors(SPEC, job), *_ssh_errors(job), *_run_policy_errors(job.run_policy)]
     errors += _replica_errors(c.LAUNCHER, job.launcher)
     if job.launcher.replicas != 1:
         path = f"{_REPLICA_SPECS}.{c.LAUNCHER}.replicas"
@@ -49,14 +44,6 @@ def _name_errors(job: MPIJob) -> Iterator[str]:
     if excess > 0:
         advice = f"too long by {excess}: the host name {longest} of a worker may have at most {HOST_NAME_CHARACTERS} characters"
         yield invalid("metadata.name", job.name, advice)
-
-
-def _spec_errors(job: MPIJob) -> Iterator[str]:
-    yield from _at_least_zero({"spec.slotsPerWorker": job.slots_per_worker})
-    if not re.fullmatch(MOUNT_PATH, job.ssh_auth_mount_path):
-        yield invalid("spec.sshAuthMountPath", job.ssh_auth_mount_path, MOUNT_PATH_ADVICE)
-    yield from _one_of("spec.launcherCreationPolicy", job.launcher_creation_policy, LAUNCHER_CREATION_POLICIES)
-    yield from _one_of("spec.mpiImplementation", job.mpi_implementation, tuple(IMPLEMENTATIONS))
 
 
 def _ssh_errors(job: MPIJob) -> Iterator[str]:
@@ -80,24 +67,14 @@ def _covered(path: str, replica_spec: ReplicaSpec) -> Iterator[str]:
 
 
 def _run_policy_errors(policy: RunPolicy) -> Iterator[str]:
-    path = "spec.runPolicy"
-    yield from _one_of(f"{path}.cleanPodPolicy", policy.clean_pod_policy, CLEAN_POD_POLICIES)
-    numbers = {
-        f"{path}.ttlSecondsAfterFinished": policy.ttl_seconds_after_finished,
-        f"{path}.activeDeadlineSeconds": policy.active_deadline_seconds,
-        f"{path}.backoffLimit": policy.backoff_limit,
-    }
+    yield from field_errors(RUN_POLICY, policy)
     if policy.scheduling_policy is not None:
-        numbers[f"{path}.schedulingPolicy.minAvailable"] = policy.scheduling_policy.min_available
-        numbers[f"{path}.schedulingPolicy.scheduleTimeoutSeconds"] = policy.scheduling_policy.schedule_timeout_seconds
-    yield from _at_least_zero(numbers)
-    if policy.managed_by is not None:
-        yield from _one_of(f"{path}.managedBy", policy.managed_by, MANAGERS)
+        yield from field_errors(SCHEDULING_POLICY, policy.scheduling_policy)
 
 
 def _replica_errors(role: str, replica_spec: ReplicaSpec) -> Iterator[str]:
     path = f"{_REPLICA_SPECS}.{role}"
-    yield from _one_of(f"{path}.restartPolicy", replica_spec.restart_policy, RESTART_POLICIES)
+    yield from RESTART_POLICIES.errors(f"{path}.restartPolicy", replica_spec.restart_policy)
     spec: Mapping[str, Any] = replica_spec.template.get("spec") or {}
     containers: Sequence[Mapping[str, Any]] = spec.get("containers") or ()
     path = f"{path}.template.spec.containers"
@@ -118,14 +95,3 @@ def _worker_count_errors(job: MPIJob, count: int) -> Iterator[str]:
     elif count > (most := most_workers(job.name, job.namespace)):
         advice = f"must be at most {most}: the host names of more workers do not fit into a ConfigMap; shorter names leave room for more"
         yield invalid(path, count, advice)
-
-
-def _at_least_zero(numbers: Mapping[str, int | None]) -> Iterator[str]:
-    for path, number in numbers.items():
-        if number is not None and number < 0:
-            yield invalid(path, number, "must be 0 or more")
-
-
-def _one_of(path: str, value: str, supported: tuple[str, ...]) -> Iterator[str]:
-    if value not in supported:
-        yield unsupported(path, value, supported)

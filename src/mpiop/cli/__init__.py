@@ -54,7 +54,7 @@ def _run(command: Command) -> int:
     log.configure(options.log_format, options.log_level, fd=process.stdout_descriptor())
     if command.ignored:
         structlog.get_logger(__name__).info("klog flags ignored", flags=list(command.ignored))
-    return process.run_until_stopped(lambda: operator.run(options))
+    return process.run_until_stopped(lambda: operator.run(options), uses_uvloop=options.uvloop)
 
 
 def _exit_before_the_start(_number: int, _frame: FrameType | None) -> Never:

@@ -8,8 +8,22 @@ from mpiop import __version__
 from mpiop.api.constants import AGENT_DELIVERIES, SSH_MODES
 from mpiop.api.gang_schedulers import GANG_SCHEDULERS
 from mpiop.cli import goflags
-from mpiop.cli.goflags import BOOLEAN, DURATION, INTEGER, NUMBER, Flag, Kind, at_least, one_of, port, text_kind
-from mpiop.options import Options
+from mpiop.cli.goflags import (
+    BOOLEAN,
+    DURATION,
+    INTEGER,
+    NAMES,
+    NUMBER,
+    Flag,
+    FlagError,
+    Kind,
+    at_least,
+    one_of,
+    parse_names,
+    port,
+    text_kind,
+)
+from mpiop.options import DEFAULT_AGENT_IMAGE, Options
 
 NAMESPACE_VARIABLE: Final = "KUBEFLOW_NAMESPACE"
 SSH_KEY_TYPES: Final = ("ecdsa-p521", "ecdsa-p256", "ecdsa-p384", "ed25519", "rsa-3072")
@@ -18,7 +32,7 @@ _KLOG_DEBUG: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A flag that sets the field `option` of `Options`; `shown_default` is for defaults that need words."""
+    """A flag that sets the field `option` of `Options`; `shown_default` is its default in words, if the value does not explain itself."""
 
     flag: Flag
     option: str
@@ -26,6 +40,7 @@ class Setting:
 
 
 def _setting(name: str, kind: Kind, text: str, *, option: str = "", shown_default: str = "") -> Setting:
+    """Return the setting of a flag with one name; `option` is that name with underscores unless given."""
     return Setting(Flag((name,), kind, text), option or name.replace("-", "_"), shown_default)
 
 
@@ -33,11 +48,12 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
     "What it serves": (
         _setting(
             "namespace",
-            text_kind("NAME"),
-            "Watch and run only the MPIJobs of this namespace",
+            NAMES,
+            "Watch and run only the MPIJobs of this namespace, or of several: NAME,NAME",
+            option="namespaces",
             shown_default=f"${NAMESPACE_VARIABLE}, else all namespaces",
         ),
-        _setting("threadiness", at_least(1, INTEGER), "How many MPIJobs are worked on at the same time"),
+        _setting("threadiness", at_least(1, INTEGER), "Number of MPIJobs that are processed at the same time"),
         _setting(
             "gang-scheduling",
             text_kind("SCHEDULER"),
@@ -54,22 +70,27 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "lost-worker-timeout",
             at_least(0, DURATION),
-            "How long a launcher may hang once it is known to have lost a worker, before its job is restarted; 0 is for ever",
+            "How long a launcher may hang once it is known to have lost a worker, before its job is restarted; 0 means forever",
             option="lost_worker_timeout_seconds",
         ),
         _setting("ssh-key-type", one_of(*SSH_KEY_TYPES), "Type of the key pair that is made for each job"),
         _setting("ssh", one_of(*SSH_MODES), "Default ssh and sshd of jobs without the annotation: the image's, or mpiop-agent"),
-        _setting("agent-image", text_kind("IMAGE"), "Image of mpiop-agent, for jobs with injected ssh"),
+        _setting(
+            "agent-image",
+            text_kind("IMAGE"),
+            "Image of mpiop-agent. If given, kubectl mpi prefers injected ssh; empty: none",
+            shown_default=DEFAULT_AGENT_IMAGE,
+        ),
         _setting(
             "agent-delivery",
             one_of(*AGENT_DELIVERIES),
-            "How mpiop-agent comes into a Pod: an init container copies it, or its image is mounted as a volume (Kubernetes 1.35)",
+            "How mpiop-agent gets into a Pod: an init container copies it, or its image is mounted as a volume (Kubernetes 1.35)",
         ),
     ),
     "API server": (
-        _setting("master", text_kind("URL"), "Address of the API server; wins over that of the kubeconfig", shown_default="in-cluster"),
+        _setting("master", text_kind("URL"), "Address of the API server; overrides the one in the kubeconfig", shown_default="in-cluster"),
         Setting(
-            Flag(("kubeConfig", "kube-config", "kubeconfig"), text_kind("FILE"), "Path of a kubeconfig; wins over $KUBECONFIG"),
+            Flag(("kubeConfig", "kube-config", "kubeconfig"), text_kind("FILE"), "Path of a kubeconfig; overrides $KUBECONFIG"),
             option="kubeconfig",
             shown_default="$KUBECONFIG, else in-cluster",
         ),
@@ -101,11 +122,11 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting("retry-period", DURATION, "Pause between two renewals, or two attempts to become leader", option="retry_period_seconds"),
     ),
     "Observation": (
-        _setting("monitoring-port", port(), "Serve Prometheus metrics at /metrics on this port; 0 is off"),
+        _setting("monitoring-port", port(), "Serve Prometheus metrics at /metrics on this port; 0 disables this"),
         _setting(
             "metrics-secure",
             BOOLEAN,
-            "Serve /metrics over HTTPS, and only to whom the API server lets get it (TokenReview, SubjectAccessReview)",
+            "Serve /metrics over HTTPS, and only to clients that the API server authorizes (TokenReview, SubjectAccessReview)",
         ),
         _setting(
             "metrics-cert-dir",
@@ -113,10 +134,11 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
             "Folder with the tls.crt and tls.key of that HTTPS, read again when they change",
             shown_default="a self-signed certificate",
         ),
-        _setting("health-port", port(), "Serve /healthz and /readyz on this port; 0 is off"),
-        _setting("log-format", one_of("auto", "json", "text"), "How logs look; auto is text on a terminal, else json"),
-        _setting("log-level", one_of("debug", "info", "warning", "error"), "What is logged: this and what is more important"),
+        _setting("health-port", port(), "Serve /healthz and /readyz on this port; 0 disables this"),
+        _setting("log-format", one_of("auto", "json", "text"), "Format of logs; auto is text on a terminal, else json"),
+        _setting("log-level", one_of("debug", "info", "warning", "error"), "Lowest level of messages that are logged"),
     ),
+    "Process": (_setting("uvloop", BOOLEAN, "Run on uvloop, which takes less processor time than the event loop of asyncio"),),
 }
 
 VERBOSITY: Final = Flag(("v",), INTEGER, "klog's verbosity; from 4 on it means --log-level=debug")
@@ -145,9 +167,9 @@ class Command:
     """What the command line asks for.
 
     Attributes:
-        answer: What to print and be done, for --help and --version; "" to run.
-        options: How to run.
-        ignored: Flags that were accepted and mean nothing here.
+        answer: Text to print instead of running the operator (--help, --version), or "".
+        options: How to run the operator.
+        ignored: Names of the flags that are accepted and have no effect.
     """
 
     answer: str
@@ -163,12 +185,21 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
     """
     settings = [setting for group in GROUPS.values() for setting in group]
     parsed = goflags.parse(arguments, [*(setting.flag for setting in settings), *OTHERS, *IGNORED])
-    values: dict[str, Any] = {"namespace": environment.get(NAMESPACE_VARIABLE, "")}
-    values |= {setting.option: parsed.values[setting.flag] for setting in settings if setting.flag in parsed.values}
+    values: dict[str, Any] = {setting.option: parsed.values[setting.flag] for setting in settings if setting.flag in parsed.values}
+    if "namespaces" not in values:
+        values["namespaces"] = _namespaces_of(environment)
     if parsed.value(VERBOSITY, 0) >= _KLOG_DEBUG:
         values["log_level"] = "debug"
     ignored = [flag.names[0] for flag in IGNORED if flag in parsed.values]
     return Command(_answer(parsed), Options(**values), ignored)
+
+
+def _namespaces_of(environment: Mapping[str, str]) -> tuple[str, ...]:
+    text = environment.get(NAMESPACE_VARIABLE, "")
+    try:
+        return parse_names(text)
+    except ValueError as error:
+        raise FlagError(f"${NAMESPACE_VARIABLE} cannot be {text!r}: {error}") from error
 
 
 def _answer(parsed: goflags.Parsed) -> str:

@@ -194,7 +194,20 @@ def text_kind(placeholder: str) -> Kind:
     return Kind(placeholder, str)
 
 
+def parse_names(text: str) -> tuple[str, ...]:
+    """Read names that commas separate; each counts once, and "" is none.
+
+    Raises:
+        ValueError: One of several names is empty.
+    """
+    names = [name.strip() for name in text.split(",")] if text.strip() else []
+    if "" in names:
+        raise ValueError("there must be a name before and after each comma")
+    return tuple(dict.fromkeys(names))
+
+
 BOOLEAN = Kind("", _parse_bool, lambda value: str(value).lower())
 INTEGER = Kind("N", parse_int)
 NUMBER = Kind("X", parse_float, lambda value: f"{value:g}")
+NAMES = Kind("NAME,…", parse_names, ",".join)
 DURATION = Kind("DURATION", parse_duration, lambda seconds: f"{seconds:g}s")

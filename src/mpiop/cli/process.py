@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, cast
 
 import structlog
+import uvloop
 
 from mpiop.cli.watchdog import Watchdog
 from mpiop.kube.errors import KubeError
@@ -15,6 +16,7 @@ from mpiop.leaderelection import LeaseLostError
 from mpiop.server import ServerError
 
 _FAILED = 1
+_STANDARD_ERROR = 2
 _EXPECTED = (LeaseLostError, ServerError, KubeError)
 _log = structlog.get_logger(__name__)
 
@@ -29,18 +31,26 @@ def stdout_descriptor() -> int | None:
     return sys.stdout.fileno() if sys.stdout else None
 
 
-def run_until_stopped(work: Work) -> int:
+def run_until_stopped(work: Work, *, uses_uvloop: bool) -> int:
     """Run `work` until it ends or SIGTERM or SIGINT cancels it; return 0.
 
     When it fails, this process ends at once with code 1 and one line in the log: nothing that still hangs (a name look-up in a thread, a
     clean-up that waits) may keep a process alive that has lost its lease or is half dead. A second signal ends it at once too.
     """
-    with asyncio.Runner() as runner:
+    _occupy_standard_descriptors()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop if uses_uvloop else None) as runner:
         failure = runner.run(_supervise(work))
         if failure is not None:
             _log_failure(failure)
             os._exit(_FAILED)
     return 0
+
+
+def _occupy_standard_descriptors() -> None:
+    """Open /dev/null in place of what the process was started without: libuv aborts when it gets a descriptor below 3."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        pass
+    os.close(descriptor)
 
 
 async def _supervise(work: Work) -> BaseException | None:

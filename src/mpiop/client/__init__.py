@@ -1,7 +1,8 @@
 """A Python client for MPI jobs: from a program, or a function, to ranks in one line."""
 
 from mpiop.api.status_types import Attempt, Condition
-from mpiop.client.asynchronous import AsyncJob, AsyncMPI
+from mpiop.client.allocations import Allocation
+from mpiop.client.asynchronous import AsyncAllocation, AsyncJob, AsyncMPI
 from mpiop.client.errors import (
     ClientError,
     ConflictError,
@@ -21,6 +22,8 @@ from mpiop.client.status import JobStatus
 
 __all__ = [
     "MPI",
+    "Allocation",
+    "AsyncAllocation",
     "AsyncJob",
     "AsyncMPI",
     "Attempt",

@@ -12,7 +12,7 @@ class LogOptions:
     """What is read of a log.
 
     Attributes:
-        follow: Go on until the container has ended.
+        follow: Continue until the container has ended.
         previous: Of the run before the last restart.
         since_seconds: Only lines that are newer; None for all.
         since_time: Only lines from the second of this time on, as a stamp of the log; "" for all.
@@ -30,6 +30,10 @@ class Api(Protocol):
     """The requests of the client and of `kubectl mpi`; each raises a `ClientError`."""
 
     namespace: str
+
+    def __hash__(self) -> int:
+        """Each is equal to itself only."""
+        ...
 
     def within(self, namespace: str) -> "Api":
         """Return the same for another namespace."""
@@ -56,7 +60,7 @@ class Api(Protocol):
         ...
 
     def delete_job(self, job: Object) -> None:
-        """Delete exactly this MPIJob; it is no error that it is gone."""
+        """Delete exactly this MPIJob; do nothing if it is gone."""
         ...
 
     def pods(self, job: str) -> Sequence[Object]:

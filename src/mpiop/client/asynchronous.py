@@ -3,17 +3,23 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, Unpack
 
+from mpiop.client.allocation import wait_until_running
+from mpiop.client.allocations import Allocation, in_order, share
 from mpiop.client.errors import JobTimeoutError
+from mpiop.client.fields import JobFields, Options
+from mpiop.client.files import Files
 from mpiop.client.functions import FunctionCall
 from mpiop.client.job import POLL_SECONDS, Job
 from mpiop.client.mpi import MPI, delete_or_warn
 from mpiop.client.status import JobStatus
 
 _Value = TypeVar("_Value")
+_Argument = TypeVar("_Argument")
 _MOST_WAITING = 1000
 """Lines of a log that wait to be taken."""
 _Item: TypeAlias = str | Exception | None
@@ -42,14 +48,14 @@ class AsyncJob:
         return await asyncio.to_thread(self.job.refresh)
 
     async def wait(self, timeout: float | None = None, *, report: Callable[[str], None] | None = None) -> JobStatus:  # noqa: ASYNC109 - as in Job
-        """Wait until it has succeeded (see `Job.wait`). If that is cancelled, the job goes on."""
+        """Wait until the job has succeeded (see `Job.wait`). Cancelling the wait leaves the job running."""
         loop = asyncio.get_running_loop()
         until = None if timeout is None else loop.time() + timeout
         async for line in self._watch(report):
             if until is not None and loop.time() >= until and not self.status.is_finished:
                 raise JobTimeoutError(f"job {self.name} has not ended within {timeout:g} s: {line}")
         if not self.status.has_succeeded:
-            raise self.status.failure(self.name)
+            raise await asyncio.to_thread(self.job.failure)
         return self.status
 
     async def wait_for_output(self, report: Callable[[str], None] | None = None) -> None:
@@ -59,7 +65,7 @@ class AsyncJob:
                 return
 
     async def _watch(self, report: Callable[[str], None] | None) -> AsyncGenerator[str]:
-        """Yield where it stands until it has ended. A thread is needed for each request only, not between them."""
+        """Yield the progress until the job has ended. A thread is needed only during a request, not between two."""
         reported = None
         while True:
             line, is_last = await asyncio.to_thread(self.job.look)
@@ -72,7 +78,7 @@ class AsyncJob:
             await asyncio.sleep(POLL_SECONDS)
 
     async def why(self) -> str:
-        """Return why it is as it is (see `Job.why`)."""
+        """Explain the job's state and suggest a fix (see `Job.why`)."""
         return await asyncio.to_thread(self.job.why)
 
     async def logs(self, *, follow: bool = False) -> AsyncGenerator[str]:
@@ -111,16 +117,43 @@ class AsyncJob:
         await asyncio.to_thread(self.job.delete)
 
 
+class AsyncAllocation:
+    """An allocation under asyncio; `allocation` is the same for threads."""
+
+    def __init__(self, allocation: Allocation) -> None:
+        """Wrap an allocation."""
+        self.allocation = allocation
+
+    async def run(
+        self, function: Callable[..., _Value], *args: Any, kwargs: Mapping[str, Any] | None = None, ranks: int | None = None
+    ) -> list[_Value]:
+        """Call a function on every rank (see `Allocation.run`). If it is cancelled, the ranks are ended."""
+        call = FunctionCall(function, args, kwargs)
+        starting = asyncio.create_task(asyncio.to_thread(self.allocation.start, call, ranks))
+        try:
+            return await asyncio.to_thread((await asyncio.shield(starting)).results)
+        except asyncio.CancelledError:
+            (await starting).end()
+            raise
+
+    async def map(self, function: Callable[[_Argument], _Value], items: Iterable[_Argument], *, ranks: int | None = None) -> list[_Value]:
+        """Call a function on each item (see `Allocation.map`)."""
+        values = list(items)
+        return in_order(await self.run(share(function, values), ranks=ranks)) if values else []
+
+
 class AsyncMPI:
     """MPI jobs in a namespace, under asyncio (see `MPI`)."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Unpack[Options]) -> None:
         """Take the arguments of `MPI`."""
         self._mpi = MPI(**options)
 
-    async def submit(self, command: Sequence[str], **fields: Any) -> AsyncJob:
+    async def submit(
+        self, command: str | Sequence[str], *, name: str = "", files: Files | None = None, **fields: Unpack[JobFields]
+    ) -> AsyncJob:
         """Create a job (see `MPI.submit`)."""
-        return AsyncJob(await asyncio.to_thread(self._mpi.submit, command, **fields))
+        return AsyncJob(await asyncio.to_thread(self._mpi.submit, command, name=name, files=files, **fields))
 
     async def get(self, name: str) -> AsyncJob:
         """Return a job (see `MPI.get`)."""
@@ -131,23 +164,50 @@ class AsyncMPI:
         return [AsyncJob(job) for job in await asyncio.to_thread(self._mpi.jobs, everywhere=everywhere)]
 
     @asynccontextmanager
-    async def job(self, command: Sequence[str], **fields: Any) -> AsyncGenerator[AsyncJob]:
+    async def job(
+        self, command: str | Sequence[str], *, name: str = "", files: Files | None = None, **fields: Unpack[JobFields]
+    ) -> AsyncGenerator[AsyncJob]:
         """Submit a job that is deleted at the end of the `async with` block."""
-        submitted = await self.submit(command, **fields)
-        try:
+        async with _deleted(partial(self._mpi.submit, command, name=name, files=files, **fields)) as submitted:
             yield submitted
-        finally:
-            await asyncio.to_thread(delete_or_warn, submitted.job)
 
-    async def run(self, function: Callable[..., _Value], *args: Any, **fields: Any) -> list[_Value]:
-        """Call `function(*args)` on every rank, and return the results by rank (see `MPI.run`). If it is cancelled, the job is deleted."""
-        call = FunctionCall(function, args)
-        report: Callable[[str], None] | None = fields.pop("report", None)
-        async with self.job(call.command, files=call.files, **{"is_tagged": False, **fields}) as job:
+    @asynccontextmanager
+    async def allocation(
+        self, *, name: str = "", idle: int = 0, report: Callable[[str], None] | None = None, **fields: Unpack[JobFields]
+    ) -> AsyncGenerator[AsyncAllocation]:
+        """Allocate workers until the end of the `async with` block (see `MPI.allocation`)."""
+        async with _deleted(partial(self._mpi.allocate, name=name, idle=idle, **fields)) as job:
+            await asyncio.to_thread(wait_until_running, job.job, report)
+            yield AsyncAllocation(Allocation(job.job, self._mpi.kubectl_options))
+
+    async def run(
+        self,
+        function: Callable[..., _Value],
+        *args: Any,
+        kwargs: Mapping[str, Any] | None = None,
+        name: str = "",
+        report: Callable[[str], None] | None = None,
+        **fields: Unpack[JobFields],
+    ) -> list[_Value]:
+        """Call `function(*args, **kwargs)` on every rank (see `MPI.run`). If it is cancelled, the job is deleted."""
+        call = FunctionCall(function, args, kwargs)
+        async with _deleted(partial(self._mpi.submit_call, call, name, fields)) as job:
             await job.wait_for_output(report)
             async for line in job.logs(follow=True):
                 call.read(line)
             return await asyncio.to_thread(call.results, job.job)
+
+
+@asynccontextmanager
+async def _deleted(create: Callable[[], Job]) -> AsyncGenerator[AsyncJob]:
+    """Create a job that is deleted at the end of the `async with` block, or if this is cancelled while it is created."""
+    creation = asyncio.create_task(asyncio.to_thread(create))
+    try:
+        yield AsyncJob(await asyncio.shield(creation))
+    finally:
+        await asyncio.wait([creation])
+        if not creation.cancelled() and creation.exception() is None:
+            await asyncio.to_thread(delete_or_warn, creation.result())
 
 
 class _OverError(Exception):
@@ -158,7 +218,7 @@ def _items(lines: Iterator[str]) -> Iterator[_Item]:
     """Yield `lines`, and at their end None, or what went wrong."""
     try:
         yield from lines
-    except Exception as error:  # noqa: BLE001 - whoever reads the log raises it
+    except Exception as error:  # noqa: BLE001 - the reader of the log raises it
         yield error
     else:
         yield None

@@ -41,7 +41,7 @@ class Cluster:
     """An `Api` over the network.
 
     Attributes:
-        namespace: In which all happens, where nothing else is said.
+        namespace: Default namespace of every call.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Cluster:
         return self._send("PATCH", MPIJOBS.path(self.namespace, name), f"job {self.namespace}/{name}", body=patch)
 
     def delete_job(self, job: Object) -> None:
-        """Delete exactly this MPIJob; it is no error that it is gone."""
+        """Delete exactly this MPIJob; do nothing if it is gone."""
         name, namespace, uid = (job["metadata"][field] for field in ("name", "namespace", "uid"))
         try:
             options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}

@@ -9,14 +9,13 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
 import urllib3
-from kubernetes.client import Configuration
-from kubernetes.client.rest import should_bypass_proxies
 from urllib3.exceptions import HTTPError, InsecureRequestWarning, MaxRetryError, ProxyError, SSLError
 from urllib3.util import parse_url
 
 from mpiop import __version__
 from mpiop.client.api import Object
 from mpiop.client.errors import NoClusterError, UnauthenticatedError
+from mpiop.client.proxies import proxy_of_environment
 from mpiop.clock import SystemClock
 from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.credentials import Authenticator
@@ -30,8 +29,6 @@ WAITING_SECONDS: Final = 3.0
 """After so long without an answer, the client reports that it waits."""
 _MOST_CONNECTIONS: Final = 16
 """That are kept for the next request: jobs under asyncio are asked from many threads."""
-_LOOPBACK: Final = "localhost,127.0.0.0/8,::1"
-"""Go sends nothing for these to a proxy that the environment names."""
 
 
 class Call(NamedTuple):
@@ -60,7 +57,7 @@ class Connection:
         self.origin = config.origin
         self._config, self._report = config, report
         self._authenticator = Authenticator(config, SystemClock())
-        self._proxy = config.proxy_url or _proxy_of_environment(config.server)
+        self._proxy = config.proxy_url or proxy_of_environment(config.server)
         self._pool: tuple[ssl.SSLContext | None, urllib3.PoolManager] = (None, self._open_pool(None))
         if config.tls.is_insecure:
             urllib3.disable_warnings(InsecureRequestWarning)  # the user asked for it: a warning with each request helps nobody
@@ -149,21 +146,6 @@ class Connection:
         if isinstance(reason, ProxyError):
             return f"the proxy does not connect to {self._config.server}: {reason.original_error}"
         return f"the API server does not answer ({type(reason).__name__}). Is the cluster up?"
-
-
-def _proxy_of_environment(server: str) -> str:
-    """Return the proxy that $HTTPS_PROXY, $HTTP_PROXY and $NO_PROXY name for `server`; "" for none.
-
-    Raises:
-        ConfigError: It is not an HTTP proxy.
-    """
-    settings: Any = Configuration(host=server)
-    if not settings.proxy or should_bypass_proxies(server, f"{settings.no_proxy or ''},{_LOOPBACK}"):
-        return ""
-    proxy = settings.proxy if "://" in settings.proxy else f"http://{settings.proxy}"
-    if not proxy.startswith(("http://", "https://")):
-        raise ConfigError("the proxy that the environment names is not supported; use an http:// or https:// proxy")
-    return str(proxy)
 
 
 def _plain(value: Any) -> str:

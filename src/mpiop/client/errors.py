@@ -1,7 +1,12 @@
 """What goes wrong for users: one sentence each, with what, where and what to do."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+SHOWN_LINES: Final = 20
+"""So many lines of its log explain a failed job: the last ten are often `mpirun`'s own."""
+LONGEST_LINE: Final = 1000
+"""Characters of a line of the log that an error has."""
 
 
 class ClientError(Exception):
@@ -59,16 +64,24 @@ class JobFailed(ClientError):  # noqa: N818 - what users catch reads as a senten
         job: Its name.
         reason: In one word, such as `BackoffLimitExceeded/Error`.
         code: Exit code of the launcher's last attempt; None if it is not known.
-        log: The end of the launcher's log, or "".
-        results: Of a function: the results that arrived whole, by rank.
+        log: The end of the launcher's log, or "". The message ends with its last lines.
+        log_problem: Why that log could not be read, or "".
+        results: Of a function: the results that arrived whole and can be unpickled, by rank.
     """
 
     def __init__(self, job: str, reason: str, message: str, code: int | None = None, log: str = "") -> None:
-        """Say why the job failed."""
+        """Make the message from the reason and message of the job."""
         super().__init__(f"job {job} failed: {reason}: {message}")
         self.job, self.reason, self.code, self.log = job, reason, code, log
+        self.log_problem = ""
         self.results: Mapping[int, Any] = {}
+
+    def __str__(self) -> str:
+        """Return the message, with the end of the log: the job, and its log with it, may be deleted when somebody reads this."""
+        lines = [line[:LONGEST_LINE] for line in self.log.splitlines()[-SHOWN_LINES:]]
+        problem = [f"Its log cannot be read: {self.log_problem}"] if self.log_problem else []
+        return "\n".join([super().__str__(), *problem, *(["The end of its log:", *lines] if lines else [])])
 
 
 class JobTimeoutError(ClientError):
-    """The job did not end in time; it goes on."""
+    """The job did not end in time; it keeps running."""

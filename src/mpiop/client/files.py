@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from mpiop.client.errors import InvalidError
-from mpiop.client.spec import generated_name
+from mpiop.client.manifest import generated_name
 
 MAX_BYTES: Final = 1000 * 1024
 """A ConfigMap holds 1 MiB, its names included."""
 MOST_ENTRIES: Final = 10_000
-"""The job lists the files twice, and has at most 1.5 MB. A folder that was named by mistake, such as a home, is not read for minutes."""
+"""The job lists the files twice, and has at most 1.5 MB. The limit also ends the search of a folder named by mistake, such as a home."""
+MOST_BYTES: Final = 100 * MAX_BYTES
+"""What is read at most; an allocation takes as much."""
 _LEFT_OUT: Final = frozenset({".git", "__pycache__", ".venv", "node_modules"})
 _NO_LINK: Final = os.O_RDONLY | os.O_NOFOLLOW
 
@@ -63,24 +65,34 @@ def read_files(path: Path) -> Files:
     """Return a file, or all files of a folder, without `.git` and the like.
 
     `path` itself may be a link to anywhere. Links in the folder are read if they point into it, and not into what is left out: another link
-    may have come with the folder, from a repository or an archive, and what it points to would be readable for all who may read ConfigMaps.
+    may have come with the folder, from a repository or an archive, and everyone who may read ConfigMaps could read what it points to.
 
     Raises:
         InvalidError: There is no such folder, it is too large, a link leads out of it, or a file cannot be read.
     """
+    return Files(read_contents(path, MAX_BYTES))
+
+
+def read_contents(path: Path, possible: int = MOST_BYTES) -> Mapping[str, bytes]:
+    """Return the same by their paths, which may be larger than a job takes; `possible` is how many bytes the error names.
+
+    Raises:
+        InvalidError: As for `read_files`.
+    """
     try:
         if path.is_file():
-            return _checked(path, {path.name: path}, Path.read_bytes)
+            return _checked(path, {path.name: path}, Path.read_bytes, possible)
         root = Path(os.path.realpath(path))
-        return _checked(path, dict(_files_of(path, root)), partial(_content, root))
+        return _checked(path, dict(_files_of(path, root)), partial(_content, root), possible)
     except OSError as error:
         raise InvalidError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-def _checked(path: Path, found: Mapping[str, Path], read: Callable[[Path], bytes]) -> Files:
-    if sum(each.stat().st_size for each in found.values()) > 100 * MAX_BYTES:
-        raise InvalidError(f"{path} is far too large to travel with a job: {MAX_BYTES:,} bytes are possible")
-    return Files({name: read(each) for name, each in found.items()})
+def _checked(path: Path, found: Mapping[str, Path], read: Callable[[Path], bytes], possible: int) -> Mapping[str, bytes]:
+    """Return the files that were `found` in `path`; what is far too large is not read at all."""
+    if sum(each.stat().st_size for each in found.values()) > MOST_BYTES:
+        raise InvalidError(f"{path} is far too large to upload: {possible:,} bytes are possible")
+    return {name: read(each) for name, each in found.items()}
 
 
 def _content(root: Path, file: Path) -> bytes:

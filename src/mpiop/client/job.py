@@ -9,10 +9,11 @@ from mpiop.api import constants as c
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS, OPEN_MPI, Implementation
 from mpiop.client import logs
 from mpiop.client.api import Api, LogOptions, Object
-from mpiop.client.errors import ClientError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
+from mpiop.client.errors import ClientError, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
 from mpiop.client.launcher_log import LauncherLog, container_of, run_of
-from mpiop.client.progress import newest_launcher, progress
-from mpiop.client.spec import OUTPUT, ranks_of
+from mpiop.client.manifest import ranks_of
+from mpiop.client.progress import is_controlled, newest_launcher, progress
+from mpiop.client.spec import OUTPUT
 from mpiop.client.status import JobStatus, is_unseen, status_of
 from mpiop.client.tags import RankLines, Tagged
 from mpiop.client.why import why
@@ -25,7 +26,7 @@ _TRIES: Final = 30
 
 
 class Look(NamedTuple):
-    """Where a job stands; `is_last` if it has ended."""
+    """The progress of a job; `is_last` if it has ended."""
 
     line: str
     is_last: bool
@@ -73,10 +74,11 @@ class Job:
     @property
     def ranks(self) -> int | None:
         """Return how many ranks it has; None if its command line does not begin with that number."""
-        return ranks_of(self.raw, self._library)
+        return ranks_of(self.raw, self.library)
 
     @property
-    def _library(self) -> Implementation:
+    def library(self) -> Implementation:
+        """Return its MPI library; Open MPI if it names one that is not known."""
         return IMPLEMENTATIONS.get(self.raw["spec"].get("mpiImplementation", ""), OPEN_MPI)
 
     def refresh(self) -> JobStatus:
@@ -93,7 +95,7 @@ class Job:
 
     def pods(self) -> Sequence[Object]:
         """Read its Pods, launcher and workers."""
-        self._pods = self._api.pods(self.name)
+        self._pods = [pod for pod in self._api.pods(self.name) if is_controlled(self.raw, pod)]
         return self._pods
 
     @property
@@ -107,23 +109,49 @@ class Job:
         return run_of(self.launcher) is not None
 
     def progress(self) -> str:
-        """Return in one line where it stands."""
+        """Return the progress of the job in one line."""
         return progress(self.raw, self.pods())
 
     def why(self, *, with_log: bool = True) -> str:
-        """Return why it is as it is, and what helps; of a failed job also the end of its log, unless `with_log` is false."""
+        """Explain the job's state and suggest a fix. For a failed job, add the end of its log, unless `with_log` is false."""
         self.refresh()
         pods = self.pods()
         uids = [self.raw["metadata"]["uid"], *(pod["metadata"]["uid"] for pod in pods)]
         log = self._end_of_log() if self.status.is_finished and not self.status.has_succeeded else ()
         return why(self.raw, pods, [event for uid in uids[:5] for event in self._api.events(uid)], log, with_log=with_log)
 
+    def failure(self) -> JobFailed:
+        """Return why it failed, as an error with the end of its launcher's log, which is read with the rights of the user."""
+        failure = self.status.failure(self.name)
+        try:
+            lines = self._read_end_of_log()
+        except ClientError as error:
+            failure.log_problem = str(error)
+        else:
+            failure.log = "\n".join(lines)
+        return failure
+
     def _end_of_log(self) -> Sequence[str]:
         """Return the last lines of the launcher's log, or of what was kept of it."""
-        if (pod := self.launcher) is not None:
-            with contextlib.suppress(ClientError):  # its container never ran, the Pod has just gone, or the user may not read it
+        try:
+            return self._read_end_of_log()
+        except ClientError:  # for example, the user may not read it
+            return self._kept_lines()
+
+    def _read_end_of_log(self) -> Sequence[str]:
+        """Return the last lines of the launcher's log, or of what was kept of it where there is no log.
+
+        Raises:
+            ForbiddenError: The user may not read it.
+            UnreachableError: It could not be read now.
+        """
+        if (pod := self.launcher) is not None and self.has_output:
+            with contextlib.suppress(NotFoundError, InvalidError):  # its container never ran, or the Pod has just gone
                 lines = logs.read_lines(self._api, pod["metadata"]["name"], container_of(pod), LogOptions(tail=LOG_LINES))
                 return [_decoded(line) for line in self.rank_lines().whole(line.text for line in lines)]
+        return self._kept_lines()
+
+    def _kept_lines(self) -> Sequence[str]:
         return [_decoded(line) for line in self.kept_log()][-LOG_LINES:]
 
     def wait(self, timeout: float | None = None, *, report: Callable[[str], None] | None = None) -> JobStatus:
@@ -134,7 +162,7 @@ class Job:
             report: Called with each new line of progress.
 
         Raises:
-            JobFailed: It failed, or was deleted.
+            JobFailed: It failed, or was deleted. Of a failure, the message ends with the end of the launcher's log.
             JobTimeoutError: It has not ended in time.
         """
         until = None if timeout is None else time.monotonic() + timeout
@@ -142,7 +170,7 @@ class Job:
             if until is not None and time.monotonic() >= until and not self.status.is_finished:
                 raise JobTimeoutError(f"job {self.name} has not ended within {timeout:g} s: {line}")
         if not self.status.has_succeeded:
-            raise self.status.failure(self.name)
+            raise self.failure()
         return self.status
 
     def is_seen_within(self, seconds: float) -> bool:
@@ -167,7 +195,7 @@ class Job:
                 return
 
     def watch(self) -> Iterator[str]:
-        """Yield where it stands, again and again until it has ended; the API server may go away meanwhile.
+        """Yield the progress again and again until the job has ended, also while the API server cannot be reached.
 
         Raises:
             JobFailed: It was deleted.
@@ -180,7 +208,7 @@ class Job:
             self._pause(POLL_SECONDS)
 
     def look(self) -> Look:
-        """Read it and its Pods once; the API server may be away.
+        """Read the job and its Pods once, also while the API server cannot be reached.
 
         Raises:
             JobFailed: It was deleted.
@@ -225,7 +253,7 @@ class Job:
 
     def rank_lines(self) -> RankLines:
         """Return what makes lines of ranks of the launcher's log."""
-        return RankLines(self._library if self.is_tagged else None)
+        return RankLines(self.library if self.is_tagged else None)
 
     def _read_once(self) -> Iterator[str]:
         self.refresh()
@@ -248,7 +276,7 @@ class Job:
         self._api.patch_job(self.name, {"metadata": {"uid": self.raw["metadata"]["uid"]}, "spec": spec})
 
     def delete(self) -> None:
-        """Delete it with all that belongs to it; it is no error that it is gone."""
+        """Delete the job with its Pods and other objects; do nothing if it is gone."""
         self._api.delete_job(self.raw)
 
 

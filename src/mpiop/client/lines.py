@@ -1,7 +1,7 @@
 """The lines of the launcher's log that carry a result or a traceback of a rank. This file travels to the ranks and makes them there.
 
 A result is a pickle, and reading a pickle runs code. All that a program prints is in the same log, so each line has a digest made with the
-key of its call (HMAC-SHA256), and a line without the right digest is no result. The key itself is not in the log: who reads the log, or
+key of its call (HMAC-SHA256), and a line without the right digest is ignored. The key itself is not in the log: who reads the log, or
 chooses what a rank prints, cannot make a line that is read. The digest covers the run, the rank and the number of the piece too, so a line
 that is repeated, moved or cut cannot pass for another.
 

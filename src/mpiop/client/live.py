@@ -1,4 +1,4 @@
-"""Progress where people look at it."""
+"""Shows progress in a notebook or terminal."""
 
 import sys
 from typing import Any

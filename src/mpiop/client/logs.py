@@ -1,4 +1,4 @@
-"""The log of a container, line by line, that goes on when the connection breaks."""
+"""The log of a container, line by line; it continues when the connection breaks."""
 
 import time
 import warnings
@@ -45,7 +45,7 @@ class Reader:
             is_last: Whether a last line without its end is one; else it may be cut, and is left for the next request.
 
         Raises:
-            UnreachableError: The connection broke; the next call goes on.
+            UnreachableError: The connection broke; the next call continues.
             ClientError: The log cannot be read.
         """
         known, last = self._seen.copy(), self._last
@@ -93,8 +93,8 @@ def read_lines(
 ) -> Iterator[Line]:
     """Yield the lines of a container's log.
 
-    With `follow` the iterator ends with the container. When the API server goes away, or ends the log before the container has ended,
-    it waits, and goes on after the last line.
+    With `follow` the iterator ends with the container. When the API server cannot be reached, or ends the log before the container has
+    ended, it waits, and continues after the last line.
 
     Raises:
         ClientError: The log cannot be read.
@@ -122,7 +122,7 @@ def read_lines(
 
 
 def is_running(pod: Mapping[str, Any], container: str) -> bool:
-    """Return whether the Pod says that a container of it runs."""
+    """Return whether a container of the Pod runs, from the Pod's status."""
     rows = pod.get("status", {}).get("containerStatuses") or ()
     return any(row["name"] == container and "running" in row.get("state", {}) for row in rows)
 

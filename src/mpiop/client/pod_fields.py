@@ -6,6 +6,7 @@ from typing import Any, Final
 from mpiop.api.slots import GPUS
 from mpiop.client.errors import InvalidError
 from mpiop.client.quantities import check_size
+from mpiop.kube.text import whole_number
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION: Final = f"KEY[=VALUE][:EFFECT], with an effect of {', '.join(_EFFECTS)}"
@@ -35,9 +36,10 @@ def gpu_limits(gpus: int | str) -> dict[str, str]:
         InvalidError: It has another form, or is negative.
     """
     resource, named, number = str(gpus).rpartition("=")
-    if not number.isascii() or not number.isdigit() or (named and "/" not in resource):
+    count = whole_number(number)
+    if count is None or (named and "/" not in resource):
         raise InvalidError(f"gpus {gpus}: write a number, or with another vendor's resource {GPUS[1]}=2")
-    return {resource or GPUS[0]: str(int(number))} if int(number) else {}
+    return {resource or GPUS[0]: str(count)} if count else {}
 
 
 def empty_dirs(sizes: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -1,10 +1,11 @@
-"""Where a job stands, in one line."""
+"""The progress of a job in one line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.defaults import WORKER_REPLICAS
+from mpiop.api.names import launcher_name, worker_index
 from mpiop.client.status import PENDING, TERMINATING, JobStatus, is_unseen, status_of
 
 Object = Mapping[str, Any]
@@ -13,7 +14,7 @@ UNSEEN_SECONDS: Final = 10.0
 
 
 def progress(job: Object, pods: Sequence[Object]) -> str:
-    """Return where the job stands: the reason if it waits, else how far its workers are."""
+    """Return the progress of the job: the reason if it waits, else how far its workers are."""
     status = status_of(job)
     if status.is_finished or status.state == TERMINATING:
         return status.state.lower()
@@ -39,10 +40,38 @@ def is_worker(pod: Object) -> bool:
     return bool(pod["metadata"].get("labels", {}).get(c.LABEL_JOB_ROLE) == c.ROLE_WORKER)
 
 
+def is_controlled(job: Object, pod: Object) -> bool:
+    """Return whether a Pod with the labels of the job is one of its workers, or of its launcher: anybody can give a Pod these labels."""
+    name, metadata = job["metadata"]["name"], pod["metadata"]
+    owners: Sequence[Object] = metadata.get("ownerReferences") or ()
+    owner = next((each for each in owners if each.get("controller")), dict[str, Any]())
+    if is_worker(pod):
+        return owner.get("uid") == job["metadata"]["uid"] and worker_index(name, metadata["name"]) is not None
+    return (owner.get("kind"), owner.get("name")) == ("Job", launcher_name(name))
+
+
 def pod_order(pod: Object) -> tuple[bool, int, str]:
     """Return the key that sorts the launcher's Pods before the workers, and these by index."""
     name: str = pod["metadata"]["name"]
     return is_worker(pod), len(name), name
+
+
+def ranks_of_pod(job: Object, pod: Object, total: int | None) -> str:
+    """Return the ranks of a Pod, such as `4-7`, where `mpirun` fills one host after the other as by default; "" for none.
+
+    Args:
+        job: The MPIJob. With `runLauncherAsWorker`, its launcher has the first ranks.
+        pod: One of its Pods.
+        total: How many ranks the job has; None if that is not known.
+    """
+    is_first = bool(job["spec"].get("runLauncherAsWorker"))
+    index = worker_index(job["metadata"]["name"], pod["metadata"]["name"])
+    host = 0 if is_first and not is_worker(pod) else None if index is None else index + is_first
+    if host is None:
+        return ""
+    slots = status_of(job).slots
+    first, end = host * slots, (host + 1) * slots if total is None else min((host + 1) * slots, total)
+    return f"{first}-{end - 1}" if end - first > 1 else str(first) * (end > first)
 
 
 def desired_workers(job: Object) -> int:

@@ -32,5 +32,5 @@ def check_size(field: str, text: str) -> None:
 
 
 def without_patterns(message: str) -> str:
-    """Return a message of the API server with examples in the place of regular expressions, which fill a screen."""
+    """Return a message of the API server with examples instead of regular expressions, which fill a screen."""
     return _VALIDATION.sub("", _SHOULD_MATCH.sub("must be a number with or without a unit, such as 8Gi, 2 or 500m", message))

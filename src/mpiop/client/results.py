@@ -11,7 +11,8 @@ from mpiop.client.lines import RESULT, digest
 _LINE: Final = re.compile(
     r"(mpiop-(result|raised):([0-9a-f]{16}):([0-9]{1,9})/([0-9]{1,9}):([0-9]{1,9})/([0-9]{1,9}):([A-Za-z0-9+/=]*)):([0-9a-f]{64})"
 )
-_MOST_NAMED: Final = 10
+_PIECE: Final = re.compile("mpiop-(?:result|raised):|:[0-9a-f]{64}\\s*$")
+MOST_NAMED: Final = 10
 """Ranks, and pieces of each, that a sentence names."""
 
 
@@ -54,7 +55,7 @@ class Run:
         """Return what is missing, by rank."""
         whole = self.whole
         lacking = [rank for rank in range(self.ranks) if rank not in whole]
-        named = [f"rank {rank} lacks {self.results[rank].missing if rank in self.results else 'all'}" for rank in lacking[:_MOST_NAMED]]
+        named = [f"rank {rank} lacks {self.results[rank].missing if rank in self.results else 'all'}" for rank in lacking[:MOST_NAMED]]
         return ", ".join(named) + (f" and {len(lacking) - len(named)} more ranks" if len(lacking) > len(named) else "")
 
 
@@ -82,5 +83,10 @@ class Collector:
         contents.setdefault(rank, Content(count)).pieces[number] = found[8]
 
 
+def is_piece(line: str) -> bool:
+    """Return whether a line has a piece of a result, be it damaged or of others."""
+    return _PIECE.search(line) is not None
+
+
 def _some(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers[:_MOST_NAMED])) + (", …" if len(numbers) > _MOST_NAMED else "")
+    return ", ".join(map(str, numbers[:MOST_NAMED])) + (", …" if len(numbers) > MOST_NAMED else "")

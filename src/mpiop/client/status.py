@@ -20,7 +20,7 @@ PENDING: Final = "Pending"
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """How a job is.
+    """Status of a job.
 
     Attributes:
         state: What `kubectl get mpijobs` shows: Starting, Running, Queued, Suspended, Succeeded, Failed, or the reason why it waits; or
@@ -75,7 +75,7 @@ class JobStatus:
 
     @property
     def exit_code(self) -> int | None:
-        """Return that of the launcher: 0, or that of the last failed attempt; None if it is not known."""
+        """Return the launcher's exit code: 0, or the code of the last failed attempt; None if it is not known."""
         if self.has_succeeded:
             return 0
         return self.attempts[-1].exit_code if self.attempts else None

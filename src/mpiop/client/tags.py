@@ -4,12 +4,17 @@ import re
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from mpiop.api.mpi_implementations import Implementation
 from mpiop.client.logs import MOST_BYTES
 
 _MOST_HELD: Final = 100
+_MOST_TAGS: Final = 10_000
+_MOST_BEGUN_BYTES: Final = 64 * 2**20
+_BEGUN_BYTES: Final = 1000
+"""What an unfinished line counts for besides its text."""
 _LOST: Final = (
     "mpirun dropped output: it keeps {limit} bytes of what it passes on at once, and the tags of short lines fill them; "
     "run the job with --no-tag (is_tagged=False)"
@@ -55,6 +60,7 @@ class RankLines:
         self._tags: dict[bytes, _Tag] = {}
         self._held: list[tuple[_Tag, bytes]] = []
         self._begun: dict[_Tag, bytearray] = {}
+        self._begun_bytes = 0
         self._has_lost = False
 
     def add(self, line: bytes) -> Iterable[Tagged]:
@@ -76,14 +82,20 @@ class RankLines:
 
     def rest(self) -> Iterable[Tagged]:
         """Return what is left at the end of the log: lines that were held back, and those without an end."""
-        whole = [*self._release(), *(Tagged(tag.rank, bytes(text)) for tag, text in self._begun.items())]
+        return [*self._release(), *self._without_end()]
+
+    def _without_end(self) -> Iterable[Tagged]:
+        whole = [Tagged(tag.rank, bytes(text)) for tag, text in self._begun.items()]
         self._begun.clear()
+        self._begun_bytes = 0
         return whole
 
     def _learn(self, found: re.Match[bytes]) -> _Tag:
         text, (start, end) = found[0], found.span("rank")
         job, stream = text[: start - found.start()], text[end - found.start() :]
-        others = re.compile(re.escape(job) + rb"(?P<rank>\d+)" + re.escape(stream))
+        if len(self._tags) == _MOST_TAGS:
+            self._tags.clear()
+        others = _others(job, stream)
         return self._tags.setdefault(text, _Tag(text, int(found["rank"]), stream, others))
 
     def _shows_gap(self, text: bytes) -> bool:
@@ -138,25 +150,33 @@ class RankLines:
             if found.start() == start and not is_cut:
                 after += 1
                 continue
-            self._take_piece(tag, line[start : found.start()], whole if is_cut else None)
+            self._take_piece(tag, line[start : found.start()], whole, is_cut=is_cut)
             tag = self._tags.get(found[0]) or self._learn(found)
             start = after = self._after_gap(line, found.end())
             if run is not None:
                 run.begin(tag, found.start())
         return tag, start
 
-    def _take_piece(self, tag: _Tag, piece: bytes, whole: list[Tagged] | None) -> None:
-        """Keep the beginning of a line; where `mpirun` dropped what follows, it is one of the `whole` lines."""
-        if whole is None:
-            begun = self._begun.setdefault(tag, bytearray())
-            begun += piece[: MOST_BYTES - len(begun)]
+    def _take_piece(self, tag: _Tag, piece: bytes, whole: list[Tagged], *, is_cut: bool) -> None:
+        """Keep the beginning of a line; where `mpirun` dropped what follows, or too much is kept, it is one of the `whole` lines."""
+        if is_cut:
+            self._warn()
+            if piece or tag in self._begun:
+                whole.append(self._ended(tag, piece))
             return
-        self._warn()
-        if piece or tag in self._begun:
-            whole.append(self._ended(tag, piece))
+        begun = self._begun.get(tag)
+        if begun is None:
+            begun = self._begun[tag] = bytearray()
+            self._begun_bytes += _BEGUN_BYTES
+        kept = piece[: MOST_BYTES - len(begun)]
+        begun += kept
+        self._begun_bytes += len(kept)
+        if self._begun_bytes > _MOST_BEGUN_BYTES:
+            whole += self._without_end()
 
     def _ended(self, tag: _Tag, text: bytes) -> Tagged:
         if self._begun and (begun := self._begun.pop(tag, None)) is not None:
+            self._begun_bytes -= _BEGUN_BYTES + len(begun)
             text = bytes(begun + text[: MOST_BYTES - len(begun)])
         return Tagged(tag.rank, text)
 
@@ -184,7 +204,7 @@ class _Run:
 
     def line(self, tag: _Tag) -> None:
         """Begin a line."""
-        if tag is not self._tag:
+        if tag != self._tag:
             self._tag = tag
             self._starts.clear()
         self._starts.append(self.end)
@@ -199,6 +219,12 @@ class _Run:
         """Return whether the piece that ends `at` bytes after the beginning of the line is as long as `limit`, mostly by its tags."""
         begin = self.end + at - limit
         return begin in self._starts and sum(start >= begin for start in self._starts) * len(self._tag.text) > limit // 2
+
+
+@lru_cache(maxsize=100)
+def _others(job: bytes, stream: bytes) -> re.Pattern[bytes]:
+    """Return what finds the tags of any rank in a stream."""
+    return re.compile(re.escape(job) + rb"(?P<rank>\d{1,9})" + re.escape(stream))
 
 
 def without_tags(line: str) -> str:

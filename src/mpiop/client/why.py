@@ -9,14 +9,11 @@ from mpiop.api.annotations import MAX_RESTARTS
 from mpiop.api.log_findings import finding
 from mpiop.api.manager import other_manager
 from mpiop.api.status_types import Attempt
+from mpiop.client.errors import SHOWN_LINES
 from mpiop.client.progress import progress, unseen
 from mpiop.client.status import PENDING, TERMINATING, JobStatus, status_of
 
 Object = Mapping[str, Any]
-
-LOG_LINES: Final = 20
-"""So many lines of its log explain a failed job: the last ten are often `mpirun`'s own."""
-
 _ADVICE: Final[Mapping[str, str]] = {
     "OOMKilled": "A container used more memory than its limit. Raise the limit (kubectl mpi run --memory), or use more workers.",
     c.DEADLINE_EXCEEDED: "Raise spec.runPolicy.activeDeadlineSeconds (kubectl mpi run --time-limit).",
@@ -24,6 +21,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     c.REACHED_MAX_RESTARTS: f"Raise the annotation {MAX_RESTARTS.name}, once what takes its Pods away is mended.",
     c.LAUNCHER_JOB_NOT_FOUND: "Somebody deleted the launcher Job, or its TTL passed while no operator ran. Run the job again.",
 }
+_NO_LOG: Final = "Its log is empty, or its Pod is gone. With restartPolicy: Never for the launcher, Pod and log stay."
 _VERBS: Final[Mapping[str, str]] = {c.CONDITION_DEGRADED: "runs, but not well", c.CONDITION_RESTARTING: "is restarted"}
 
 
@@ -43,7 +41,7 @@ def why(job: Object, pods: Sequence[Object], events: Sequence[Object], log: Sequ
     if status.has_succeeded:
         unused = [row for row in status.conditions if row.type == c.CONDITION_WORKERS_UNUSED]  # True, or Unknown
         success = f"Job {name} succeeded, but used no worker." if status.condition(c.CONDITION_WORKERS_UNUSED) else f"Job {name} succeeded."
-        return _text(success, *(row.message for row in unused))
+        return _text(success, status.message, *(row.message for row in unused))
     if status.is_finished:
         return _failed(name, status, log, with_log=with_log)
     if status.state == PENDING:
@@ -95,8 +93,8 @@ def _end_of_log(status: JobStatus, log: Sequence[str], *, with_log: bool) -> Seq
     if not with_log:
         return ()
     if log:
-        return ("The end of its log:", *log[-LOG_LINES:])
-    return ("Its log is empty, or its Pod is gone.",) if status.attempts else ()
+        return ("The end of its log:", *log[-SHOWN_LINES:])
+    return (_NO_LOG,) if status.attempts else ()
 
 
 def _verdict(status: JobStatus, log: Sequence[str]) -> str:

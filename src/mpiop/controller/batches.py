@@ -1,96 +1,114 @@
-"""When a job is synced after a change of one of its workers: at once, or after a batch period together with other changes.
+"""When a job is synced after a watch event: at once, after a batch period together with other changes, or not at all.
 
-Kubernetes' Job controller batches the changes of all Pods in the same way.
+Nobody waits for one worker of many to start, so the changes of a start are handled in batches that grow: after 1 s, then 2, 4, 8 and
+10 s. Written at once, a job whose workers arrive one by one would cost a status and a whole list of hosts for each of them.
 """
 
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Final
 
-from mpiop.controller.observe import pods
-from mpiop.kube.objects import Key, Object, is_terminating
+from mpiop.api import constants as c
+from mpiop.api.names import worker_index
+from mpiop.controller.changes import (
+    LOSSES,
+    WorkerChange,
+    has_same_conditions,
+    has_same_metadata,
+    is_by_user,
+    is_launcher_success,
+    is_nothing_new,
+    is_worker,
+    worker_change,
+)
+from mpiop.controller.memory import JobMemory
+from mpiop.controller.observe.consistency import Consistency
+from mpiop.informers.store import Notification
+from mpiop.kube.objects import Key, key_of
+from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS
 
-BATCH_SECONDS: Final = 0.2
-"""Workers mostly change together: without batches a job of 1,000 workers would be synced 1,000 times while it starts."""
-_IDLE_FACTOR: Final = 20
-"""The least ratio of the period to the time spent planning the last sync: planning takes at most a twentieth of a core."""
-
-
-class WorkerChange(Enum):
-    """What happened to a worker."""
-
-    READY = auto()
-    TERMINATING = auto()
-    ENDED = auto()
-    """Its containers have ended, or it is gone before anybody saw that."""
-    GONE = auto()
-    """It had ended, and is gone now."""
-    OTHER = auto()
-
-
-_LOSSES: Final = {WorkerChange.TERMINATING, WorkerChange.ENDED, WorkerChange.GONE}
-
-
-def worker_change(old: Object | None, new: Object | None) -> WorkerChange:
-    """Return what happened to a worker between `old` and `new`; None means that it did not or does not exist."""
-    had_ended = old is not None and pods.is_finished(old)
-    if new is None:
-        return WorkerChange.GONE if had_ended else WorkerChange.ENDED
-    if pods.is_finished(new):
-        return WorkerChange.OTHER if had_ended else WorkerChange.ENDED
-    if is_terminating(new):
-        return WorkerChange.OTHER if old is not None and is_terminating(old) else WorkerChange.TERMINATING
-    return WorkerChange.READY if pods.is_ready(new) and not (old is not None and pods.is_ready(old)) else WorkerChange.OTHER
+FIRST_SECONDS: Final = 1.0
+"""Of the first batch of a start, and of all other batches: elastic programs must see within a second that hosts have gone."""
+MOST_SECONDS: Final = 10.0
+"""How far the counts in the status, and the list of running hosts, may be behind while workers start."""
+_COUNTS: Final = {resource.kind: resource for resource in (MPIJOBS, CONFIG_MAPS)}
 
 
 @dataclass(slots=True)
 class _Workers:
-    """The workers of a job at its last sync: how many must still become Ready or, if they are leaving, end; how many it is to have."""
+    """The workers of a job at its last sync.
+
+    Attributes:
+        awaited: How many must still become Ready or, if they are leaving, end.
+        desired: How many the job is to have.
+        period_seconds: Of the next batch of workers that start.
+        is_batch_open: A worker has started since.
+    """
 
     awaited: int
     desired: int
     are_leaving: bool
-    batch_seconds: float = BATCH_SECONDS
+    period_seconds: float = FIRST_SECONDS
+    is_batch_open: bool = False
 
 
 class Batches:
-    """Decides how long a change of a worker waits: not at all if it is the last one awaited, or the loss of a desired one."""
+    """Decides when a change triggers a sync: at once for a lost worker or the last one we wait for, else with the next batch."""
 
-    def __init__(self) -> None:
-        """Start without jobs; the first change of a job does not wait."""
-        self._workers: dict[Key, _Workers] = {}
-        self._put_off: set[Key] = set()
+    def __init__(self, memory: JobMemory, consistency: Consistency) -> None:
+        """Keep in `memory` what the last sync of each job was; `consistency` knows what we wrote."""
+        self._workers: dict[Key, _Workers] = memory.table()
+        self._postponed: dict[Key, bool] = memory.table()
+        self._consistency = consistency
 
     def begin(self, key: Key, awaited: int, *, desired: int, are_leaving: bool) -> None:
         """Note the start of a sync of a job with `desired` workers: `awaited` must still become Ready or, if they are leaving, end."""
         before = self._workers.get(key)
-        self._workers[key] = _Workers(awaited, desired, are_leaving, before.batch_seconds if before else BATCH_SECONDS)
-        self._put_off.discard(key)
+        workers = self._workers[key] = _Workers(awaited, desired, are_leaving)
+        if before is not None and awaited > 0 and (before.desired, before.are_leaving) == (desired, are_leaving):
+            factor = 2 if before.is_batch_open else 1
+            workers.period_seconds = min(MOST_SECONDS, factor * before.period_seconds)
+        self._postponed[key] = False
 
     def postpone(self, key: Key) -> None:
         """Note that the job cannot be synced yet, because the caches do not show our last writes."""
-        self._put_off.add(key)
+        self._postponed[key] = True
 
     def is_postponed(self, key: Key) -> bool:
         """Return whether the last sync was postponed: then any event of the job may be the awaited one."""
-        return key in self._put_off
+        return self._postponed.get(key, False)
 
-    def planned(self, key: Key, seconds: float) -> None:
-        """Note how long planning the writes took."""
-        self._workers[key].batch_seconds = max(BATCH_SECONDS, _IDLE_FACTOR * seconds)
+    def delay_seconds(self, key: Key, notification: Notification) -> float | None:
+        """Note a change of the job or of one of its children, and return the seconds until the sync; None if it needs none."""
+        obj = notification.new or notification.old
+        if obj is None or is_nothing_new(notification):
+            return None
+        if self._is_echo(key, notification):
+            return MOST_SECONDS  # admission may have changed what we wrote
+        if is_worker(obj):
+            return self._of_worker(key, worker_change(notification.old, notification.new), worker_index(key.name, key_of(obj).name))
+        is_status = obj.get("kind") == c.KIND and not is_by_user(notification)
+        return FIRST_SECONDS if is_status or is_launcher_success(notification) else 0.0
 
-    def delay_seconds(self, key: Key, change: WorkerChange, index: int | None) -> float:
-        """Return the delay of the sync after that change of the worker with that index, which is None for a Pod with a strange name."""
+    def _is_echo(self, key: Key, notification: Notification) -> bool:
+        """Return whether we changed counts or the list of hosts, and nothing else: a sync would write again what changed meanwhile."""
+        old, new = notification.old, notification.new
+        resource = None if old is None or new is None else _COUNTS.get(new.get("kind") or "")
+        if old is None or new is None or resource is None or is_by_user(notification):
+            return False
+        is_ours = self._consistency.is_last_write(key, resource, new)
+        return is_ours and has_same_conditions(old, new) and has_same_metadata(old, new)
+
+    def _of_worker(self, key: Key, change: WorkerChange, index: int | None) -> float:
+        """Return the seconds until the sync after that change of the worker with that index, None for a Pod with a strange name."""
         workers = self._workers.get(key)
         if workers is None:
             return 0.0
         if change is (WorkerChange.ENDED if workers.are_leaving else WorkerChange.READY):
             workers.awaited -= 1
-            return 0.0 if workers.awaited <= 0 else workers.batch_seconds
+            if workers.awaited <= 0:
+                return 0.0
+        if change in {WorkerChange.READY, WorkerChange.STARTING}:
+            workers.is_batch_open = True
+            return workers.period_seconds
         is_desired = index is not None and index < workers.desired and not workers.are_leaving
-        return 0.0 if is_desired and change in _LOSSES else workers.batch_seconds
-
-    def forget(self, key: Key) -> None:
-        """Forget a job that is gone."""
-        self._workers.pop(key, None)
-        self._put_off.discard(key)
+        return 0.0 if is_desired and change in LOSSES else FIRST_SECONDS

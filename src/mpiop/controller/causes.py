@@ -1,6 +1,6 @@
 """The causes that stop a job, or slow it down: the reason that users see, when it occurs, and what to do.
 
-docs/troubleshooting.md has the same table, generated from this one.
+docs/reference/causes.md is made of this table.
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ DEGRADING: Final = frozenset({
     CHANGED_BACK,
     SECOND_OPERATOR,
 })
-"""Reasons that make a job which runs Degraded instead of Stalled: some of its ranks may go on."""
+"""Reasons that make a running job Degraded instead of Stalled: some of its ranks may continue."""
 
 _GRACE_SECONDS: Final = 300.0
 """Long enough for what often resolves itself: an object that is applied later, a registry or a webhook that restarts."""
@@ -92,7 +92,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         grace_seconds=0,
     ),
     ANNOTATION_IGNORED: Cause(
-        "an annotation of a job that has begun is wrong: the job goes on as if it were absent",
+        "an annotation of a job that has begun is wrong: the job continues as if it were absent",
         "Correct or remove the annotation.",
         grace_seconds=0,
     ),
@@ -142,7 +142,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         "Install the scheduler, or run the operator without --gang-scheduling.",
     ),
     UNSCHEDULABLE: Cause(
-        "the scheduler finds no node for a Pod; the message says what is missing on how many nodes",
+        "no node fits a Pod; the message shows what is missing on how many nodes",
         "A cluster autoscaler may add a node. Else request less, free resources, "
         "or correct the node selector, the tolerations or the volume claim.",
         grace_seconds=_NEW_NODE_SECONDS,
@@ -225,11 +225,11 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         "Remove the gate from the Pod template, or check the program that should remove it from the Pod.",
     ),
     UNHANDLED: Cause(
-        "for a minute, nobody has acted on a Pod or on the launcher Job, and no event says why: "
+        "for a minute, nobody has acted on a Pod or on the launcher Job, and no event reports why: "
         "the scheduler that the Pod names, or the Job controller, does not run",
-        "Correct schedulerName in the Pod template, or ask who runs the cluster to look at the scheduler and kube-controller-manager.",
+        "Correct schedulerName in the Pod template, or ask the cluster's administrator to check the scheduler and kube-controller-manager.",
     ),
-    FAILED_CREATE: Cause("the launcher Job cannot create its Pod", "Change the Pod template of the launcher as the message says."),
+    FAILED_CREATE: Cause("the launcher Job cannot create its Pod", "Correct the Pod template of the launcher: the message has the error."),
 })
 
 
@@ -242,7 +242,7 @@ class Problem:
 
 
 def problem(reason: str, facts: str) -> Problem:
-    """Return the problem whose message says the facts, then what to do; at most 1024 bytes, of which the advice stays whole."""
+    """Return a problem with a message of at most 1024 bytes: the facts, cut if needed, then what to do."""
     advice = _advice(reason)
     facts = truncated(" ".join(facts.split()).rstrip("."), MAX_MESSAGE_BYTES - len(advice.encode()))
     return Problem(reason, facts + advice)

@@ -1,21 +1,23 @@
-"""The controller: watch events become keys, keys become syncs, failing syncs become retries."""
+"""The controller: watch events become keys, keys become syncs, failing syncs become retries.
+
+A handler only queues the key of the job, at once or after the delay of `batches`. Several syncs run at a time, but never two of one job.
+A sync reads all that it needs from the caches, so the number and order of events do not matter.
+"""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import structlog
 
-from mpiop.api import constants as c
-from mpiop.api.names import worker_index
-from mpiop.controller.batches import BATCH_SECONDS, Batches, worker_change
+from mpiop.controller.batches import Batches
+from mpiop.controller.changes import is_by_user
 from mpiop.controller.errors import WriteError
 from mpiop.controller.observe.owners import job_of, may_belong_to
 from mpiop.informers.store import Notification
 from mpiop.kube.errors import KubeError, StatusError
-from mpiop.kube.objects import Key, Object, Unreadable, annotations_of, key_of, labels_of, uid_of
-from mpiop.kube.resources import PODS
+from mpiop.kube.objects import Key, Unreadable, key_of
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
 from mpiop.workqueue import WorkQueue, work
@@ -34,7 +36,7 @@ class Controller:
     """
 
     def __init__(self, sync: Sync, queue: WorkQueue[Key], jobs: Callable[[], Collection[Key]], metrics: Metrics, batches: Batches) -> None:
-        """Sync the keys of `queue`, delayed as `batches` says; `jobs` returns the keys of all jobs in the cache."""
+        """Sync the keys of `queue`, with the delays of `batches`; `jobs` returns the keys of all jobs in the cache."""
         self._sync_job = sync
         self._batches = batches
         self._queue = queue
@@ -55,25 +57,17 @@ class Controller:
         if notification.unreadable is not None:
             keys.update(self._jobs_of(notification.unreadable))
         for key in keys:
-            if key in self._in_ending_namespaces and not _is_by_user(notification):
+            if key in self._in_ending_namespaces and not is_by_user(notification):
                 continue
             if notification.unreadable is not None or self._batches.is_postponed(key):
                 self._queue.add(key)
-            elif not _is_nothing_new(notification):
-                self._queue.add_after(key, self._delay_seconds(key, notification))
+            elif (seconds := self._batches.delay_seconds(key, notification)) is not None:
+                self._queue.add_after(key, seconds)
 
     def _jobs_of(self, unreadable: Unreadable) -> Collection[Key]:
         """Return the jobs that an object belongs to which cannot be decoded, or could not before."""
-        return [key for key in self._jobs() if may_belong_to(key, unreadable)]
-
-    def _delay_seconds(self, key: Key, notification: Notification) -> float:
-        """Return the delay of the sync: changes of workers, and echoes of our own writes, come in bursts and are batched."""
-        old, new = notification.old, notification.new
-        obj = new or old
-        if obj is not None and _is_worker(obj):
-            index = worker_index(key.name, key_of(obj).name)
-            return self._batches.delay_seconds(key, worker_change(old, new), index)
-        return BATCH_SECONDS if obj is not None and obj.get("kind") == c.KIND and not _is_by_user(notification) else 0.0
+        namespace = key_of(unreadable.object).namespace
+        return [key for key in self._jobs() if key.namespace == namespace and may_belong_to(key, unreadable)]
 
     async def run(self, workers: int) -> None:
         """Sync up to `workers` jobs at a time until cancelled.
@@ -114,46 +108,12 @@ class Controller:
             self._in_ending_namespaces.add(key)
         retries = self._queue.retries(key)
         if isinstance(error, StatusError) and error.is_forbidden and not error.is_terminating_namespace:
-            # Not a child's write, whose refusal the status shows: the status itself was refused, so only the log can tell.
+            # The status shows refused writes of children. Here the status itself was refused, so only the log can report it.
             self._log.warning("the operator lacks a right, will retry", job=str(key), retries=retries, error=_line(error))
         elif is_expected(error):
             self._log.info("sync failed, will retry", job=str(key), retries=retries, error=_line(error))
         else:
             self._log.error("sync failed unexpectedly", job=str(key), retries=retries, error=_line(error), exc_info=error)
-
-
-def _is_nothing_new(notification: Notification) -> bool:
-    """Return whether only fields changed that the projection leaves out, such as a Job's count of ready pods."""
-    old, new = notification.old, notification.new
-    return old is not None and new is not None and _without_version(old) == _without_version(new)
-
-
-def _is_by_user(notification: Notification) -> bool:
-    """Return whether an MPIJob was created, deleted, or changed in more than its status."""
-    old, new = notification.old, notification.new
-    obj = new or old
-    is_mpijob = obj is not None and obj.get("kind") == c.KIND
-    return is_mpijob and (old is None or new is None or _without_status(old) != _without_status(new))
-
-
-def _without_version(obj: Object) -> dict[str, Any]:
-    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}}
-
-
-def _without_status(mpijob: Object) -> tuple[object, ...]:
-    """Return the parts of an MPIJob that decide what to do next: what users write, and whether its end is recorded."""
-    metadata, status = mpijob["metadata"], mpijob.get("status") or {}
-    return (
-        uid_of(mpijob),
-        metadata.get("generation"),
-        metadata.get("deletionTimestamp"),
-        annotations_of(mpijob),
-        "completionTime" in status,
-    )
-
-
-def _is_worker(obj: Object) -> bool:
-    return obj.get("kind") == PODS.kind and labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_WORKER
 
 
 def is_expected(error: Exception) -> bool:

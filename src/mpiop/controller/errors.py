@@ -26,7 +26,7 @@ class InvalidJobError(Exception):
     """A job cannot be run as written; the message is shown to users."""
 
     def __init__(self, errors: Sequence[str]) -> None:
-        """Say what is wrong, one line a field; of thousands, the first: the status keeps this message."""
+        """List what is wrong, one error for each field; only the first of thousands, because the status keeps this message."""
         more = f"; and {len(errors) - MOST_ERRORS} more" if len(errors) > MOST_ERRORS else ""
         super().__init__(truncated(f"Found validation errors: {'; '.join(errors[:MOST_ERRORS])}", MOST_ERROR_BYTES) + more)
 
@@ -47,7 +47,7 @@ class ResourceExistsError(WriteError):
     """An object with the name of a child exists and does not belong to the job."""
 
     def __init__(self, kind: str, name: str) -> None:
-        """Say which object is in the way."""
+        """Name the object that exists already."""
         super().__init__(f'Resource "{name}" of Kind "{kind}" already exists and is not managed by MPIJob')
 
 
@@ -55,7 +55,7 @@ class SecretLostError(WriteError):
     """The SSH Secret is gone while pods run with its key; new pods with another key could not reach them."""
 
     def __init__(self, name: str, holders: Sequence[str]) -> None:
-        """Say what is gone, and which pods hold its key."""
+        """Name the Secret, and the pods that run with its key."""
         held = ", ".join(holders[:_NAMED]) + (f" and {len(holders) - _NAMED} more" if len(holders) > _NAMED else "")
         super().__init__(f"Secret {name} is gone, and new pods cannot start without it; {held} still run with its key")
 
@@ -64,14 +64,14 @@ class DampedWriteError(WriteError):
     """A write was not sent yet, because somebody undoes it each time."""
 
     def __init__(self, resource: Resource, key: Key, wait_seconds: float) -> None:
-        """Say which object is written, and when it may be written again."""
+        """Name the object, and the time until it may be written again."""
         super().__init__(f"{resource.kind} {key} is changed back each time; it is written again in {wait_seconds:.1f} s")
 
 
 class GangApiMissingError(WriteError):
-    """Gang scheduling is on, but the API server does not serve its objects; the message says what to do."""
+    """Gang scheduling is on, but the API server does not serve its objects; the message contains what to do."""
 
     def __init__(self, kind: str, message: str) -> None:
-        """Say of which kind the objects are, and what to do."""
+        """Take the kind of the objects, and what to do."""
         super().__init__(message)
         self.kind = kind

@@ -1,21 +1,24 @@
-"""Plans and carries out the writes that bring the children of a job closer to their desired state."""
+"""Plans the writes of a sync and carries them out, step by step.
 
-from collections.abc import Callable, Sequence
+A failed write does not stop the others. A start needs all earlier steps; deleting workers needs only the suspension (`diff.is_blocked`).
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from mpiop.api.types import MPIJob
-from mpiop.controller.batches import Batches
 from mpiop.controller.errors import WriteError
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.plan.clean_up import state_after_end, ttl_seconds_left
+from mpiop.controller.plan.addresses import addresses_to_publish, annotations_to_publish
+from mpiop.controller.plan.clean_up import state_after_end
 from mpiop.controller.plan.desired import Desired, Presence, desired_state
 from mpiop.controller.plan.diff import Delete, Stage, Step, addresses_stages, diff, is_blocked
 from mpiop.controller.restart.attempt import LauncherAttempt
 from mpiop.controller.status.refusals import FailedWrite
-from mpiop.controller.status.template_warnings import ssh_warnings
+from mpiop.controller.status.template_warnings import template_warnings
 from mpiop.controller.write.apply import Applier, owner_of
 from mpiop.controller.write.job_log import log_clean_up
 from mpiop.controller.write.ssh_secrets import SshSecrets, noted_uid
@@ -33,16 +36,18 @@ class Outcome:
         failed: The writes that failed.
         warnings: What the API server warned of, and what is known to fail later.
         has_created_launcher: The launcher Job is new.
+        next_seconds: Until another write is due although no object changes; None if there is none.
     """
 
     failed: Sequence[FailedWrite] = ()
     warnings: Sequence[str] = ()
     has_created_launcher: bool = False
+    next_seconds: float | None = None
 
-    def raise_failures(self, job: MPIJob) -> None:
+    def raise_failures(self, job: Key) -> None:
         """Raise an ExceptionGroup if a write failed."""
         if self.failed:
-            raise ExceptionGroup(f"sync of {job.key}", [write.error for write in self.failed])
+            raise ExceptionGroup(f"sync of {job}", [write.error for write in self.failed])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,37 +56,41 @@ class Executor:
 
     Attributes:
         secrets: Makes and rechecks the Secrets of the jobs.
-        batches: Gets the time that planning takes, on the clock of `monotonic`.
         gang: Gang scheduling; off by default.
     """
 
     applier: Applier
     secrets: SshSecrets
     options: BuildOptions
-    batches: Batches
-    monotonic: Callable[[], float]
     gang: Gang = field(default_factory=Gang)
 
     async def delete(self, job: MPIJob) -> None:
         """Delete the job itself; the garbage collector deletes its children."""
         await self.applier.perform(owner_of(job), Delete(MPIJOBS, job.raw))
 
-    async def carry_out(self, attempt: LauncherAttempt, now: datetime) -> Outcome:
-        """Bring the children closer to their desired state, step by step."""
+    async def carry_out(self, attempt: LauncherAttempt, now: datetime, *, is_expired: bool) -> Outcome:
+        """Bring the children closer to their desired state, step by step; `is_expired` means that the TTL of the job has passed."""
         job, observed = attempt.job, attempt.observed
         compute = computing(is_large=job.is_large)
-        desired = await compute(_desired, attempt, now)
-        warnings = list(ssh_warnings(job, self.options))
+        desired: Desired | None
+        if job.status.is_finished:
+            desired = state_after_end(job.run_policy.clean_pod_policy, observed.launcher, is_expired=is_expired)
+        else:
+            desired = await compute(desired_state, attempt, now)
         if desired is None:
-            return Outcome(warnings=warnings)
+            return Outcome(warnings=template_warnings(job, self.options, ()))
         secret_uid, refused = await self._secret_uid(job, desired, observed, now)
+        needs_secret = not (job.is_suspended or job.status.is_finished)
+        recheck_seconds = self.secrets.wait_seconds(job.key, observed, now) if needs_secret else None
         failed = {Step.DEPENDENCIES: [refused]} if refused is not None else dict[Step, list[FailedWrite]]()
-        if desired.gang is Presence.ENSURE and (missing := self.gang.missing):
+        if desired.gang is Presence.ENSURE and (missing := self.gang.missing(job.namespace)):
             failed[Step.GANG] = [FailedWrite(missing.kind, missing)]
         deleted, warned = 0, dict[str, None]()
-        for step, actions in await compute(self._plan, job, desired, observed, secret_uid, now):
+        owner = owner_of(job)
+        stages, repeat_seconds = await compute(self._plan, job, desired, observed, secret_uid, now)
+        for step, actions in stages:
             due = [action for action in actions if not is_blocked(step, action, failed)]
-            written = await self.applier.apply(owner_of(job), due)
+            written = await self.applier.apply(owner, due)
             warned |= dict.fromkeys(written.warnings)
             if written.failed:
                 failed.setdefault(step, []).extend(written.failed)
@@ -89,16 +98,16 @@ class Executor:
         if deleted and job.status.is_finished and not failed:
             log_clean_up(job.raw, deleted)
         has_created = observed.launcher is None and desired.launcher is Presence.ENSURE and not failed
-        return Outcome([write for writes in failed.values() for write in writes], [*warnings, *warned], has_created)
+        return Outcome(
+            failed=[write for writes in failed.values() for write in writes],
+            warnings=template_warnings(job, self.options, warned),
+            has_created_launcher=has_created,
+            next_seconds=min(filter(None, (recheck_seconds, desired.next_seconds, repeat_seconds)), default=None),
+        )
 
-    def wait_seconds(self, job: MPIJob, observed: Observed, now: datetime) -> tuple[float | None, ...]:
-        """Return the seconds until a Secret should be rechecked, and until a write that was delayed is due."""
-        return self.secrets.wait_seconds(job, observed, now), self.applier.contention.wait_seconds(job.key)
-
-    def forget(self, key: Key) -> None:
-        """Forget a job that is gone."""
-        self.applier.contention.forget(key)
-        self.secrets.forget(key)
+    def wait_seconds(self, job: Key) -> float | None:
+        """Return the seconds until a write that was delayed is due."""
+        return self.applier.contention.wait_seconds(job)
 
     async def _secret_uid(self, job: MPIJob, desired: Desired, observed: Observed, now: datetime) -> tuple[str, FailedWrite | None]:
         """Return the UID of the Secret, which is made if it should exist, and what prevented that."""
@@ -113,19 +122,15 @@ class Executor:
         except (KubeError, WriteError) as error:
             return noted_uid(observed), FailedWrite(SECRETS.kind, error)
 
-    def _plan(self, job: MPIJob, desired: Desired, observed: Observed, secret_uid: str, now: datetime) -> Sequence[Stage]:
-        started = self.monotonic()
+    def _plan(
+        self, job: MPIJob, desired: Desired, observed: Observed, secret_uid: str, now: datetime
+    ) -> tuple[Sequence[Stage], float | None]:
+        """Return the writes by step, and the seconds until the addresses are published again."""
+        text = addresses_to_publish(job, observed)
+        annotations, repeat_seconds = annotations_to_publish(text, observed, desired.beginning, now)
         stages = [
             *self.gang.stages(job, desired, observed),
             *diff(job, desired, observed, secret_uid=secret_uid, options=self.options),
-            *addresses_stages(job, desired, observed, now),
+            *addresses_stages(observed.launcher_pod, annotations),
         ]
-        self.batches.planned(job.key, self.monotonic() - started)
-        return sorted(stages, key=lambda stage: stage.step)
-
-
-def _desired(attempt: LauncherAttempt, now: datetime) -> Desired | None:
-    job = attempt.job
-    if job.status.is_finished:
-        return state_after_end(job, attempt.observed, is_expired=ttl_seconds_left(job, now) == 0)
-    return desired_state(attempt, now)
+        return sorted(stages, key=lambda stage: stage.step), repeat_seconds

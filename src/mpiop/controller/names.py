@@ -1,15 +1,14 @@
-"""What the children of a job are called, and the labels and owner reference that tie them to it.
+"""Labels, annotations and owner references of the children of a job; the job itself knows their names.
 
-Other programs know these by heart (Kueue, dashboards, users' scripts): source is section 2 of the contract with the reference operator.
+Other programs rely on them (Kueue, dashboards, scripts), so they are those of Kubeflow's operator (docs/compatibility.md, section 3).
 """
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.annotation_row import Annotation
-from mpiop.api.names import worker_name
+from mpiop.api.names import launcher_name
 from mpiop.api.types import MPIJob
 from mpiop.kube.objects import ControllerId, Key, ObjectMeta, OwnerReference
 
@@ -35,93 +34,48 @@ ANNOTATIONS: Final = (
     Annotation(
         ANNOTATION_PUBLISHED_AT,
         "a launcher pod",
-        "when its addresses were changed last; removed once the kubelet was made to read them a second time.",
+        "when its addresses were last changed; removed once the kubelet was made to read them a second time.",
     ),
-    Annotation(ANNOTATION_BEGAN_WITH, "a launcher pod", "with which workers its current attempt began (`controller/restart/attempt.py`)."),
+    Annotation(
+        ANNOTATION_BEGAN_WITH, "a launcher pod", "the workers with which its current attempt began (`controller/restart/attempt.py`)."
+    ),
     Annotation(
         ANNOTATION_RESTART_COUNT,
         "a launcher pod, and on the workers of a job with a restart budget",
-        "how many restarts of the job there were before.",
+        "how many times the job was restarted before.",
     ),
     Annotation(
         ANNOTATION_SECRET_UID,
         "the ConfigMap",
-        "UID of the SSH Secret, which says that it exists; there is no right to list or watch Secrets.",
+        "UID of the SSH Secret. It shows that the Secret exists, because the operator may not list or watch Secrets.",
     ),
     Annotation(
         ANNOTATION_REJECTIONS,
         "a worker",
-        "how many Pods of its name a kubelet rejected in a row before it (`controller/observe/rejections.py`).",
+        "how many Pods with its name kubelets rejected in a row before it (`controller/observe/rejections.py`).",
     ),
-    Annotation(ANNOTATION_LAUNCHER_REVISION, "a launcher Job", "hash of the fields of the MPIJob that it was made of."),
+    Annotation(ANNOTATION_LAUNCHER_REVISION, "a launcher Job", "hash of the fields of the MPIJob from which it was created."),
     Annotation(ANNOTATION_START_REVISION, "a launcher Job", "hash of the fields of the MPIJob that took effect at its last start."),
-    Annotation(ANNOTATION_START_GENERATION, "a launcher Job", "generation of the MPIJob of which that hash was made."),
-    Annotation(ANNOTATION_SSH, "a pod", "the script that `mpirun` calls in the place of ssh."),
-    Annotation(ANNOTATION_SSH_CONFIG, "a pod", "the text of the ssh_config beside that script."),
+    Annotation(ANNOTATION_START_GENERATION, "a launcher Job", "generation of the MPIJob from which that hash was computed."),
+    Annotation(ANNOTATION_SSH, "a pod", "the script that `mpirun` calls instead of ssh."),
+    Annotation(ANNOTATION_SSH_CONFIG, "a pod", "the text of the ssh_config in the folder of that script."),
 )
 """Those that the operator gives to the children of a job; `api.annotations` has those of an MPIJob."""
 
 
-def service_name(job: MPIJob) -> str:
-    """Return the name of the Service, which is the subdomain of every pod."""
-    return job.name
-
-
-def config_map_name(job: MPIJob) -> str:
-    """Return the name of the ConfigMap with the hostfile."""
-    return f"{job.name}-config"
-
-
-def secret_name(job: MPIJob) -> str:
-    """Return the name of the Secret with the SSH key pair."""
-    return f"{job.name}-ssh"
-
-
-def launcher_name(job: MPIJob) -> str:
-    """Return the name of the launcher Job, which is the host name of its pods, too."""
-    return launcher_key(job.key).name
-
-
 def launcher_key(job: Key) -> Key:
     """Return the key of the launcher Job of the MPIJob with that key."""
-    return Key(job.namespace, f"{job.name}-launcher")
+    return Key(job.namespace, launcher_name(job.name))
 
 
-def worker_names(job: MPIJob) -> Sequence[str]:
-    """Return the names of all desired workers, by index."""
-    return _worker_names(job.name, job.worker_replicas)
-
-
-@lru_cache(maxsize=8)  # a large job is synced many times, and each sync asks for them several times
-def _worker_names(job_name: str, count: int) -> Sequence[str]:
-    return tuple(worker_name(job_name, index) for index in range(count))
-
-
-def pod_group_name(job: MPIJob) -> str:
-    """Return the name of the PodGroup."""
-    return job.name
-
-
-def host(job: MPIJob, pod_name: str, cluster_domain: str) -> str:
-    """Return the DNS name under which the Service publishes a pod.
-
-    Args:
-        job: Names the Service and the namespace.
-        pod_name: Host name of the pod: one of `worker_names`, or `launcher_name`.
-        cluster_domain: Without outer dots; "" leaves it out.
-    """
-    name = f"{pod_name}.{service_name(job)}.{job.namespace}.svc"
-    return f"{name}.{cluster_domain}" if cluster_domain else name
-
-
-def selector(job: MPIJob) -> dict[str, str]:
+def selector(job_name: str) -> dict[str, str]:
     """Return the labels that every child of the job has, and that the Service selects its pods by."""
-    return {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME, c.LABEL_JOB_NAME: job.name}
+    return {c.LABEL_OPERATOR_NAME: c.OPERATOR_NAME, c.LABEL_JOB_NAME: job_name}
 
 
-def child_labels(job: MPIJob) -> dict[str, str]:
+def child_labels(job_name: str) -> dict[str, str]:
     """Return the labels of Service, ConfigMap, Secret and launcher Job."""
-    return {c.LABEL_APP: job.name, **selector(job)}
+    return {c.LABEL_APP: job_name, **selector(job_name)}
 
 
 def pod_labels(job: MPIJob, role: str, *, worker: int | None = None) -> dict[str, str]:
@@ -133,7 +87,7 @@ def pod_labels(job: MPIJob, role: str, *, worker: int | None = None) -> dict[str
         worker: Index of the worker; None for the launcher.
     """
     labels = {
-        **selector(job),
+        **selector(job.name),
         c.LABEL_JOB_ROLE: role,
         c.LABEL_OLD_JOB_NAME: job.name,
         c.LABEL_OLD_ROLE: role,
@@ -145,13 +99,13 @@ def pod_labels(job: MPIJob, role: str, *, worker: int | None = None) -> dict[str
     return labels
 
 
-def owner_reference(job: MPIJob) -> OwnerReference:
+def owner_reference(job_name: str, uid: str) -> OwnerReference:
     """Return the reference by which the job controls a child; the UID is what counts."""
     return {
         "apiVersion": c.API_VERSION,
         "kind": c.KIND,
-        "name": job.name,
-        "uid": job.uid,
+        "name": job_name,
+        "uid": uid,
         "controller": True,
         "blockOwnerDeletion": True,
     }
@@ -173,6 +127,6 @@ def child_metadata(job: MPIJob, name: str, labels: Mapping[str, str] | None = No
     return {
         "name": name,
         "namespace": job.namespace,
-        "labels": child_labels(job) if labels is None else dict(labels),
-        "ownerReferences": [owner_reference(job)],
+        "labels": child_labels(job.name) if labels is None else dict(labels),
+        "ownerReferences": [owner_reference(job.name, job.uid)],
     }

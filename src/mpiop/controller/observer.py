@@ -1,17 +1,21 @@
-"""Reads what a sync decides by: from the caches, and live where a stale cache would do harm."""
+"""Reads the input of a sync: from the caches, and live where a stale cache would do harm.
+
+No sync starts before the caches show our own last writes. Read live are a spec that is too large to be kept, a launcher Job that the cache
+does not show or has without its template, and the version of an MPIJob before its workers are stopped.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from mpiop.api.types import MPIJob
-from mpiop.controller import names
 from mpiop.controller.batches import Batches
 from mpiop.controller.errors import ResourceExistsError
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS
 from mpiop.controller.observe.job_reader import Reader
-from mpiop.controller.observe.observed import Listers, Observed, observe
+from mpiop.controller.observe.observed import Listers, observe
 from mpiop.controller.observe.projections import PROJECTIONS
-from mpiop.controller.observe.specs import json_of, stored_spec
+from mpiop.controller.observe.stored_specs import json_of, stored_spec
+from mpiop.controller.restart.attempt import LauncherAttempt, launcher_attempt
 from mpiop.controller.write.apply import Applier, owner_of
 from mpiop.controller.write.go_operator_children import with_unlabelled
 from mpiop.kube.errors import StatusError
@@ -33,8 +37,8 @@ class Observer:
 
     listers: Listers
     applier: Applier
-    batches: Batches = field(default_factory=Batches)
-    reader: Reader = field(default_factory=Reader)
+    batches: Batches
+    reader: Reader
 
     def check_caches(self, key: Key, uid: str) -> None:
         """Return if the caches show our last writes of the job; raise NotReady if they do not."""
@@ -54,7 +58,7 @@ class Observer:
             return known
         spec = stored_spec(raw).text
         if spec is None:
-            live = await self.applier.client.get(MPIJOBS, key, projection=PROJECTIONS[MPIJOBS])
+            live = await self.applier.client.of_flow(key).get(MPIJOBS, key, projection=PROJECTIONS[MPIJOBS])
             self._check_same(key, raw, live)
             spec = bytes(json_of(live))
         job: MPIJob = await computing(is_large=stored_spec(raw).is_large)(self.reader.read, key, raw, spec)
@@ -64,40 +68,35 @@ class Observer:
         """Return the children of a job that cannot be decoded."""
         return self.listers.unreadable(key)
 
-    async def observe(self, job: MPIJob) -> Observed:
-        """Return the children of a job.
+    async def observe(self, job: MPIJob) -> LauncherAttempt:
+        """Return the current attempt of the launcher, with the job and its children.
 
         Raises:
             NotReady: The cached job is not current, and workers would be stopped.
             KubeError: A request failed.
         """
         observed = observe(job, self.listers)
-        self._begin_batch(job, observed)
-        if observed.has_lost_launcher(job) or (observed.needs_template and not job.is_suspended):
-            observed = replace(observed, launcher=await self._live_launcher(job))
-        is_stopping = observed.is_active if job.is_suspended else observed.has_surplus_workers(job)
+        attempt = launcher_attempt(job, observed)
+        are_leaving = job.is_suspended or job.status.is_finished
+        awaited = len(observed.active_workers) if are_leaving else job.worker_replicas - len(observed.ready_workers)
+        self.batches.begin(job.key, awaited, desired=job.worker_replicas, are_leaving=are_leaving)
+        if attempt.has_lost_launcher or (observed.needs_template and not job.is_suspended):
+            attempt = replace(attempt, observed=replace(observed, launcher=await self._live_launcher(job)))
+        if job.is_suspended:
+            is_stopping = attempt.observed.is_active
+        else:
+            is_stopping = not job.status.is_finished and observed.has_surplus_workers(job.worker_names)
         if is_stopping:  # after a restart the cache may be older than a resume or a scale-up
-            self._check_same(job.key, job.raw, await self.applier.client.get(MPIJOBS, job.key, metadata_only=True))
-        return observed
+            self._check_same(job.key, job.raw, await self.applier.client.of_flow(job.key).get(MPIJOBS, job.key, metadata_only=True))
+        return attempt
 
-    async def with_unlabelled(self, job: MPIJob, observed: Observed) -> Observed:
-        """Return `observed` with the children that our watches do not show, before all is deleted.
+    async def with_unlabelled(self, attempt: LauncherAttempt) -> LauncherAttempt:
+        """Return `attempt` with the children that our watches do not show, before all is deleted.
 
         Raises:
             KubeError: A request failed.
         """
-        return await with_unlabelled(job, observed, self.applier, self.listers.gang)
-
-    def forget(self, key: Key) -> None:
-        """Forget a job that is gone."""
-        self.applier.consistency.forget(key)
-        self.batches.forget(key)
-        self.reader.forget(key)
-
-    def _begin_batch(self, job: MPIJob, observed: Observed) -> None:
-        are_leaving = job.is_suspended or job.status.is_finished
-        awaited = len(observed.active_workers) if are_leaving else job.worker_replicas - len(observed.ready_workers)
-        self.batches.begin(job.key, awaited, desired=job.worker_replicas, are_leaving=are_leaving)
+        return replace(attempt, observed=await with_unlabelled(attempt.job, attempt.observed, self.applier, self.listers.gang))
 
     def _check_same(self, key: Key, cached: Object, live: Object) -> None:
         """Return if `live` has the spec that is cached; raise NotReady if it has not."""
@@ -111,13 +110,13 @@ class Observer:
         If it does not exist, the cache is read again: it may know by now how the launcher ended.
         """
         try:
-            return await self.applier.find_ours(owner_of(job), JOBS, Key(job.namespace, names.launcher_name(job)))
+            return await self.applier.find_ours(owner_of(job), JOBS, Key(job.namespace, job.launcher_name))
         except ResourceExistsError:
             return None
         except StatusError as error:
             if not error.is_not_found:
                 raise
-        await self.applier.check_namespace(job.namespace)
+        await self.applier.check_namespace(owner_of(job))
         return observe(job, self.listers).launcher
 
 

@@ -1,7 +1,7 @@
 """The sources of a job's problem, in their order: what failed, what objects show, what persists, what is undone, what events report."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from mpiop.clock import Clock
@@ -11,9 +11,9 @@ from mpiop.controller.status.outcomes import MESSAGE_SECONDS
 from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem, ignored_problem
+from mpiop.controller.status.terminating import terminating_problem
 from mpiop.controller.write.contention import Contention
 from mpiop.controller.write.warning_events import WarningEvents
-from mpiop.kube.objects import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Problems:
     contention: Contention
     events: WarningEvents
     clock: Clock
-    persistent: PersistentFailures = field(default_factory=PersistentFailures)
+    persistent: PersistentFailures
 
     async def find(self, attempt: LauncherAttempt, failed: Sequence[FailedWrite], now: datetime) -> tuple[Problem | None, float | None]:
         """Return the problem of the job, and the seconds after which it may be another although no watch reports it."""
@@ -37,15 +37,11 @@ class Problems:
         if job.status.is_finished:
             return None, None
         persistent = self.persistent.problem(job.key, failed, self.clock.monotonic())
-        found = find_problem(attempt, failed, now) or persistent or self.contention.problem(job.key, job.status)
+        stuck, late_seconds = terminating_problem(job, observed, now)
+        found = find_problem(attempt, failed, stuck) or persistent or self.contention.problem(job.key, job.status)
         if found is None:
             found = current_problem(job.status) if failed else ended_worker_problem(job, observed)
-        if found is not None:
-            return found, MESSAGE_SECONDS
-        found, recheck_seconds = await self.events.problem(job, observed, now)
-        return found or ignored_problem(job), recheck_seconds
-
-    def forget(self, key: Key) -> None:
-        """Forget a job that is gone."""
-        self.persistent.forget(key)
-        self.events.forget(key)
+        recheck_seconds: float | None = MESSAGE_SECONDS
+        if found is None:
+            found, recheck_seconds = await self.events.problem(job, observed, now)
+        return found or ignored_problem(job.ignored), min(filter(None, (recheck_seconds, late_seconds)), default=None)

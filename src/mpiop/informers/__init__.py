@@ -1,8 +1,8 @@
 """Reflectors, stores and shared informers, after client-go's; they are generic over kinds."""
 
 from mpiop.informers.factory import InformerFactory
+from mpiop.informers.joined import JoinedInformer, JoinedStore
 from mpiop.informers.listener import Handler, Registration
-from mpiop.informers.mutation import MutationDetector, MutationError
 from mpiop.informers.reflector import ReflectorSettings
 from mpiop.informers.shared_informer import InformerSettings, SharedInformer
 from mpiop.informers.source import InformerMetrics, ListerWatcher, NoInformerMetrics
@@ -14,9 +14,9 @@ __all__ = [
     "InformerFactory",
     "InformerMetrics",
     "InformerSettings",
+    "JoinedInformer",
+    "JoinedStore",
     "ListerWatcher",
-    "MutationDetector",
-    "MutationError",
     "NoInformerMetrics",
     "Notification",
     "ReflectorSettings",

@@ -57,22 +57,13 @@ class InformerFactory:
             await asyncio.get_running_loop().create_future()  # never set: ends by cancellation alone
         raise AssertionError("unreachable: a task group that never completes")
 
-    def unsynced(self) -> list[str]:
+    def unsynced(self) -> list[Selection]:
         """Return the selections that have not synced yet."""
         return [
-            str(informer.selection)
+            informer.selection
             for informer in self
             if not informer.has_synced or not all(registration.has_synced for registration in informer.registrations)
         ]
-
-    def verify_unchanged(self) -> None:
-        """Check that nobody changed a stored object; does nothing unless mutations are to be detected.
-
-        Raises:
-            MutationError: Somebody did.
-        """
-        for informer in self:
-            informer.verify_unchanged()
 
     def _start(self, informer: SharedInformer) -> None:
         if self._group is not None:

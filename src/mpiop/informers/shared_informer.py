@@ -9,7 +9,6 @@ import structlog
 
 from mpiop.informers.compaction import preparation
 from mpiop.informers.listener import Handler, Listener, Registration
-from mpiop.informers.mutation import MutationDetector
 from mpiop.informers.pager import Pager
 from mpiop.informers.reflector import Output, Reflector, ReflectorSettings
 from mpiop.informers.source import InformerMetrics, ListerWatcher, NoInformerMetrics
@@ -27,12 +26,10 @@ class InformerSettings:
     Attributes:
         reflector: Numbers that reflectors go by.
         metrics: Where measurements go.
-        detects_mutations: Whether to check that nobody changes stored objects; for tests.
     """
 
     reflector: ReflectorSettings = field(default_factory=ReflectorSettings)
     metrics: InformerMetrics = field(default_factory=NoInformerMetrics)
-    detects_mutations: bool = False
 
 
 class SharedInformer:
@@ -64,7 +61,6 @@ class SharedInformer:
         settings = settings or InformerSettings()
         prepare = preparation(self.store.get, selection.trim)
         self._reflector = Reflector(Pager(client, selection, prepare), self._take, settings.reflector, settings.metrics)
-        self._detector = MutationDetector() if settings.detects_mutations else None
         self._listeners: list[Listener] = []
         self._resyncs: dict[Listener, asyncio.TimerHandle] = {}
         self._synced = asyncio.Event()
@@ -116,7 +112,7 @@ class SharedInformer:
         listener = Listener(handler, resync_seconds, self._forget)
         self._listeners.append(listener)
         if self.has_synced:
-            listener.push_initial([Notification(None, obj, is_initial=True) for obj in self.store.values()])
+            listener.push_initial([Notification(None, obj) for obj in self.store.values()])
         if self.is_running:
             self._plan_resync(listener)
         return listener
@@ -126,15 +122,6 @@ class SharedInformer:
         await self._synced.wait()
         for listener in tuple(self._listeners):
             await listener.wait_for_sync()
-
-    def verify_unchanged(self) -> None:
-        """Check that nobody changed a stored object; does nothing unless mutations are to be detected.
-
-        Raises:
-            MutationError: Somebody did.
-        """
-        if self._detector is not None:
-            self._detector.verify()
 
     async def run(self) -> NoReturn:
         """List and watch until cancelled; afterwards no handler is called.
@@ -161,9 +148,8 @@ class SharedInformer:
         self._last_activity = asyncio.get_running_loop().time()
         match output:
             case Replace(items, version):
-                is_first = not self.has_synced
-                self._notify(self.store.replace(items, version, is_initial=is_first))
-                if is_first:
+                self._notify(self.store.replace(items, version))
+                if not self.has_synced:
                     log.info("informer synced", selection=str(self.selection), objects=len(self.store))
                     self._synced.set()
                     for listener in self._listeners:
@@ -179,9 +165,6 @@ class SharedInformer:
             if change.unreadable is not None and self.store.unreadable.get(change.key) is change.unreadable:
                 version = change.unreadable.object["metadata"].get("resourceVersion", "")
                 self._log.warning("object unreadable", object=str(change.key), version=version, problem=change.unreadable.problem)
-        if self._detector is not None:
-            for change in changes:
-                self._detector.observe(change)
         for listener in self._listeners:
             listener.push(changes)
 

@@ -26,14 +26,12 @@ class Notification:
     Attributes:
         old: What the store held before; None for an add. For a delete it is the last state seen, which may not be the last there was.
         new: The object now; None for a delete.
-        is_initial: An add that stems from the first list, or from what was there when the handler came.
         unreadable: What is known of the object if it cannot be decoded now, or could not before. When it becomes unreadable, `old` and
             `new` are its last readable state; both are None without one.
     """
 
     old: Object | None
     new: Object | None
-    is_initial: bool = False
     unreadable: Unreadable | None = None
 
     @property
@@ -73,6 +71,11 @@ class Store:
         """Return the resourceVersion that the store is current to; "" before the first list."""
         return self._resource_version
 
+    def current_to(self, namespace: str) -> str:
+        """Return the same for the objects of a namespace; it does not differ here (see `JoinedStore`)."""
+        del namespace
+        return self._resource_version
+
     @property
     def unreadable(self) -> Mapping[Key, Unreadable]:
         """Return the objects that exist and cannot be decoded."""
@@ -107,10 +110,6 @@ class Store:
         """
         return [self._objects[key] for key in self._indexes[index_name].get(value, ())]
 
-    def index_values(self, index_name: str) -> Iterable[str]:
-        """Return all index values of `index_name`."""
-        return self._indexes[index_name].keys()
-
     def add_indexers(self, indexers: Mapping[str, Indexer]) -> None:
         """Add indexes, and fill them with the stored objects.
 
@@ -125,14 +124,14 @@ class Store:
                 for key, obj in self._objects.items():
                     self._link(name, key, self._values(name, obj))
 
-    def replace(self, items: Iterable[Item], resource_version: str, *, is_initial: bool = False) -> list[Notification]:
+    def replace(self, items: Iterable[Item], resource_version: str) -> list[Notification]:
         """Replace the whole content by `items`, and return the changes: deletes first, then adds and updates.
 
         An object with the same uid and resourceVersion as before is unchanged. A key given twice counts once, in its last state.
         """
         fresh = {key_of(known_part(item)): item for item in items}
         changes = [self._remove(key) for key in dict.fromkeys((*self._objects, *self._unreadable)) if key not in fresh]
-        changes += [self._put(key, item, is_initial=is_initial) for key, item in fresh.items() if not self._is_known(key, item)]
+        changes += [self._put(key, item) for key, item in fresh.items() if not self._is_known(key, item)]
         self._resource_version = resource_version
         return changes
 
@@ -183,11 +182,11 @@ class Store:
         known, obj = known_part(current), known_part(item)
         return uid_of(known) == uid_of(obj) and is_at_least(resource_version_of(obj), resource_version_of(known)) is False
 
-    def _put(self, key: Key, item: Item, *, is_initial: bool = False) -> Notification:
+    def _put(self, key: Key, item: Item) -> Notification:
         old = self._objects.get(key)
         if isinstance(item, Unreadable):
             self._unreadable[key] = item
-            return Notification(old, old, is_initial, item)
+            return Notification(old, old, item)
         self._objects[key] = item
         for name in self._indexers:
             if old is None:
@@ -195,14 +194,14 @@ class Store:
             elif (before := self._values(name, old)) != (after := self._values(name, item)):
                 self._unlink(name, key, before)
                 self._link(name, key, after)
-        return Notification(old, item, is_initial, self._unreadable.pop(key, None))
+        return Notification(old, item, self._unreadable.pop(key, None))
 
     def _remove(self, key: Key) -> Notification:
         old = self._objects.pop(key, None)
         if old is not None:
             for name in self._indexers:
                 self._unlink(name, key, self._values(name, old))
-        return Notification(old, None, unreadable=self._unreadable.pop(key, None))
+        return Notification(old, None, self._unreadable.pop(key, None))
 
     def _link(self, name: str, key: Key, values: Iterable[str]) -> None:
         for value in values:

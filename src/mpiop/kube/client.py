@@ -4,9 +4,11 @@ The client is thin on purpose: it knows parameters, preconditions and the shapes
 deadlines and retries belong to the `Transport` (see docs/adr/0002-transport.md).
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, cast
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self, cast
 
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.items import Items
@@ -32,21 +34,19 @@ class Client:
         """
         self._transport = transport
         self._fencing = fencing
+        self._flow: Hashable = None
         self._writer_params = _present(fieldManager=field_manager)
 
     async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False, projection: type[Any] | None = None) -> Object:
         """Return the object `key`, its kind and metadata alone, or what `projection` has; read from a quorum of the server's store."""
         projection = PartialObjectMetadata if metadata_only else projection
-        return _object(
-            await self._transport.call(Request("get", resource, _named(key), metadata_only=metadata_only, projection=projection))
-        )
+        return _object(await self._call(Request("get", resource, _named(key), metadata_only=metadata_only, projection=projection)))
 
     async def list_page(
         self,
         selection: Selection,
         *,
         resource_version: str,
-        resource_version_match: str = "",
         limit: int = 0,
         continue_token: str = "",
     ) -> ObjectList:
@@ -55,7 +55,6 @@ class Client:
         Args:
             selection: What to list.
             resource_version: "" is the newest, "0" is whatever the server has at hand, another is at least that.
-            resource_version_match: `Exact` or `NotOlderThan`; "" leaves it to the server.
             limit: Objects a page at most; 0 is all.
             continue_token: `metadata.continue` of the page before; the server refuses a `resource_version` together with it.
 
@@ -64,17 +63,16 @@ class Client:
         """
         params = _selectors(selection) | _present(
             resourceVersion=resource_version,
-            resourceVersionMatch=resource_version_match,
             limit=str(limit or ""),
             **{"continue": continue_token},
         )
         request = _reading("list", selection, params)
-        return _list(request, await self._transport.call(request))
+        return _list(request, await self._call(request))
 
     async def read_log(self, pod: Key, container: str, *, lines: int, max_bytes: int, previous: bool) -> str:
-        """Return the last `lines` of the log of a container, of these the first `max_bytes`; `previous` is that before its last restart."""
+        """Return the last `lines` of the log of a container, cut off after `max_bytes`; `previous` reads that before its last restart."""
         params = _present(container=container, tailLines=str(lines), limitBytes=str(max_bytes), previous="true" if previous else "")
-        answer = await self._transport.call(Request("log", PODS, _named(pod), "log", params=params))
+        answer = await self._call(Request("log", PODS, _named(pod), "log", params=params))
         return str(answer["log"])
 
     def watch(
@@ -111,7 +109,7 @@ class Client:
             resource: What it is.
             body: The object.
             is_dry_run: Store nothing.
-            metadata_only: Return `PartialObjectMetadata`: a large object whole costs the server and us more.
+            metadata_only: Return `PartialObjectMetadata`, which costs the server and us less than a large object.
             warn: Called with each warning, such as `unknown field "spec.x"` (the server's default `fieldValidation=Warn`).
 
         Returns:
@@ -128,7 +126,7 @@ class Client:
             warn=warn,
             fencing=self._fencing,
         )
-        return _object(await self._transport.call(request))
+        return _object(await self._call(request))
 
     async def patch(
         self, resource: Resource, key: Key, body: Mapping[str, Any], *, subresource: str = "", metadata_only: bool = False
@@ -148,12 +146,12 @@ class Client:
             projection=PartialObjectMetadata if metadata_only else None,
             fencing=self._fencing,
         )
-        return _object(await self._transport.call(request))
+        return _object(await self._call(request))
 
-    async def update(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
+    async def update(self, resource: Resource, body: Object) -> Object:
         """Replace the object (PUT), which must carry its resourceVersion, and return the result."""
-        request = Request("update", resource, _named(key_of(body)), subresource, self._writer_params, body, fencing=self._fencing)
-        return _object(await self._transport.call(request))
+        request = Request("update", resource, _named(key_of(body)), "", self._writer_params, body, fencing=self._fencing)
+        return _object(await self._call(request))
 
     async def delete(
         self, resource: Resource, key: Key, *, uid: str, propagation: str = "Background", is_forced: bool = False
@@ -161,10 +159,10 @@ class Client:
         """Delete the object `key` if its UID is `uid`: never a successor of the same name.
 
         Args:
-            resource: Whose object.
+            resource: What it is.
             key: Its key.
-            uid: Its UID; another one there is a conflict.
-            propagation: `Background`, `Foreground` or `Orphan`: what becomes of its dependents.
+            uid: Its UID; if the object has another one, the server reports a conflict.
+            propagation: What happens to its dependents: `Background`, `Foreground` or `Orphan`.
             is_forced: Without a grace period: a pod is gone at once, whether or not its node has ended it.
 
         Returns:
@@ -184,14 +182,14 @@ class Client:
         request = Request(
             "delete", resource, _named(key), body=options, metadata_only=True, projection=PartialObjectMetadata, fencing=self._fencing
         )
-        answer = await self._transport.call(request)
+        answer = await self._call(request)
         return None if answer.get("kind") == "Status" else _object(answer)
 
     async def discover(self, group: str, version: str) -> frozenset[str]:
         """Return the plurals of the resources that the server serves in `group/version`; none when it does not know it."""
         request = Request("discover", Resource(group, version, "", "APIResourceList", namespaced=False))
         try:
-            answer = await self._transport.call(request)
+            answer = await self._call(request)
         except StatusError as error:
             if error.is_not_found:
                 return frozenset()
@@ -208,8 +206,8 @@ class Client:
     def fenced(self, fencing: Callable[[], None], field_manager: str = "") -> "Client":
         """Return a client over the same connections whose writes `fencing` may call off, up to the moment when they are sent.
 
-        A process that was frozen between a decision and its request, or whose request waits for a connection or to be sent once more, must
-        not write when it continues: the fencing is asked again then.
+        A process may be frozen between a decision and its request, and a request may wait for a connection or for a retry. It must not be
+        sent after that without another check.
 
         Args:
             fencing: Raises `CalledOffError` when nothing may be written any more.
@@ -217,18 +215,29 @@ class Client:
         """
         return Client(self._transport, fencing, field_manager)
 
+    def of_flow(self, flow: Hashable) -> Self:
+        """Return a client like this one whose requests take turns with those of other flows, if they have to wait."""
+        client = copy(self)
+        client._flow = flow  # noqa: SLF001 - one of its own kind
+        return client
+
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.close()
 
+    async def _call(self, request: Request) -> dict[str, Any]:
+        return await self._transport.call(replace(request, flow=self._flow))
+
 
 def _named(key: Key) -> Key:
+    """Return `key`; raise ValueError if it has no name."""
     if not key.name:
         raise ValueError(f"an object needs a name, and {key!r} has none: the request would mean the whole collection")
     return key
 
 
 def _present(**params: str) -> dict[str, str]:
+    """Return the query parameters that are not empty."""
     return {name: value for name, value in params.items() if value}
 
 

@@ -1,5 +1,7 @@
 """What can go wrong between us and the API server, as one family of exceptions."""
 
+import contextlib
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, cast
@@ -120,4 +122,8 @@ def _sequence(value: Any) -> Sequence[Any]:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    """Return a number; None for what is none, or too large for one."""
+    with contextlib.suppress(OverflowError):
+        if isinstance(value, int | float) and math.isfinite(value):
+            return float(value)
+    return None

@@ -173,21 +173,32 @@ def _unreadable(request: Request, text: bytes, problem: str) -> Unreadable:
 def _metadata(text: bytes) -> ObjectMeta:
     """Return the metadata of an object, or of it what identifies the object; what cannot be read is left out."""
     try:
-        metadata = outline.value(text, b"metadata")
+        start = outline.find(text, b"metadata")
     except ValueError:
         return {}
     try:
-        if len(metadata) <= METADATA_LIMIT_BYTES:
-            return cast("ObjectMeta", _read(_METADATA, metadata))
-    except NOT_JSON:
-        pass
-    strings = {name: _string(metadata, name.encode()) for name in _IDENTITY}
-    return cast("ObjectMeta", {name: string for name, string in strings.items() if string})
+        return cast("ObjectMeta", _read(_METADATA, outline.value(text[start : start + METADATA_LIMIT_BYTES])))
+    except (*NOT_JSON, ValueError):  # it is longer, or cannot be read
+        return cast("ObjectMeta", _identity(text, start))
 
 
-def _string(metadata: bytes, name: bytes) -> str:
-    """Return the string of that name; "" if there is none."""
+def _identity(text: bytes, start: int) -> dict[str, str]:
+    """Return what can be read of `_IDENTITY` in the object that begins at `start`, in one pass: it may be long."""
+    found: dict[str, str] = {}
     try:
-        return msgspec.json.decode(outline.value(metadata, name).decode(errors="replace"), type=str)
-    except (*NOT_JSON, ValueError):
+        for name, value in outline.members(text, start):
+            if name in _IDENTITY and (string := _string(value)):
+                found[name] = string
+                if len(found) == len(_IDENTITY):
+                    break
+    except ValueError:  # it does not end
+        pass
+    return found
+
+
+def _string(value: bytes) -> str:
+    """Return the string that `value` is; "" if it is none."""
+    try:
+        return msgspec.json.decode(value.decode(errors="replace"), type=str)
+    except NOT_JSON:
         return ""

@@ -78,7 +78,7 @@ class _Entry:
     def texts(self, field: str) -> Sequence[str]:
         found: list[Any] = self._typed(field, list, "a list of texts") or []
         if not all(isinstance(value, str) for value in found):
-            raise ConfigError(f"{field} of the {self.kind} must be a list of texts: put them in quotes")
+            raise self._wrong(field, "a list of texts: put them in quotes")
         return found
 
     def part(self, field: str, *, name: str = "") -> "_Entry | None":
@@ -89,7 +89,7 @@ class _Entry:
     def parts(self, field: str) -> "list[_Entry]":
         found: list[Any] = self._typed(field, list, "a list") or []
         if not all(isinstance(value, dict | None) for value in found):
-            raise ConfigError(f"{field} of the {self.kind} must be a list of mappings")
+            raise self._wrong(field, "a list of mappings")
         return [_Entry(f"{self.kind}'s {field}", value or {}, self.file) for value in found]
 
     def path(self, field: str) -> str:
@@ -111,8 +111,11 @@ class _Entry:
     def _typed(self, field: str, kind: type, what: str) -> Any:
         value = self.fields.get(field)
         if value is not None and not isinstance(value, kind):
-            raise ConfigError(f"{field} of the {self.kind} must be {what}")
+            raise self._wrong(field, what)
         return value
+
+    def _wrong(self, field: str, what: str) -> ConfigError:
+        return ConfigError(f"{field if field.isprintable() else repr(field)} of the {self.kind} must be {what}")
 
 
 def _top(file: KubeconfigFile) -> _Entry:
@@ -204,7 +207,8 @@ def _basic(user: _Entry) -> tuple[tuple[str, str], ...]:
 
 
 def _impersonation(user: _Entry) -> tuple[tuple[str, str], ...]:
-    extra = user.part("as-user-extra") or _Entry("user's as-user-extra", {}, user.file)
+    part = user.part("as-user-extra")
+    extra = _Entry("user's as-user-extra", {str(key): value for key, value in part.fields.items()} if part else {}, user.file)
     headers = [("Impersonate-User", user.text("as")), ("Impersonate-Uid", user.text("as-uid"))]
     headers += [("Impersonate-Group", group) for group in user.texts("as-groups")]
     headers += [(f"Impersonate-Extra-{quote(key, safe=_HEADER_CHARACTERS)}", value) for key in extra.fields for value in extra.texts(key)]

@@ -15,6 +15,9 @@ MOST_LEVELS: Final = 256
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 """As signed bytes, 1 for each opening bracket and -1 for each closing one."""
 _OTHERS: Final = bytes(set(range(256)) - set(b'[]{}"'))
+_STEPS_IN_PLACE: Final = bytes(byte if byte == ord('"') else {91: 1, 123: 1, 93: 255, 125: 255}.get(byte, 0) for byte in range(256))
+_SHORT_BYTES: Final = 8192
+"""Up to here, brackets are found one by one; in a longer value, all at once: a mebibyte has as many as its author likes."""
 
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _KEY: Final = re.compile(rb"\s*+(%s)\s*+:\s*+" % _STRING, re.DOTALL)
@@ -52,6 +55,19 @@ def value(text: bytes, *path: bytes) -> bytes:
     """Return the text of the value at `path` (see `find`)."""
     start = find(text, *path)
     return text[start : _end(text, start)]
+
+
+def members(text: bytes, start: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the names, as they are written, and the texts of the members of the JSON object that begins at `start`.
+
+    Raises:
+        ValueError: It is not an object, or does not end.
+    """
+    at = _opened(text, start, b"{")
+    while (key := _KEY.match(text, at)) is not None:
+        end = _end(text, key.end())
+        yield key[1][1:-1].decode(errors="replace"), text[key.end() : end]
+        at = _next(text, end, b"}")
 
 
 def elements(text: bytes, start: int) -> Iterator[bytes]:
@@ -103,9 +119,24 @@ def _end(text: bytes, start: int) -> int:
         if (scalar := _SCALAR.match(text, start)) is None:
             raise ValueError(f"no value at byte {start}")
         return scalar.end()
-    depth = 1
-    for bracket in _BRACKET.finditer(text, start + 1):
-        depth += 1 if bracket[1] in b"[{" else -1
-        if depth == 0:
-            return bracket.end()
-    raise ValueError(f"the value at byte {start} does not end")
+    depth, at, short = 1, start + 1, start + _SHORT_BYTES
+    while depth and (bracket := _BRACKET.match(text, at, short)) is not None:
+        depth, at = depth + (1 if bracket[1] in b"[{" else -1), bracket.end()
+    return at if depth == 0 else _end_of_long(text, start)
+
+
+def _end_of_long(text: bytes, start: int) -> int:
+    """Return where the array or object that begins at `start` ends; of a text with more behind it, little of that is looked at."""
+    length = _SHORT_BYTES
+    while True:
+        length *= 8
+        part = text[start : start + length]
+        if b"\\" in part:
+            part = part.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+        outside_and_in = part.translate(_STEPS_IN_PLACE).split(b'"')
+        outside_and_in[1::2] = [bytes(len(string)) for string in outside_and_in[1::2]]
+        levels = list(accumulate(array("b", b"\0".join(outside_and_in))))
+        if 0 in levels:
+            return start + levels.index(0) + 1
+        if start + length >= len(text):
+            raise ValueError(f"the value at byte {start} does not end")

@@ -1,6 +1,6 @@
 """A request to the API server as a value, and the interface of transports."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -36,15 +36,16 @@ class Request:
 
     Attributes:
         verb: A key of `METHODS`; also the `verb` of metrics and messages.
-        resource: Whose collection.
-        key: The object; of a list or watch, the namespace alone counts; of a create, the name only informs.
+        resource: The kind of the object.
+        key: The object. For a list or watch only the namespace counts; for a create the name is only for messages.
         subresource: For example `status`; "" is the object itself.
-        params: The query.
-        body: What is sent, or None.
+        params: Query parameters.
+        body: Sent as JSON, or None.
         metadata_only: Ask for `PartialObjectMetadata`.
         projection: What is decoded of the object, or of each one of a list or watch (see `Selection`).
         warn: Called with each warning of a successful answer.
-        fencing: Called each time just before `body` is sent; what it raises keeps this from being sent. What has no body only reads.
+        flow: Requests of different flows take turns when they wait, so a job with a thousand requests does not delay another.
+        fencing: Called each time just before `body` is sent; an exception cancels the request. Requests without a body are not fenced.
     """
 
     verb: str
@@ -56,6 +57,7 @@ class Request:
     metadata_only: bool = False
     projection: type[Any] | None = None
     warn: Callable[[str], None] = field(default=ignore, compare=False, repr=False)
+    flow: Hashable = field(default=None, compare=False, repr=False)
     fencing: Callable[[], None] = field(default=allow, compare=False, repr=False)
 
     @property
@@ -84,7 +86,7 @@ class Transport(Protocol):
         Raises:
             StatusError: The server refused.
             TransportError: There was no usable answer within the deadline.
-            CalledOffError: Its fencing kept it from being sent, the first time or once more.
+            CalledOffError: Its fencing kept it from being sent, or from being sent again.
         """
         ...
 

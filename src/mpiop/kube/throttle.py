@@ -2,23 +2,18 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Hashable
-from contextvars import ContextVar
-from typing import Final
+from collections.abc import AsyncGenerator, Hashable
+from contextlib import asynccontextmanager
 
 from mpiop.token_bucket import TokenBucket
-
-FLOW: Final[ContextVar[Hashable]] = ContextVar("FLOW", default=None)
-"""The flow of the requests of this task and its subtasks: the key of the job that is synced.
-
-API Priority and Fairness uses this term for the clients of an API server."""
 
 
 class Throttle:
     """Limits the number of concurrent requests, and optionally the requests a second (token bucket).
 
-    Those that wait begin round robin by flow; within a flow, first come, first served. So a job that deletes a thousand pods delays a
-    write of another job by one request. Waiting here is not part of a request's deadline: a slow server makes the queue longer, not the
+    Those that wait begin round robin by flow, which is the job that is synced (API Priority and Fairness uses this term for the clients of
+    an API server); within a flow, first come, first served. So a job that deletes a thousand pods delays a write of another job by one
+    request. Waiting here is not part of a request's deadline: a slow server makes the queue longer, not the
     failures more.
     """
 
@@ -31,10 +26,18 @@ class Throttle:
         # The flow whose turn is next comes first.
         self._waiting: OrderedDict[Hashable, deque[asyncio.Future[None]]] = OrderedDict()
 
-    async def __aenter__(self) -> None:
-        """Wait for a turn and take a place."""
+    @asynccontextmanager
+    async def turn(self, flow: Hashable) -> AsyncGenerator[None]:
+        """Wait for a turn of `flow`, and keep a place until the end of the block."""
+        await self._wait(flow)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    async def _wait(self, flow: Hashable) -> None:
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(FLOW.get(), deque()).append(turn)
+        self._waiting.setdefault(flow, deque()).append(turn)
         self._begin()
         try:
             await turn
@@ -42,10 +45,6 @@ class Throttle:
             if not turn.cancelled():  # its turn had come at the same moment
                 self._leave()
             raise
-
-    async def __aexit__(self, *_: object) -> None:
-        """Leave the place to another."""
-        self._leave()
 
     def _leave(self) -> None:
         self._places += 1

@@ -47,7 +47,7 @@ class TransportOptions:
         list_deadline_seconds: The same for lists, which may be long.
         idle_timeout_seconds: A watch without a byte for so long is dead: the server sends a bookmark each minute.
         connect_seconds: How long a connection may take to be made.
-        most_in_flight: Calls at a time; those that wait take turns by `FLOW`.
+        most_in_flight: Calls at a time; those that wait take turns by the flow of the request.
         qps: Calls a second; 0 means unlimited.
         burst: Calls at once before `qps` counts.
         observer: Called after each attempt, for metrics.
@@ -65,6 +65,8 @@ class TransportOptions:
 
 DEFAULTS = TransportOptions()
 BODY_LIMIT_BYTES = 32 * 1024 * 1024
+LARGE_EVENT_BYTES = 256 * 1024
+"""Larger events are read in a thread: one of 1.5 MB that is deeply nested takes 0.2 s, and anyone who may write objects can make it so."""
 """What is read of an answer. One object has 3 MiB at most, and some 7,000 Pods fit into one list; a list of more is read in pages."""
 
 
@@ -90,6 +92,7 @@ class HttpTransport:
         self._session = open_session()
         self._throttle = Throttle(options.most_in_flight, options.qps, options.burst)
         self._separated: list[HttpTransport] = []
+        self._large_event = asyncio.Lock()
         # Deadlines are ours. What may take longer than a deadline is bound by aiohttp's timeout between two reads.
         timeout = partial(aiohttp.ClientTimeout, total=None, connect=options.connect_seconds)
         self._timeout = timeout()
@@ -98,7 +101,7 @@ class HttpTransport:
     async def call(self, request: Request) -> dict[str, Any]:
         """Send `request`, with the allowed retries, and return the decoded answer (see `Transport.call`)."""
         seconds = self._options.list_deadline_seconds if request.verb == "list" else self._options.deadline_seconds
-        async with self._throttle:
+        async with self._throttle.turn(request.flow):
             return await self._authenticated(lambda credential: self._with_retries(request, credential, seconds))
 
     @asynccontextmanager
@@ -177,9 +180,16 @@ class HttpTransport:
             if not chunk:
                 return
             for line in complete:
-                yield decode_event(request, line)
+                yield await self._event(request, line)
             if not self._authenticator.is_current(context):
                 return
+
+    async def _event(self, request: Request, line: bytes) -> WatchEvent:
+        """Decode a large event in a thread. One at a time: several threads would hold the interpreter one after the other."""
+        if len(line) <= LARGE_EVENT_BYTES:
+            return decode_event(request, line)
+        async with self._large_event:
+            return await asyncio.to_thread(decode_event, request, line)
 
     async def _send(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> aiohttp.ClientResponse:
         """Send `request` once; return the answer, of which only the head was read, to be used as a context."""

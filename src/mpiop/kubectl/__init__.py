@@ -1,1 +1,1 @@
-"""`kubectl mpi`: run and look after MPI jobs from a terminal."""
+"""`kubectl mpi`: run, inspect and manage MPI jobs from a terminal."""

@@ -41,13 +41,13 @@ def scale_verb(session: Session, name: str, *, workers: int, yes: bool) -> None:
 @_yes
 @cluster_options()
 def suspend_verb(session: Session, name: str, *, yes: bool) -> None:
-    """Free what a job holds, until it is resumed: its Pods are deleted, and it begins anew."""
+    """Release the Pods and GPUs of a job. When it is resumed, it starts again from the beginning."""
     job = session.mpi().get(name)
     _check_change(job, f"it is {job.status.state} already" if _is_suspended(job) else "")
     if job.status.condition(c.CONDITION_RUNNING):
-        confirm(f"Job {name} runs. Its Pods are deleted, and after a resume it begins anew.", is_sure=yes)
+        confirm(f"Job {name} runs. Its Pods are deleted; after a resume it starts again from the beginning.", is_sure=yes)
     job.suspend()
-    click.echo(f"job {name} suspended; go on with: kubectl mpi resume {name}")
+    click.echo(f"job {name} suspended; resume it with: kubectl mpi resume {name}")
 
 
 @click.command("resume")
@@ -94,7 +94,7 @@ def _no_resume(session: Session, job: Job) -> str:
 @_yes
 @cluster_options()
 def delete_verb(session: Session, names: Sequence[str], *, yes: bool) -> None:
-    """Delete jobs with all that belongs to them."""
+    """Delete jobs and everything that belongs to them."""
     jobs = [session.mpi().get(name) for name in names]
     if running := [job.name for job in jobs if not job.status.is_finished]:
         confirm(f"Not ended yet: {', '.join(running)}. Delete?", is_sure=yes)
@@ -104,14 +104,14 @@ def delete_verb(session: Session, names: Sequence[str], *, yes: bool) -> None:
 
 
 @click.command("cleanup")
-@click.option("--older-than", default="0s", metavar="DURATION", help="Only jobs that ended so long ago, such as 1d.")
-@click.option("--finished", "state", flag_value="finished", default=True, help="Jobs that have ended (the default).")
-@click.option("--failed", "state", flag_value="failed", help="Only jobs that have failed.")
-@click.option("--succeeded", "state", flag_value="succeeded", help="Only jobs that have succeeded.")
+@click.option("--older-than", default="0s", metavar="DURATION", help="Delete only jobs that ended at least this long ago, such as 1d.")
+@click.option("--finished", "state", flag_value="finished", default=True, help="Delete all jobs that have ended (the default).")
+@click.option("--failed", "state", flag_value="failed", help="Delete only failed jobs.")
+@click.option("--succeeded", "state", flag_value="succeeded", help="Delete only succeeded jobs.")
 @_yes
 @cluster_options()
 def cleanup_verb(session: Session, *, older_than: str, state: str, yes: bool) -> None:
-    """Delete old jobs that have ended, after showing them."""
+    """List jobs that have ended, and delete them."""
     seconds = seconds_of(older_than)
     if seconds < 0:
         raise InvalidError("--older-than must not be negative")

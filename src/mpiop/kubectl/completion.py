@@ -1,33 +1,56 @@
-"""Completion: of names of jobs, for click's scripts and for kubectl's own."""
+"""Completion: of verbs, options, their values, jobs, queues and files, for click's scripts and for kubectl's own."""
 
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
 from mpiop.client.errors import ClientError
 from mpiop.kubectl.main import COMPLETE_VARIABLE, cli
+from mpiop.kubectl.queues import queue_names
 from mpiop.kubectl.session import Session
-from mpiop.kubectl.verbs import VERBS
 
-_NO_FILES = ":4"
-"""Cobra's directive to kubectl: no completion of file names."""
+_NO_FILES: Final = ":4"
+_FILES: Final = ":0"
+"""Cobra's directives to kubectl: complete no names of files, or complete them where nothing else fits."""
+
+
+class WithProgram(click.Command):
+    """A verb that ends with the command line of a program, whose words are not options of the verb."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the options and arguments; none where a word of the program is completed."""
+        return [] if ctx.resilient_parsing and ctx.params.get("command") else super().get_params(ctx)
 
 
 def complete_job(ctx: click.Context, _param: Any, incomplete: str) -> list[str]:
     """Return the names of jobs that begin so; none if the cluster does not answer."""
-    options = {name: ctx.params.get(name) or "" for name in ("namespace", "context", "kubeconfig")}
-    return job_names(incomplete, **options)
-
-
-def job_names(incomplete: str, **options: str) -> list[str]:
-    """Return the names of jobs that begin with `incomplete`."""
     try:
-        names = [job["metadata"]["name"] for job in Session(**options, is_quiet=True).api().jobs()]
+        names = [job["metadata"]["name"] for job in _session(ctx).api().jobs()]
     except ClientError:
         return []
     return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_job_or_file(ctx: click.Context, param: Any, incomplete: str) -> list[CompletionItem[str]]:
+    """Return the names of jobs with a colon, and that it may be a file here."""
+    return [*(CompletionItem(f"{name}:") for name in complete_job(ctx, param, incomplete)), CompletionItem(incomplete, type="file")]
+
+
+def complete_queue(ctx: click.Context, _param: Any, incomplete: str) -> list[str]:
+    """Return the queues of the namespace that begin so; none if the user may not see them."""
+    try:
+        names = queue_names(_session(ctx).api()) or ()
+    except ClientError:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _session(ctx: click.Context) -> Session:
+    options = {name: ctx.params.get(name) or "" for name in ("namespace", "context", "kubeconfig")}
+    return Session(**options, is_quiet=True)
 
 
 @click.command("completion")
@@ -35,7 +58,7 @@ def job_names(incomplete: str, **options: str) -> list[str]:
 def completion_verb(shell: str) -> None:
     """Print the completion script of a shell, for the command `mpiop-kubectl`.
 
-    kubectl itself completes `kubectl mpi` by the program kubectl_complete-mpi, which is installed beside it.
+    kubectl itself completes `kubectl mpi` with the program kubectl_complete-mpi, which is installed in the same folder.
     """
     made = get_completion_class(shell)
     if made is None:
@@ -43,23 +66,9 @@ def completion_verb(shell: str) -> None:
     click.echo(made(cli, {}, "mpiop-kubectl", COMPLETE_VARIABLE).source())
 
 
-def complete_for_kubectl(arguments: list[str] | None = None) -> None:
+def complete_for_kubectl(arguments: Sequence[str] | None = None) -> None:
     """Print what may come next, as kubectl asks for it: the words so far are our arguments."""
     *before, incomplete = sys.argv[1:] if arguments is None else arguments
-    if not before:
-        found = [f"{name}\t{verb.summary}" for name, verb in VERBS.items() if name.startswith(incomplete)]
-    elif before[0] in VERBS and VERBS[before[0]].is_of_job:
-        found = job_names(incomplete, namespace=_value(before, "-n", "--namespace"), context=_value(before, "--context"))
-    else:
-        found = []
-    click.echo("\n".join([*found, _NO_FILES]))
-
-
-def _value(words: list[str], *names: str) -> str:
-    """Return the value of an option among the words."""
-    for name, value in zip(words, [*words[1:], ""], strict=True):
-        if name in names:
-            return value
-        if name.startswith(tuple(f"{each}=" for each in names)):
-            return name.partition("=")[2]
-    return ""
+    found = ShellComplete(cli, {}, "kubectl mpi", COMPLETE_VARIABLE).get_completions(before, incomplete)
+    lines = [f"{item.value}\t{item.help}" if item.help else item.value for item in found if item.type == "plain"]
+    click.echo("\n".join([*lines, _NO_FILES if len(lines) == len(found) else _FILES]))

@@ -1,90 +1,128 @@
 """`convert`: a Slurm script becomes an MPIJob, and what has no counterpart is reported.
 
-A script whose only work is one line with a launcher becomes `mpirun …`. Any other script runs whole in the launcher, with
-programs in the place of srun and mpirun (slurm_shims.sh): a shell reads it there as under Slurm.
+A script whose only work is one line with a launcher becomes `mpirun …`. Any other script runs whole in the launcher, where
+a shell reads it as under Slurm; srun and mpirun are replaced (slurm_shims.sh).
 """
 
 import re
-from dataclasses import dataclass, field
-from importlib.resources import files
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from mpiop.api.mpi_implementations import LIBRARIES, Implementation
+from mpiop.api.mpi_implementations import LIBRARIES, OPEN_MPI
 from mpiop.client.errors import InvalidError
-from mpiop.client.spec import JobSpec, escaped, manifest
+from mpiop.client.manifest import generated_name, manifest
+from mpiop.client.spec import SSH_IMAGE, SSH_OPERATOR, JobSpec
+from mpiop.kubectl.conversion import Conversion
 from mpiop.kubectl.inputs import read_text
-from mpiop.kubectl.job_options import read_mounts
+from mpiop.kubectl.job_options import read_mounts, ssh_of, ssh_option
 from mpiop.kubectl.launch import LAUNCHERS, SLURMS, Launch, read_launch
-from mpiop.kubectl.output import to_yaml
+from mpiop.kubectl.output import counted
 from mpiop.kubectl.sbatch import FLAGS, read_directives
-from mpiop.kubectl.shell import Command, interpreter, read_commands
+from mpiop.kubectl.session import Session, cluster_options
+from mpiop.kubectl.shell import Command, read_commands
 from mpiop.kubectl.sizes import Sizes, read_sizes
+from mpiop.kubectl.slurm_array import SlurmArray, read_array
+from mpiop.kubectl.slurm_launcher import notes_on_hosts, run_script, slurm_variables, unset_variables
 
 _LAUNCHER: Final = re.compile(rf"^[^#\n]*\b(?:{'|'.join(map(re.escape, LAUNCHERS))})\b", re.MULTILINE)
+_EXPORTS: Final = re.compile(r"""(?:'[^']*'|"[^"]*"|[^,])+""")
+"""What commas separate that no quotes enclose; sbatch keeps the quotes."""
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _SILENT: Final = frozenset({"date", "echo", "hostname", "printf", "pwd", "set", "whoami"})
 """Commands without which a job computes the same."""
 _MODULES: Final = frozenset({"module", "ml"})
+_OF_THE_IMAGE: Final = _MODULES | {"conda", "mamba", "micromamba", "spack"}
 _OF_THE_CLUSTER: Final = frozenset({"sacct", "salloc", "sattach", "sbatch", "sbcast", "scancel", "sinfo", "squeue", "sstat"})
 _LONGEST_NAME: Final = 40
-_LONGEST_ARGUMENT: Final = 128 * 1024 - 1
-_JOB_UID: Final = "metadata.labels['batch.kubernetes.io/controller-uid']"
 _REASONS: Final = {
-    "array": "kubectl mpi run --array starts a job for each index",
-    "dependency": "submit the job when the others have ended: kubectl wait",
     "error": "see kubectl mpi logs",
     "output": "see kubectl mpi logs",
     "requeue": "see mpiop.kubeflow.org/max-restarts",
-    "signal": "see mpiop.kubeflow.org/checkpoint-signal",
 }
 _NEEDLESS: Final = frozenset({"no-requeue", "parsable", "quiet", "verbose", "get-user-env", "ignore-pbs"})
 
 
-@dataclass(slots=True)
-class Conversion:
-    """An MPIJob, what of the script it lacks, and what a user should know."""
-
-    job: dict[str, Any] = field(default_factory=dict[str, Any])
-    left: list[str] = field(default_factory=list[str])
-    notes: list[str] = field(default_factory=list[str])
-
-    def as_yaml(self) -> str:
-        """Return the job, below comments with what it lacks."""
-        lines = [f"not converted: {line}" for line in self.left] + [f"note: {line}" for line in self.notes]
-        return "".join(f"# {line}\n" for each in lines for line in each.splitlines()) + to_yaml(self.job)
+def script_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the options that `converted` takes."""
+    for option in (
+        click.option("--strict", is_flag=True, help="Fail if a part of the script cannot be converted."),
+        click.option("--script", "is_script", is_flag=True, help="Run the whole script, even if it contains only one line with mpirun."),
+        click.option("--workdir", default="", help="Working directory of the script and the ranks. Default: --chdir of the script."),
+        click.option("--mount", multiple=True, metavar="PVC:/PATH[:ro]", help="Mount a PersistentVolumeClaim. Can be repeated."),
+        click.option(
+            "--cpu", default="", metavar="QUANTITY", help="CPUs of each worker, such as 500m. Default: one for each task, as in Slurm."
+        ),
+        click.option(
+            "--mpi", "library", type=click.Choice(list(LIBRARIES)), default="openmpi", show_default=True, help="MPI library of the image."
+        ),
+        ssh_option,
+        click.option(
+            "--image",
+            default="",
+            envvar="MPIOP_IMAGE",
+            show_envvar=True,
+            help="Image with an MPI library and the program of the Slurm script.",
+        ),
+    ):
+        verb = option(verb)
+    return verb
 
 
 @click.command("convert")
 @click.argument("script", type=click.Path(path_type=Path))
-@click.option("--image", required=True, help="Image with the program and its MPI library.")
-@click.option(
-    "--mpi", "library", type=click.Choice(list(LIBRARIES)), default="openmpi", show_default=True, help="MPI library of the image."
-)
-@click.option("--cpu", default="", metavar="QUANTITY", help="CPUs of each worker, such as 500m; default: one for each task, as Slurm does.")
-@click.option("--mount", multiple=True, metavar="PVC:/PATH[:ro]", help="Mount a PersistentVolumeClaim. Can be repeated.")
-@click.option("--workdir", default="", help="Directory where the script and the ranks start; default: --chdir of the script.")
-@click.option("--script", "is_script", is_flag=True, help="Run the script whole, even if it is one line with mpirun.")
-@click.option("--strict", is_flag=True, help="Fail if a part of the script cannot be converted.")
-def convert_verb(script: Path, strict: bool, mount: tuple[str, ...], **options: Any) -> int:  # noqa: FBT001 - click passes it
-    """Turn a Slurm script into an MPIJob on standard output, for kubectl mpi submit."""
-    made = converted(read_text(str(script)), options.pop("image"), file=script.name, mounts=read_mounts(mount), **options)
-    for line in made.left:
-        click.echo(f"not converted: {line}", err=True)
-    for line in made.notes:
-        click.echo(f"note: {line}", err=True)
-    if strict and made.left:
-        return 1
+@script_options
+@cluster_options()
+def convert_verb(session: Session, script: Path, **options: Any) -> int:
+    """Convert a Slurm script to an MPIJob on standard output, which kubectl mpi submit reads."""
+    made = read_script(session, str(script), read_text(str(script)), options)
     click.echo(made.as_yaml(), nl=False)
     return 0
+
+
+def read_script(session: Session, file: str, text: str, options: Mapping[str, Any], suffix: str = "") -> Conversion:
+    """Return the jobs of a script by the options of a verb, and report on standard error what differs.
+
+    Raises:
+        InvalidError: The script cannot be converted, or --strict is given and a part cannot.
+    """
+    fields = dict(options)
+    is_strict, image, mounts = fields.pop("strict"), fields.pop("image"), read_mounts(fields.pop("mount"))
+    if not image:
+        raise InvalidError(f"{file} is a Slurm script: give the image of its program with --image")
+    ssh = fields.pop("ssh")
+    chosen = ssh_of(session, JobSpec(command=[file], image=image, mounts=mounts, ssh=ssh))
+    try:
+        script = "sbatch" if file == "-" else Path(file).name
+        made = converted(text, image, file=script, mounts=mounts, suffix=suffix, ssh=chosen, **fields)
+    except InvalidError as error:
+        raise InvalidError(f"{file}: {error}") from error
+    if chosen not in {SSH_OPERATOR, ssh}:
+        made.notes.append(f"ssh is {chosen}, because the operator of this cluster offers it: use --ssh image for the sshd of the image")
+    for line in made.report():
+        click.echo(line, err=True)
+    if is_strict and made.left:
+        raise InvalidError(
+            f"{file}: {counted(len(made.left), 'part')} of the script cannot be converted: leave --strict out, or change them"
+        )
+    return made
 
 
 def converted(
     text: str, image: str, library: str = "openmpi", *, file: str = "script", is_script: bool = False, **fields: Any
 ) -> Conversion:
-    """Return the MPIJob of a Slurm script from a file; `fields` are further fields of `JobSpec`.
+    """Return the MPIJobs of a Slurm script.
+
+    Args:
+        text: The script.
+        image: Of launcher and workers.
+        library: One of `LIBRARIES`.
+        file: Name of the script, which is that of a job without another.
+        is_script: Whether the script runs whole in any case.
+        fields: `suffix`, which ends the names of the jobs, `is_after` if --after is given, and further fields of `JobSpec`.
 
     Raises:
         InvalidError: The script starts no rank, or Slurm would reject it.
@@ -95,45 +133,84 @@ def converted(
     directives = read_directives(text)
     options = dict(directives.options)
     made = Conversion(left=directives.problems, notes=directives.notes)
-    name, exports = options.pop("job-name", ""), _exports(options.pop("export", "ALL"), made)
+    name, export = options.pop("job-name", ""), options.pop("export", "")
+    made.require(options.pop("dependency", ""), is_replaced=fields.pop("is_after", False))
+    made.array, exports = read_array(options.pop("array", "")), _exports(export or "ALL", made)
     commands = read_commands(text)
     found = _launches(commands or [])
     line = None if is_script else _single(commands, exports)
     if line is not None:
         options |= line.options
-    else:
-        _count_ranks(options, [launch for _, launch in found], made)
-    sizes = read_sizes(options)
+    sizes = read_sizes(options, 0 if line else max((int(each.options.get("ntasks", 0)) for _, each in found), default=0))
     made.left += [f"#SBATCH --{key}{'=' * bool(value)}{value}{_reason(key)}" for key, value in options.items() if key not in _NEEDLESS]
     made.left += sizes.left
-    made.notes += sizes.notes
+    variables = slurm_variables(name or file, export, sizes, LIBRARIES[library])
+    made.notes += sizes.notes + ([] if line else notes_on_hosts(text, variables, sizes))
+    if "patch" in sizes.fields and fields.get("ssh") == SSH_IMAGE:
+        raise InvalidError("--signal needs injected ssh: leave --ssh image out, or remove --signal from the script")
     _report(commands, found, made)
-    fields = sizes.fields | {key: value for key, value in fields.items() if value}
-    spec = JobSpec(
-        command=[word or "" for word in line.program] if line else [name or file],
-        image=image,
-        mpi=library,
-        ranks=sizes.ranks,
-        slots=sizes.slots,
-        env=exports,
-        is_tagged=line is not None,
-        **fields,
+    if LIBRARIES[library].name == OPEN_MPI.name:
+        hydra = [each for each in commands or [] if each.behind_prefixes(["mpiexec.hydra"])]
+        made.left += [f"line {each.line}: mpiexec.hydra  (not part of Open MPI: give --mpi mpich or intel)" for each in hydra]
+    _note_files(made, is_whole=line is None, has_mounts=bool(fields.get("mounts")))
+    program = [word or "" for word in line.program] if line else []
+    made.left += [] if program else unset_variables(text, variables)
+    made.jobs = _Plan(text, name or file, _dns(name), exports, sizes, made.array, program, variables).jobs(
+        image=image, mpi=library, **fields
     )
-    made.job = manifest(spec, _dns(name))
-    if line is not None:
-        made.notes.append("ranks have the variables of the MPI library and no SLURM_*: use --script if the program reads these")
-    else:
-        _run_script(made, text, spec, _variables(name or file, sizes, LIBRARIES[library]))
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a script asks for; `program` is empty if the script runs whole."""
+
+    text: str
+    title: str
+    name: str
+    exports: Mapping[str, str]
+    sizes: Sizes
+    array: SlurmArray | None
+    program: list[str]
+    variables: Mapping[str, str]
+
+    def jobs(self, *, suffix: str = "", **fields: Any) -> list[dict[str, Any]]:
+        """Return a job for each index, or the only one."""
+        command, sizes = self.program or [self.title], self.sizes
+        name = self.name or (generated_name(command) if suffix or self.array else "")
+        name = f"{name}-{suffix}" if suffix else name
+        settings: dict[str, Any] = {"command": command, "ranks": sizes.ranks, "slots": sizes.slots, "is_tagged": bool(self.program)}
+        settings |= sizes.fields | {key: value for key, value in fields.items() if value}
+        if self.array is None:
+            return [self._job(JobSpec(env=self.exports, **settings), name)]
+        return [
+            self._job(JobSpec(env={**self.exports, **self.array.variables(number, name)}, **settings), f"{name}-{number}")
+            for number in self.array.numbers
+        ]
+
+    def _job(self, spec: JobSpec, name: str) -> dict[str, Any]:
+        job = manifest(spec, name)
+        if not self.program:
+            run_script(job, self.text, spec, self.variables)
+        return job
+
+
+def _note_files(made: Conversion, *, is_whole: bool, has_mounts: bool) -> None:
+    if not is_whole:
+        made.notes.append("ranks have the variables of the MPI library and no SLURM_*: use --script if the program reads these")
+        return
+    made.notes.append("the script runs in the launcher, which requests no CPU, memory or GPU; only ranks run on workers")
+    if not has_mounts:
+        made.notes.append("the launcher and the workers share no files: use --mount if the script writes files that ranks read")
 
 
 def _exports(value: str, made: Conversion) -> dict[str, str]:
     """Return the variables of `--export`."""
     exports: dict[str, str] = {}
-    for word in value.split(","):
+    for word in _EXPORTS.findall(value):
         if found := _ASSIGNMENT.fullmatch(word):
             exports[found[1]] = found[2]
-        elif word not in {"ALL", "NONE", "NIL"}:
+        elif word.upper() not in {"ALL", "NONE", "NIL"}:
             made.left.append(f"#SBATCH --export={word}  (nothing of your shell is passed on: write NAME=VALUE)")
     return exports
 
@@ -155,7 +232,7 @@ def _single(commands: list[Command] | None, exports: dict[str, str]) -> Launch |
             found |= {pair[1]: pair[2] for pair in pairs}
         elif None in words or words[0] not in _SILENT | _MODULES:
             return None
-    if launch is None or not launch.is_simple:
+    if launch is None or not launch.is_simple or any("SLURM_" in (word or "") for word in launch.program):
         return None
     exports |= found
     return launch
@@ -164,15 +241,6 @@ def _single(commands: list[Command] | None, exports: dict[str, str]) -> Launch |
 def _launches(commands: list[Command]) -> list[tuple[Command, Launch]]:
     found = [(command, command.behind_prefixes(list(LAUNCHERS))) for command in commands]
     return [(command, read_launch(words)) for command, words in found if words]
-
-
-def _count_ranks(options: dict[str, str], launches: list[Launch], made: Conversion) -> None:
-    """Let the largest launch decide the number of ranks if the job names none."""
-    numbers = [int(launch.options["ntasks"]) for launch in launches if "ntasks" in launch.options]
-    nodes = options.get("nodes", "1").partition("-")[0]
-    if numbers and not {"ntasks", "ntasks-per-node"} & options.keys() and nodes.isdecimal() and max(numbers) > int(nodes):
-        options["ntasks"] = str(max(numbers))
-        made.notes.append(f"the script names no --ntasks: the job has {max(numbers)} ranks, as many as its largest launch")
 
 
 def _reason(option: str) -> str:
@@ -188,60 +256,12 @@ def _report(commands: list[Command] | None, found: list[tuple[Command, Launch]],
         if command.is_background:
             made.notes.append(f"line {command.line}: programs that run at the same time all start on the first worker")
     for command in commands or []:
-        if command.words[0] in _MODULES:
+        if command.words[0] in _OF_THE_IMAGE:
             made.left.append(f"line {command.line}: {command.text}  (the image must contain it)")
         elif command.words[0] in _OF_THE_CLUSTER:
             made.left.append(f"line {command.line}: {command.text}  (no counterpart in a job)")
     if commands is None:
         made.notes.append("the script was not understood, so it was not checked for options without a counterpart")
-
-
-def _variables(name: str, sizes: Sizes, library: Implementation) -> dict[str, str]:
-    """Return the `SLURM_*` variables whose values are known now, and what the shims need."""
-    full, rest = divmod(sizes.ranks, sizes.slots)
-    per_node = ",".join([f"{sizes.slots}(x{full})" if full > 1 else str(sizes.slots)] * bool(full) + [str(rest)] * bool(rest))
-    is_open_mpi = bool(library.export_option)
-    cpus = sizes.slots * max(1, sizes.cpus_per_task)
-    variables = {
-        "SLURM_JOB_NAME": name,
-        "SLURM_NTASKS": str(sizes.ranks),
-        "SLURM_NPROCS": str(sizes.ranks),
-        "SLURM_NNODES": str(sizes.workers),
-        "SLURM_JOB_NUM_NODES": str(sizes.workers),
-        "SLURM_TASKS_PER_NODE": per_node,
-        "SLURM_CPUS_ON_NODE": str(cpus),
-        "SLURM_JOB_CPUS_PER_NODE": f"{cpus}(x{sizes.workers})" if sizes.workers > 1 else str(cpus),
-        "SLURM_NTASKS_PER_NODE": str(sizes.per_node or ""),
-        "SLURM_CPUS_PER_TASK": str(sizes.cpus_per_task or ""),
-        "SLURM_GPUS_ON_NODE": str(sizes.fields.get("gpus", "")),
-        "SLURM_PROCID": "0",
-        "SLURM_LOCALID": "0",
-        "SLURM_NODEID": "0",
-        "MPIOP_NTASKS": str(sizes.ranks),
-        "MPIOP_IS_NTASKS_GIVEN": "1" if sizes.is_ranks_given else "",
-        "MPIOP_EXPORT_OPTION": library.export_option,
-        "MPIOP_TAG_OPTION": library.tag_options[0],
-        "MPIOP_HOST_OPTION": "--host" if is_open_mpi else "-hosts",
-        "MPIOP_PER_NODE_OPTION": "-N" if is_open_mpi else "-ppn",
-    }
-    return {key: value for key, value in variables.items() if value or key.startswith("MPIOP")}
-
-
-def _run_script(made: Conversion, text: str, spec: JobSpec, variables: dict[str, str]) -> None:
-    """Let the launcher run the script instead of mpirun."""
-    if "\0" in text or len(text.encode()) > _LONGEST_ARGUMENT:
-        raise InvalidError(f"the script must be text of at most {_LONGEST_ARGUMENT} bytes: put it into the image")
-    container = made.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    shims = files("mpiop.kubectl").joinpath("slurm_shims.sh").read_text(encoding="utf-8")
-    container["command"] = ["/bin/sh", "-c"]
-    container["args"] = escaped([shims, "sh", "script", text, *interpreter(text)])
-    container["env"] += [{"name": name, "value": value} for name, value in variables.items() if name not in spec.env]
-    container["env"].append({"name": "MPIOP_JOB_UID", "valueFrom": {"fieldRef": {"fieldPath": _JOB_UID}}})
-    if spec.workdir:
-        container["workingDir"] = spec.workdir
-    made.notes.append("the script runs in the launcher, which requests no CPU, memory or GPU; only ranks run on workers")
-    if not spec.mounts:
-        made.notes.append("the launcher and the workers share no files: use --mount if the script writes files that ranks read")
 
 
 def _dns(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`doctor`: whether jobs can run here, check by check."""
+"""`doctor`: checks whether jobs can run in this cluster, one finding for each check."""
 
 import re
 import time
@@ -13,15 +13,16 @@ from mpiop.api.gang_schedulers import GANG_SCHEDULERS
 from mpiop.api.status import timestamp
 from mpiop.client.api import Api
 from mpiop.client.errors import ClientError, ForbiddenError, NoClusterError, NotFoundError, UnauthenticatedError
+from mpiop.client.manifest import manifest
 from mpiop.client.progress import UNSEEN_SECONDS, is_ready
-from mpiop.client.spec import JobSpec, manifest
+from mpiop.client.spec import JobSpec
 from mpiop.client.status import PENDING, is_unseen, status_of
 from mpiop.kube.resources import EVENTS, LEASES, MPIJOBS
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.queues import queue_names
 from mpiop.kubectl.session import Session, cluster_options, console
 from mpiop.kubectl.smoke import IMAGE, smoke_problem
-from mpiop.kubectl.version import DEFINITION, operators
+from mpiop.kubectl.version import DEFINITION, operators, served_namespaces
 
 OK, PROBLEM, UNKNOWN = "ok", "problem", "unknown"
 _STYLES: Final = {OK: "green", PROBLEM: "red", UNKNOWN: "yellow"}
@@ -39,11 +40,11 @@ class Finding(NamedTuple):
 
 
 @click.command("doctor")
-@click.option("--run", "is_run", is_flag=True, help="Also run a job of two workers to its end, and delete it.")
-@click.option("--image", default=IMAGE, show_default=True, help="Image of that job, with Open MPI.")
+@click.option("--run", "is_run", is_flag=True, help="Also run a job with two workers to its end, and delete it.")
+@click.option("--image", default=IMAGE, show_default=True, help="Image of that job. It must contain Open MPI.")
 @cluster_options()
 def doctor_verb(session: Session, *, is_run: bool, image: str) -> int:
-    """Check whether MPI jobs can run here: operator, rights, quotas, nodes."""
+    """Check whether MPI jobs can run here: operator, permissions, quotas, nodes."""
 
     def job(api: Api) -> Iterator[Finding]:
         problem = smoke_problem(api, image)
@@ -109,13 +110,18 @@ def listing(api: Api) -> Iterator[Finding]:
 
 
 def replicas(api: Api) -> Iterator[Finding]:
-    """Yield whether the operator's Pods are ready; without a Deployment, the Lease alone shows whether an operator runs."""
-    for deployment in operators(api):
+    """Yield whether the operator's Pods are ready, and serve the namespace; without a Deployment, the Lease alone shows if one runs."""
+    found = operators(api)
+    for deployment in found:
         name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
         wanted, ready = deployment["spec"].get("replicas", 1), deployment.get("status", {}).get("readyReplicas", 0)
         verdict = OK if ready >= wanted > 0 else UNKNOWN if ready else PROBLEM
-        advice = "" if verdict == OK else f"Look at its Pods: kubectl --namespace {namespace} get pods -l app=mpi-operator"
+        advice = "" if verdict == OK else f"Check its Pods: kubectl --namespace {namespace} get pods -l app=mpi-operator"
         yield Finding(verdict, f"Deployment {name} in namespace {namespace}: {ready} of {wanted} replicas are ready", advice)
+    served = [served_namespaces(deployment) for deployment in found]
+    if served and all(names and api.namespace not in names for names in served):
+        text = f"no operator serves namespace {api.namespace}, only {', '.join(sorted({name for names in served for name in names}))}"
+        yield Finding(PROBLEM, text, "Use one of these, or add yours to --namespace of an operator (chart: watchNamespaces).")
 
 
 def leader(api: Api) -> Iterator[Finding]:
@@ -130,7 +136,7 @@ def leader(api: Api) -> Iterator[Finding]:
             yield Finding(OK, f"the operator in namespace {namespace} leads: {holder}, {text}")
         else:
             renewed, who = timestamp(spec.get("renewTime")), f" by {holder}" if holder else ""
-            advice = f"Look at its Pods: kubectl --namespace {namespace} get pods -l app=mpi-operator"
+            advice = f"Check its Pods: kubectl --namespace {namespace} get pods -l app=mpi-operator"
             when = f"{format_duration(timedelta(seconds=max(0.0, seconds)))} ago, {renewed:%Y-%m-%d %H:%M:%S} UTC" if renewed else "never"
             yield Finding(PROBLEM, f"no operator leads in namespace {namespace}: its Lease was last renewed{who} {when}", advice)
 
@@ -169,7 +175,9 @@ def unseen_jobs(api: Api) -> Iterator[Finding]:
     if waiting:
         text = f"no operator has seen these jobs of namespace {api.namespace}: {', '.join(waiting[:3])}"
         command = "kubectl get deployments -A -l app=mpi-operator -o jsonpath='{..args}'"
-        yield Finding(PROBLEM, text, f"An operator with --namespace or $KUBEFLOW_NAMESPACE serves that namespace only: {command}")
+        yield Finding(
+            PROBLEM, text, f"An operator with --namespace or $KUBEFLOW_NAMESPACE serves only the namespaces that these name: {command}"
+        )
     elif any(status_of(job).state != PENDING for job in jobs):
         yield Finding(OK, f"an operator has seen the jobs of namespace {api.namespace}")
 
@@ -179,7 +187,7 @@ def rights(api: Api) -> Iterator[Finding]:
     wanted = (
         ("create", MPIJOBS.group, MPIJOBS.plural, "submit jobs"),
         ("list", MPIJOBS.group, MPIJOBS.plural, "list jobs"),
-        ("list", "", "pods", "see where a job stands"),
+        ("list", "", "pods", "see the progress of a job"),
         ("get", "", "pods/log", "read logs"),
         ("create", "", "configmaps", "use --upload"),
         ("create", "", "pods/exec", "use shell, exec and cp"),
@@ -205,7 +213,7 @@ def quotas(api: Api) -> Iterator[Finding]:
 
 
 def nodes(api: Api) -> Iterator[Finding]:
-    """Yield how many nodes there are, and what they have beside processors."""
+    """Yield how many nodes there are, and what they have in addition to processors."""
     items = api.get("/api/v1/nodes")["items"]
     ready = [node for node in items if is_ready(node)]
     verdict = OK if ready else PROBLEM

@@ -1,4 +1,8 @@
-"""MPIJobs and patches of files: read, checked by the API server, and each mistake located by file and line."""
+"""Reads MPIJobs and patches from files, lets the API server check them, and locates each mistake by file and line.
+
+The YAML is read twice: as objects, and as a tree that knows its lines. The API server's errors have the path of a field, which is found in
+the tree. The definition of MPIJobs checks only the types in a Pod template, so a dry run of a Pod checks the rest.
+"""
 
 import contextlib
 import re
@@ -9,6 +13,7 @@ import yaml
 
 from mpiop.api import constants as c
 from mpiop.client.api import Api, Object
+from mpiop.client.arguments import check_arguments
 from mpiop.client.errors import ForbiddenError, InvalidError, NotFoundError
 from mpiop.kubectl.inputs import read_text
 
@@ -45,25 +50,38 @@ def check(api: Api, document: Document) -> Object:
         for role, replicas in document.value["spec"]["mpiReplicaSpecs"].items():
             path = f"spec.mpiReplicaSpecs.{role}.template."
             template = replicas["template"]
-            with contextlib.suppress(ForbiddenError, NotFoundError):  # a quota or a missing right says nothing about fields
+            with contextlib.suppress(ForbiddenError, NotFoundError):  # a quota or a missing right does not concern fields
                 api.check_pod({**template, "spec": {"restartPolicy": c.NEVER, **template["spec"]}})
     except InvalidError as error:
         raise InvalidError(located(document, str(error), path)) from error
     return made
 
 
-def of_options(job: Object, patch: Document | None) -> Document:
-    """Return a job that options describe, of which at most the fields of a patch have lines."""
-    return Document("", job, yaml.MappingNode("", []), is_part=True) if patch is None else patch._replace(value=job)
-
-
-def read_documents(file: str) -> Iterator[Document]:
-    """Yield the MPIJobs of a file.
+def check_length(document: Document) -> None:
+    """Check that Linux can pass on the arguments and variables of a job, which the API server does not check.
 
     Raises:
-        InvalidError: It cannot be read, is not valid YAML, gives a key twice, or has something else.
+        InvalidError: One is too long, with file and line.
     """
-    for document in _read(file):
+    try:
+        check_arguments(document.value)
+    except InvalidError as error:
+        raise InvalidError(located(document, str(error))) from error
+
+
+def of_options(job: Object, patch: Document | None) -> Document:
+    """Return a job that options describe, of which at most the fields of a patch have lines."""
+    nowhere = yaml.MappingNode("", [], yaml.Mark("", 0, 0, 0, None, 0))
+    return Document("", job, nowhere, is_part=True) if patch is None else patch._replace(value=job)
+
+
+def read_documents(file: str, text: str) -> Iterator[Document]:
+    """Yield the MPIJobs of a file with this text.
+
+    Raises:
+        InvalidError: It is not valid YAML, gives a key twice, or has something else.
+    """
+    for document in _read(file, text):
         where, value = f"{file}:{document.tree.start_mark.line + 1}", document.value
         if (value.get("apiVersion"), value.get("kind")) != (c.API_VERSION, c.KIND):
             raise InvalidError(f"{where}: not an {c.KIND} of {c.API_VERSION}; use kubectl apply for other objects")
@@ -78,16 +96,15 @@ def read_patch(file: str) -> Document:
     Raises:
         InvalidError: It cannot be read, is not valid YAML, gives a key twice, or is not one object.
     """
-    first, *others = _read(file)
+    first, *others = _read(file, read_text(file))
     if others or not isinstance(first.tree, yaml.MappingNode):
         line = (others[0] if others else first).tree.start_mark.line + 1
         raise InvalidError(f"{file}:{line}: a patch is one object with fields of an MPIJob, such as spec: …")
     return first._replace(is_part=True)
 
 
-def _read(file: str) -> Sequence[Document]:
+def _read(file: str, text: str) -> Sequence[Document]:
     """Return the documents of a file; the value of one that is not an object is {}."""
-    text = read_text(file)
     try:
         trees = [tree for tree in yaml.compose_all(text, Loader=yaml.SafeLoader) if tree.tag != _NULL]
         for tree in trees:
@@ -95,6 +112,8 @@ def _read(file: str) -> Sequence[Document]:
         values = [value for value in yaml.safe_load_all(text) if value is not None]
     except yaml.YAMLError as error:
         raise InvalidError(f"{file}: invalid YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise InvalidError(f"{file}: its objects and lists are nested too deeply") from error
     if not values:
         raise InvalidError(f"{file} is empty")
     objects: list[dict[str, Any]] = [cast("dict[str, Any]", value) if isinstance(value, dict) else {} for value in values]

@@ -1,4 +1,4 @@
-"""What a verb reads: text of a file or of standard input, and durations."""
+"""Reads the input of verbs: text of a file or of standard input, and durations."""
 
 import sys
 from collections.abc import Callable

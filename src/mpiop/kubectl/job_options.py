@@ -1,4 +1,4 @@
-"""Options of `run` that set fields of the job, and what they become: fields of `JobSpec`."""
+"""Options of `run` that set fields of the job, and their conversion to fields of `JobSpec`."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -6,25 +6,48 @@ from typing import Any, Final
 
 import click
 
-from mpiop.client.errors import InvalidError
-from mpiop.client.spec import READ_ONLY, mount_path
+from mpiop.client.errors import InvalidError, NoClusterError
+from mpiop.client.spec import READ_ONLY, SSH_AUTO, SSH_CHOICES, SSH_OPERATOR, JobSpec, mount_path
+from mpiop.client.ssh import with_ssh
+from mpiop.kubectl.session import Session
 
 _Verb = Callable[..., Any]
 _REPEATED: Final = (
-    (("-e", "--env"), "NAME=VALUE", "Environment variable of all ranks."),
+    (("-e", "--env"), "NAME=VALUE", "Set an environment variable of all ranks."),
     (("--mount",), "PVC:/PATH[:ro]", "Mount a PersistentVolumeClaim."),
-    (("--empty-dir",), "/PATH[:SIZE]", "Mount an empty folder, on the node's disk, in each Pod."),
-    (("--mpirun-args",), "'OPTIONS'", "Options of mpirun, split as by a shell, such as '--map-by node'."),
-    (("--label",), "KEY=VALUE", "Label of the job and its Pods."),
-    (("--node-selector",), "KEY=VALUE", "Run on nodes with this label."),
+    (("--empty-dir",), "/PATH[:SIZE]", "Mount an empty folder from the node's disk in each Pod."),
+    (("--mpirun-args",), "'OPTIONS'", "Pass options to mpirun, split as by a shell, such as '--map-by node'."),
+    (("--label",), "KEY=VALUE", "Add a label to the job and its Pods."),
+    (("--node-selector",), "KEY=VALUE", "Run only on nodes with this label."),
     (("--toleration",), "KEY[=VALUE][:EFFECT]", "Tolerate a taint of nodes."),
-    (("--image-pull-secret",), "SECRET", "Secret with which the image is pulled."),
+    (("--image-pull-secret",), "SECRET", "Pull the image with this Secret."),
 )
+
+
+def ssh_option(verb: _Verb) -> _Verb:
+    """Give a verb the option `--ssh`."""
+    text = "Use ssh and sshd of the image, or inject mpiop-agent into any image. auto injects it if the operator offers it."
+    return click.option("--ssh", type=click.Choice(SSH_CHOICES), default=SSH_AUTO, show_default=True, help=text)(verb)
+
+
+def ssh_of(session: Session, spec: JobSpec) -> str:
+    """Return the ssh of a job, for which the operator is asked; without a cluster, the operator decides later.
+
+    Raises:
+        InvalidError: The operator cannot do it.
+    """
+    try:
+        return with_ssh(session.mpi().offer, spec).ssh
+    except NoClusterError:
+        return SSH_OPERATOR if spec.ssh == SSH_AUTO else spec.ssh
 
 
 def job_options(verb: _Verb) -> _Verb:
     """Give a verb the options that `fields_of` reads."""
-    made = click.option("--patch", default="", metavar="FILE", help="YAML or JSON file with fields of the MPIJob, which win.")(verb)
+    file = click.Path(allow_dash=True)
+    made = click.option(
+        "--patch", default="", type=file, metavar="FILE", help="Override fields of the MPIJob with this YAML or JSON file."
+    )(verb)
     made = click.option("--host-network", is_flag=True, help="Let the Pods use the network of their nodes.")(made)
     made = click.option("--service-account", default="", metavar="NAME", help="ServiceAccount of the Pods.")(made)
     for names, metavar, text in reversed(_REPEATED):
@@ -43,7 +66,7 @@ def fields_of(options: dict[str, Any]) -> dict[str, Any]:
     fields["env"] = _pairs(fields["env"], "--env NAME=VALUE")
     fields["mounts"] = read_mounts(fields.pop("mount"))
     fields["empty_dirs"] = _empty_dirs(fields.pop("empty_dir"))
-    fields["mpirun_args"] = [word for words in fields["mpirun_args"] for word in _split(words)]
+    fields["mpirun_args"] = [word for words in fields["mpirun_args"] for word in split_words(words)]
     fields["labels"] = _pairs(fields.pop("label"), "--label KEY=VALUE")
     fields["node_selector"] = _pairs(fields["node_selector"], "--node-selector KEY=VALUE")
     fields["tolerations"] = fields.pop("toleration")
@@ -81,7 +104,12 @@ def _empty_dirs(words: Sequence[str]) -> dict[str, str]:
     return sizes
 
 
-def _split(words: str) -> list[str]:
+def split_words(words: str) -> list[str]:
+    """Return options of `mpirun`, split as by a shell.
+
+    Raises:
+        InvalidError: A quote is not closed.
+    """
     try:
         return shlex.split(words)
     except ValueError as error:

@@ -1,9 +1,11 @@
-"""The options of `srun`, `mpirun` and the like: the number of ranks, and what has no counterpart."""
+"""Reads the options of `srun`, `mpirun` and the like: the number of ranks, and those without a counterpart."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+
+from mpiop.kube.text import whole_number
 
 _ATTACHED: Final = re.compile(r"([A-Za-z])(\d+)")
 _MPIRUN: Final[Mapping[str, str]] = {"n": "ntasks", "np": "ntasks", "c": "ntasks", "ppn": "ntasks-per-node", "perhost": "ntasks-per-node"}
@@ -25,11 +27,11 @@ LAUNCHERS: Final[Mapping[str, Mapping[str, str]]] = {
 """The options that are numbers, by launcher, each with the option of `#SBATCH` that it overrides."""
 SLURMS: Final = frozenset({"srun", "ibrun"})
 _NEEDLESS: Final = frozenset(
-    """allow-run-as-root exact exclusive kill-on-bad-exit label overlap prepend-rank quiet tag-output unbuffered verbose
-    K Q l q u v""".split()  # noqa: SIM905 - a table is easier to read
+    """allow-run-as-root exact exclusive kill-on-bad-exit overlap prepend-rank quiet tag-output unbuffered verbose
+    K Q q u v""".split()  # noqa: SIM905 - a table is easier to read
 )
 """Flags whose effect each job has, or that change no result."""
-_OF_THE_SHIM: Final = frozenset("chdir error export input job-name multi-prog nodelist output D J e i o w".split())  # noqa: SIM905
+_OF_THE_SHIM: Final = frozenset("chdir error export input job-name label multi-prog nodelist output D J e i l o w".split())  # noqa: SIM905
 """Options of srun that only the shim knows."""
 _IGNORED: Final = frozenset(
     """account accel-bind comment constraint contiguous cpu-bind cpu-freq cpu_bind distribution gpu-bind gpus gpus-per-node
@@ -38,7 +40,7 @@ _IGNORED: Final = frozenset(
     time wait A C G O W k m p s t""".split()  # noqa: SIM905
 )
 """Options of srun that the shim ignores, after a report."""
-_FLAGS: Final = frozenset("contiguous multi-prog no-kill overcommit oversubscribe preserve-env spread-job O k s".split())  # noqa: SIM905
+_FLAGS: Final = frozenset("contiguous label multi-prog no-kill overcommit oversubscribe preserve-env spread-job O k l s".split())  # noqa: SIM905
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ def read_launch(words: Sequence[str | None]) -> Launch:
             name, is_attached, value = attached[1], "=", attached[2]
         if name in numbers:
             number = value if is_attached else rest.pop(0) if rest else None
-            if number is None or not number.isdecimal():
+            if number is None or whole_number(number) is None:
                 launch.is_simple = False
             else:
                 launch.options[numbers[name]] = number
@@ -90,7 +92,7 @@ def read_launch(words: Sequence[str | None]) -> Launch:
 
 def _read_srun_option(word: str, rest: list[str | None], launch: Launch) -> None:
     name, is_attached, _ = word.lstrip("-").partition("=")
-    key = name if word.startswith("--") else name[:1]
+    key = name if word.startswith("--") else "l" if "l" in name and not set(name) - _NEEDLESS - {"l"} else name[:1]
     if key in _NEEDLESS:
         return
     if not is_attached and key not in _FLAGS and len(key) == len(name) and rest:

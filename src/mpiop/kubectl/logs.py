@@ -1,7 +1,7 @@
-"""`logs`: the output of the launcher, of a rank, of a worker, or of all."""
+"""`logs`: the output of the launcher, of a rank, of a worker, of a step, or of all."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from queue import Queue
 from typing import Any, Final
@@ -10,15 +10,18 @@ import click
 
 from mpiop.api.names import worker_name
 from mpiop.client import logs
+from mpiop.client.allocation import launcher_of
 from mpiop.client.api import Api, LogOptions
 from mpiop.client.errors import ClientError, InvalidError, NotFoundError
 from mpiop.client.job import Job
 from mpiop.client.launcher_log import container_of
+from mpiop.client.past_steps import step_output
 from mpiop.client.progress import is_worker
 from mpiop.client.tags import RankLines, Tagged
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.inputs import seconds_of
 from mpiop.kubectl.output import write_line
+from mpiop.kubectl.pods import exec_command
 from mpiop.kubectl.session import Session, cluster_options, console
 
 _COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "red")
@@ -26,16 +29,19 @@ _COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "red")
 
 @click.command("logs")
 @click.argument("name", metavar="JOB", shell_complete=complete_job)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
-@click.option("--rank", type=int, help="Only the lines of this rank.")
-@click.option("--worker", type=int, help="The log of this worker's Pod: of its sshd.")
-@click.option("--all", "everyone", is_flag=True, help="The logs of all Pods, each line with the name of its Pod.")
-@click.option("--attempt", type=int, help="The log of this attempt of the launcher, counted from 1.")
-@click.option("--since", default="", metavar="DURATION", help="Only lines that are newer, such as 30s, 5m or 2h.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until the job has ended.")
+@click.option("--rank", type=int, help="Show only the lines of this rank.")
+@click.option("--worker", type=int, help="Show the log of this worker's Pod, which is the log of its sshd.")
+@click.option("--all", "everyone", is_flag=True, help="Show the logs of all Pods. Each line begins with the name of its Pod.")
+@click.option("--attempt", type=int, help="Show the log of this attempt of the launcher. The first one is 1.")
+@click.option("--step", type=click.IntRange(min=1), help="Show the stored output of this step of an allocation.")
+@click.option("--since", default="", metavar="DURATION", help="Show only lines newer than this, such as 30s, 5m or 2h.")
 @cluster_options()
 def logs_verb(session: Session, name: str, **options: Any) -> int:
-    """Show the output of a job: the launcher's, in which mpirun collects that of the ranks."""
+    """Show the output of a job. mpirun collects the output of all ranks in the log of the launcher."""
     job = session.mpi().get(name)
+    if options["step"] is not None:
+        return _step(session, job, options)
     since = seconds_of(options["since"]) if options["since"] else None
     if options["everyone"] or options["worker"] is not None:
         return _pods(session.api(), job, LogOptions(follow=options["follow"], since_seconds=since), options["worker"])
@@ -51,6 +57,20 @@ def logs_verb(session: Session, name: str, **options: Any) -> int:
         lines = job.tagged_logs(follow=options["follow"], since_seconds=since)
     for line in lines:
         if rank is None or line.rank == rank:
+            write_line(line.text)
+    return 0
+
+
+def _step(session: Session, job: Job, options: Mapping[str, Any]) -> int:
+    if wrong := [
+        f"--{option}" for option in ("follow", "worker", "everyone", "attempt", "since") if options[option] not in (None, False, "")
+    ]:
+        raise InvalidError(f"{', '.join(wrong).replace('everyone', 'all')}: not possible with --step")
+    lines, is_cut = step_output(exec_command(session, job, launcher_of(job)), options["step"], job.library)
+    if is_cut:
+        click.echo(f"the beginning of the output of step {options['step']} was dropped", err=True)
+    for line in lines:
+        if options["rank"] in {None, line.rank}:
             write_line(line.text)
     return 0
 

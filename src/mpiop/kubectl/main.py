@@ -1,15 +1,16 @@
-"""The command line: the verbs, each imported when it is used."""
+"""The command line of `kubectl mpi`. Each verb is imported only when it is used, so that `--help` is quick."""
 
 import importlib
 import os
 import sys
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from io import TextIOWrapper
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from mpiop import __version__
 from mpiop.kubectl.usage import one_line, unknown_verb, with_examples
@@ -20,7 +21,7 @@ COMPLETE_VARIABLE: Final = "_MPIOP_KUBECTL_COMPLETE"
 
 
 class _ClosedPipeError(Exception):
-    """Whoever read our output has gone, as `head` does; click would turn a BrokenPipeError into exit code 1."""
+    """The reader of our output has exited, as `head` does; click would turn a BrokenPipeError into exit code 1."""
 
 
 @contextmanager
@@ -58,14 +59,24 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Read the command line; `--help` prints here."""
+        """Read the command line; `--help` prints here. The user's file has defaults of the verb's options."""
         with _closed_pipe():
-            return super().make_context(*args, **kwargs)
+            ctx = super().make_context(*args, **kwargs)
+        from mpiop.kubectl.settings import defaults  # noqa: PLC0415 - keeps --help quick
+
+        with suppress(Exception) if ctx.resilient_parsing else nullcontext():  # completion works without them
+            ctx.default_map = defaults()
+        return ctx
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb."""
         with _closed_pipe():
             return super().invoke(ctx)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Return the verbs that begin so, without importing them, and options."""
+        verbs = [CompletionItem(name, help=verb.summary) for name, verb in VERBS.items() if name.startswith(incomplete)]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs and their summaries."""

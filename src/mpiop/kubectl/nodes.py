@@ -1,4 +1,4 @@
-"""`nodes`: what each node has, and what of it is free."""
+"""`nodes`: shows the resources of each node, and how much of them is free."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ _DEVICES: Final = ("gpu", "rdma", "fpga", "tpu", "hca")
 def nodes_verb(session: Session) -> None:
     """Show free and total CPUs, memory and devices of each node, as sinfo does.
 
-    Free is what Pods have not requested. STATE names what keeps Pods away.
+    Free resources are those that no Pod has requested. STATE shows what keeps Pods away.
     """
     api = session.api()
     nodes: Sequence[Object] = sorted(api.get("/api/v1/nodes")["items"], key=lambda node: node["metadata"]["name"])

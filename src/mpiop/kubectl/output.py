@@ -1,9 +1,10 @@
-"""Tables and objects, for people and for programs."""
+"""Prints tables and objects, for people and for programs."""
 
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,7 +30,7 @@ COLOURS = {
 
 def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option `-o`."""
-    return click.option("-o", "--output", type=click.Choice(formats), default=None, help="Format of the output.")
+    return click.option("-o", "--output", type=click.Choice(formats), default=None, help="Output format.")
 
 
 def print_objects(objects: Sequence[Any], output: str) -> None:
@@ -73,7 +74,7 @@ def to_yaml(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Return what an object says without control characters, which could change the terminal; line breaks and tabs stay."""
+    """Return a text of an object without control characters, which could change the terminal; line breaks and tabs stay."""
     return _CONTROLS.sub("\ufffd", text)
 
 
@@ -82,6 +83,17 @@ def write_line(text: bytes) -> None:
     output = sys.stdout.buffer
     output.write(text + b"\n")
     output.flush()
+
+
+@contextmanager
+def progress_line(first: str = "") -> Generator[Callable[[str], None]]:
+    """Yield what shows a line of progress on stderr: on a terminal one line that changes, else each new line."""
+    screen = console(stderr=True)
+    if screen.is_terminal:
+        with screen.status(Text(first)) as status:
+            yield lambda line: status.update(Text(printable(line)))
+        return
+    yield lambda line: screen.print(printable(line))
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, coloured: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Queues of Kueue, as far as the user may see them."""
+"""Finds the queues of Kueue that the user may list."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ def queue_names(api: Api) -> Sequence[str] | None:
 
 
 def has_kueue(api: Api) -> bool:
-    """Return whether the cluster has Kueue; True also if nobody may tell."""
+    """Return whether the cluster has Kueue; True also if the user may not ask."""
     try:
         return queue_names(api) is not None
     except ForbiddenError:
@@ -31,7 +31,7 @@ def has_kueue(api: Api) -> bool:
 
 
 def check_queue(api: Api, queue: str) -> None:
-    """Check that a job of this queue would ever start; "" is no queue.
+    """Check that a job of this queue would ever start; "" means without a queue.
 
     Raises:
         ClientError: The cluster does not have Kueue, or the namespace does not have this queue.

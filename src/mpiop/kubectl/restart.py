@@ -1,4 +1,7 @@
-"""`restart`: delete a job and create it again. Nothing is deleted that could not be created again."""
+"""`restart`: deletes a job and creates it again.
+
+Before, a dry run checks that it can be created again. If creating it fails after all, the manifest is printed, so that it is not lost.
+"""
 
 import contextlib
 import time
@@ -29,7 +32,7 @@ _FILES = "files"
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @cluster_options()
 def restart_verb(session: Session, name: str, *, yes: bool) -> None:
-    """Run a job once more, from its beginning: it is deleted and created again as it is."""
+    """Run a job again from the beginning: delete it, and create it again as it was written."""
     api, job = session.api(), session.mpi().get(name)
     if not job.status.is_finished:
         confirm(f"Job {name} is {job.status.state}. What it has done so far is lost.", is_sure=yes)
@@ -51,7 +54,7 @@ def restart_verb(session: Session, name: str, *, yes: bool) -> None:
 
 
 def _check(api: Api, job: Object) -> None:
-    """Let the API server say whether it would create the job. A quota counts the one that is still there."""
+    """Check with the API server that it would create the job. A quota also counts the old one, which still exists."""
     try:
         api.create_job({**job, "metadata": {**_without_name(job), "generateName": "check-"}}, is_dry_run=True)
     except ForbiddenError as error:
@@ -92,7 +95,7 @@ def _other_owners(config_map: Object, job: Job) -> list[Any]:
 
 
 def _set_owners(api: Api, config_map: Object, owners: Sequence[Any]) -> None:
-    """Say whose end deletes a ConfigMap: without the old job among its owners, it outlives that."""
+    """Set the owners of a ConfigMap, with which it is deleted: without the old job among them, it outlives that."""
     metadata = config_map["metadata"]
     api.patch_config_map(metadata["name"], {"metadata": {"uid": metadata["uid"], "ownerReferences": list(owners)}})
 

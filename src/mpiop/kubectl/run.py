@@ -1,64 +1,51 @@
-"""`run`: a program on ranks, followed from its queue to its exit code."""
+"""`run`: creates a job, shows its progress and output, and ends with the exit code of the program."""
 
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any, Final
 
 import click
-from rich.text import Text
+from click.core import ParameterSource
 
-from mpiop.api.mpi_implementations import LIBRARIES
 from mpiop.client.errors import ClientError, InvalidError
 from mpiop.client.files import Files, read_files
 from mpiop.client.job import Job
-from mpiop.client.spec import JobSpec, manifest
-from mpiop.kubectl.array import indexes, run_array
+from mpiop.client.manifest import manifest
+from mpiop.client.spec import JobSpec
+from mpiop.kubectl.after import after_option, wait_for
+from mpiop.kubectl.array import indexes, run_array, starter
+from mpiop.kubectl.completion import WithProgram, complete_job
 from mpiop.kubectl.documents import check, of_options, read_patch
-from mpiop.kubectl.inputs import seconds_option
-from mpiop.kubectl.job_options import fields_of, job_options
-from mpiop.kubectl.output import output_option, print_object, printable, write_line
+from mpiop.kubectl.job_options import fields_of, ssh_of
+from mpiop.kubectl.output import output_option, print_object, printable, progress_line, write_line
+from mpiop.kubectl.program_options import program_options
 from mpiop.kubectl.queues import check_queue
 from mpiop.kubectl.session import Session, cluster_options, console
 from mpiop.kubectl.standard_input import attached, is_passed_on
+from mpiop.kubectl.step import StepOptions, run_step
 
 INTERRUPTED: Final = 130
+_OF_STEPS: Final = frozenset({"command", "ranks", "env", "mpirun_args", "is_tagged", "has_stdin", "upload"})
+"""Options that a step of an allocation has too."""
 
 
-@click.command("run", context_settings={"allow_interspersed_args": False})
-@click.option("-n", "-np", "--ranks", default=1, show_default=True, help="Number of MPI processes.")
-@click.option("--slots", default=1, show_default=True, help="Processes on each worker; there are ⌈ranks / slots⌉ workers.")
-@click.option("--image", default="", envvar="MPIOP_IMAGE", show_envvar=True, help="Image of launcher and workers.")
+@click.command("run", cls=WithProgram, context_settings={"allow_interspersed_args": False})
+@program_options
+@click.option("--max-restarts", type=int, help="Restart a job that loses a Pod or a node, at most this many times.")
+@click.option("--tag/--no-tag", "is_tagged", default=True, help="Tag each line with its rank, so that logs --rank works.")
 @click.option(
-    "--mpi", "library", type=click.Choice(list(LIBRARIES)), default="openmpi", show_default=True, help="MPI library of the image."
+    "-i", "--stdin/--no-stdin", "has_stdin", default=None, help="Pass standard input to rank 0. Default: only if it is a file or a pipe."
 )
-@click.option("--name", default="", help="Name of the job; by default made from the program's.")
-@click.option("--gpus", default="0", metavar="N", help="GPUs of each worker: 2, or of another vendor amd.com/gpu=2.")
-@click.option("--cpu", default="", metavar="QUANTITY", help="CPUs of each worker, such as 2 or 500m.")
-@click.option("--memory", default="", metavar="QUANTITY", help="Memory of each worker, such as 4Gi.")
-@click.option("--shm", default="", metavar="QUANTITY", help="Size of /dev/shm, such as 8Gi.")
-@job_options
-@click.option("--upload", type=click.Path(path_type=Path), help="A file or folder (≤ 1 MiB) that is in /upload on each host.")
-@click.option("--workdir", default="", help="Working directory of the ranks; /upload with --upload.")
-@click.option("--user", type=int, help="User ID that the containers run as; sshd then reads HOME/.sshd_config.")
-@click.option("--home", default="/root", show_default=True, help="Home of that user, for its SSH keys.")
-@click.option("--queue", default="", envvar="MPIOP_QUEUE", show_envvar=True, help="Queue of Kueue.")
-@click.option("--priority", default="", help="PriorityClass.")
-@click.option("--retries", type=click.IntRange(min=0), default=0, help="Start the program again, so often at most, if it fails.")
-@click.option("--max-restarts", type=int, help="Restart the job, so often at most, if it loses a Pod or a node.")
-@seconds_option("--ttl", "Delete the job's Pods so long after its end, such as 1h.")
-@seconds_option("--time-limit", "End the job if it runs longer, such as 1h.")
-@click.option("--tag/--no-tag", "is_tagged", default=True, help="Let mpirun name the rank of each line, for logs --rank.")
+@click.option("--array", default="", metavar="INDEXES", help="Create one job for each index, such as 1-20. It is in $MPIOP_ARRAY_INDEX.")
 @click.option(
-    "-i", "--stdin/--no-stdin", "has_stdin", default=None, help="Pass standard input on to rank 0; by default from a file or a pipe."
+    "--parallel", type=click.IntRange(min=1), default=5, show_default=True, help="Run at most this many jobs of an array at a time."
 )
-@click.option("--array", default="", metavar="INDEXES", help="One job for each index, such as 1-20, which is in $MPIOP_ARRAY_INDEX.")
-@click.option("--parallel", type=click.IntRange(min=1), default=5, show_default=True, help="How many jobs of an array run at a time.")
-@click.option("--detach", is_flag=True, help="Print the name of the job, and return at once.")
-@click.option("--rm", "is_removed", is_flag=True, help="Delete the job at its end.")
+@after_option
+@click.option("--detach", is_flag=True, help="Create the job, print its name, and return at once.")
+@click.option("--in", "allocation", default="", metavar="ALLOCATION", shell_complete=complete_job, help="Run a step of this allocation.")
+@click.option("--rm", "is_removed", is_flag=True, help="Delete the job when it ends.")
 @click.option(
-    "--dry-run", type=click.Choice(["client", "server"]), help="Print what would be sent, and send nothing, or let the server check it."
+    "--dry-run", type=click.Choice(["client", "server"]), help="Print the job, and create nothing. With server, the API server checks it."
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @output_option("yaml", "json", "name")
@@ -68,32 +55,58 @@ def run_verb(session: Session, **options: Any) -> int:
 
     Ends with the exit code of the program. Ctrl-C asks whether to delete the job or to leave it running.
     """
+    if allocation := options.pop("allocation"):
+        return _run_step(session, allocation, options)
     options["has_stdin"] = is_passed_on(session, options["has_stdin"], options)
     name, detach, is_removed, dry_run, output = (options.pop(key) for key in ("name", "detach", "is_removed", "dry_run", "output"))
-    upload, array, parallel, patch_file = (options.pop(key) for key in ("upload", "array", "parallel", "patch"))
+    upload, array, parallel, after, patch_file = (options.pop(key) for key in ("upload", "array", "parallel", "after", "patch"))
     if output and not (dry_run or detach):
-        raise InvalidError("-o prints the job in the place of its output: add --dry-run or --detach")
+        raise InvalidError("-o prints the job instead of its output: add --dry-run or --detach")
     if array and detach:
         raise InvalidError("an array cannot be detached: this command starts its jobs one after the other (--parallel)")
-    files = read_files(upload) if upload else None
+    numbers, files = indexes(array) if array else list[int](), read_files(upload) if upload else None
     patch = read_patch(patch_file) if patch_file else None
     fields = fields_of(options)
     if patch:
         fields["patch"] = patch.value
-    if dry_run or patch:
-        made = _manifest(fields, name, files)
+    fields["ssh"] = ssh_of(session, JobSpec(**fields))
+    if dry_run or patch or after:
+        made = _manifest(fields, f"{name}-{numbers[0]}" if name and array else name, files)
         shown = made if dry_run == "client" else check(session.api(), of_options(made, patch))
         if dry_run:
             print_object(shown, output or "yaml")
             return 0
     check_queue(session.api(), fields["queue"])
+    wait_for(session.mpi(), after)
     if array:
-        return run_array(session.mpi(), indexes(array), parallel, fields | {"name": name, "files": files}, is_removed=is_removed)
+        start = starter(session.mpi(), fields | {"name": name, "files": files})
+        return run_array(start, numbers, parallel, is_removed=is_removed)
     job = session.mpi().submit(fields.pop("command"), name=name, files=files, **fields)
     if detach:
         print_object(job.raw, output) if output else click.echo(job.name)
         return 0
     return follow(job, is_removed=is_removed, input_by=session if options["has_stdin"] else None)
+
+
+def _run_step(session: Session, allocation: str, options: dict[str, Any]) -> int:
+    """Run the program in an allocation: with the options of a step; others belong to the job, which exists already."""
+    context = click.get_current_context()
+    parameters = context.command.params
+    given = {each.name for each in parameters if each.name and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE}
+    if wrong := [each.opts[-1] for each in parameters if each.name in (given & options.keys()) - _OF_STEPS]:
+        raise InvalidError(f"{', '.join(wrong)}: not possible with --in, because allocation {allocation} exists already")
+    ranks = options["ranks"] if "ranks" in given else None
+    chosen = StepOptions(
+        ranks,
+        "",
+        options["env"],
+        options["mpirun_args"],
+        overlap=False,
+        no_wait=False,
+        is_tagged=options["is_tagged"],
+        upload=options["upload"],
+    )
+    return run_step(session, allocation, options["command"], chosen, has_stdin=options["has_stdin"])
 
 
 def _manifest(fields: dict[str, Any], name: str, files: Files | None) -> dict[str, Any]:
@@ -108,29 +121,18 @@ def follow(job: Job, *, is_removed: bool = False, input_by: Session | None = Non
     """Show progress and output of a job until its end, with standard input if `input_by` passes it on; return its exit code."""
     click.echo(f"job {job.name}", err=True)
     try:
-        with _progress(job.name) as show:
+        with progress_line(job.name) as show:
             job.wait_for_output(show)
         with attached(input_by, job) if input_by else nullcontext():
             for line in job.tagged_logs(follow=True):
                 write_line(line.text)
         job.refresh()
     except KeyboardInterrupt:
-        return _interrupted(job)
+        return interrupted(job)
     code = _end(job)
     if is_removed:
         job.delete()
     return code
-
-
-@contextmanager
-def _progress(name: str) -> Generator[Callable[[str], None]]:
-    """Yield what shows a line of progress: on a terminal one line that changes, else each new line."""
-    screen = console(stderr=True)
-    if screen.is_terminal:
-        with screen.status(Text(name)) as status:
-            yield lambda line: status.update(Text(printable(line)))
-        return
-    yield lambda line: screen.print(printable(line))
 
 
 def _end(job: Job) -> int:
@@ -142,14 +144,15 @@ def _end(job: Job) -> int:
     return status.exit_code or 1
 
 
-def _interrupted(job: Job) -> int:
+def interrupted(job: Job) -> int:
+    """Ask after Ctrl-C whether to delete the job, if there is a terminal; return the exit code."""
     back = f"kubectl mpi logs -f {job.name} --namespace {job.namespace}"
     try:
-        if sys.stdin.isatty() and click.confirm(f"\nDelete job {job.name}? Otherwise it goes on", default=False, err=True):
+        if sys.stdin.isatty() and click.confirm(f"\nDelete job {job.name}? Otherwise it keeps running", default=False, err=True):
             job.delete()
             click.echo(f"job {job.name} deleted", err=True)
             return INTERRUPTED
     except (KeyboardInterrupt, click.Abort, ClientError):
         pass
-    click.echo(f"job {job.name} goes on. Come back with: {back}", err=True)
+    click.echo(f"job {job.name} is still running. Reattach with: {back}", err=True)
     return INTERRUPTED

@@ -1,4 +1,4 @@
-"""`#SBATCH` lines, read as sbatch reads them.
+"""Reads `#SBATCH` lines as sbatch does.
 
 sbatch reads them up to the first line that is neither empty nor a comment, without a shell: no variable is expanded.
 A long option may be abbreviated, and `-n4` is `-n 4`.
@@ -13,6 +13,8 @@ from typing import Final
 from mpiop.client.errors import InvalidError
 
 _MARK: Final = "#SBATCH"
+_FOREIGN: Final = ("#PBS", "#BSUB")
+"""Lines of other batch systems, which sbatch reads too."""
 _SHORT: Final[Mapping[str, str]] = {
     word[0]: word[2:]
     for word in """A=account a=array B=extra-node-info b=begin C=constraint c=cpus-per-task D=chdir d=dependency e=error F=nodefile
@@ -72,9 +74,17 @@ def read_directives(text: str) -> Directives:
                 found.notes.append(f"line {number}: {line}  (after the first command, so sbatch ignores it too)")
         elif line.startswith(_MARK):
             _read_line(line, number, found)
+        elif line.startswith(_FOREIGN):
+            found.problems.append(f"line {number}: {line}  (sbatch obeys it: write it as {_MARK})")
         elif line.strip() and not line.lstrip().startswith("#"):
             is_ended = True
     return found
+
+
+def is_batch_script(text: str) -> bool:
+    """Return whether a text is a script, with `#!` or an option for sbatch before its first command."""
+    before = takewhile(lambda line: not line.strip() or line.lstrip().startswith("#"), text.splitlines())
+    return text.startswith("#!") or any(line.startswith(_MARK) for line in before)
 
 
 def _read_line(line: str, number: int, found: Directives) -> None:

@@ -1,4 +1,4 @@
-"""What each verb needs: the options that say which cluster, and the terminal."""
+"""What each verb needs: the options that select the cluster, and the terminal."""
 
 import sys
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Session:
     """Where a verb works.
 
     Attributes:
-        namespace: That of the option; "" for that of the context.
+        namespace: From the option; "" for the namespace of the context.
         context: Of the kubeconfig; "" for the current one.
         kubeconfig: Path; "" for kubectl's default.
         is_quiet: Whether nothing is reported while the API server does not answer.
@@ -39,9 +39,9 @@ class Session:
         """
         return _cluster(self)
 
-    def mpi(self, **defaults: Any) -> MPI:
+    def mpi(self) -> MPI:
         """Return the Python client."""
-        return MPI(api=self.api(), **defaults)
+        return _client(self.api())
 
     @property
     def kubectl_options(self) -> list[str]:
@@ -53,10 +53,16 @@ class Session:
 @cache
 def _cluster(session: Session) -> Api:
     """Return the API server; a verb that asks twice reads the kubeconfig and connects once."""
-    from mpiop.client.cluster import Cluster  # noqa: PLC0415 - the package kubernetes takes most of a second
+    from mpiop.client.cluster import Cluster  # noqa: PLC0415 - urllib3 and TLS take a tenth of a second
 
     report = None if session.is_quiet else _to_stderr
     return Cluster(namespace=session.namespace, context=session.context, kubeconfig=session.kubeconfig, report=report)
+
+
+@cache
+def _client(api: Api) -> MPI:
+    """Return the Python client; a verb that uses it twice asks once what the operator offers."""
+    return MPI(api=api)
 
 
 def _to_stderr(line: str) -> None:
@@ -72,9 +78,11 @@ def cluster_options(*, short_namespace: bool = True) -> Callable[[Callable[..., 
         def wrapped(*args: Any, namespace: str, context: str, kubeconfig: str, **options: Any) -> Any:
             return verb(Session(namespace, context, kubeconfig), *args, **options)
 
-        made = click.option("--kubeconfig", default="", metavar="PATH", help="Kubeconfig; as for kubectl.")(wrapped)
-        made = click.option("--context", default="", help="Context of the kubeconfig.")(made)
-        return click.option(*names, default="", help="Namespace; by default that of the context.")(made)
+        made = click.option("--kubeconfig", default="", type=click.Path(), metavar="PATH", help="Path of the kubeconfig, as for kubectl.")(
+            wrapped
+        )
+        made = click.option("--context", default="", help="Use this context of the kubeconfig.")(made)
+        return click.option(*names, default="", help="Namespace. Default: the namespace of the context.")(made)
 
     return decorate
 
@@ -102,5 +110,5 @@ def confirm(question: str, *, is_sure: bool) -> None:
     if is_sure:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{question} There is no terminal to ask on: say --yes")
+        raise click.UsageError(f"{question} Not a terminal: pass --yes to confirm")
     click.confirm(question, abort=True)

@@ -1,6 +1,6 @@
-"""A script as a shell reads it: its commands, with the words that need no shell.
+"""Splits a script into its commands as a shell reads it, with the words of each command that need no shell.
 
-A shell runs the script; nothing here decides what a command does. So a script that is not understood costs a report, never a result.
+A shell runs the script; this module decides nothing about it. A script that it does not understand costs a report, never a result.
 """
 
 import re
@@ -26,7 +26,7 @@ class Command:
 
     Attributes:
         line: Where it begins, from 1.
-        words: The command and its arguments without quotes; None in the place of a word that needs a shell.
+        words: The command and its arguments without quotes; None for each word that needs a shell.
         text: As it is written.
         is_background: Whether `&` follows.
         is_plain: Whether it is a line of its own: no redirection, pipe, condition, loop or variable assignment belongs to it.
@@ -62,13 +62,16 @@ def read_commands(text: str) -> list[Command] | None:
     return None if root.has_error else list(_commands(root))
 
 
-def _commands(node: Node) -> Iterator[Command]:
-    for child in node.children:
-        if child.type in _COMMANDS:
-            yield _command(child)
-        elif child.is_named and child.type != "comment" and node.type == "program":
-            yield Command(child.start_point.row + 1, (None,), _text(child), is_background=False, is_plain=False)
-        yield from _commands(child)
+def _commands(root: Node) -> Iterator[Command]:
+    waiting = root.children[::-1]
+    tops = {node.id for node in waiting}
+    while waiting:
+        node = waiting.pop()
+        if node.type in _COMMANDS:
+            yield _command(node)
+        elif node.is_named and node.type != "comment" and node.id in tops:
+            yield Command(node.start_point.row + 1, (None,), _text(node), is_background=False, is_plain=False)
+        waiting += node.children[::-1]
 
 
 def _command(node: Node) -> Command:

@@ -9,9 +9,8 @@ import click
 
 from mpiop.api import constants as c
 from mpiop.api.durations import format_duration
-from mpiop.api.names import worker_index
 from mpiop.client.job import Job
-from mpiop.client.progress import UNSEEN_SECONDS, is_ready, is_worker, pod_order, unseen
+from mpiop.client.progress import UNSEEN_SECONDS, is_ready, is_worker, pod_order, ranks_of_pod, unseen
 from mpiop.client.status import JobStatus, created_at, is_unseen
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import age, output_option, print_objects, print_table, printable, report_none
@@ -21,7 +20,7 @@ WATCH_SECONDS = 1.0
 
 
 @click.command("list")
-@click.option("-A", "--all-namespaces", is_flag=True, help="Jobs of all namespaces.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the jobs of all namespaces.")
 @click.option("-w", "--watch", is_flag=True, help="Show the table again when it changes.")
 @output_option("wide", "json", "yaml", "name")
 @cluster_options()
@@ -78,7 +77,7 @@ def _duration(status: JobStatus) -> str:
 @click.argument("name", metavar="JOB", shell_complete=complete_job)
 @cluster_options()
 def describe_verb(session: Session, name: str) -> None:
-    """Show conditions, failed attempts and Pods of a job, and why it is as it is."""
+    """Show conditions, failed attempts and Pods of a job, and explain its state."""
     job = session.mpi().get(name)
     status, screen = job.status, console()
     facts = {
@@ -107,18 +106,22 @@ def _condition_row(row: Any) -> list[str]:
 
 
 def _pod_rows(job: Job, pods: Sequence[Any]) -> list[list[str]]:
-    slots = job.status.slots
     rows: list[list[str]] = []
     for pod in sorted(pods, key=pod_order):
         status, name = pod.get("status", {}), pod["metadata"]["name"]
         restarts = sum(row.get("restartCount", 0) for row in status.get("containerStatuses") or ())
-        ranks = ""
-        if (index := worker_index(job.name, name)) is not None:
-            first = index * slots
-            ranks = str(first) if slots == 1 else f"{first}-{first + slots - 1}"
         role, ready = (c.ROLE_WORKER if is_worker(pod) else c.ROLE_LAUNCHER), ("yes" if is_ready(pod) else "no")
         node, address = pod.get("spec", {}).get("nodeName", ""), status.get("podIP", "")
-        rows.append([f"  {name}", role, ready, status.get("phase", ""), str(restarts), node, address, ranks])
+        rows.append([
+            f"  {name}",
+            role,
+            ready,
+            status.get("phase", ""),
+            str(restarts),
+            node,
+            address,
+            ranks_of_pod(job.raw, pod, job.ranks),
+        ])
     return rows
 
 
@@ -126,5 +129,5 @@ def _pod_rows(job: Job, pods: Sequence[Any]) -> list[list[str]]:
 @click.argument("name", metavar="JOB", shell_complete=complete_job)
 @cluster_options()
 def why_verb(session: Session, name: str) -> None:
-    """Say why a job waits or failed, and what helps."""
+    """Explain why a job waits or failed, and what to do."""
     console().print(printable(session.mpi().get(name).why()))

@@ -1,18 +1,28 @@
-"""The options of `#SBATCH` as fields of a job: ranks, slots, CPUs, memory, GPUs and time."""
+"""Converts the sizes of `#SBATCH` into fields of a job: ranks, slots, CPUs, memory, GPUs and time.
+
+Slurm has nodes and tasks, a job has workers with slots: with `--nodes`, the slots are the tasks divided by the nodes, rounded up. Options
+are read in the order of `_READERS`, because some need what others have found. Invalid values are errors, never defaults.
+"""
 
 import re
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mpiop.api.annotations import CHECKPOINT_GRACE, CHECKPOINT_SIGNAL, SSH
+from mpiop.api.constants import CHECKPOINT_SIGNALS, SSH_INJECTED
 from mpiop.client.errors import InvalidError
+from mpiop.kube.text import whole_number
 
-_TIME: Final = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
+_TIME: Final = re.compile(r"(?:(?P<days>\d{1,9})-)?(?P<clock>\d{1,9}(?::\d{1,9}){0,2})")
 _UNLIMITED: Final = frozenset({"UNLIMITED", "INFINITE", "-1"})
-_MEMORY: Final = re.compile(r"(\d+)([KMGT]?)B?", re.IGNORECASE)
-_RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?")
-_GPU: Final = re.compile(r"gpu(?::(?P<type>[A-Za-z_][\w.-]*))?(?::(?P<number>\d+))?(?:\(.*\))?")
-_GPUS: Final = re.compile(r"(?:(?P<type>[A-Za-z_][\w.-]*):)?(?P<number>\d+)")
+_MEMORY: Final = re.compile(r"(\d{1,15})([KMGT]?)B?", re.IGNORECASE)
+_RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_GPU: Final = re.compile(r"gpu(?::(?P<type>[A-Za-z_][\w.-]*))?(?::(?P<number>\d{1,9}))?(?:\(.*\))?")
+_GPUS: Final = re.compile(r"(?:(?P<type>[A-Za-z_][\w.-]*):)?(?P<number>\d{1,9})")
+_SIGNAL: Final = re.compile(r"(?:(?P<flags>[RB]{1,2}):)?(?P<name>\w+)(?:@(?P<seconds>\d{1,5}))?", re.IGNORECASE)
+_SIGNALS: Final = {"USR1": "SIGUSR1", "10": "SIGUSR1", "USR2": "SIGUSR2", "12": "SIGUSR2"}
+_KIB: Final = {"": 1024, "K": 1, "M": 1024, "G": 1024**2, "T": 1024**3}
 _UNITS: Final = {"": "Mi", "K": "Ki", "M": "Mi", "G": "Gi", "T": "Ti"}
 
 
@@ -24,10 +34,11 @@ class Sizes:
         nodes: Workers that the script names; 0 if it leaves them to Slurm.
         ranks: MPI processes.
         slots: Processes on each worker.
-        is_ranks_given: Whether `--ntasks` names the number of ranks.
+        tasks: What `--ntasks` or `--ntasks-per-node` make `SLURM_NTASKS`; 0 without, as Slurm then leaves it out.
         per_node: `--ntasks-per-node`; 0 without.
         cpus_per_task: `--cpus-per-task`; 0 without.
         fields: Further fields of `JobSpec`.
+        variables: `SLURM_MEM_PER_NODE` and the like, in MiB.
         left: Options without a counterpart, each with the reason.
         notes: What a user should know of the choice.
     """
@@ -35,10 +46,11 @@ class Sizes:
     nodes: int
     ranks: int
     slots: int
-    is_ranks_given: bool
+    tasks: int
     per_node: int
     cpus_per_task: int
     fields: dict[str, Any] = field(default_factory=dict[str, Any])
+    variables: dict[str, str] = field(default_factory=dict[str, str])
     left: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
 
@@ -48,8 +60,12 @@ class Sizes:
         return -(-self.ranks // self.slots)
 
 
-def read_sizes(options: MutableMapping[str, str]) -> Sizes:
+def read_sizes(options: MutableMapping[str, str], largest: int = 0) -> Sizes:
     """Take from `options` what decides the sizes, and return these.
+
+    Args:
+        options: Values by long option.
+        largest: Ranks of the largest launch of the script, which count if the options name no number.
 
     Raises:
         InvalidError: A value is not valid in Slurm.
@@ -59,10 +75,14 @@ def read_sizes(options: MutableMapping[str, str]) -> Sizes:
     per_node = _number("ntasks-per-node", options.pop("ntasks-per-node", ""))
     tasks = _number("ntasks", options.pop("ntasks", ""))
     cpus = _number("cpus-per-task", options.pop("cpus-per-task", ""))
-    ranks = tasks or max(1, nodes) * max(1, per_node)
+    tasks = tasks or max(1, nodes) * per_node
+    ranks = tasks or max(1, nodes)
+    if largest > ranks and not tasks:
+        ranks = largest
+        notes.append(f"the script names no --ntasks: the job has {largest} ranks, as many as its largest launch")
     # As Slurm does, at most one node for each task.
     slots = -(-ranks // min(nodes, ranks)) if nodes else min(per_node, ranks) or 1
-    sizes = Sizes(nodes, ranks, slots, bool(tasks), per_node, cpus, notes=notes)
+    sizes = Sizes(nodes, ranks, slots, tasks, per_node, cpus, notes=notes)
     sizes.fields["cpu"] = str(slots * max(1, cpus))
     for option in [each for each in _READERS if each in options]:
         _READERS[option](options.pop(option), sizes)
@@ -83,9 +103,9 @@ def _nodes(value: str, notes: list[str]) -> int:
 def _number(option: str, value: str) -> int:
     if not value:
         return 0
-    if not value.isdecimal() or not int(value):
+    if not (number := whole_number(value)):
         raise _invalid(option, value, "a number of at least 1")
-    return int(value)
+    return number
 
 
 def _invalid(option: str, value: str, expected: str) -> InvalidError:
@@ -94,7 +114,7 @@ def _invalid(option: str, value: str, expected: str) -> InvalidError:
 
 
 def _time(value: str, sizes: Sizes) -> None:
-    """Take `[days-]hours:minutes:seconds`, `minutes:seconds` or minutes; zero is no limit, as in Slurm."""
+    """Take `[days-]hours:minutes:seconds`, `minutes:seconds` or minutes; zero means unlimited, as in Slurm."""
     if value.upper() in _UNLIMITED:
         return
     found = _TIME.fullmatch(value)
@@ -119,6 +139,8 @@ def _memory(option: str, times: Callable[[Sizes], int]) -> Callable[[str, Sizes]
         if not int(found[1]):
             sizes.left.append(f"--{option}={value}  (all memory of a node: give workers a request that fills one)")
             return
+        name = "SLURM_MEM_PER_NODE" if option == "mem" else f"SLURM_{option.replace('-', '_').upper()}"
+        sizes.variables[name] = str(-(-int(found[1]) * _KIB[found[2].upper()] // 1024))
         sizes.fields["memory"] = f"{int(found[1]) * times(sizes)}{_UNITS[found[2].upper()]}"
         if option == "mem" and not sizes.nodes and not sizes.per_node and sizes.workers > 1:
             sizes.notes.append(f"--mem={value}: each of the {sizes.workers} workers requests it; add --nodes for fewer workers")
@@ -179,6 +201,31 @@ def _chdir(value: str, sizes: Sizes) -> None:
         sizes.left.append(f"--chdir={value}  (give an absolute path by --workdir)")
 
 
+def _signal(value: str, sizes: Sizes) -> None:
+    """Take `[R:|B:]signal[@seconds]`; the operator signals ranks at the time limit, which is therefore earlier."""
+    found = _SIGNAL.fullmatch(value)
+    if found is None:
+        raise _invalid("signal", value, "a signal such as USR1@60")
+    name, seconds = _SIGNALS.get(found["name"].upper().removeprefix("SIG")), int(found["seconds"] or 60)
+    limit = sizes.fields.get("time_limit")
+    if found["flags"] and "B" in found["flags"].upper():
+        sizes.left.append(f"--signal={value}  (the operator signals ranks, and not the script)")
+    elif name is None:
+        sizes.left.append(f"--signal={value}  (the operator sends {' or '.join(CHECKPOINT_SIGNALS)} only)")
+    elif not seconds or (limit is not None and limit <= seconds):
+        sizes.left.append(f"--signal={value}  (its time must be between 0 and the time limit)")
+    else:
+        values = {SSH.name: SSH_INJECTED, CHECKPOINT_SIGNAL.name: name, CHECKPOINT_GRACE.name: f"{seconds}s"}
+        sizes.fields["patch"] = {"metadata": {"annotations": values}}
+        if limit is not None:
+            sizes.fields["time_limit"] = limit - seconds
+        when = f"{seconds} s before the time limit, and " if limit is not None else ""
+        sizes.notes.append(
+            f"--signal={value}: ranks with a handler get {name} {when}when the job is suspended or deleted; "
+            f"they have {seconds} s to save their work, and a job that reaches its limit has failed; its ssh is injected"
+        )
+
+
 _READERS: Final[Mapping[str, Callable[[str, Sizes], None]]] = {
     "time": _time,
     "mem": _memory("mem", lambda _: 1),
@@ -188,6 +235,7 @@ _READERS: Final[Mapping[str, Callable[[str, Sizes], None]]] = {
     "gpus-per-task": _gpus("gpus-per-task", lambda number, sizes: number * sizes.slots),
     "gpus": _gpus("gpus", _share),
     "mem-per-gpu": _memory("mem-per-gpu", lambda sizes: sizes.fields.get("gpus", 1)),
+    "signal": _signal,
     "partition": _queue,
     "chdir": _chdir,
 }

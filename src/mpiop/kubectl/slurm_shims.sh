@@ -25,13 +25,17 @@ exported_names() {
         grep -Ev '^(_|HOME|HOSTNAME|PWD|OLDPWD|SHLVL|SHELL|TERM|USER|LOGNAME|TMPDIR|BASH_ENV|KUBERNETES_.*|.*_SERVICE_HOST|.*_(SERVICE_)?PORT(_.*)?|(OMPI|PRTE|PMIX|HYDRA|MPIOP)_.*|I_MPI_HYDRA.*)$'
 }
 start() { # mpirun with the script's variables, which Open MPI does not pass on by itself
-    unset SLURM_PROCID SLURM_LOCALID SLURM_NODEID # those of the script, not of its ranks
-    if [ -n "$MPIOP_EXPORT_OPTION" ] && [ -z "$is_bare" ]; then
+    unset SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURMD_NODENAME # those of the script, not of its ranks
+    names=$(exported_names)
+    [ -z "$is_bare" ] || names=$(echo "$names" | grep -Ex "SLURM_.*$exports")
+    if [ -n "$MPIOP_EXPORT_OPTION" ]; then
         given=" $* "
-        for each in $(exported_names); do
+        for each in $names; do
             case $given in *" $MPIOP_EXPORT_OPTION $each "* | *" $MPIOP_EXPORT_OPTION $each="*) continue ;; esac
             set -- "$MPIOP_EXPORT_OPTION" "$each" "$@"
         done
+    elif [ -n "$is_bare" ]; then
+        set -- -genvlist "$(echo "$names" | tr '\n' , | sed 's/,$//')" "$@"
     fi
     real=$(command -v "$program" || command -v mpirun || command -v mpiexec) || fail "the image has no mpirun"
     exec "$real" "$@"
@@ -39,9 +43,24 @@ start() { # mpirun with the script's variables, which Open MPI does not pass on 
 TASK='
 export SLURM_PROCID="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-0}}}"
 export SLURM_LOCALID="${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-0}}"
-export SLURM_NTASKS="$1" SLURM_NPROCS="$1" SLURM_STEP_NUM_TASKS="$1"
+export SLURM_NTASKS="$1" SLURM_NPROCS="$1" SLURM_STEP_NUM_TASKS="$1" SLURM_NODEID=0
+index=0 host=$(hostname)
+export SLURMD_NODENAME="${host%%.*}"
+for each in $(echo "$SLURM_STEP_NODELIST" | tr , " "); do
+    [ "${each%%.*}" != "${host%%.*}" ] || SLURM_NODEID=$index SLURMD_NODENAME=$each
+    index=$((index + 1))
+done
 cd "$2" 2>/dev/null || echo "srun: $(hostname) has no directory $2: the task runs in $PWD" >&2
 shift 2
+exec "$@"'
+LABEL=' # of its own lines: sed ends when the program has closed both streams
+label=$(printf "%${#1}d: " "$SLURM_PROCID")
+shift
+pipes=$(mktemp -d) && mkfifo "$pipes/out" "$pipes/err" || exit 1
+sed -u "s/^/$label/; \$a\\" <"$pipes/out" &
+sed -u "s/^/$label/; \$a\\" <"$pipes/err" >&2 &
+exec >"$pipes/out" 2>"$pipes/err"
+rm -r "$pipes"
 exec "$@"'
 MULTI='
 set -f
@@ -90,7 +109,8 @@ mpirun_() {
     start "$@"
 }
 srun_() {
-    tasks= nodes= per_node= hosts= is_multi= is_labelled= is_bare= program=mpirun
+    tasks= nodes= per_node= hosts= is_multi= is_labelled= is_bare= exports= program=mpirun
+    case $SLURM_EXPORT_ENV in ?*) set -- "--export=$SLURM_EXPORT_ENV" "$@" ;; esac
     while [ $# -gt 0 ]; do
         case $1 in
         --) shift && break ;;
@@ -135,7 +155,7 @@ srun_() {
         -D | --chdir) cd "$value" || fail "cannot change to $value" ;;
         -J | --job-name) export SLURM_JOB_NAME="$value" ;;
         -i | --input | -o | --output | -e | --error)
-            value=$(echo "$value" | sed "s/%[jA]/$SLURM_JOB_ID/g; s/%x/$SLURM_JOB_NAME/g; s/%s/0/g")
+            value=$(echo "$value" | sed "s/%j/$SLURM_JOB_ID/g; s/%A/${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}/g; s/%a/${SLURM_ARRAY_TASK_ID:-4294967294}/g; s/%x/$SLURM_JOB_NAME/g; s/%s/0/g")
             case $option,$value in
             *%*) fail "$option $value: one file for each task is not supported" ;;
             -i,none | --input,none) exec </dev/null ;;
@@ -148,13 +168,20 @@ srun_() {
             esac
             ;;
         --export)
-            oldIFS=$IFS IFS=,
+            case ,$value, in *,ALL,* | *,all,*) is_bare= ;; *) is_bare=1 ;; esac
+            oldIFS=$IFS IFS=, exports=
             for each in $value; do
+                [ -n "$each" ] || continue
+                variable=${each%%=*}
+                case $variable in '' | [0-9]* | *[!A-Za-z0-9_]*) fail "--export=$value: $variable is not the name of a variable" ;; esac
+                exports="$exports|$variable"
                 case $each in
-                ALL) ;;
-                NONE) is_bare=1 ;;
-                *=*) export "${each?}" ;;
-                *) fail "--export=$value: only ALL, NONE and NAME=VALUE are supported" ;;
+                *=*)
+                    # srun 22.05 keeps the value of a variable that is set, if ALL are passed on.
+                    if [ -z "$is_bare" ] && eval "[ \"\${$variable-\${each#*=}}\" != \"\${each#*=}\" ]"; then
+                        echo "$name: --export=$each is ignored, because $variable is set" >&2
+                    else export "${each?}"; fi
+                    ;;
                 esac
             done
             IFS=$oldIFS
@@ -172,25 +199,31 @@ srun_() {
     [ $# -gt 0 ] || fail "no program is given"
     for each; do [ "$each" != : ] || fail "programs joined by ':' need a heterogeneous job, which is not supported"; done
     if [ -z "$tasks" ]; then
-        tasks=$MPIOP_NTASKS
-        if [ -n "$nodes" ] && [ -z "$MPIOP_IS_NTASKS_GIVEN" ]; then tasks=$((nodes * ${per_node:-${SLURM_NTASKS_PER_NODE:-1}})); fi
-        if [ -z "$nodes" ] && [ -n "$per_node" ] && [ -z "$MPIOP_IS_NTASKS_GIVEN" ]; then tasks=$((SLURM_NNODES * per_node)); fi
+        tasks=${SLURM_NTASKS:-$((${nodes:-$SLURM_NNODES} * ${per_node:-1}))}
+        number SLURM_NTASKS "$tasks"
     fi
     nodes=${nodes:-$SLURM_NNODES}
     [ "$nodes" -le "$SLURM_NNODES" ] || fail "-N $nodes: the job has $SLURM_NNODES workers"
     [ "$nodes" -le "$tasks" ] || nodes=$tasks
     [ "$nodes" -gt 0 ] || fail "-n $tasks: at least one task is needed"
+    if [ "$tasks" -gt 1 ] && { [ -p /dev/stdin ] || [ -f /dev/stdin ]; }; then echo "$name: only rank 0 reads the input" >&2; fi
     if [ -n "$is_multi" ]; then
         text=$(cat "$1") || fail "cannot read $1"
         case $text in *[\"\'\\]*) fail "$1: quotes are not supported" ;; esac
         set -- sh -c "$MULTI" srun "$text"
     fi
+    [ -z "$is_labelled" ] || set -- sh -c "$LABEL" srun "$((tasks - 1))" "$@"
     set -- sh -c "$TASK" srun "$tasks" "$PWD" "$@"
-    [ -z "$is_labelled" ] || set -- "$MPIOP_TAG_OPTION" "$@"
+    # As srun does, -w adds nodes to a step of more nodes.
+    listed=$(echo "$hosts" | tr , '\n' | grep -c .)
+    if [ "$listed" -ge "$nodes" ]; then nodes=$listed; else hosts=; fi
+    export SLURM_NNODES="$nodes" SLURM_STEP_NUM_NODES="$nodes"
+    SLURM_STEP_NODELIST=${hosts:-$(echo "$SLURM_JOB_NODELIST" | cut -d , -f "1-$nodes")}
+    export SLURM_STEP_NODELIST
     if [ -n "$hosts" ]; then
         set -- "$MPIOP_HOST_OPTION" "$hosts" "$@"
-    elif [ "$SLURM_NNODES" -gt 1 ]; then
-        set -- "$MPIOP_PER_NODE_OPTION" "${per_node:-$(((tasks + nodes - 1) / nodes))}" "$@"
+    elif [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
+        set -- "$MPIOP_PER_NODE_OPTION" "$(((tasks + nodes - 1) / nodes))" "$@"
     fi
     start -n "$tasks" "$@"
 }
@@ -218,8 +251,8 @@ hosts=${OMPI_MCA_orte_default_hostfile:-${HYDRA_HOST_FILE:-${I_MPI_HYDRA_HOST_FI
 SLURM_JOB_NODELIST=$(sed -e 's/[ :].*//' -e '/^$/d' "$hosts" | tr '\n' , | sed 's/,$//')
 SLURM_JOB_ID=$(echo "${MPIOP_JOB_UID:-$(hostname) $(date)}" | cksum | sed 's/ .*//')
 SLURM_SUBMIT_DIR=$PWD SLURM_SUBMIT_HOST=$(hostname)
-SLURM_JOBID=$SLURM_JOB_ID SLURM_NODELIST=$SLURM_JOB_NODELIST
-export SLURM_JOB_NODELIST SLURM_JOB_ID SLURM_SUBMIT_DIR SLURM_SUBMIT_HOST SLURM_JOBID SLURM_NODELIST
+SLURM_JOBID=$SLURM_JOB_ID SLURM_NODELIST=$SLURM_JOB_NODELIST SLURMD_NODENAME=${SLURM_JOB_NODELIST%%[, ]*}
+export SLURMD_NODENAME SLURM_JOB_NODELIST SLURM_JOB_ID SLURM_SUBMIT_DIR SLURM_SUBMIT_HOST SLURM_JOBID SLURM_NODELIST
 # Without these, Open MPI would take SLURM_JOBID for a Slurm cluster and start its daemons by srun.
 export OMPI_MCA_plm=rsh OMPI_MCA_ras=^slurm PRTE_MCA_plm=ssh PRTE_MCA_ras=^slurm
 printf '%s' "$2" >"$here/$1"

@@ -8,8 +8,8 @@ from mpiop.client.errors import ClientError, JobFailed, JobTimeoutError, NotFoun
 from mpiop.client.job import Job
 from mpiop.client.mpi import MPI, delete_or_warn
 
-IMAGE: Final = "mpioperator/mpi-pi:openmpi"
-"""Public, and small."""
+IMAGE: Final = "mpiop.invalid/mpi-pi:openmpi"
+"""Small, and one of those that `make push` pushes."""
 SMOKE_SECONDS: Final = 180.0
 _RANKS: Final = 2
 

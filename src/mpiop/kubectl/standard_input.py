@@ -1,4 +1,7 @@
-"""Standard input of `run`: kubectl attaches it to the launcher, whose `mpirun` passes it on to rank 0."""
+"""Passes standard input of `run` on: kubectl attaches to the launcher, and its `mpirun` passes the input to rank 0.
+
+Without `-i`, only a file or a pipe is passed on. Exactly one job must read it once: not with arrays, retries or `--detach`.
+"""
 
 import os
 import select
@@ -16,23 +19,23 @@ import click
 
 from mpiop.client.errors import InvalidError
 from mpiop.client.job import Job
+from mpiop.client.kubectl import kubectl_program
 from mpiop.client.launcher_log import container_of
 from mpiop.client.logs import is_running
 from mpiop.kubectl.output import printable
-from mpiop.kubectl.pods import kubectl_program
 from mpiop.kubectl.session import Session
 
 _END_SECONDS: Final = 10.0
-"""An error of kubectl that comes so soon before the end of the job is no news: the program ended without reading everything."""
+"""Errors of kubectl so soon before the end of the job are ignored: the program ended without reading everything."""
 
 
 def is_passed_on(session: Session, wanted: bool | None, options: Mapping[str, Any]) -> bool:  # noqa: FBT001 - an option
-    """Return whether the job gets standard input: as `wanted`, by default if it is a file or a pipe. A warning says why not.
+    """Return whether the job gets standard input: as `wanted`, by default if it is a file or a pipe. A warning reports why not.
 
     Raises:
         InvalidError: It is wanted and cannot be passed on.
     """
-    if wanted is False or (wanted is None and (not _is_piped() or _unattended(options))):
+    if wanted is False or (wanted is None and (not is_piped() or _unattended(options))):
         return False
     if (obstacle := _unattended(options) or _obstacle(session, options)) is None:
         return True
@@ -61,7 +64,7 @@ def _obstacle(session: Session, options: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _is_piped() -> bool:
+def is_piped() -> bool:
     """Return whether standard input is a file or a pipe that has not ended."""
     try:
         descriptor = sys.stdin.fileno()

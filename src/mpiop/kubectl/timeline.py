@@ -1,4 +1,4 @@
-"""`timeline`: the life of a job's Pods on one axis of time."""
+"""`timeline`: draws the life of a job's Pods on one axis of time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,12 +10,14 @@ from mpiop.api import constants as c
 from mpiop.api.status import timestamp
 from mpiop.client.api import Api
 from mpiop.client.errors import ForbiddenError
-from mpiop.client.progress import is_worker, pod_order
-from mpiop.client.status import status_of
+from mpiop.client.job import Job
+from mpiop.client.progress import is_worker, pod_order, ranks_of_pod
+from mpiop.client.status import JobStatus
 from mpiop.kube.resources import EVENTS
 from mpiop.kubectl.completion import complete_job
+from mpiop.kubectl.drawing import as_html, as_svg
 from mpiop.kubectl.output import printable
-from mpiop.kubectl.picture import Span, as_html, as_svg, as_text
+from mpiop.kubectl.picture import Span, as_text
 from mpiop.kubectl.session import Session, cluster_options
 
 Object = Mapping[str, Any]
@@ -25,12 +27,12 @@ _PULLS: Final = ("Pulling", "Pulled")
 
 @click.command("timeline")
 @click.argument("name", metavar="JOB", shell_complete=complete_job)
-@click.option("-o", "--output", type=click.Choice(["text", "svg", "html"]), default="text", show_default=True, help="Form of the picture.")
+@click.option("-o", "--output", type=click.Choice(["text", "svg", "html"]), default="text", show_default=True, help="Output format.")
 @cluster_options()
 def timeline_verb(session: Session, name: str, *, output: str) -> None:
     """Draw when each Pod of a job was scheduled, pulled its image, was created, ran and ended."""
     job = session.mpi().get(name)
-    made = spans(job.raw, job.pods(), datetime.now(UTC), pull_events(session.api()))
+    made = spans(job, job.pods(), datetime.now(UTC), pull_events(session.api()))
     draw = {"text": as_text, "svg": as_svg, "html": as_html}[output]
     click.echo(printable(draw(f"{job.namespace}/{job.name}", made)), nl=output != "text")
 
@@ -44,27 +46,40 @@ def pull_events(api: Api) -> Sequence[Object]:
         return []
 
 
-def spans(job: Object, pods: Sequence[Object], now: datetime, events: Sequence[Object] = ()) -> list[Span]:
-    """Return the spans of the job, of each Pod, launcher first, and of the failed attempts whose Pods are gone.
+def spans(job: Job, pods: Sequence[Object], now: datetime, events: Sequence[Object] = ()) -> list[Span]:
+    """Return the spans of the job, of its launchers and failed attempts, also of those whose Pods are gone, and of its workers.
 
     Args:
-        job: The MPIJob.
+        job: The job.
         pods: Its Pods.
-        now: The end of what goes on.
+        now: End of the stages that have not ended.
         events: Those of `pull_events`: when an image is pulled is nowhere else.
     """
-    status = status_of(job)
+    status = job.status
     end = status.ended or now
     made: list[Span] = []
     if (start := _known(status.started)) is not None:
-        made.append(Span("job", "failed" if status.condition(c.CONDITION_FAILED) else "running", start, end))
+        made.append(Span("job", _phase(status), start, end))
+    numbers = {attempt.pod: f"attempt {attempt.number}" for attempt in status.attempts}
+    launchers, workers = list[Span](), list[Span]()
     for pod in sorted(pods, key=pod_order):
-        made += _spans(pod, end if is_worker(pod) else now, events)
-    shown = {span.pod for span in made}
+        ranks = ranks_of_pod(job.raw, pod, job.ranks)
+        notes = [numbers.get(pod["metadata"]["name"], ""), f"rank{'s' * ('-' in ranks)} {ranks}" if ranks else ""]
+        note = ", ".join(filter(None, notes))
+        found = [span._replace(note=note) for span in _spans(pod, end if is_worker(pod) else now, events)]
+        (workers if is_worker(pod) else launchers).extend(found)
+    shown = {span.pod for span in launchers}
     for attempt in status.attempts:
         if attempt.pod not in shown and (stop := _known(attempt.ended)) is not None:
-            made.append(Span(attempt.pod, "failed", _known(attempt.started) or stop, stop, attempt.node))
-    return made
+            launchers.append(Span(attempt.pod, "failed", _known(attempt.started) or stop, stop, attempt.node, numbers[attempt.pod]))
+    return [*made, *sorted(launchers, key=lambda span: span.begun), *workers]
+
+
+def _phase(status: JobStatus) -> str:
+    if status.condition(c.CONDITION_FAILED):
+        return "failed"
+    has_run = status.has_succeeded or status.condition(c.CONDITION_RUNNING)
+    return "running" if has_run else "creating"
 
 
 def _known(moment: datetime | None) -> datetime | None:

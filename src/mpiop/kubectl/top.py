@@ -1,4 +1,4 @@
-"""`top`: what each worker uses, and which lag behind."""
+"""`top`: shows the CPU and memory that each Pod of a job uses, and marks stragglers."""
 
 import statistics
 from collections.abc import Collection, Mapping
@@ -22,7 +22,7 @@ _STRAGGLER: Final = 0.5
 @click.argument("name", metavar="JOB", shell_complete=complete_job)
 @cluster_options()
 def top_verb(session: Session, name: str) -> None:
-    """Show processor and memory that the Pods of a job use; stragglers are marked."""
+    """Show the CPU and memory that the Pods of a job use, and mark stragglers."""
     api = session.api()
     job = session.mpi().get(name)
     try:

@@ -5,6 +5,9 @@ from difflib import get_close_matches
 
 import click
 
+_SIMILAR = 0.7
+"""Of difflib; with click's 0.6, `--in` would be similar to `--bind-to`."""
+
 
 def with_examples(verb: click.Command, examples: Sequence[str]) -> click.Command:
     """Show the examples at the end of a verb's help."""
@@ -30,8 +33,9 @@ def one_line(error: click.ClickException, arguments: Sequence[str]) -> str:
 
 
 def _unknown_option(error: click.NoSuchOption, command: str) -> str:
-    message = f"unknown option {error.option_name}{_did_you_mean(error.possibilities)}"
-    return f"{message}: pass options of mpirun with --mpirun-args" if command.endswith(" run") and not error.possibilities else message
+    similar = get_close_matches(error.option_name, error.possibilities or (), cutoff=_SIMILAR)
+    message = f"unknown option {error.option_name}{_did_you_mean(similar)}"
+    return f"{message}: pass options of mpirun with --mpirun-args" if command.endswith(" run") and not similar else message
 
 
 def _did_you_mean(names: Sequence[str] | None) -> str:

@@ -1,4 +1,4 @@
-"""The verbs, one row each: what is shown of them before the module that does the work is imported."""
+"""The verbs, one row each: what help and completion need before the module of the verb is imported."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -11,13 +11,11 @@ class Verb(NamedTuple):
         module: What to import; its function is `<verb>_verb`.
         summary: Its line in the help of `kubectl mpi`.
         examples: At the end of its own help.
-        is_of_job: Whether its first argument is the name of a job, which shells complete.
     """
 
     module: str
     summary: str
     examples: tuple[str, ...]
-    is_of_job: bool = True
 
 
 VERBS: Final[Mapping[str, Verb]] = {
@@ -29,22 +27,29 @@ VERBS: Final[Mapping[str, Verb]] = {
             "run -n 4 --image solver:1 --mpirun-args '--bind-to core' --time-limit 12h --detach -- ./solver",
             "run -n 4 --image solver:1 --dry-run=client -o yaml -- ./solver",
         ),
-        is_of_job=False,
     ),
-    "list": Verb("mpiop.kubectl.show", "List jobs.", ("list", "list -A -o wide", "list -o json"), is_of_job=False),
-    "describe": Verb("mpiop.kubectl.show", "Show all about a job.", ("describe solver",)),
-    "why": Verb("mpiop.kubectl.show", "Say why a job waits or failed, and what helps.", ("why solver",)),
+    "alloc": Verb(
+        "mpiop.kubectl.alloc",
+        "Allocate workers for many steps, and open a shell there.",
+        ("alloc -n 8 --slots 4 --image solver:1 --name dev", "alloc -n 8 --image solver:1 --name dev --idle 30m --no-shell"),
+    ),
+    "step": Verb(
+        "mpiop.kubectl.step",
+        "Run a program in an allocation.",
+        ("step dev -- ./solver input.nml", "step dev -n 4 --hosts 0 -e OMP_NUM_THREADS=2 -- ./solver"),
+    ),
+    "list": Verb("mpiop.kubectl.show", "List jobs.", ("list", "list -A -o wide", "list -o json")),
+    "describe": Verb("mpiop.kubectl.show", "Show the details of a job.", ("describe solver",)),
+    "why": Verb("mpiop.kubectl.show", "Explain why a job waits or failed, and what to do.", ("why solver",)),
     "logs": Verb(
         "mpiop.kubectl.logs",
         "Show the output of a job, or of some of its ranks.",
-        ("logs -f solver", "logs solver --rank 3", "logs solver --attempt 1"),
+        ("logs -f solver", "logs solver --rank 3", "logs solver --attempt 1", "logs dev --step 3"),
     ),
-    "wait": Verb(
-        "mpiop.kubectl.wait", "Wait until jobs have ended, and return the exit code of the program.", ("wait solver --timeout 2h",)
-    ),
-    "history": Verb("mpiop.kubectl.history", "List jobs that have ended.", ("history",), is_of_job=False),
-    "top": Verb("mpiop.kubectl.top", "Show what each worker uses.", ("top solver",)),
-    "timeline": Verb("mpiop.kubectl.timeline", "Draw the life of a job.", ("timeline solver", "timeline solver -o svg")),
+    "wait": Verb("mpiop.kubectl.wait", "Wait until jobs have ended, and exit with the code of the program.", ("wait solver --timeout 2h",)),
+    "history": Verb("mpiop.kubectl.history", "List jobs that have ended, or the steps of an allocation.", ("history", "history dev")),
+    "top": Verb("mpiop.kubectl.top", "Show the CPU and memory that each worker uses.", ("top solver",)),
+    "timeline": Verb("mpiop.kubectl.timeline", "Draw a timeline of the Pods of a job.", ("timeline solver", "timeline solver -o svg")),
     "shell": Verb("mpiop.kubectl.pods", "Open a shell in the launcher or a worker.", ("shell solver --worker 1",)),
     "exec": Verb("mpiop.kubectl.pods", "Run a command in the launcher or a worker.", ("exec solver -- cat /etc/mpi/hostfile",)),
     "cp": Verb(
@@ -53,22 +58,19 @@ VERBS: Final[Mapping[str, Verb]] = {
         ("cp input.txt solver:/tmp/ --worker 1", "cp solver:/data/result.txt ."),
     ),
     "scale": Verb("mpiop.kubectl.change", "Change the number of workers.", ("scale solver 4",)),
-    "suspend": Verb("mpiop.kubectl.change", "Free what a job holds, until it is resumed.", ("suspend solver --yes",)),
+    "suspend": Verb("mpiop.kubectl.change", "Release the Pods and GPUs of a job until it is resumed.", ("suspend solver --yes",)),
     "resume": Verb("mpiop.kubectl.change", "Start a suspended job again.", ("resume solver",)),
-    "restart": Verb("mpiop.kubectl.restart", "Run a job once more, from its beginning.", ("restart solver --yes",)),
+    "restart": Verb("mpiop.kubectl.restart", "Run a job again from the beginning.", ("restart solver --yes",)),
     "delete": Verb("mpiop.kubectl.change", "Delete jobs.", ("delete solver", "delete solver-1 solver-2 --yes")),
-    "cleanup": Verb(
-        "mpiop.kubectl.change", "Delete old jobs that have ended.", ("cleanup --older-than 1d", "cleanup --failed --yes"), is_of_job=False
-    ),
+    "cleanup": Verb("mpiop.kubectl.change", "Delete jobs that have ended.", ("cleanup --older-than 1d", "cleanup --failed --yes")),
     "submit": Verb(
         "mpiop.kubectl.submit",
-        "Create jobs from files, checked before they are sent.",
-        ("submit job.yaml --follow", "submit job.yaml --dry-run=server"),
-        is_of_job=False,
+        "Check and create jobs from files or Slurm scripts.",
+        ("submit job.yaml --follow", "submit job.yaml --dry-run=server", "submit job.sbatch --image solver:1 --after prep"),
     ),
-    "convert": Verb("mpiop.kubectl.convert", "Turn a Slurm script into a job.", ("convert job.sbatch --image solver:1",), is_of_job=False),
-    "nodes": Verb("mpiop.kubectl.nodes", "Show what is free on each node.", ("nodes",), is_of_job=False),
-    "doctor": Verb("mpiop.kubectl.doctor", "Check whether jobs can run here.", ("doctor", "doctor --run"), is_of_job=False),
-    "version": Verb("mpiop.kubectl.version", "Show the versions of client, operator and cluster.", ("version",), is_of_job=False),
-    "completion": Verb("mpiop.kubectl.completion", "Print the completion script of a shell.", ("completion bash",), is_of_job=False),
+    "convert": Verb("mpiop.kubectl.convert", "Convert a Slurm script to an MPIJob.", ("convert job.sbatch --image solver:1",)),
+    "nodes": Verb("mpiop.kubectl.nodes", "Show the free resources of each node.", ("nodes",)),
+    "doctor": Verb("mpiop.kubectl.doctor", "Check whether jobs can run here.", ("doctor", "doctor --run")),
+    "version": Verb("mpiop.kubectl.version", "Show the versions of client, operator and cluster.", ("version",)),
+    "completion": Verb("mpiop.kubectl.completion", "Print the completion script of a shell.", ("completion bash",)),
 }

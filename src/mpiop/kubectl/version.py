@@ -1,4 +1,4 @@
-"""`version`: of the client, the operator and the definition of MPIJobs."""
+"""`version`: prints the versions of the client, the operator, the MPIJob definition and Kubernetes."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,6 +7,7 @@ import click
 from mpiop import __version__
 from mpiop.client.api import Api, Object
 from mpiop.client.errors import ClientError, ForbiddenError, NotFoundError
+from mpiop.client.ssh import Offer
 from mpiop.kube.resources import MPIJOBS
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.session import Session, cluster_options, console
@@ -18,9 +19,9 @@ _DEPLOYMENTS = "/apis/apps/v1/deployments?labelSelector=app=mpi-operator"
 @click.command("version")
 @cluster_options()
 def version_verb(session: Session) -> int:
-    """Show the versions of client, operator, definition of MPIJobs and Kubernetes.
+    """Show the versions of the client, the operator, the CRD and Kubernetes.
 
-    What you may not read, or what is missing, is named; the exit code is 1 if something is missing or the cluster does not answer.
+    Names each version that is missing or that you may not read. Exits with 1 if one is missing or the cluster does not answer.
     """
     screen = console()
     screen.print(f"client      {__version__}")
@@ -60,8 +61,25 @@ def operators(api: Api) -> Sequence[Object]:
     return found
 
 
+def served_namespaces(deployment: Object) -> Sequence[str]:
+    """Return the namespaces that the flag or the variable of an operator names, as far as its Deployment shows; none means all of them."""
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    values = [each.get("value", "") for each in container.get("env", ()) if each["name"] == "KUBEFLOW_NAMESPACE"]
+    arguments = container.get("args", ())
+    for number, argument in enumerate(arguments, start=1):
+        name, equals, text = argument.partition("=")
+        if name in {"-namespace", "--namespace"}:
+            values += [text] if equals else arguments[number : number + 1]
+    return [name.strip() for name in (values or [""])[-1].split(",") if name.strip()]
+
+
 def _operator(api: Api) -> str:
-    found = operators(api)
+    try:
+        found = operators(api)
+    except ForbiddenError:  # what the operator publishes is for everybody
+        if (offered := Offer(api).read()) is None:
+            raise
+        return offered.version
     if not found:
         raise NotFoundError("no Deployment of an operator")
     return ", ".join(f"{_image(each)} in namespace {each['metadata']['namespace']}" for each in found)

@@ -1,4 +1,4 @@
-"""`wait`: until jobs have ended, with the exit code of the program."""
+"""`wait`: waits until jobs have ended, and ends with the exit code of the program."""
 
 import time
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ TIMED_OUT: Final = 124
 
 @click.command("wait")
 @click.argument("names", metavar="JOB...", nargs=-1, required=True, shell_complete=complete_job)
-@click.option("--timeout", default="", metavar="DURATION", help="Stop waiting after this time, such as 30m; the exit code is then 124.")
+@click.option("--timeout", default="", metavar="DURATION", help="Stop waiting after this time, such as 30m, with exit code 124.")
 @cluster_options()
 def wait_verb(session: Session, names: Sequence[str], *, timeout: str) -> int:
     """Wait until jobs have ended: kubectl mpi wait JOB... --timeout 2h.
 
-    Ends with the exit code of the program; of several jobs, with the first one that is not 0, in the order of the arguments.
+    Ends with the exit code of the program. For several jobs, it is the first one other than 0, in the order of the arguments.
     """
     mpi = session.mpi()
     jobs = [mpi.get(name) for name in dict.fromkeys(names)]

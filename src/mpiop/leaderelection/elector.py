@@ -1,4 +1,7 @@
-"""LeaderElector: work runs while the lease holds, else LeaseLostError."""
+"""LeaderElector runs work while this process holds the lease; if it loses the lease, it raises LeaseLostError.
+
+L60 to L66 are invariants (docs/reference/invariants.md).
+"""
 
 import asyncio
 import contextlib
@@ -110,9 +113,9 @@ class LeaderElector:
         while not await self._try_to_acquire():
             if watch.done():
                 watch.result()
-            await self._pause(self._seconds_to_next_try())
+            await self._pause(self._seconds_to_next_attempt())
 
-    def _seconds_to_next_try(self) -> float:
+    def _seconds_to_next_attempt(self) -> float:
         poll = self._retry_seconds()
         remaining = self._observed.remaining_seconds()
         return min(poll, max(remaining, _SHORTEST_PAUSE_SECONDS)) if remaining > 0 else poll
@@ -123,7 +126,7 @@ class LeaderElector:
         except KubeError as error:
             self._log.info("lease not acquired", error=str(error))
         if not self.is_leader:
-            self._renewed_at = None  # an answer that came after its own deadline is none
+            self._renewed_at = None  # an answer that came after its own deadline does not count
         return self.is_leader
 
     async def _acquire_once(self) -> None:

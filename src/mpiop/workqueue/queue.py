@@ -4,7 +4,7 @@ A key has up to three states. *Dirty*: it was added and needs processing. *Queue
 worker has it. A key that becomes dirty while it is processed is queued when the worker is done: no change is lost, and any number of
 changes costs one run. Source: client-go util/workqueue.
 
-All methods but `get` and `drain` are synchronous and must be called on one event loop. Times are the loop's.
+All methods but `get` are synchronous and must be called on one event loop. Times are the loop's.
 """
 
 import asyncio
@@ -39,17 +39,11 @@ class WorkQueue(Generic[KeyT]):
         self._processing_since: dict[KeyT, float] = {}
         self._timers: dict[KeyT, asyncio.TimerHandle] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
-        self._drained: asyncio.Future[None] | None = None
         self._is_shut_down = False
 
     def __len__(self) -> int:
         """Return the number of queued keys, without those being processed or delayed."""
         return len(self._queued)
-
-    @property
-    def is_shut_down(self) -> bool:
-        """Return whether adds are ignored because the queue is shut down."""
-        return self._is_shut_down
 
     def add(self, key: KeyT) -> None:
         """Mark `key` as dirty, and queue it unless it is queued or being processed; ignored after a shutdown."""
@@ -123,24 +117,16 @@ class WorkQueue(Generic[KeyT]):
         self._metrics.worked(self._now() - begun)
         if key in self._dirty_since:
             self._enqueue(key)
-        self._end_drain_if_idle()
 
     def shut_down(self) -> None:
-        """Ignore new keys, drop delayed ones and end a drain; once the queue is empty, `get` raises `ShutDown`."""
-        self._close()
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
-
-    async def drain(self) -> None:
-        """Shut down, and wait until every queued key is processed or `shut_down` is called.
-
-        A worker must still run: without workers a queue does not drain.
-        """
-        self._close()
-        if self._drained is None:
-            self._drained = asyncio.get_running_loop().create_future()
-        self._end_drain_if_idle()
-        await asyncio.shield(self._drained)
+        """Ignore new keys and drop delayed ones; once the queue is empty, `get` raises `ShutDown`."""
+        self._is_shut_down = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def unfinished_seconds(self) -> float:
         """Return the sum of the seconds for which keys have been processed so far; it grows if workers are stuck."""
@@ -159,20 +145,6 @@ class WorkQueue(Generic[KeyT]):
     def _fire(self, key: KeyT) -> None:
         del self._timers[key]
         self.add(key)
-
-    def _close(self) -> None:
-        self._is_shut_down = True
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    def _end_drain_if_idle(self) -> None:
-        idle = not self._queued and not self._processing_since
-        if idle and self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
 
     def _wake_one(self) -> None:
         while self._waiters:

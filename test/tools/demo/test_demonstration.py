@@ -1,12 +1,14 @@
 """The demo: which cluster and image it takes, what it shows of a job, and how it fails."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from demonstration import cluster, following, operator_images, story
-from demonstration.cluster import Cluster
+from demonstration.cluster import Cluster, current_cluster
+from demonstration.loading import Loader
 from demonstration.screen import DemoError, Screen
 
 JOB_LINES = r"""
@@ -84,3 +86,75 @@ def test_a_kubectl_that_fails_is_quoted(tmp_path: Path) -> None:
     broken = Cluster(is_current=False, environment={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     with pytest.raises(DemoError, match="kubectl get this failed: no such thing"):
         broken.kubectl("get", "this")
+
+
+KIND = """case "$*" in
+"get clusters") printf 'other\\nteam-dev\\n';;
+"load image-archive --name team-dev "*) printf '%s\\n' "$4" "$5" >>"$LOADED"
+    [ "${5##*/}" != broken.tar ] || { echo no space left >&2; exit 1; };;
+*) exit 2;;
+esac"""
+K3D = """case "$*" in
+"cluster list --no-headers") printf 'other 1/1 0/0 true\\nteam-dev   1/1   0/0   true\\n';;
+"image import --cluster team-dev "*) printf '%s\\n' "$4" "$5" >>"$LOADED"
+    [ "${5##*/}" != broken.tar ] || { echo no space left >&2; exit 1; };;
+*) exit 2;;
+esac"""
+"""Stand in for the programs: two clusters, and the command lines that load an archive into one of them."""
+
+
+@pytest.fixture
+def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Put a shell script on an otherwise empty PATH; what it loads, it writes into `loaded`."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("LOADED", str(tmp_path / "loaded"))
+    for name in operator_images.SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+
+    def put(name: str, script: str) -> None:
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+        (folder / name).chmod(0o755)
+
+    return put
+
+
+def of_context(context: str, on_path: Callable[[str, str], None]) -> Cluster:
+    """Return the user's cluster in a context."""
+    on_path("kubectl", f'case "$*" in "config current-context") echo {context};; "get --raw /readyz") echo ok;; *) exit 1;; esac')
+    return current_cluster(Screen(steps=1))
+
+
+@pytest.mark.parametrize(("program", "script"), [("kind", KIND), ("k3d", K3D)])
+def test_a_cluster_of_kind_or_k3d_gets_the_images_loaded(
+    program: str, script: str, on_path: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_path(program, script)
+    found = of_context(f"{program}-team-dev", on_path)
+    assert operator_images.are_loaded(found)
+    assert found.loader == Loader(program, "team-dev")
+    found.loader.load(["/a/operator.tar", "/a/pi.tar"])
+    assert (tmp_path / "loaded").read_text("utf-8").split() == ["team-dev", "/a/operator.tar", "team-dev", "/a/pi.tar"]
+    with pytest.raises(DemoError, match=f"{program} could not load broken.tar into the cluster team-dev: no space left"):
+        found.loader.load(["/a/broken.tar"])
+    monkeypatch.setenv("IMAGE_NAME", "registry.example.com/op")
+    assert not operator_images.are_loaded(found)
+
+
+@pytest.mark.parametrize(
+    ("context", "installed"),
+    [
+        pytest.param("production", ("kind", "k3d"), id="of another program"),
+        pytest.param("kind-elsewhere", ("kind", "k3d"), id="a cluster that kind does not know"),
+        pytest.param("k3d-elsewhere", ("kind", "k3d"), id="a cluster that k3d does not know"),
+        pytest.param("kind-team-dev", ("k3d",), id="kind is not installed"),
+        pytest.param("kind", ("kind", "k3d"), id="no name"),
+    ],
+)
+def test_nothing_is_loaded_into_other_clusters(context: str, installed: tuple[str, ...], on_path: Callable[[str, str], None]) -> None:
+    for program in installed:
+        on_path(program, {"kind": KIND, "k3d": K3D}[program])
+    found = of_context(context, on_path)
+    assert found.loader is None
+    assert not operator_images.are_loaded(found)

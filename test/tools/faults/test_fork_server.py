@@ -60,3 +60,12 @@ async def test_those_that_are_left_end_with_it(tmp_path: Path) -> None:
         child = await made.spawn(MPIOP, WAITING, surroundings(), log)
         await until(lambda: is_waiting(log))
     await until(lambda: has_ended(child.pid))
+
+
+async def test_one_that_nobody_waits_for_any_more_is_killed_and_the_next_order_gets_its_own(started: ForkServer, tmp_path: Path) -> None:
+    unwanted = asyncio.create_task(started.spawn(MPIOP, WAITING, surroundings(), tmp_path / "unwanted.log"))
+    await asyncio.sleep(0)
+    unwanted.cancel()
+    child = await started.spawn(FAULTY, ["--bogus"], surroundings(), tmp_path / "wanted.log")
+    assert await child.wait() == 2
+    await until(lambda: not started.running)

@@ -74,6 +74,15 @@ def test_fresh_means_built_in_any_case(building: Building) -> None:
     assert [build.uses_cache for build in engine_of(building).builds] == [True, False]
 
 
+def test_labels_are_of_this_build_if_the_builder_reuses_an_image(building: Building) -> None:
+    engine_of(building).reuses_images = True
+    tagged = replace(IMAGE, tag="x")
+    building.build(tagged)
+    replace(building, version="v2").build(tagged)
+    assert building.engine.label("x.io/a:x", VERSION_LABEL) == "v2"
+    assert replace(building, version="v2").build(tagged) == "nothing changed"
+
+
 def test_several_platforms_are_left_to_the_builder(building: Building) -> None:
     several = replace(building, platforms=("linux/amd64", "linux/arm64"))
     several.build(IMAGE)

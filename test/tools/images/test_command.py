@@ -32,14 +32,14 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 def test_list_prints_full_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["list"]) == 0
-    assert f"operator docker.io/mpioperator/mpi-operator:{release_version()}\n" in capsys.readouterr().out
+    assert f"operator mpiop.invalid/mpi-operator:{release_version()}\n" in capsys.readouterr().out
     monkeypatch.setenv("IMAGE_NAME", "registry.example.com/mpi-operator")
     monkeypatch.setenv("RELEASE_VERSION", "dev")
     assert main(["list"]) == 0
     assert capsys.readouterr().out.splitlines()[:3] == [
         "operator registry.example.com/mpi-operator:dev",
         "agent registry.example.com/mpi-operator-agent:dev",
-        "pi docker.io/mpioperator/mpi-pi:openmpi",
+        "pi mpiop.invalid/mpi-pi:openmpi",
     ]
 
 
@@ -67,7 +67,7 @@ def test_a_build_prints_its_files_and_nothing_else_on_standard_output(
     assert main(["build", "--only", "pi", "--save", str(tmp_path / "out"), "--base-image", "base"]) == 0
     printed = capsys.readouterr()
     assert printed.out == f"{tmp_path}/out/pi.tar\n"
-    assert "[1/1] docker.io/mpioperator/mpi-pi:openmpi: built in" in printed.err
+    assert "[1/1] mpiop.invalid/mpi-pi:openmpi: built in" in printed.err
 
 
 def test_a_failed_build_fails_the_command_and_the_next_one_cleans_up(install: Install, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from mpiop.api import annotations as rows
 from mpiop.api import parse
 from mpiop.api.annotation_row import Hashed, JobAnnotation, Need
 from mpiop.api.parse import ParseError, parse_mpijob, parse_next
+from mpiop.api.spec_fields import SPEC_FIELDS
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.objects.revision import start_revision
@@ -57,7 +58,8 @@ def test_an_edit_of_each_is_noticed(row: JobAnnotation[Any]) -> None:
 
 
 def test_places_in_revisions_differ() -> None:
-    places = [row.in_revision.place for row in rows.JOB_ANNOTATIONS if row.in_revision is not None]
+    fields = (row for of_object in SPEC_FIELDS.values() for row in of_object)
+    places = [row.in_revision.place for row in (*rows.JOB_ANNOTATIONS, *fields) if row.in_revision is not None]
     assert len(places) == len(set(places))
 
 

@@ -24,7 +24,7 @@ def test_without_flags_the_options_are_the_defaults() -> None:
 REFERENCE_FLAGS = [
     ("--master=https://api:6443", "master", "https://api:6443"),
     ("--kubeConfig=/etc/kube", "kubeconfig", "/etc/kube"),
-    ("--namespace=team", "namespace", "team"),
+    ("--namespace=team", "namespaces", ("team",)),
     ("--threadiness=3", "threadiness", 3),
     ("--monitoring-port=8081", "monitoring_port", 8081),
     ("--gang-scheduling=volcano", "gang_scheduling", "volcano"),
@@ -96,15 +96,30 @@ def test_flags_that_would_leave_metrics_in_the_open_or_unserved_are_refused(argu
         parsed(*arguments)
 
 
+def test_injected_ssh_for_all_jobs_needs_an_agent() -> None:
+    with pytest.raises(ValueError, match=r"^--ssh=Injected needs mpiop-agent: give its image with --agent-image, or leave --ssh out$"):
+        parsed("--ssh=Injected", "--agent-image=")
+
+
 def test_every_option_has_a_flag() -> None:
     settings = [setting for group in GROUPS.values() for setting in group]
     assert sorted(setting.option for setting in settings) == sorted(field.name for field in fields(Options))
 
 
 def test_the_namespace_comes_from_the_environment_unless_a_flag_says_otherwise() -> None:
-    assert parsed(KUBEFLOW_NAMESPACE="team").options.namespace == "team"
-    assert parsed("--namespace=other", KUBEFLOW_NAMESPACE="team").options.namespace == "other"
-    assert not parsed("--namespace=", KUBEFLOW_NAMESPACE="team").options.namespace
+    assert parsed(KUBEFLOW_NAMESPACE="team").options.namespaces == ("team",)
+    assert parsed(KUBEFLOW_NAMESPACE="team,other").options.namespaces == ("team", "other")
+    assert parsed("--namespace=other", KUBEFLOW_NAMESPACE="team,").options.namespaces == ("other",)
+    assert not parsed("--namespace=", KUBEFLOW_NAMESPACE="team").options.namespaces
+    with pytest.raises(FlagError, match=r"^\$KUBEFLOW_NAMESPACE cannot be 'team,': there must be a name before and after each comma$"):
+        parsed(KUBEFLOW_NAMESPACE="team,")
+
+
+def test_several_namespaces_are_separated_by_commas_and_the_last_flag_wins() -> None:
+    assert parsed("--namespace=a, b,a").options.namespaces == ("a", "b")
+    assert parsed("--namespace=a", "--namespace=b").options.namespaces == ("b",)
+    with pytest.raises(FlagError, match=r"^flag --namespace cannot be 'a,,b': there must be a name before and after each comma$"):
+        parsed("--namespace=a,,b")
 
 
 def test_the_arguments_of_the_reference_s_own_manifest_are_accepted() -> None:

@@ -24,6 +24,14 @@ from mpiop.server import ServerError
 pytestmark = pytest.mark.real_time
 
 
+LOOP = {"uses_uvloop": True}
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["uvloop", "asyncio"])
+def either_loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOOP, "uses_uvloop", request.param)
+
+
 @pytest.fixture(autouse=True)
 def signals_as_before() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -36,7 +44,7 @@ def test_work_that_ends_by_itself_is_exit_code_0() -> None:
     async def work() -> None:
         await asyncio.sleep(0)
 
-    assert run_until_stopped(work) == 0
+    assert run_until_stopped(work, uses_uvloop=LOOP["uses_uvloop"]) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -51,7 +59,7 @@ def test_F33_a_signal_cancels_the_work_and_waits_for_its_end(number: signal.Sign
             await asyncio.sleep(0.01)
             reported.append("ended in order")
 
-    assert run_until_stopped(work) == 0
+    assert run_until_stopped(work, uses_uvloop=LOOP["uses_uvloop"]) == 0
     assert reported == ["ended in order"]
 
 
@@ -111,7 +119,7 @@ class Child:
     """A process of its own that runs `run_until_stopped`."""
 
     def __init__(self, work: str, **how: Any) -> None:
-        script = PRELUDE + textwrap.dedent(work) + "\nsys.exit(run_until_stopped(work))\n"
+        script = PRELUDE + textwrap.dedent(work) + f"\nsys.exit(run_until_stopped(work, uses_uvloop={LOOP['uses_uvloop']}))\n"
         self.process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
 
     def wait_for(self, line: str) -> None:
@@ -215,7 +223,7 @@ def test_a_second_signal_does_not_wait_for_the_end_of_the_work() -> None:
 
 
 def test_F38_it_runs_with_standard_output_closed_or_broken() -> None:
-    script = PRELUDE + "async def work():\n    await asyncio.sleep(0)\nsys.exit(run_until_stopped(work))\n"
+    script = PRELUDE + "async def work():\n    await asyncio.sleep(0)\nsys.exit(run_until_stopped(work, uses_uvloop=True))\n"
     closed = subprocess.run(f"exec {sys.executable} -c '{script}' >&-", shell=True, capture_output=True, text=True, timeout=30, check=False)  # noqa: S602 - the shell closes it
     assert (closed.returncode, closed.stderr) == (0, "")
     reader, writer = os.pipe()
@@ -236,7 +244,7 @@ def test_F34_a_blocked_event_loop_is_logged_with_where_it_hangs(
         hang_here()
         await asyncio.sleep(0.1)
 
-    assert run_until_stopped(work) == 0
+    assert run_until_stopped(work, uses_uvloop=LOOP["uses_uvloop"]) == 0
     text = capsys.readouterr().out
     assert text.count("event loop is blocked") == 1, "once for each time"
     assert "in hang_here" in text
@@ -279,7 +287,7 @@ def test_a_loop_without_processor_time_is_not_called_blocked(monkeypatch: pytest
         await asyncio.sleep(0.3)
 
     with capture_logs() as logged:
-        assert run_until_stopped(work) == 0
+        assert run_until_stopped(work, uses_uvloop=LOOP["uses_uvloop"]) == 0
     reported = [each for each in logged if each["event"] != "stopped"]
     assert {(each["log_level"], each["event"].split(":")[0]) for each in reported} == {("warning", "event loop gets no processor time")}
     assert all(each["seconds"] / 2 < each["waited"] <= each["seconds"] + 0.1 for each in reported)
@@ -296,5 +304,5 @@ def test_a_loop_that_runs_is_not_called_blocked(monkeypatch: pytest.MonkeyPatch,
     async def work() -> None:
         await asyncio.sleep(0.3)  # nothing to wait for: that a dozen beats pass without a word is the point
 
-    assert run_until_stopped(work) == 0
+    assert run_until_stopped(work, uses_uvloop=LOOP["uses_uvloop"]) == 0
     assert "blocked" not in capsys.readouterr().out

@@ -3,8 +3,10 @@
 import asyncio
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -120,6 +122,25 @@ async def test_a_function_returns_its_results() -> None:
     api, reported = Ranks(printed([pickle.dumps(42)])), list[str]()
     assert await AsyncMPI(api=api, image="i").run(lambda: 42, report=reported.append) == [42]
     assert (reported, api.stored) == (["succeeded"], {})
+
+
+@pytest.mark.real_time
+async def test_a_job_is_deleted_when_the_call_is_cancelled_while_it_is_created() -> None:
+    api, began, may_end = FakeApi(), threading.Event(), threading.Event()
+
+    def step(create: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        began.set()
+        may_end.wait(10)
+        return create(*args, **options)
+
+    api.create_job = partial(step, api.create_job)  # type: ignore[method-assign]
+    run = asyncio.create_task(AsyncMPI(api=api, image="i").run(int))
+    await asyncio.to_thread(began.wait, 10)
+    run.cancel()
+    asyncio.get_running_loop().call_soon(may_end.set)
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert [request[0] for request in api.requests] == ["create configmap", "create", "patch configmap", "delete"]
 
 
 async def test_the_job_of_a_function_is_deleted_when_the_call_is_cancelled() -> None:

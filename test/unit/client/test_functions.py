@@ -1,11 +1,8 @@
 """Functions on ranks, and their results, which come by a log that anything may be printed to."""
 
 import base64
-import os
 import pickle
-import re
-import subprocess
-import sys
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,9 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
-from fakes.client_api import FakeApi, stored
 from fakes.ranks import Log, Ranks, Trap, printed, raised
-from mpiop.client import MPI, JobFailed, UnreachableError
+from mpiop.client import MPI, InvalidError, JobFailed, UnreachableError
 from mpiop.client.functions import FunctionCall
 
 VALUES = ["a" * 1000, "b" * 1000]
@@ -187,77 +183,74 @@ def test_results_are_not_lost_when_the_api_server_goes_away_at_the_end(monkeypat
     ]
 
 
-WORLD = """
-import os, time
-
-time.sleep = lambda seconds: None
-
-
-class COMM_WORLD:
-    rank, size = 0, 2
-    bcast = staticmethod(lambda value: value)
-    gather = staticmethod(lambda result: [result] * 2)
-    Abort = staticmethod(os._exit)
-"""
-"""Of a rank whose neighbour does the same."""
+def test_a_result_that_cannot_be_unpickled_costs_no_other_one() -> None:
+    with pytest.raises(JobFailed, match="UnreadableResult: the result of rank 1 cannot be unpickled here: ZeroDivisionError: ") as caught:
+        call(printed([RESULTS[0], pickle.dumps(Broken()), RESULTS[1]]), state="Succeeded")
+    assert caught.value.results == {0: VALUES[0], 2: VALUES[1]}
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    with pytest.raises(
+        JobFailed, match=r"rank 9 .*; so cannot those of 2 more ranks; the results in its log are incomplete: rank 12 lacks all"
+    ):
+        call(part(printed([pickle.dumps(Broken())] * 13), 0, 12))
 
 
-class Rank:
-    """Runs a call as a rank does, in a process."""
+class Broken:
+    """Can be pickled, and not be unpickled."""
 
-    def __init__(self, folder: Path, function: Callable[..., Any], *args: Any) -> None:
-        call = FunctionCall(function, args)
-        self.key = call.files.content["key"]
-        content = {**call.files.content, "mpi4py/__init__.py": b"", "mpi4py/MPI.py": WORLD.encode()}
-        for name, text in content.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(text)
-        command = [sys.executable, str(folder / "runner.py")]
-        self.done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        for line in [*self.done.stdout.splitlines(), *self.done.stderr.splitlines()]:
-            call.read(line)
-        self.results = partial(call.results, MPI(api=FakeApi(stored())).get("pi"))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return divmod, (1, 0)
 
 
-def test_prints_of_a_rank_and_its_children_are_not_among_its_results(tmp_path: Path) -> None:
-    text = "x" * 3000
-
-    def work(x: int) -> tuple[int, str]:
-        print("computes", end="")  # noqa: T201 - a line without an end
-        os.write(1, b"a library")
-        subprocess.run(["echo", "a child"], check=True)
-        subprocess.Popen("while echo noise; do :; done & sleep 0.3; kill $!", shell=True)  # noqa: S602 - continues while results are written
-        return x * 3, text
-
-    rank = Rank(tmp_path, work, 14)
-    assert rank.results() == [(42, text)] * 2
-    assert re.fullmatch(r"(mpiop-result:[\w/:+=]+\n)+", rank.done.stdout)
-    assert [words in rank.done.stderr for words in ("computes", "a library", "a child", "noise")] == [True] * 4
+def test_an_error_ends_with_the_end_of_the_log() -> None:
+    noise: Log = lambda _key: [f"step {number}" for number in range(30)]  # noqa: E731
+    end = "\n".join(["The end of its log:", *(f"step {number}" for number in range(10, 30))])
+    with pytest.raises(JobFailed) as caught:
+        call(noise, part(printed(RESULTS), 0, 3))
+    assert str(caught.value).endswith(f"{LOST}\n{end}")
+    with pytest.raises(JobFailed) as caught:
+        call(noise, lambda _key: ["Traceback:", "  boom"], raised(1, "Traceback:\n  boom"), lambda _key: ["MPI_ABORT"], state="Failed")
+    assert str(caught.value).endswith(f"rank 1 raised:\nTraceback:\n  boom\n{end}")
 
 
-def test_a_rank_that_raises_ends_the_others_and_says_why(tmp_path: Path) -> None:
-    def work() -> None:
-        print("computes", end="")  # noqa: T201 - a line without an end
-        raise ValueError("é" * 5000)
-
-    rank = Rank(tmp_path, work)
-    assert rank.done.returncode == 1
-    assert "ValueError: éé" in rank.done.stderr
-    with pytest.raises(JobFailed, match=r"(?s)rank 0 raised:\n.*éé$"):
-        rank.results()
+def test_what_the_image_lacks_is_the_error() -> None:
+    with pytest.raises(JobFailed, match=r"UnsuitableImage: the image cannot run the function: it has no python3$"):
+        call(lambda _key: ["mpiop-image: it has no python3"], state="Failed")
+    assert call(lambda _key: ["mpiop-image: it has no python3"], printed(RESULTS)) == VALUES
 
 
-def test_too_large_results_are_an_error_of_their_writer(tmp_path: Path) -> None:
-    def work() -> bytes:
-        return bytes(4 * 2**20)
+@pytest.mark.parametrize(
+    ("function", "args", "kwargs", "sentence"),
+    [
+        (5, (), None, "function is 5: it must be a function, without ()"),
+        (int, (), ["x"], "kwargs is ['x']: it must be a dict with strings as keys or None"),
+        (int, (), {1: 2}, "kwargs is {1: 2}: it must be a dict with strings as keys or None"),
+        (
+            part,
+            (),
+            None,
+            "the function part cannot be called so: missing a required argument: 'log'; arguments by name go into kwargs={...}",
+        ),
+        (part, (1,), {"end": 2}, "the function part cannot be called so: got an unexpected keyword argument 'end'; arguments by name"),
+    ],
+)
+def test_a_call_that_cannot_work_is_refused_before_there_is_a_job(function: Any, args: tuple[Any, ...], kwargs: Any, sentence: str) -> None:
+    api = Ranks()
+    with pytest.raises(InvalidError) as caught:
+        MPI(api=api, image="i").run(function, *args, kwargs=kwargs)
+    assert str(caught.value).startswith(sentence)
+    assert api.requests == []
 
-    with pytest.raises(JobFailed, match="the results have 11184834 bytes, and 8388608 may come back: write large ones to a volume"):
-        Rank(tmp_path, work).results()
+
+def test_a_long_line_of_the_log_is_cut_in_an_error() -> None:
+    with pytest.raises(JobFailed) as caught:
+        call(lambda _key: ["x" * 100_000])
+    assert str(caught.value).endswith("\n" + "x" * 1000)
 
 
-def test_an_image_with_another_python_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    version = "{}.{}".format(*sys.version_info[:2])
-    monkeypatch.setattr(sys, "version_info", (3, 6, 0))
-    rank = Rank(tmp_path, print)
-    with pytest.raises(JobFailed, match=f"(?s)rank 0 raised:\n.*the function was made by Python 3.6, and the image has {version}"):
-        rank.results()
+def test_what_cannot_be_pickled_is_refused_before_there_is_a_job() -> None:
+    api = Ranks()
+    with pytest.raises(
+        InvalidError, match=r"the function print cannot be sent to the ranks with its arguments .*: cannot pickle '_thread.lock'"
+    ):
+        MPI(api=api, image="i").run(print, threading.Lock())
+    assert api.requests == []

@@ -1,5 +1,6 @@
 """A submitted job: waiting, logs, what becomes of it when things go wrong."""
 
+import asyncio
 import re
 import warnings
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client import MPI, Files, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
+from mpiop.client import MPI, AsyncJob, Files, ForbiddenError, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
 from mpiop.client.api import LogOptions
 from mpiop.client.job import Job
 from mpiop.client.logs import Reader, read_lines
@@ -53,6 +54,32 @@ def test_a_failed_job_raises_with_its_cause() -> None:
     api = FakeApi(stored(state="Failed"))
     with pytest.raises(JobFailed, match="job pi failed: MPIJobFailed"):
         job_of(api).wait()
+
+
+LOG = [f"2026-11-25T12:00:00.{number:02}Z line {number}\n".encode() for number in range(30)]
+END = "The end of its log:\n" + "\n".join(f"line {number}" for number in range(10, 30))
+KEPT = {"lastFailure": {"reason": "Error", "log": "kept"}}
+
+
+@pytest.mark.parametrize(
+    ("log", "end"),
+    [
+        pytest.param(LOG, END, id="the log, which the user may read"),
+        pytest.param(
+            [ForbiddenError("you may not")], "Its log cannot be read: you may not\nThe end of its log:\nkept", id="the user may not read it"
+        ),
+        pytest.param([UnreachableError("no answer")] * 30, "Its log cannot be read: no answer\nThe end of its log:\nkept", id="no answer"),
+        pytest.param([NotFoundError("gone")], "MPIJobFailed: \nThe end of its log:\nkept", id="the Pod is gone"),
+    ],
+)
+async def test_a_failure_ends_with_the_end_of_the_log(log: list[Any], end: str) -> None:
+    api = FakeApi(stored(state="Failed", **KEPT))
+    for wait in (lambda: asyncio.to_thread(job_of(api).wait), AsyncJob(job_of(api)).wait):
+        api.all_pods, api.logs = [ended("pi-launcher-a")], {"pi-launcher-a": [*log]}
+        with pytest.raises(JobFailed) as caught:
+            await wait()
+        assert str(caught.value).endswith(end)
+    assert caught.value.log.splitlines()[-1] == end.splitlines()[-1]
 
 
 def test_a_job_that_takes_too_long_goes_on() -> None:
@@ -110,6 +137,32 @@ def test_a_pod_that_goes_while_its_log_is_asked_for_is_no_end() -> None:
     api = FakeApi(stored(state="Running", lastFailure={"reason": "Error", "log": "kept"}))
     api.all_pods, api.logs = [pod("pi-launcher-a", role="launcher")], {"pi-launcher-a": [NotFoundError("gone")]}
     assert list(job_of(api).logs()) == ["kept"]
+
+
+OWNER = {"kind": "MPIJob", "name": "pi", "uid": "uid-pi", "controller": True}
+STRAYS = {
+    "no owner": (pod("pi-worker-0"), []),
+    "not a worker's name": (pod("x-0"), [OWNER]),
+    "another form of the number": (pod("pi-worker-00"), [OWNER]),
+    "of a job before with the name": (pod("pi-worker-0"), [OWNER | {"uid": "before"}]),
+    "an owner that does not control it": (pod("pi-worker-0"), [OWNER | {"controller": False}]),
+    "a launcher without owner": (pod("pi-launcher-x", role="launcher"), []),
+    "a launcher of the job itself": (pod("pi-launcher-x", role="launcher"), [OWNER]),
+    "a launcher of another Job": (pod("pi-launcher-x", role="launcher"), [OWNER | {"kind": "Job", "name": "x-launcher"}]),
+    "without a role": (pod("x", role=""), []),
+}
+
+
+@pytest.mark.parametrize(("stray", "owners"), STRAYS.values(), ids=STRAYS)
+def test_a_pod_that_only_has_the_labels_of_the_job_is_none_of_its_pods(stray: Any, owners: list[Any]) -> None:
+    api = FakeApi(stored(state="Running"))
+    own = [pod("pi-launcher-a", role="launcher"), pod("pi-worker-1")]
+    stray = {**stray, "metadata": {**stray["metadata"], "creationTimestamp": "2027-01-01T00:00:00Z", "ownerReferences": owners}}
+    api.all_pods = [*own, stray]
+    job = job_of(api)
+    assert [found["metadata"]["name"] for found in job.pods()] == ["pi-launcher-a", "pi-worker-1"]
+    assert job.launcher is not None
+    assert job.launcher["metadata"]["name"] == "pi-launcher-a"
 
 
 ONE, TWO, THREE = (f"2026-11-25T12:00:00.{number}Z {word}\n".encode() for number, word in ((1, "one"), (2, "two"), (3, "three")))
@@ -269,7 +322,7 @@ def test_a_job_is_found_by_what_kubectl_calls_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "pi/scale", "..", "mpijob.kubeflow.org/", "pod/pi", "pi?x=1"])
 def test_what_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidError, match=f"^'{re.escape(name)}' is no name of a job"):
+    with pytest.raises(InvalidError, match=f"^invalid job name '{re.escape(name)}'"):
         MPI(api=FakeApi(stored())).get(name)
 
 

@@ -96,7 +96,7 @@ KNOWN = {
 }
 
 
-WORKER_DEADLINE = "WorkerDeadlineExceeded: worker pi-worker-0 ran longer than its activeDeadlineSeconds. Raise it"
+WORKER_DEADLINE = "WorkerDeadlineExceeded: worker pi-worker-0 ran longer than the activeDeadlineSeconds of its Pod template. Raise it"
 TIME_LIMIT = "kubectl mpi run --time-limit"
 
 

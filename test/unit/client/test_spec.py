@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from mpiop.client.errors import InvalidError
-from mpiop.client.spec import JobSpec, generated_name, manifest, mpirun
+from mpiop.client.manifest import generated_name, manifest, mpirun
+from mpiop.client.spec import JobSpec
 
 
 def made(**fields: Any) -> dict[str, Any]:

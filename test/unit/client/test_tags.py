@@ -1,6 +1,7 @@
 """Whole lines of ranks, from what each library's `mpirun` makes of them."""
 
 import random
+import tracemalloc
 import warnings
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -95,6 +96,9 @@ def test_each_rank_has_the_lines_that_it_printed_byte_for_byte(mpirun: Mpirun, *
     assert by_rank(mpirun.library, log.removesuffix(b"\n").split(b"\n")) == {0: lines[0], 1: lines[1]}
 
 
+NINES = "9" * 5000
+
+
 @pytest.mark.parametrize(
     ("library", "log", "lines"),
     [
@@ -114,6 +118,9 @@ def test_each_rank_has_the_lines_that_it_printed_byte_for_byte(mpirun: Mpirun, *
         pytest.param(OPEN_MPI, ["[1,0]<stdout>: ", "[1,0]<stdout>: b"], [(0, ""), (0, "b")], id="5: an empty line"),
         pytest.param(MPICH, ["[1,0]<output>:a[1] = 2"], [(0, "a[1] = 2")], id="Hydra: an index is no tag"),
         pytest.param(MPICH, ["[5] a", "[5] b[1] c"], [(5, "a"), (5, "b[1] c")], id="Hydra: a user's own -prepend-rank"),
+        pytest.param(OPEN_MPI, [f"[1,{NINES}]<stdout>:a"], [(None, f"[1,{NINES}]<stdout>:a")], id="a number that no rank has"),
+        pytest.param(OPEN_MPI, [f"[1,0]<stdout>:a[1,{NINES}]<stdout>:b"], [(0, f"a[1,{NINES}]<stdout>:b")], id="the same in a line"),
+        pytest.param(MPICH, [f"[{NINES}] a"], [(None, f"[{NINES}] a")], id="Hydra: a number that no rank has"),
         pytest.param(INTEL, ["[1,7]<output>: a"], [(7, " a")], id="Hydra: a space is the program's"),
         pytest.param(None, ["[1,0]<stdout>:a"], [(None, "[1,0]<stdout>:a")], id="no tags"),
     ],
@@ -125,6 +132,20 @@ def test_lines_of_a_log(library: Implementation | None, log: list[str], lines: L
 def test_a_line_without_an_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpiop.client.tags.MOST_BYTES", 10)
     assert whole(OPEN_MPI, "[1,0]<stdout>:1234567" * 9, "[1,1]<stdout>:a") == [(0, "1234567123"), (1, "a")]
+
+
+def test_tags_of_ever_new_ranks_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpiop.client.tags._MOST_TAGS", 100, raising=False)
+    monkeypatch.setattr("mpiop.client.tags._MOST_BEGUN_BYTES", 10**6, raising=False)
+    lines = RankLines(OPEN_MPI)
+    tracemalloc.start()
+    try:
+        ended = sum(len(list(lines.add(b"".join(b"[1,%d]<stdout>:a" % (at + rank) for rank in range(99))))) for at in range(0, 9900, 99))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert ended + len(list(lines.rest())) == 9900
+    assert most < 2 * 10**6
 
 
 def test_indented_lines_are_not_held_back_for_ever() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakes.world import KEY, World
+from fakes.world import KEY, World, running
 from mpiop.api import constants as c
 from mpiop.api.annotations import TTL_DELETES_JOB
 from mpiop.controller.names import ANNOTATION_SECRET_UID
@@ -21,17 +21,6 @@ PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 KEPT = {"None": set(PHASES), "Running": {"Succeeded", "Failed"}, "All": set[str]()}
 CHILDREN = (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS)
 TTL = 100
-
-
-async def running(**spec: Any) -> World:
-    """Return a world in which the job runs."""
-    world = World()
-    await world.submit(**spec)
-    await world.sync_until_idle()
-    world.start_workers()
-    world.start_launcher()
-    await world.sync_until_idle()
-    return world
 
 
 def end(world: World, how: str) -> None:

@@ -1,6 +1,7 @@
 """The controller over real informers: events in, syncs out, nothing while it does not lead."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -12,18 +13,21 @@ from example_children import config_map, launcher, launcher_pod, worker
 from fakes.world import KEY, WATCHED, World, mpijob
 from fakes.writes import KUBELET
 from mpiop.api import constants as c
-from mpiop.controller.batches import BATCH_SECONDS, Batches
+from mpiop.controller.batches import FIRST_SECONDS, MOST_SECONDS, Batches
 from mpiop.controller.controller import STOP_GRACE_SECONDS, Controller, is_expected, job_of
 from mpiop.controller.errors import PredecessorError, ResourceExistsError
+from mpiop.controller.memory import JobMemory
+from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.projections import PROJECTIONS, trimmed
 from mpiop.informers.shared_informer import SharedInformer
-from mpiop.informers.store import Notification
+from mpiop.informers.store import Notification, Store
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object, labels_of
-from mpiop.kube.resources import JOBS, MPIJOBS, PODS, SECRETS, Selection
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, Resource, Selection
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
-from mpiop.workqueue import WorkQueue
+from mpiop.workqueue import ShutDown, WorkQueue
+from virtual_time import VirtualClock
 
 
 @asynccontextmanager
@@ -44,16 +48,29 @@ async def live(world: World) -> AsyncIterator[Controller]:
             task.cancel()
 
 
+def idle_batches() -> Batches:
+    memory = JobMemory()
+    return Batches(memory, Consistency({}, VirtualClock(), memory))
+
+
 class Noting:
-    """A controller whose syncs only note when they were."""
+    """A controller whose syncs note when they were, and how many workers they still wait for."""
 
     def __init__(self) -> None:
-        self.times, self.batches = list[float](), Batches()
+        self.times, self._at_sync, memory = list[float](), lambda: None, JobMemory()
+        self.consistency = Consistency({resource: Store({}) for resource in WATCHED}, VirtualClock(), memory)
+        self.batches = Batches(memory, self.consistency)
         self.controller = Controller(self._sync, WorkQueue[Key](), list, Metrics(version="test"), self.batches)
+
+    def begin(self, awaited: int, *, desired: int, are_leaving: bool = False) -> None:
+        """Begin a sync that waits for so many of the desired workers, and let those to come do the same."""
+        self._at_sync = lambda: self.batches.begin(KEY, awaited, desired=desired, are_leaving=are_leaving)
+        self._at_sync()
 
     async def _sync(self, key: Key) -> None:
         assert key == KEY
         self.times.append(asyncio.get_running_loop().time())
+        self._at_sync()
 
 
 @asynccontextmanager
@@ -79,33 +96,91 @@ async def test_a_job_is_taken_from_its_creation_to_its_end_by_events_alone() -> 
         assert world.names(PODS) == ["pi-launcher-x"]
 
 
-async def test_changes_of_many_workers_are_one_sync_a_period_and_the_last_one_counts() -> None:
+async def test_workers_that_start_are_handled_in_batches_that_grow() -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 1000, desired=1000, are_leaving=False)
-        for number in range(100):
-            noting.controller.handle(Notification(None, worker(number)))
-            await asyncio.sleep(0.01)
-        last = asyncio.get_running_loop().time()
-        await asyncio.sleep(1)
-    assert 5 <= len(noting.times) <= 6
-    assert noting.times[-1] >= last - 0.01
-
-
-async def test_the_period_grows_with_what_planning_costs() -> None:
-    noting = Noting()
-    async with running(noting.controller):
-        noting.batches.begin(KEY, 50_000, desired=50_000, are_leaving=False)
-        noting.batches.planned(KEY, 0.5)
-        noting.batches.begin(KEY, 50_000, desired=50_000, are_leaving=False)
+        noting.begin(1000, desired=1000)
         begun = asyncio.get_running_loop().time()
-        noting.controller.handle(Notification(None, worker(0, "Pending")))
-        await asyncio.sleep(60)
-    assert [time - begun for time in noting.times] == [pytest.approx(10)]
+        for number in range(380):
+            noting.controller.handle(Notification(worker(number, "Pending"), worker(number)))
+            await asyncio.sleep(0.1)
+    # Each sync begins the next batch with the worker that comes after it.
+    assert [time - begun for time in noting.times] == [pytest.approx(seconds, abs=0.5) for seconds in (1, 3, 7, 15, 25, 35)]
 
 
 def edited(raw: Object, **metadata: Any) -> Object:
     return cast("Object", {**raw, "metadata": {**raw["metadata"], **metadata}})
+
+
+CONDITION = {"type": "Running", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "resource", "seconds"),
+    [
+        pytest.param(mpijob(), {"status": {"replicaStatuses": {}}}, MPIJOBS, MOST_SECONDS, id="counts"),
+        pytest.param(mpijob(), {"status": {"conditions": [CONDITION]}}, MPIJOBS, FIRST_SECONDS, id="a condition"),
+        pytest.param(mpijob(), {"status": {"completionTime": "2026-01-01T00:00:00Z"}}, MPIJOBS, 0, id="the end"),
+        pytest.param(config_map(), {"data": {"discover_hosts.sh": "#!/bin/sh"}}, CONFIG_MAPS, MOST_SECONDS, id="the list of hosts"),
+        pytest.param(config_map(), edited(config_map(), labels={"app": "stamped"}), CONFIG_MAPS, 0, id="a label, by admission"),
+        pytest.param(None, config_map(), CONFIG_MAPS, 0, id="a new list of hosts"),
+        pytest.param(launcher_pod(), {"status": {"podIP": "10.0.0.9"}}, PODS, 0, id="the launcher's addresses"),
+    ],
+)
+@pytest.mark.parametrize("is_ours", [True, False])
+async def test_a_count_or_list_of_hosts_that_we_wrote_ourselves_is_looked_at_later(
+    old: Object | None, new: dict[str, Any], resource: Resource, seconds: float, *, is_ours: bool
+) -> None:
+    noting = Noting()
+    written = edited({**(old or new), **new}, resourceVersion="8")
+    noting.consistency.wrote(KEY, "uid", resource, edited(written, resourceVersion="8" if is_ours else "7"))
+    async with running(noting.controller):
+        noting.begin(2, desired=2)
+        begun = asyncio.get_running_loop().time()
+        noting.controller.handle(Notification(old, written))
+        await asyncio.sleep(2 * MOST_SECONDS)
+    if seconds == MOST_SECONDS and not is_ours:
+        seconds = FIRST_SECONDS if resource is MPIJOBS else 0
+    assert [time - begun for time in noting.times] == [pytest.approx(seconds)]
+
+
+@pytest.mark.parametrize(("seconds", "statuses", "host_lists"), [(30, 12, 8), (600, 100, 70)])
+async def test_a_slow_start_costs_few_writes_and_its_end_is_reported_at_once(seconds: int, statuses: int, host_lists: int) -> None:
+    world = World()
+    async with live(world) as controller, running(controller):
+        await world.submit(workers=200)
+        await asyncio.sleep(1)
+        world.start_launcher()
+        for number in range(200):
+            world.pod_status(f"pi-worker-{number}", "Running", ready=True, podIP=f"10.0.1.{number}")
+            await asyncio.sleep(seconds / 200)
+            behind = number + 1 - world.status.replica_statuses["Worker"].active
+            assert behind * seconds / 200 <= 10.5, "seconds"
+        await asyncio.sleep(0.1)
+        assert world.status.is_true(c.CONDITION_RUNNING)
+    written = Counter(world.writes)
+    assert written["patch MPIJob default/pi"] <= statuses
+    assert written["patch ConfigMap default/pi-config"] <= host_lists
+
+
+@pytest.mark.parametrize(
+    ("awaited", "desired"), [pytest.param(0, 1000, id="all were Ready"), pytest.param(1000, 1001, id="the job was scaled")]
+)
+async def test_the_next_start_begins_with_a_short_batch(awaited: int, desired: int) -> None:
+    noting = Noting()
+    async with running(noting.controller):
+        noting.begin(1000, desired=1000)
+        for number in range(30):
+            noting.controller.handle(Notification(worker(number, "Pending"), worker(number)))
+            await asyncio.sleep(1)
+        noting.begin(awaited, desired=desired)
+        noting.begin(1000, desired=desired)
+        await asyncio.sleep(20)
+        noting.times.clear()
+        begun = asyncio.get_running_loop().time()
+        noting.controller.handle(Notification(worker(7, "Pending"), worker(7)))
+        await asyncio.sleep(20)
+    assert [time - begun for time in noting.times] == [pytest.approx(FIRST_SECONDS)]
 
 
 def with_status(**status: Any) -> Object:
@@ -127,7 +202,7 @@ async def test_a_change_of_nothing_that_is_read_is_no_reason_to_sync(obj: Object
 async def test_any_event_of_a_job_whose_sync_was_put_off_may_be_the_one_waited_for() -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 1000, desired=1000, are_leaving=False)
+        noting.begin(1000, desired=1000)
         noting.batches.postpone(KEY)
         begun = asyncio.get_running_loop().time()
         noting.controller.handle(Notification(worker(0), edited(worker(0), resourceVersion="7")))
@@ -141,22 +216,25 @@ TERMINATING = edited(worker(0), deletionTimestamp="2026-01-01T00:00:00Z")
 @pytest.mark.parametrize(
     ("notification", "seconds"),
     [
-        pytest.param(Notification(None, worker(0, "Pending")), BATCH_SECONDS, id="a worker is there"),
-        pytest.param(Notification(worker(0, "Pending"), worker(0)), BATCH_SECONDS, id="a worker is Ready, and another is missed"),
+        pytest.param(Notification(None, worker(0, "Pending")), FIRST_SECONDS, id="a worker is there"),
+        pytest.param(Notification(worker(0, "Pending"), worker(0)), FIRST_SECONDS, id="a worker is Ready, and another is missed"),
         pytest.param(Notification(worker(0), None), 0, id="a worker is gone"),
         pytest.param(Notification(worker(0), TERMINATING), 0, id="a worker is being deleted"),
-        pytest.param(Notification(TERMINATING, edited(TERMINATING, annotations={"a": "b"})), BATCH_SECONDS, id="it still is"),
+        pytest.param(Notification(TERMINATING, edited(TERMINATING, annotations={"a": "b"})), FIRST_SECONDS, id="it still is"),
         pytest.param(Notification(worker(0), worker(0, "Failed")), 0, id="a worker has failed"),
         pytest.param(Notification(worker(0, "Failed"), None), 0, id="a worker that had failed is gone"),
-        pytest.param(Notification(worker(2), None), BATCH_SECONDS, id="a worker is gone that the job no longer has"),
+        pytest.param(Notification(worker(2), None), FIRST_SECONDS, id="a worker is gone that the job no longer has"),
         pytest.param(Notification(None, config_map()), 0, id="a ConfigMap is there"),
         pytest.param(Notification(launcher_pod(), launcher_pod("Failed")), 0, id="the launcher's pod has failed"),
         pytest.param(Notification(None, launcher_pod("Pending")), 0, id="the launcher's pod is there"),
+        pytest.param(
+            Notification(launcher_pod(), launcher_pod("Succeeded")), FIRST_SECONDS, id="the launcher's pod has succeeded, its Job not yet"
+        ),
         pytest.param(Notification(None, launcher()), 0, id="the launcher's Job is there"),
         pytest.param(Notification(launcher(), launcher(outcome={"type": "Complete"})), 0, id="the launcher's Job is done"),
         pytest.param(Notification(mpijob(), edited(mpijob(), generation=2)), 0, id="the user changes the job"),
         pytest.param(Notification(mpijob(), edited(mpijob(), annotations={"a": "b"})), 0, id="and its annotations"),
-        pytest.param(Notification(mpijob(), with_status(startTime="2026-01-01T00:00:00Z")), BATCH_SECONDS, id="its status was written"),
+        pytest.param(Notification(mpijob(), with_status(startTime="2026-01-01T00:00:00Z")), FIRST_SECONDS, id="its status was written"),
         pytest.param(Notification(mpijob(), with_status(completionTime="2026-01-01T00:00:00Z")), 0, id="its end was recorded"),
         pytest.param(Notification(mpijob(), edited(mpijob(), uid="other")), 0, id="it is another job of that name"),
     ],
@@ -164,7 +242,7 @@ TERMINATING = edited(worker(0), deletionTimestamp="2026-01-01T00:00:00Z")
 async def test_how_soon_a_job_is_synced(notification: Notification, seconds: float) -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 2, desired=2, are_leaving=False)
+        noting.begin(2, desired=2)
         begun = asyncio.get_running_loop().time()
         noting.controller.handle(notification)
         await asyncio.sleep(1)
@@ -182,14 +260,14 @@ async def test_how_soon_a_job_is_synced(notification: Notification, seconds: flo
 async def test_the_last_worker_that_is_awaited_does_not_wait(before: Object, after: Object | None, *, are_leaving: bool) -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 2, desired=2, are_leaving=are_leaving)
+        noting.begin(2, desired=2, are_leaving=are_leaving)
         begun = asyncio.get_running_loop().time()
         noting.controller.handle(Notification(before, after))
-        await asyncio.sleep(BATCH_SECONDS / 2)
+        await asyncio.sleep(FIRST_SECONDS / 2)
         assert noting.times == [], "another is missed"
         noting.controller.handle(Notification(before, after))
         await asyncio.sleep(1)
-    assert [time - begun for time in noting.times] == [pytest.approx(BATCH_SECONDS / 2)]
+    assert [time - begun for time in noting.times] == [pytest.approx(FIRST_SECONDS / 2)]
 
 
 @pytest.mark.parametrize(
@@ -199,12 +277,12 @@ async def test_the_last_worker_that_is_awaited_does_not_wait(before: Object, aft
 async def test_workers_that_leave_are_batched(before: Object, after: Object | None) -> None:
     noting = Noting()
     async with running(noting.controller):
-        noting.batches.begin(KEY, 5, desired=5, are_leaving=True)
+        noting.begin(5, desired=5, are_leaving=True)
         begun = asyncio.get_running_loop().time()
         for _ in range(10):
             noting.controller.handle(Notification(before, after))
         await asyncio.sleep(1)
-    assert [time - begun for time in noting.times] == [pytest.approx(BATCH_SECONDS)]
+    assert [time - begun for time in noting.times] == [pytest.approx(FIRST_SECONDS)]
 
 
 AT_ONCE_SECONDS = 0.01
@@ -284,7 +362,9 @@ async def test_a_stop_lets_the_sync_under_way_end_and_begins_no_other() -> None:
         await asyncio.sleep(STOP_GRACE_SECONDS / 2)
         ended.append(key.name)
 
-    controller = Controller(slow, WorkQueue[Key](), lambda: [Key("default", name) for name in "abc"], Metrics(version="test"), Batches())
+    controller = Controller(
+        slow, WorkQueue[Key](), lambda: [Key("default", name) for name in "abc"], Metrics(version="test"), idle_batches()
+    )
     task = asyncio.create_task(controller.run(1))
     await started.wait()
     task.cancel()
@@ -297,7 +377,7 @@ async def test_a_stop_does_not_wait_for_a_sync_that_hangs() -> None:
     async def hang(_key: Key) -> None:
         await asyncio.sleep(3600)
 
-    controller = Controller(hang, WorkQueue[Key](), lambda: [Key("default", "a")], Metrics(version="test"), Batches())
+    controller = Controller(hang, WorkQueue[Key](), lambda: [Key("default", "a")], Metrics(version="test"), idle_batches())
     task = asyncio.create_task(controller.run(1))
     await asyncio.sleep(1)
     task.cancel()
@@ -314,7 +394,7 @@ async def test_a_defect_in_a_sync_costs_only_that_job_and_is_logged_with_its_pla
         done.append(key.name)
 
     controller = Controller(
-        sync, WorkQueue[Key](), lambda: [Key("default", "poison"), Key("default", "pi")], Metrics(version="test"), Batches()
+        sync, WorkQueue[Key](), lambda: [Key("default", "poison"), Key("default", "pi")], Metrics(version="test"), idle_batches()
     )
     with structlog.testing.capture_logs() as logs:
         async with running(controller, workers=1):
@@ -342,11 +422,12 @@ async def test_a_worker_that_dies_takes_the_controller_with_it() -> None:
         raise asyncio.InvalidStateError
 
     queue = WorkQueue[Key]()
-    controller = Controller(sync, queue, lambda: [Key("default", "a")], Metrics(version="test"), Batches())
+    controller = Controller(sync, queue, lambda: [Key("default", "a")], Metrics(version="test"), idle_batches())
     controller._failed = _broken  # type: ignore[method-assign]  # a worker ends only by a defect of the machinery itself
     with pytest.raises(ZeroDivisionError):
         await controller.run(2)
-    assert queue.is_shut_down
+    with pytest.raises(ShutDown):  # nothing waits for a key any more, and nothing is added
+        await queue.get()
 
 
 def _broken(_key: Key, _error: Exception) -> None:

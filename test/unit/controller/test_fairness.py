@@ -22,7 +22,7 @@ class NarrowServer(FakeApiServer):
         self.throttle = Throttle(PLACES)
 
     async def call(self, request: Request) -> dict[str, Any]:
-        async with self.throttle:
+        async with self.throttle.turn(request.flow):
             await asyncio.sleep(0.01)
             return await super().call(request)
 

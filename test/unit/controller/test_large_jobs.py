@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fakes.world import KEY, World, mpijob
+from fakes.world import KEY, World, mpijob, new, starting
 from mpiop.controller.observe.projections import trims
-from mpiop.controller.observe.specs import Specs, stored_spec
+from mpiop.controller.observe.stored_specs import Specs, stored_spec
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS
@@ -44,9 +44,7 @@ async def test_a_spec_that_is_not_kept_is_read_once_and_the_job_runs() -> None:
 
 
 async def test_a_spec_that_is_kept_is_not_read() -> None:
-    world = World()
-    await world.submit()
-    await world.sync_until_idle()
+    world = await starting()
     await world.run_job()
     assert reads(world) == 0
 
@@ -120,8 +118,7 @@ async def test_one_large_job_is_computed_at_a_time_and_no_small_one_waits() -> N
 
 
 async def test_an_invalid_large_job_is_reported_and_leaves_the_turn() -> None:
-    world = World()
-    await world.submit(mpiReplicaSpecs=large(), mpiImplementation="Other")
+    world = await new(mpiReplicaSpecs=large(), mpiImplementation="Other")
     await world.sync()
     await world.sync()
     assert "mpiImplementation" in str(world.status.conditions)

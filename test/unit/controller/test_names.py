@@ -14,11 +14,11 @@ JOB_NAMES = st.from_regex(r"\A[a-z]([-a-z0-9]{0,40}[a-z0-9])?\Z")
 
 
 def test_children_are_called_after_the_job() -> None:
-    assert names.service_name(PI) == "pi"
-    assert names.pod_group_name(PI) == "pi"
-    assert names.config_map_name(PI) == "pi-config"
-    assert names.secret_name(PI) == "pi-ssh"
-    assert names.launcher_name(PI) == "pi-launcher"
+    assert PI.service_name == "pi"
+    assert PI.pod_group_name == "pi"
+    assert PI.config_map_name == "pi-config"
+    assert PI.secret_name == "pi-ssh"  # noqa: S105 - the name of an object
+    assert PI.launcher_name == "pi-launcher"
     assert worker_name(PI.name, 10) == "pi-worker-10"
 
 
@@ -26,7 +26,7 @@ def test_children_are_called_after_the_job() -> None:
 def test_names_within_a_job_never_meet(name: str, other: str, index: int, another: int) -> None:
     job = replace(PI, name=name)
     assert (worker_name(name, index) == worker_name(name, another)) == (index == another)
-    of_one_kind = {names.config_map_name(job), names.config_map_name(replace(PI, name=other))}
+    of_one_kind = {job.config_map_name, replace(PI, name=other).config_map_name}
     assert len(of_one_kind) == (1 if name == other else 2)
 
 
@@ -35,18 +35,18 @@ def test_names_within_a_job_never_meet(name: str, other: str, index: int, anothe
     [("", "pi-worker-0.pi.default.svc"), ("cluster.local", "pi-worker-0.pi.default.svc.cluster.local")],
 )
 def test_host_is_the_pods_name_below_the_service(domain: str, host: str) -> None:
-    assert names.host(PI, "pi-worker-0", domain) == host
+    assert PI.host("pi-worker-0", domain) == host
 
 
 def test_selector() -> None:
-    assert names.selector(PI) == {
+    assert names.selector("pi") == {
         "training.kubeflow.org/operator-name": "mpi-operator",
         "training.kubeflow.org/job-name": "pi",
     }
 
 
 def test_children_carry_app_beside_what_we_select_by() -> None:
-    assert names.child_labels(PI) == {
+    assert names.child_labels("pi") == {
         "app": "pi",
         "training.kubeflow.org/operator-name": "mpi-operator",
         "training.kubeflow.org/job-name": "pi",
@@ -91,4 +91,4 @@ def test_the_job_controls_its_children() -> None:
             }
         ],
     }
-    assert names.child_metadata(PI, "pi")["labels"] == names.child_labels(PI)
+    assert names.child_metadata(PI, "pi")["labels"] == names.child_labels("pi")

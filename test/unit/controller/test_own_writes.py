@@ -9,9 +9,10 @@ import pytest
 
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from fakes.world import KEY, World
+from fakes.world import KEY, World, new, starting
 from mpiop.api import constants as c
 from mpiop.controller.gang.gang import Gang
+from mpiop.controller.memory import JobMemory
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
 from mpiop.controller.observe.observed import Listers
 from mpiop.controller.plan.diff import Create, Delete
@@ -34,8 +35,8 @@ class Scene:
     def __init__(self) -> None:
         self.client = FakeClient(VirtualClock())
         self.pods = Store()
-        self.consistency = Consistency({PODS: self.pods}, VirtualClock())
-        self.applier = Applier(self.client, self.consistency, Contention(VirtualClock(), "us"))
+        self.consistency = Consistency({PODS: self.pods}, VirtualClock(), JobMemory())
+        self.applier = Applier(self.client, self.consistency, Contention(VirtualClock(), "us", JobMemory()))
         self.refresh()
 
     def refresh(self) -> None:
@@ -85,8 +86,7 @@ async def test_E50_a_write_that_the_watch_shows_before_its_answer_comes_leaves_n
 
 
 async def test_E51_a_cache_that_stands_still_holds_a_job_up_but_not_for_good_and_nothing_is_made_twice() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     await world.sync()
     done = list(world.writes)
     for wait in (ESCAPE_SECONDS, ESCAPE_SECONDS / 2):
@@ -154,8 +154,7 @@ class Spy:
 
 
 async def test_E54_no_child_is_read_from_a_cache_before_it_is_known_to_be_new_enough() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     await world.sync()
     children = world.listers
     spies = [Spy(store) for store in (children.services, children.config_maps, children.jobs, children.pods)]  # type: ignore[arg-type]  # they are
@@ -170,9 +169,7 @@ async def test_E54_no_child_is_read_from_a_cache_before_it_is_known_to_be_new_en
 
 
 async def test_E57_a_strangers_pod_with_our_name_and_labels_outlives_job_and_clean_up() -> None:
-    world = World()
-    await world.submit(runPolicy={"cleanPodPolicy": "All"})
-    await world.sync_until_idle()
+    world = await starting(runPolicy={"cleanPodPolicy": "All"})
     mine = world.one(PODS, "pi-worker-1")
     world.client.server.remove(PODS, Key("default", "pi-worker-1"))
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "pi", "uid": "stranger", "controller": True}
@@ -211,8 +208,7 @@ async def live_for(world: World, seconds: float) -> list[float]:
 
 
 async def test_E59_in_a_terminating_namespace_nothing_is_reported_and_retries_grow_rare() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.client.server.terminate_namespace("default")
     times = await live_for(world, 600)
     pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
@@ -224,8 +220,7 @@ async def test_E59_in_a_terminating_namespace_nothing_is_reported_and_retries_gr
 
 
 async def test_E58_a_name_that_stays_taken_is_checked_rarely_and_reported_once() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.client.server.put(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pi-worker-0", "namespace": "default"}})
     await live_for(world, 600)
     creates = [write for write in world.writes if write == "create Pod default/pi-worker-0"]
@@ -235,8 +230,7 @@ async def test_E58_a_name_that_stays_taken_is_checked_rarely_and_reported_once()
 
 
 async def test_T4_a_status_that_met_a_conflict_is_computed_again_from_what_was_read_since() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.refresh()
     await world.edit({"metadata": {"annotations": {"touched": "by kubectl"}}})  # between our reading and our writing
     with pytest.raises(StatusError) as caught:
@@ -250,8 +244,7 @@ async def test_T4_a_status_that_met_a_conflict_is_computed_again_from_what_was_r
 
 
 async def test_T4_conflicts_without_end_are_met_with_ever_longer_pauses() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.client.refuse("patch", MPIJOBS, "", StatusError("patch", {"code": 409, "reason": "Conflict"}))
     times = await live_for(world, 600)
     assert world.writes.count(STATUS) == len(times), "one try for each reading"
@@ -259,9 +252,7 @@ async def test_T4_conflicts_without_end_are_met_with_ever_longer_pauses() -> Non
 
 
 async def test_E54_workers_are_not_deleted_for_a_scale_up_that_the_cache_does_not_show_yet() -> None:
-    world = World()
-    await world.submit()
-    await world.sync_until_idle()
+    world = await starting()
     await world.run_job()
     old = world.one(MPIJOBS, "pi")
     await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}})

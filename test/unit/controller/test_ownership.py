@@ -10,10 +10,11 @@ import pytest
 from example_children import LAUNCHER_UID, config_map, launcher, launcher_pod, service, stored, worker
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from fakes.world import World
+from fakes.world import World, new
 from mpiop.controller.controller import job_of
 from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
+from mpiop.controller.memory import JobMemory
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, Observed, index_by_controller, observe
 from mpiop.controller.write.apply import Applier, Owner
@@ -82,7 +83,7 @@ def test_the_children_of_a_job_are_seen(child: Child) -> None:
 
 @pytest.mark.parametrize("foreign", FOREIGN.values(), ids=FOREIGN)
 @pytest.mark.parametrize("child", CHILDREN, ids=lambda child: child.field)
-def test_what_belongs_to_somebody_else_is_none(child: Child, foreign: dict[str, Any]) -> None:
+def test_E57_what_belongs_to_somebody_else_is_none(child: Child, foreign: dict[str, Any]) -> None:
     assert not getattr(observe_objects(*around(child), (child.resource, changed(child.example, **foreign))), child.field)
 
 
@@ -112,7 +113,7 @@ def test_a_worker_has_the_name_of_one(name: str, is_worker: bool) -> None:  # no
 async def test_an_object_that_is_read_live_is_judged_alike(foreign: dict[str, Any]) -> None:
     client = FakeClient()
     client.server.put(SERVICES, changed(service(), **foreign))
-    applier = Applier(client, Consistency({}, VirtualClock()), Contention(VirtualClock(), "us"))
+    applier = Applier(client, Consistency({}, VirtualClock(), JobMemory()), Contention(VirtualClock(), "us", JobMemory()))
     error = PredecessorError if foreign == FOREIGN["another UID"] else ResourceExistsError
     with pytest.raises(error) if foreign else nullcontext():
         await applier.find_ours(Owner(PI.key, PI.uid), SERVICES, PI.key)
@@ -133,8 +134,7 @@ def foreign_pods(world: World) -> tuple[Object, ...]:
 
 
 async def test_a_tenant_cannot_fail_the_job_of_another_nor_keep_its_workers_from_being_made() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     await world.sync()
     world.client.server.remove(PODS, Key("default", "pi-worker-0"))
     for pod in foreign_pods(world):

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from fakes.world import KEY, World, mpijob
+from fakes.world import KEY, World, mpijob, new, running, starting
 from mpiop.api import constants as c
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, uid_of
@@ -16,29 +16,9 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERV
 STATUS = "patch MPIJob/status default/pi"
 
 
-async def new() -> World:
-    """Return a world in which nothing has been done yet."""
-    world = World()
-    await world.submit()
-    return world
-
-
-async def starting() -> World:
-    world = await new()
-    await world.sync_until_idle()
-    return world
-
-
-async def running() -> World:
-    world = await starting()
-    await world.run_job()
-    return world
-
-
 async def suspended() -> World:
     world = await running()
-    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.sync_until_idle()
+    await world.suspend()
     return world
 
 
@@ -194,7 +174,9 @@ async def test_a_child_that_comes_back_is_like_the_one_before(kind: str) -> None
 
 @pytest.mark.parametrize("owner", [None, "another MPIJob"])
 @pytest.mark.parametrize("kind", CHILDREN)
-async def test_F60_an_object_in_the_way_is_not_touched_and_reported_once_and_then_the_job_continues(kind: str, owner: str | None) -> None:
+async def test_E57_E58_F60_an_object_in_the_way_is_not_touched_and_reported_once_and_then_the_job_continues(
+    kind: str, owner: str | None
+) -> None:
     world = await new()
     resource, name = CHILDREN[kind]
     owners = [{"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "another", "uid": "another", "controller": True}]
@@ -203,10 +185,10 @@ async def test_F60_an_object_in_the_way_is_not_touched_and_reported_once_and_the
     for _ in range(3):
         await world.sync_refused()
     assert world.one(resource, name) == before
+    assert ("pi-worker-0" in world.names(PODS)) == (kind in {"Worker", "Launcher"}), "without its Service no worker would be found"
     message = f'Resource "{name}" of Kind "{resource.kind}" already exists and is not managed by MPIJob'
     assert [reported for reported in world.recorder.reported if reported[0] == "Warning"] == [("Warning", "ErrResourceExists", message)]
-    stalled = world.status.condition(c.CONDITION_STALLED)
-    assert stalled is not None
+    stalled = world.condition(c.CONDITION_STALLED)
     assert (stalled.status, stalled.reason) == ("True", "ResourceExists")
     assert stalled.message == f"{message}. Delete or rename that object; the job continues within 60 s."
     world.client.server.remove(resource, Key("default", name))
@@ -247,14 +229,11 @@ async def test_a_worker_that_ends_is_kept_and_ends_nothing(end: str) -> None:
 
 @pytest.mark.parametrize("end", ["Succeeded", "Failed"])
 async def test_a_launcher_that_waits_for_a_worker_that_has_ended_says_so(end: str) -> None:
-    world = World()
-    await world.submit(launcherCreationPolicy="WaitForWorkersReady")
-    await world.sync_until_idle()
+    world = await starting(launcherCreationPolicy="WaitForWorkersReady")
     world.start_workers()
     world.pod_status("pi-worker-1", end)
     await world.sync_until_idle()
-    stalled = world.status.condition(c.CONDITION_STALLED)
-    assert stalled is not None
+    stalled = world.condition(c.CONDITION_STALLED)
     assert stalled.reason == "WorkerEnded"
     assert "worker pi-worker-1 has ended" in stalled.message
     assert world.names(JOBS) == []
@@ -271,9 +250,7 @@ async def test_a_launcher_that_waits_for_a_worker_that_has_ended_says_so(end: st
 
 @pytest.mark.parametrize("workers", [0, 2])
 async def test_a_launcher_as_worker_is_the_first_host_with_workers_and_without(workers: int) -> None:
-    world = World()
-    await world.submit(workers=workers, runLauncherAsWorker=True, slotsPerWorker=2)
-    await world.sync_until_idle()
+    world = await starting(workers=workers, runLauncherAsWorker=True, slotsPerWorker=2)
     world.start_workers()
     world.start_launcher()
     await world.sync_until_idle()
@@ -288,8 +265,7 @@ async def test_a_launcher_as_worker_is_the_first_host_with_workers_and_without(w
 @pytest.mark.parametrize("as_worker", [False, True])
 @pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
 async def test_scaling_follows_in_pods_and_in_both_lists_of_hosts(policy: str, *, as_worker: bool) -> None:
-    world = World()
-    await world.submit(workers=3, launcherCreationPolicy=policy, runLauncherAsWorker=as_worker)
+    world = await new(workers=3, launcherCreationPolicy=policy, runLauncherAsWorker=as_worker)
     for desired in (3, 2, 1, 4):
         await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": desired}}}})
         await world.sync_until_idle()

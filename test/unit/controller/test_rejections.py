@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from example_children import worker
+from example_children import build_worker_pod, worker
 from example_jobs import PI, container, template, with_worker
 from mpiop.api import constants as c
 from mpiop.clock import parse_time
 from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions
-from mpiop.controller.objects.worker_pod import build_worker_pod
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.rejections import is_rejected, least_age_seconds
 from mpiop.kube.objects import Key, annotations_of, key_of

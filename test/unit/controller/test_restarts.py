@@ -248,7 +248,7 @@ async def test_when_the_budget_is_used_up_the_job_fails_and_says_why_each_try_en
     failed = story.status.condition(c.CONDITION_FAILED)
     assert failed is not None
     assert (failed.reason, story.status.restarts) == ("ReachedMaxRestarts", 2)
-    assert failed.message.startswith("3 attempts, and no restart is left of at most 2. attempt 3: NodeLost: ")
+    assert failed.message.startswith("Restart limit of 2 reached after 3 attempts. attempt 3: NodeLost: ")
     assert "; attempt 2: Disrupted: " in failed.message
     assert "; attempt 1: WorkerDeleted: " in failed.message
     assert story.suspensions[-1], "nothing runs on after the end"

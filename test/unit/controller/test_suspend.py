@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from example_jobs import MPIRUN, SSHD
-from fakes.world import World
+from fakes.world import World, new, starting
 from mpiop.api import constants as c
 from mpiop.controller import names
 from mpiop.controller.status.reconciling import current_problem
@@ -78,9 +78,7 @@ def launcher(world: World) -> Object:
 
 
 async def test_a_job_created_suspended_has_all_but_its_pods_and_no_start() -> None:
-    world = World()
-    await world.submit(runPolicy={"suspend": True})
-    await world.sync_until_idle()
+    world = await starting(runPolicy={"suspend": True})
     assert [world.names(resource) for resource in (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS)] == [
         ["pi"],
         ["pi-config"],
@@ -186,8 +184,7 @@ async def test_an_edit_of_a_running_job_is_said_to_be_pending_until_the_next_sta
     world = await started()
     await world.edit({"spec": {"slotsPerWorker": 2}})
     await world.sync_until_idle()
-    pending = world.status.condition(c.CONDITION_UPDATE_PENDING)
-    assert pending is not None
+    pending = world.condition(c.CONDITION_UPDATE_PENDING)
     assert (pending.status, pending.reason) == ("True", "EditedAfterStart")
     assert world.recorder.reported == [("Normal", "EditedAfterStart", pending.message)]
     assert [write for write in world.writes if "Job default" in write] == [], "nothing of what runs is touched"
@@ -339,8 +336,7 @@ async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None
     world.client.refuse("patch", JOBS, "pi-launcher", StatusError("test", {"code": 403, "message": "jobs/status is forbidden"}), times=1)
     await resume(world, **launcher_template(nodeSelector={"zone": "a"}))
     await world.sync_refused()
-    stalled = world.status.condition(c.CONDITION_STALLED)
-    assert stalled is not None
+    stalled = world.condition(c.CONDITION_STALLED)
     assert (stalled.reason, stalled.message) == (
         "Forbidden",
         "Job: jobs/status is forbidden. Change what the message names: the Pod template, the policy, or the operator's rights.",
@@ -382,8 +378,7 @@ async def test_a_suspension_that_was_never_reported_is_no_start_that_an_edit_tak
 
 
 async def test_a_job_that_is_edited_and_resumed_before_its_first_status_is_stored_runs_as_edited() -> None:
-    world = World()
-    await world.submit(runPolicy={"suspend": True})
+    world = await new(runPolicy={"suspend": True})
     world.client.refuse("patch", MPIJOBS, "", StatusError("test", {"code": 500, "reason": "InternalError"}), times=1)
     with pytest.raises(StatusError):
         await world.sync()
@@ -428,9 +423,8 @@ async def test_a_pod_that_does_not_go_is_reported_by_itself_after_a_minute(pod: 
     await wait_on_timers(world, 50)
     assert current_problem(world.status) is None
     await wait_on_timers(world, 15)
-    stalled = world.status.true_condition(c.CONDITION_RECONCILING)
-    assert stalled is not None
-    assert (stalled.reason, world.status.summary.state) == ("StuckTerminating", "StuckTerminating")
+    stalled = world.condition(c.CONDITION_RECONCILING)
+    assert (stalled.status, stalled.reason, world.status.summary.state) == ("True", "StuckTerminating", "StuckTerminating")
     assert f"Pod {pod}" in stalled.message
     assert "example.com/held" in stalled.message
     await world.client.patch(PODS, Key("default", pod), {"metadata": {"finalizers": []}})

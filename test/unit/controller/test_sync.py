@@ -1,19 +1,24 @@
 """One job's life as the API server sees it: what is written, when, and how often."""
 
 import asyncio
+import json
 from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
 
-from fakes.world import KEY, World, mpijob
+from fakes.mutations import MutationError
+from fakes.world import KEY, WATCHED, World, mpijob, new, running, starting
 from mpiop.api import constants as c
 from mpiop.api.status_types import Failure, ReplicaStatus
+from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.names import ANNOTATION_ADDRESSES, ANNOTATION_SECRET_UID
+from mpiop.controller.objects import BuildOptions
 from mpiop.controller.status.reconciling import current_problem
+from mpiop.informers.store import Store
 from mpiop.kube.errors import StatusError, TransportError
-from mpiop.kube.objects import Key, controller_of, labels_of, uid_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
+from mpiop.kube.objects import Key, Object, controller_of, labels_of, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, VOLCANO_POD_GROUPS, Resource
 from mpiop.workqueue import NotReady
 
 STATUS = "patch MPIJob/status default/pi"
@@ -31,27 +36,26 @@ def refusal(code: int, message: str = "no", **status: Any) -> StatusError:
     return StatusError("test", {"code": code, "message": message, **status})
 
 
-async def running() -> World:
-    """Return a world in which the job runs."""
-    world = World()
-    await world.submit()
-    await world.sync_until_idle()
-    world.start_workers()
-    world.start_launcher()
-    await world.sync_until_idle()
-    assert world.status.is_true(c.CONDITION_RUNNING)
-    world.client.actions.clear()
-    world.recorder.reported.clear()
-    return world
-
-
 async def test_a_new_job_gets_its_children_and_then_its_status() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     await world.sync()
     assert world.writes == [*CHILDREN, STATUS]
     assert world.status.replica_statuses == {c.LAUNCHER: ReplicaStatus(), c.WORKER: ReplicaStatus()}
     assert world.recorder.reported == [("Normal", "MPIJobCreated", "MPIJob default/pi is created.")]
+
+
+async def test_I38_no_sync_of_a_life_changes_a_stored_object() -> None:
+    world = await running()
+    world.pod_status("pi-worker-0", "Failed")
+    await world.sync_until_idle()
+    world.end_launcher()
+    await world.sync_until_idle()
+    assert world.status.is_true(c.CONDITION_SUCCEEDED)
+    stored = world.stores[JOBS].get(Key("default", "pi-launcher"))
+    assert stored is not None
+    stored["spec"] = {"changed": "in place"}
+    with pytest.raises(MutationError, match="pi-launcher"):  # whether each of these syncs was checked
+        await world.sync()
 
 
 async def test_every_child_is_the_jobs_and_found_by_label() -> None:
@@ -80,8 +84,7 @@ async def test_an_edit_that_changes_nothing_that_users_see_costs_no_write() -> N
 
 
 async def test_a_whole_life_in_the_fewest_writes() -> None:
-    world = World()
-    await world.submit(runPolicy={"cleanPodPolicy": "All"})
+    world = await new(runPolicy={"cleanPodPolicy": "All"})
     await world.sync()
     world.start_workers()
     world.start_launcher()
@@ -108,8 +111,7 @@ async def test_a_whole_life_in_the_fewest_writes() -> None:
 
 
 async def test_E55_nothing_is_judged_before_the_caches_show_our_own_writes() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     await world.sync()
     done = list(world.writes)
     world.refresh(MPIJOBS)
@@ -120,9 +122,7 @@ async def test_E55_nothing_is_judged_before_the_caches_show_our_own_writes() -> 
 
 async def waiting() -> World:
     """Return a world where the launcher runs, and one of its workers is not Ready."""
-    world = World()
-    await world.submit()
-    await world.sync_until_idle()
+    world = await starting()
     world.start_launcher()
     world.start_workers()
     world.pod_status("pi-worker-1", "Pending")
@@ -184,52 +184,6 @@ async def test_a_failing_launcher_fails_the_job() -> None:
     assert world.metrics.registry.get_sample_value("mpiop_job_failures_total", {"reason": "DeadlineExceeded"}) == 1
 
 
-async def test_the_end_is_recorded_before_anything_is_cleaned_up() -> None:
-    world = World()
-    await world.submit(runPolicy={"cleanPodPolicy": "All"})
-    await world.sync_until_idle()
-    world.end_launcher()
-    world.client.actions.clear()
-    await world.sync()
-    assert world.writes == [STATUS]
-
-
-async def test_clean_up_of_running_pods_keeps_the_finished_ones() -> None:
-    world = World()
-    await world.submit(runPolicy={"cleanPodPolicy": "Running"})
-    await world.sync_until_idle()
-    world.start_workers()
-    world.pod_status("pi-worker-1", "Failed")
-    world.end_launcher()
-    await world.sync_until_idle()
-    assert world.names(PODS) == ["pi-worker-1"]
-
-
-async def test_scaling_follows_in_pods_and_hostfile() -> None:
-    world = await running()
-    await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}})
-    await world.sync_until_idle()
-    assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0"]
-    assert world.one(CONFIG_MAPS, "pi-config")["data"]["hostfile"] == "pi-worker-0.pi.default.svc slots=1\n"
-    await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
-    await world.sync_until_idle()
-    assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1", "pi-worker-2"]
-
-
-async def test_suspend_takes_the_workers_away_and_resume_brings_them_back() -> None:
-    world = await running()
-    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.sync_until_idle()
-    assert world.names(PODS) == ["pi-launcher-x"]
-    assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
-    assert world.status.is_true(c.CONDITION_SUSPENDED)
-    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.sync_until_idle()
-    assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1"]
-    assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is False
-    assert world.recorder.reasons == ["MPIJobSuspended", "MPIJobResumed"]
-
-
 async def test_an_evicted_worker_ends_the_job_and_its_launcher() -> None:
     world = await running()
     world.pod_status("pi-worker-1", "Failed", reason="Evicted")
@@ -239,31 +193,9 @@ async def test_an_evicted_worker_ends_the_job_and_its_launcher() -> None:
     assert world.status.completion_time is not None
 
 
-async def test_a_patient_launcher_waits_for_its_workers() -> None:
-    world = World()
-    await world.submit(launcherCreationPolicy="WaitForWorkersReady")
-    await world.sync_until_idle()
-    assert world.names(JOBS) == []
-    world.start_workers()
-    await world.sync_until_idle()
-    assert world.names(JOBS) == ["pi-launcher"]
-
-
 @pytest.mark.parametrize("manager", ["kueue.x-k8s.io/multikueue", ""])
 async def test_a_job_of_another_manager_is_left_alone(manager: str) -> None:
-    world = World()
-    await world.submit(runPolicy={"managedBy": manager})
-    await world.sync()
-    assert world.writes == []
-
-
-async def test_a_job_on_its_way_out_is_left_alone() -> None:
-    world = World()
-    job = mpijob()
-    job["metadata"]["finalizers"] = ["example.com/keep"]
-    created = await world.client.create(MPIJOBS, job)
-    await world.client.delete(MPIJOBS, KEY, uid=uid_of(created))
-    world.client.actions.clear()
+    world = await new(runPolicy={"managedBy": manager})
     await world.sync()
     assert world.writes == []
 
@@ -279,13 +211,11 @@ async def test_a_job_that_is_gone_leaves_nothing_behind() -> None:
 
 
 async def test_an_invalid_job_says_so_once_and_can_be_repaired() -> None:
-    world = World()
-    await world.submit(slotsPerWorker=-1)
+    world = await new(slotsPerWorker=-1)
     await world.sync()
     await world.sync()
     assert world.writes == [STATUS]
-    stalled = world.status.condition(c.CONDITION_STALLED)
-    assert stalled is not None
+    stalled = world.condition(c.CONDITION_STALLED)
     assert stalled.reason == "ValidationError"
     assert "spec.slotsPerWorker" in stalled.message
     assert world.recorder.reasons == ["ValidationError"]
@@ -296,33 +226,14 @@ async def test_an_invalid_job_says_so_once_and_can_be_repaired() -> None:
 
 
 async def test_a_job_that_nobody_can_read_is_refused_like_an_invalid_one() -> None:
-    world = World()
-    await world.submit(mpiImplementation={"not": "a string"})
+    world = await new(mpiImplementation={"not": "a string"})
     await world.sync()
     assert world.writes == [STATUS]
     assert world.recorder.reasons == ["ValidationError"]
 
 
-async def test_E57_E58_a_foreign_object_in_the_way_is_not_touched_and_said() -> None:
-    world = World()
-    await world.submit()
-    world.client.server.put(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "pi", "namespace": "default"}})
-    await world.sync_refused()
-    assert world.recorder.reported[-1] == (
-        "Warning",
-        "ErrResourceExists",
-        'Resource "pi" of Kind "Service" already exists and is not managed by MPIJob',
-    )
-    assert not any("Pod" in write for write in world.writes), "without its Service no worker would be found"
-    world.client.server.remove(SERVICES, KEY)
-    await world.sync_until_idle()
-    assert "create Pod default/pi-worker-1" in world.writes
-    assert not world.status.is_true(c.CONDITION_STALLED)
-
-
 async def test_E58_a_child_of_a_deleted_namesake_is_waited_for() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": "former", "controller": True}
     world.client.server.put(SERVICES, {"metadata": {"name": "pi", "namespace": "default", "ownerReferences": [owner]}})
     with pytest.raises(ExceptionGroup):
@@ -331,9 +242,7 @@ async def test_E58_a_child_of_a_deleted_namesake_is_waited_for() -> None:
 
 
 async def test_children_without_our_label_are_found_by_name_and_labelled() -> None:
-    world = World()
-    await world.submit()
-    await world.sync_until_idle()
+    world = await starting()
     world.start_workers()
     await world.sync_until_idle()
     for resource, name in ((SERVICES, "pi"), (CONFIG_MAPS, "pi-config"), (JOBS, "pi-launcher"), (SECRETS, "pi-ssh")):
@@ -357,8 +266,7 @@ async def test_children_without_our_label_are_found_by_name_and_labelled() -> No
 
 
 async def test_E56_a_quota_is_asked_few_times_and_the_job_says_why_it_waits() -> None:
-    world = World()
-    await world.submit(workers=100)
+    world = await new(workers=100)
     world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"))
     await world.sync_refused()
     assert sum("create Pod" in write for write in world.writes) <= 2
@@ -380,8 +288,7 @@ async def test_E56_a_quota_is_asked_few_times_and_the_job_says_why_it_waits() ->
 async def test_a_failed_write_is_repeated_and_nothing_is_made_twice(
     verb_and_resource: tuple[str, Any], error: Exception, *, takes_effect: bool
 ) -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     verb, resource = verb_and_resource
     world.client.server.refuse(verb, resource, "", error, times=1, takes_effect=takes_effect)  # type: ignore[arg-type]  # both are KubeErrors
     with pytest.raises(ExceptionGroup):
@@ -394,8 +301,7 @@ async def test_a_failed_write_is_repeated_and_nothing_is_made_twice(
 
 
 async def test_an_event_is_recorded_once_though_the_status_was_refused_at_first() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.client.refuse("patch", MPIJOBS, "pi", refusal(500), times=2)
     for _ in range(2):
         with pytest.raises(StatusError):
@@ -407,9 +313,7 @@ async def test_an_event_is_recorded_once_though_the_status_was_refused_at_first(
 
 
 async def test_counts_and_hosts_follow_every_worker() -> None:
-    world = World()
-    await world.submit(workers=3)
-    await world.sync_until_idle()
+    world = await starting(workers=3)
     world.client.actions.clear()
     for number in range(2):
         world.pod_status(f"pi-worker-{number}", "Running", ready=True)
@@ -421,8 +325,7 @@ async def test_counts_and_hosts_follow_every_worker() -> None:
 
 @pytest.mark.parametrize("template", [{}, {"spec": None}, "none"], ids=str)
 async def test_created_is_recorded_though_its_update_got_no_answer_and_an_edit_made_the_job_invalid(template: object) -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.client.server.refuse("patch", MPIJOBS, "pi", refusal(500), times=1, takes_effect=True)
     with pytest.raises(StatusError):
         await world.sync()
@@ -532,8 +435,7 @@ async def test_a_suspend_is_carried_out_though_another_write_is_refused(refused:
 
 
 async def test_a_write_that_could_not_be_tried_does_not_end_a_stall() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"), times=1)
     await world.sync_refused()
     world.client.refuse("create", PODS, "", TransportError("lost"), times=1)
@@ -545,8 +447,7 @@ async def test_a_write_that_could_not_be_tried_does_not_end_a_stall() -> None:
 
 @pytest.mark.parametrize("takes_effect", [False, True], ids=["not done", "done unseen"])
 async def test_an_event_is_recorded_once_though_storing_its_status_got_no_answer(*, takes_effect: bool) -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.client.refuse("patch", MPIJOBS, "pi", TransportError("lost"), times=1, takes_effect=takes_effect)
     with pytest.raises(TransportError):
         await world.sync()
@@ -560,8 +461,7 @@ async def test_an_event_is_recorded_once_though_storing_its_status_got_no_answer
 
 
 async def test_transitions_of_an_unanswered_update_are_not_recorded_for_a_status_that_another_stored() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.client.refuse("patch", MPIJOBS, "pi", TransportError("lost"), times=1)
     with pytest.raises(TransportError):
         await world.sync()
@@ -583,8 +483,7 @@ async def test_what_others_add_to_the_owners_of_a_child_stays() -> None:
 
 async def test_a_finished_launcher_is_not_touched_again() -> None:
     world = await running()
-    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.sync_until_idle()
+    await world.suspend()
     world.end_launcher()
     await world.sync_until_idle()
     world.client.actions.clear()
@@ -594,21 +493,11 @@ async def test_a_finished_launcher_is_not_touched_again() -> None:
 
 
 async def test_without_the_lease_nothing_is_written() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.leads = False
     with pytest.raises(PermissionError):
         await world.sync()
     assert world.writes == []
-
-
-async def test_the_key_is_made_once() -> None:
-    world = await running()
-    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.sync_until_idle()
-    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.sync_until_idle()
-    assert world.keys_made == 1
 
 
 @pytest.mark.parametrize(("given", "reported"), [("Always", ["SetPodTemplateRestartPolicy"]), ("", []), (None, [])])
@@ -658,8 +547,7 @@ async def test_a_suspension_that_was_taken_back_before_a_restart_stops_nothing()
 
 async def test_no_launcher_is_unsuspended_while_a_worker_cannot_be_made() -> None:
     world = await running()
-    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.sync_until_idle()
+    await world.suspend()
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
     world.client.refuse("create", PODS, "", refusal(403, "exceeded quota: pods"), times=1)
     await world.sync_refused()
@@ -669,8 +557,7 @@ async def test_no_launcher_is_unsuspended_while_a_worker_cannot_be_made() -> Non
 
 
 async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.client.refuse("create", PODS, "", StatusError("create", {"code": 500, "message": "failed calling webhook: no endpoints"}))
     for _ in range(2):
         with pytest.raises(ExceptionGroup):
@@ -679,8 +566,7 @@ async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> Non
         await asyncio.sleep(2)
     with pytest.raises(ExceptionGroup):
         await world.sync()
-    stalled = world.status.condition("Reconciling")
-    assert stalled is not None
+    stalled = world.condition("Reconciling")
     assert (stalled.status, stalled.reason) == ("True", "WriteFailed")
     assert ("Warning", "WriteFailed", "worker pod created failed: failed calling webhook: no endpoints") in world.recorder.reported
     world.client.server.allow()
@@ -689,11 +575,50 @@ async def test_a_server_that_fails_for_long_is_quoted_until_it_does_not() -> Non
 
 
 async def test_of_updates_without_an_answer_only_the_last_are_remembered() -> None:
-    world = World()
-    await world.submit()
+    world = await new()
     world.client.refuse("patch", MPIJOBS, "", refusal(500, "failed calling webhook"), times=100)
     for _ in range(100):
         with pytest.raises(StatusError):
             await world.sync()
         await asyncio.sleep(60)
     assert len(world.syncer.reporter.unanswered[KEY]) == 20
+
+
+@pytest.mark.parametrize("scheduler", ["", "volcano"])
+async def test_nothing_in_a_cache_is_changed_in_place_neither_the_job_nor_its_pod_group(scheduler: str) -> None:
+    world = World(options=BuildOptions(gang_scheduler=scheduler))
+    world.client.server.served.add(VOLCANO_POD_GROUPS)
+    groups = world.stores[VOLCANO_POD_GROUPS] = Store()
+    if scheduler:
+        gang = Gang(scheduler, candidates(scheduler)[0], listers={VOLCANO_POD_GROUPS: groups})
+        world.build(gang)
+    await world.submit(workers=2)
+    resources: tuple[Resource, ...] = (*WATCHED, VOLCANO_POD_GROUPS)
+    edits: list[dict[str, object]] = [
+        {},
+        {"runPolicy": {"schedulingPolicy": {"minAvailable": 1}}, "slotsPerWorker": 2},
+        {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}},
+        {"runPolicy": {"suspend": True}},
+        {"runPolicy": {"suspend": False}},
+    ]
+    for edit in edits:
+        await world.edit({"spec": edit})
+        for _ in range(3):
+            world.refresh(*resources)
+            cached: list[Object] = [obj for resource in resources for obj in world.stores[resource].values()]
+            before = [json.dumps(obj, sort_keys=True, default=repr) for obj in cached]
+            await world.syncer.sync(KEY)
+            assert [json.dumps(obj, sort_keys=True, default=repr) for obj in cached] == before
+            world.start_workers()
+    assert world.names(VOLCANO_POD_GROUPS) == (["pi"] if scheduler else [])
+
+
+async def test_the_domain_of_the_cluster_is_what_the_flag_says() -> None:
+    world = World(options=BuildOptions(cluster_domain="example.org"))
+    await world.submit()
+    await world.sync_until_idle()
+    searches = world.one(PODS, "pi-worker-0")["spec"]["dnsConfig"]["searches"]
+    assert searches == ["pi.default.svc.example.org"]
+    everything = str([obj for resource in (SERVICES, CONFIG_MAPS, JOBS, PODS) for obj in world.client.server.objects(resource)])
+    assert "cluster.local" not in everything
+    assert "pi-worker-0.pi.default.svc.example.org slots=1" in everything

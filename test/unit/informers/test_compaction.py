@@ -103,7 +103,7 @@ def worker(job: int, index: int) -> Object:
     conditions = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     container = {
         "name": "worker",
-        "image": "mpioperator/mpi-pi:openmpi",
+        "image": "mpiop.invalid/mpi-pi:openmpi",
         "command": ["/usr/sbin/sshd"],
         "args": ["-De", "-f", "/home/mpiuser/.sshd_config"],
         "env": [{"name": f"VARIABLE_{number}", "value": "value" * 4} for number in range(10)],

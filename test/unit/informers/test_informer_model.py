@@ -81,7 +81,7 @@ def test_I24_I28_the_store_and_its_index_equal_a_dict_and_notifications_rebuild_
         for role in ("x", "y"):
             expected = {key for key, obj in model.items() if role in by_role(obj)}
             assert {key_of(obj) for obj in store.by_index("role", role)} == expected
-        assert set(store.index_values("role")) == {value for obj in model.values() for value in by_role(obj)}
+        assert set(store._indexes["role"]) == {value for obj in model.values() for value in by_role(obj)}
 
 
 class InformerMachine(RuleBasedStateMachine):

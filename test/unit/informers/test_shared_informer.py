@@ -24,15 +24,12 @@ from fakes.scripted_server import (
     page,
     pod,
 )
-from mpiop.informers import InformerSettings, MutationError, Notification, SharedInformer
+from mpiop.informers import InformerSettings, Notification, SharedInformer
 from mpiop.informers.listener import Listener
-from mpiop.informers.mutation import MutationDetector
-from mpiop.kube.errors import TransportError
 from mpiop.kube.objects import Key, Object
 from virtual_time import VirtualTimeLoop, run_ready_tasks, turns_until
 
 SETTINGS = InformerSettings(reflector=LISTS)
-DETECTING = InformerSettings(reflector=LISTS, detects_mutations=True)
 
 
 @dataclass
@@ -52,8 +49,7 @@ def line(notification: Notification) -> str:
     def version(obj: Object | None) -> str:
         return obj["metadata"].get("resourceVersion", "") if obj else "-"
 
-    mark = " initial" if notification.is_initial else ""
-    return f"{notification.key.name} {version(notification.old)}>{version(notification.new)}{mark}"
+    return f"{notification.key.name} {version(notification.old)}>{version(notification.new)}"
 
 
 def informer_of(lists: list[ListReply], watches: list[StreamReply] | None = None, settings: InformerSettings = SETTINGS) -> SharedInformer:
@@ -90,7 +86,7 @@ async def test_I23_every_handler_hears_of_what_vanished_in_a_gap_with_its_last_k
     async with running(informer):
         await asyncio.sleep(30)
     for heard in handlers:
-        assert heard.lines() == ["a ->1 initial", "b ->2 initial", "a 1>-"]
+        assert heard.lines() == ["a ->1", "b ->2", "a 1>-"]
 
 
 async def test_I26_the_store_is_updated_before_a_handler_is_called() -> None:
@@ -109,23 +105,6 @@ async def test_I26_the_store_is_updated_before_a_handler_is_called() -> None:
     assert ahead == [True, True, True]
 
 
-async def test_I27_each_object_goes_forward_only() -> None:
-    stream: StreamReply = [
-        modified(pod("a", 12)),
-        modified(pod("a", 11)),
-        modified(pod("a", 12)),
-        modified(pod("b", 13)),
-        modified(pod("a", 14)),
-        Hang(),
-    ]
-    informer = informer_of([page(pod("a", 1), pod("b", 2), version=10)], [stream])
-    heard = Heard()
-    informer.add_handler(heard)
-    async with running(informer):
-        await asyncio.sleep(1)
-    assert heard.lines() == ["a ->1 initial", "b ->2 initial", "a 1>12", "b 2>13", "a 12>14"]
-
-
 async def test_I29_a_bookmark_moves_the_version_of_the_store_and_calls_nobody() -> None:
     informer = informer_of([page(pod("a", 1), version=10)], [[bookmark(42), Hang()]])
     heard = Heard()
@@ -133,7 +112,7 @@ async def test_I29_a_bookmark_moves_the_version_of_the_store_and_calls_nobody() 
     async with running(informer):
         await asyncio.sleep(1)
     assert informer.store.resource_version == "42"
-    assert heard.lines() == ["a ->1 initial"]
+    assert heard.lines() == ["a ->1"]
 
 
 async def test_I30_synced_when_the_whole_first_list_is_in_the_store() -> None:
@@ -145,15 +124,6 @@ async def test_I30_synced_when_the_whole_first_list_is_in_the_store() -> None:
         await asyncio.wait_for(informer.wait_for_sync(), 10)
         assert len(informer.store) == 2
     assert informer.has_synced
-
-
-async def test_I30_only_the_first_list_is_initial() -> None:
-    informer = informer_of([page(pod("a", 1), version=10), page(pod("a", 1), pod("b", 12), version=20)], [[error_event(410, "Expired")]])
-    heard = Heard()
-    informer.add_handler(heard)
-    async with running(informer):
-        await asyncio.sleep(60)
-    assert heard.lines() == ["a ->1 initial", "b ->12"]
 
 
 async def test_I30_an_empty_list_is_synced() -> None:
@@ -172,7 +142,7 @@ async def test_I30_initial_items_deleted_before_they_are_handled_do_not_hinder_i
     async with running(informer):
         await asyncio.wait_for(registration.wait_for_sync(), 1)
         await run_ready_tasks()
-    assert heard.lines() == ["a ->1 initial", "a 11>-"]
+    assert heard.lines() == ["a ->1", "a 11>-"]
 
 
 async def test_I31_a_handler_is_synced_only_after_all_its_initial_adds() -> None:
@@ -205,9 +175,9 @@ async def test_I32_a_late_handler_gets_each_object_once_and_loses_no_event() -> 
         registration = informer.add_handler(late)
         assert not registration.has_synced
         await asyncio.wait_for(registration.wait_for_sync(), 0.1)
-        assert late.lines() == ["a ->11 initial", "b ->2 initial"]
+        assert late.lines() == ["a ->11", "b ->2"]
         await asyncio.sleep(10)
-    assert late.lines() == ["a ->11 initial", "b ->2 initial", "a 11>12", "c ->13"]
+    assert late.lines() == ["a ->11", "b ->2", "a 11>12", "c ->13"]
 
 
 async def test_I32_a_late_handler_of_an_empty_store_is_synced_at_once() -> None:
@@ -227,8 +197,8 @@ async def test_I33_a_removed_handler_is_not_called_again() -> None:
         registration.remove()
         registration.remove()
         await asyncio.sleep(10)
-    assert removed.lines() == ["a ->1 initial"]
-    assert kept.lines() == ["a ->1 initial", "a 1>11"]
+    assert removed.lines() == ["a ->1"]
+    assert kept.lines() == ["a ->1", "a 1>11"]
     assert len(informer.registrations) == 1
 
 
@@ -244,7 +214,7 @@ async def test_I33_removal_drops_what_is_buffered_and_who_waits_for_it_waits_no_
     async with running(informer):
         await asyncio.wait_for(registration.wait_for_sync(), 1)
         await asyncio.sleep(1)
-    assert heard.lines() == ["a ->1 initial"]
+    assert heard.lines() == ["a ->1"]
     assert registration.backlog == 0
 
 
@@ -255,8 +225,8 @@ async def test_I34_resync_notifies_of_stored_objects_again_without_a_request() -
     informer.add_handler(other)
     async with running(informer):
         await asyncio.sleep(130)
-    assert heard.lines() == ["a ->1 initial", "b ->2 initial", *["a 1>1", "b 2>2"] * 2]
-    assert other.lines() == ["a ->1 initial", "b ->2 initial"]
+    assert heard.lines() == ["a ->1", "b ->2", *["a 1>1", "b 2>2"] * 2]
+    assert other.lines() == ["a ->1", "b ->2"]
 
 
 async def test_I34_resync_skips_objects_with_changes_in_the_buffer() -> None:
@@ -275,7 +245,7 @@ async def test_I34_a_late_handler_is_resynced_and_a_removed_one_is_not() -> None
         await asyncio.sleep(10)
         registration = informer.add_handler(heard, resync_seconds=1)
         await asyncio.sleep(1.5)
-        assert heard.lines() == ["a ->1 initial", "a 1>1"]
+        assert heard.lines() == ["a ->1", "a 1>1"]
         registration.remove()
         assert informer.backlog == 0
         await asyncio.sleep(5)
@@ -288,7 +258,7 @@ async def test_I35_an_exception_loses_one_item_of_one_handler() -> None:
     heard, other = Heard(), Heard()
 
     def fragile(notification: Notification) -> None:
-        if line(notification) == "b ->2 initial":
+        if line(notification) == "b ->2":
             raise RuntimeError("cannot stand b")
         heard(notification)
 
@@ -297,8 +267,8 @@ async def test_I35_an_exception_loses_one_item_of_one_handler() -> None:
     async with running(informer):
         await asyncio.sleep(10)
     assert registration.has_synced
-    assert heard.lines() == ["a ->1 initial", "c ->3 initial", "b 2>11"]
-    assert other.lines() == ["a ->1 initial", "b ->2 initial", "c ->3 initial", "b 2>11"]
+    assert heard.lines() == ["a ->1", "c ->3", "b 2>11"]
+    assert other.lines() == ["a ->1", "b ->2", "c ->3", "b 2>11"]
 
 
 async def test_I36_a_slow_handler_delays_neither_others_nor_the_reflector_and_its_backlog_is_measured() -> None:
@@ -339,7 +309,7 @@ async def test_I37_runs_once_refuses_handlers_afterwards_and_leaves_no_task() ->
     await asyncio.sleep(600)
     assert asyncio.all_tasks() == before
     assert live_timers() == []
-    assert heard.lines() == ["a ->1 initial"]
+    assert heard.lines() == ["a ->1"]
     registration.remove()
     assert informer.has_synced
 
@@ -353,53 +323,6 @@ async def test_I37_after_a_stop_nothing_that_is_buffered_is_delivered() -> None:
     handled = len(slow)
     await asyncio.sleep(600)
     assert len(slow) == handled < 100
-
-
-async def test_I38_a_changed_object_is_found_while_stored_and_when_it_leaves() -> None:
-    informer = informer_of([page(pod("a", 1), pod("b", 2), version=10)], [[Sleep(5), deleted(pod("b", 11)), Hang()]], DETECTING)
-    async with running(informer):
-        await informer.wait_for_sync()
-        informer.verify_unchanged()
-        stored = informer.store.get(Key("ns", "b"))
-        assert stored is not None
-        stored["metadata"]["labels"] = {"changed": "in place"}
-        with pytest.raises(MutationError, match="ns/b"):
-            informer.verify_unchanged()
-        await asyncio.sleep(10)
-        assert len(informer.store) == 1
-        with pytest.raises(MutationError, match="ns/b"):
-            informer.verify_unchanged()
-
-
-async def test_I38_what_was_changed_is_found_when_it_leaves_though_nobody_checked_before() -> None:
-    informer = informer_of([page(pod("a", 1), version=10)], [[Sleep(5), deleted(pod("a", 11)), Hang()]], DETECTING)
-    async with running(informer):
-        await informer.wait_for_sync()
-        stored = informer.store.get(Key("ns", "a"))
-        assert stored is not None
-        stored["metadata"]["labels"] = {"changed": "in place"}
-        await asyncio.sleep(10)
-        assert len(informer.store) == 0
-        with pytest.raises(MutationError, match="ns/a"):
-            informer.verify_unchanged()
-
-
-async def test_I38_undetected_by_default() -> None:
-    informer = informer_of([page(pod("a", 1), version=10)])
-    async with running(informer):
-        await informer.wait_for_sync()
-        stored = informer.store.get(Key("ns", "a"))
-        assert stored is not None
-        stored["metadata"]["labels"] = {"changed": "in place"}
-        informer.verify_unchanged()
-
-
-def test_I38_what_has_left_the_store_may_be_changed() -> None:
-    detector, obj = MutationDetector(), pod("a", 1)
-    detector.observe(Notification(None, obj))
-    detector.observe(Notification(obj, None))
-    obj["metadata"]["labels"] = {"changed": "afterwards"}
-    detector.verify()
 
 
 async def test_I33_a_closed_handler_takes_nothing_more() -> None:
@@ -432,18 +355,6 @@ async def test_I38_what_the_client_gave_is_not_changed() -> None:
         await informer.wait_for_sync()
     assert "managedFields" in original["metadata"]
     assert informer.store.get(Key("ns", "a")) == pod("a", 1)
-
-
-async def test_I39_after_a_disrupted_watch_the_notifications_are_the_real_difference() -> None:
-    first = page(pod("same", 1), pod("changed", 2), pod("gone", 3), pod("swapped", 4, uid="old"), version=10)
-    second = page(pod("same", 1), pod("changed", 15), pod("new", 16), pod("swapped", 17, uid="new"), version=20)
-    informer = informer_of([first, TransportError("down"), second], [[TransportError("reset")], [error_event(410, "Expired")]])
-    heard = Heard()
-    informer.add_handler(heard)
-    async with running(informer):
-        await asyncio.sleep(60)
-    assert sorted(heard.lines()[4:]) == ["changed 2>15", "gone 3>-", "new ->16", "swapped 4>17"]
-    assert not any(notification.is_initial for notification in heard.notifications[4:])
 
 
 async def test_last_activity_follows_lists_events_and_bookmarks() -> None:

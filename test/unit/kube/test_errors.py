@@ -22,6 +22,7 @@ def test_the_message_is_one_line_that_says_what_where_and_why() -> None:
         {"details": {"causes": None, "retryAfterSeconds": None}},
         {"details": {"causes": [None, "x", {"message": "m"}]}},
         {"details": {"causes": 5, "retryAfterSeconds": "soon"}},
+        {"code": 10**400, "details": {"retryAfterSeconds": float("inf")}},
     ],
 )
 def test_F21_a_status_without_its_parts_is_still_an_error(status: dict[str, Any]) -> None:

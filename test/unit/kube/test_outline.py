@@ -1,13 +1,15 @@
 """Parts of a JSON text are found as a decoder finds them, however deep the text is."""
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiop.kube.outline import MOST_LEVELS, elements, find, is_deep, value
+from mpiop.kube.outline import MOST_LEVELS, elements, find, is_deep, members, value
 
 NAMES = st.text(alphabet='ab"\\{}[],: \n\x00é', max_size=4)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | NAMES
@@ -32,12 +34,36 @@ def test_the_elements_of_an_array_are_found(content: list[Any], is_indented: boo
     assert list(map(json.loads, elements(as_text(content, is_indented=is_indented), 0))) == content
 
 
+@given(VALUES, VALUES, st.integers(0, 3), st.booleans())
+def test_long_values_end_where_a_decoder_says(first: Any, last: Any, shift: int, is_indented: bool) -> None:  # noqa: FBT001 - as above
+    content = {"a": ["x" * shift + '\\"[{' * 30_000, first], "b": last}
+    text = as_text(content, is_indented=is_indented)
+    found = {name: json.loads(member) for name, member in members(text + text, 0)}
+    assert found == content
+
+
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"\\"]":', b"}]"), (b'[[],{"a":{}},"[[",', b"]")])
 @pytest.mark.parametrize("levels", [1, MOST_LEVELS // 2, 100_000])
 def test_levels_are_counted_outside_of_strings(opening: bytes, closing: bytes, levels: int) -> None:
     text = opening * levels + b'"\\\\"' + closing * levels
     assert is_deep(text) == (levels * (opening.startswith(b'[{"\\') + 1) > MOST_LEVELS)
     assert not is_deep(b"[%s]" % b",".join([b"[{}]"] * 1000))
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """Return the least processor time of three calls."""
+    times = list[float]()
+    for _ in range(3):
+        begun = time.process_time()
+        function()
+        times.append(time.process_time() - begun)
+    return min(times)
+
+
+@pytest.mark.parametrize("nested", [b"[" * 500_000 + b"]" * 500_000, b"[%s0]" % (b"[[[[]]]]," * 100_000)])
+def test_a_long_value_is_passed_about_as_quickly_as_it_is_counted(nested: bytes) -> None:
+    text = b'{"a":%s,"b":1}' % nested
+    assert seconds(lambda: find(text, b"b")) < 10 * seconds(lambda: is_deep(text))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from mpiop.kube.throttle import FLOW, Throttle
+from mpiop.kube.throttle import Throttle
 from virtual_time import run_ready_tasks
 
 
@@ -15,7 +15,7 @@ async def test_the_rate_is_bound_when_asked_for() -> None:
     begun: list[float] = []
 
     async def work() -> None:
-        async with throttle:
+        async with throttle.turn(None):
             begun.append(loop.time())
 
     await asyncio.gather(*(work() for _ in range(25)))
@@ -29,7 +29,7 @@ async def test_no_rate_is_bound_by_default_and_places_are() -> None:
 
     async def work() -> None:
         nonlocal inside, most
-        async with throttle:
+        async with throttle.turn(None):
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(1)
@@ -42,10 +42,9 @@ async def test_no_rate_is_bound_by_default_and_places_are() -> None:
 
 async def requests(throttle: Throttle, flow: Hashable, count: int, log: list[Hashable], seconds: float = 1.0) -> None:
     """Send `count` requests at once on behalf of `flow`; each is logged when it begins."""
-    FLOW.set(flow)
 
     async def request() -> None:
-        async with throttle:
+        async with throttle.turn(flow):
             log.append(flow)
             await asyncio.sleep(seconds)
 
@@ -71,10 +70,9 @@ async def test_who_is_cancelled_leaves_the_turn_to_others() -> None:
 
 async def test_a_place_is_not_lost_when_its_turn_and_the_cancellation_come_together() -> None:
     throttle, log = Throttle(1), list[Hashable]()
-    await throttle.__aenter__()
-    waiting = asyncio.create_task(requests(throttle, "a", 1, log))
-    await run_ready_tasks()
-    await throttle.__aexit__()
+    async with throttle.turn(None):
+        waiting = asyncio.create_task(requests(throttle, "a", 1, log))
+        await run_ready_tasks()
     waiting.cancel()
     await asyncio.wait([waiting])
     await requests(throttle, "b", 1, log)

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 import time
 from typing import Any
 
@@ -9,8 +10,10 @@ import msgspec
 import pytest
 
 from fakes.http_server import Exchange
-from mpiop.kube import session
+from mpiop.kube import answers, session, transport
 from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.objects import WatchEvent
+from mpiop.kube.request import Request
 from mpiop.kube.resources import PODS, Selection
 
 pytestmark = pytest.mark.real_time
@@ -259,3 +262,22 @@ async def gone(server: Any) -> None:
     async with asyncio.timeout(5):
         while server.open_connections:  # noqa: ASYNC110 - the other side of a socket
             await asyncio.sleep(0.01)
+
+
+async def test_a_large_event_is_read_in_a_thread_and_keeps_its_place(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is deeply nested takes 0.2 s to read, while probes and the lease are to be served."""
+    threads: list[bool] = []
+
+    def decode(request: Request, line: bytes) -> WatchEvent:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return answers.decode_event(request, line)
+
+    async def script(exchange: Exchange) -> None:
+        await exchange.begin_stream()
+        for name in ("a", "b" * transport.LARGE_EVENT_BYTES, "c"):
+            await exchange.event("ADDED", name)
+        await exchange.chunk(b"")
+
+    monkeypatch.setattr(transport, "decode_event", decode)
+    assert [name[0] for name in await names(await bench.client(await bench.serve(script)))] == ["a", "b", "c"]
+    assert threads == [True, False, True]

@@ -1,5 +1,6 @@
 """Verbs against an API server in memory."""
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -19,6 +20,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
         return fake
 
     monkeypatch.setattr(Session, "api", connect)
+    monkeypatch.setenv("MPIOP_CONFIG", os.devnull)
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
     return fake
 

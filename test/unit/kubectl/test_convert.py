@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from fakes.client_api import FakeApi
 from mpiop.client.errors import InvalidError
 from mpiop.kubectl.convert import Conversion, converted
 
@@ -138,6 +139,11 @@ def test_words_that_need_no_shell_are_passed_on(line: str, arguments: list[str])
         "echo x > input\nsrun ./a",
         "trap 'echo end' EXIT\nsrun ./a",
         "srun --output=log ./a",
+        "srun -l ./a",
+        "srun -ul ./a",
+        "srun --label -n 2 ./a",
+        "srun ./a $SLURM_ARRAY_TASK_ID",
+        "srun sh -c './a $SLURM_PROCID'",
         "[[ -f x ]] && exit 1\nsrun ./a",
         "# no mpirun here\nsource /opt/intel/setvars.sh\nmpirun ./a",
     ],
@@ -173,7 +179,8 @@ def test_numbers_of_ranks(options: str, expected: tuple[int, int, int]) -> None:
 
 
 def test_the_largest_launch_decides_if_the_job_names_no_number() -> None:
-    assert sizes("#SBATCH -N 1\n./pre\nmpirun -np 6 ./a\nmpirun -np 36 ./b\n") == (36, 36, 1)
+    script = "#SBATCH -N 1\n./pre\nmpirun -np 6 ./a\nmpirun -np 36 ./b\n"
+    assert (sizes(script), worker(convert(script))["resources"]["requests"]["cpu"]) == ((1, 36, 1), "36")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +231,6 @@ def test_resources_of_a_worker(options: str, requests: dict[str, str], gpus: str
     [
         ("#SBATCH --comment=\"it's me", "#SBATCH --comment=\"it's me"),
         ("#SBATCH --novel=3", "#SBATCH --novel=3"),
-        ("#SBATCH --array=1-10", "#SBATCH --array=1-10"),
         ("#SBATCH --exclusive", "#SBATCH --exclusive"),
         ("#SBATCH --chdir=here", "--chdir=here"),
         ("#SBATCH --ntasks", "#SBATCH --ntasks"),
@@ -233,12 +239,67 @@ def test_resources_of_a_worker(options: str, requests: dict[str, str], gpus: str
         ("srun --novel=1 ./b", "line 1: srun --novel=1"),
         ("srun ./b : ./c", "line 1: srun ./b : ./c"),
         ("sbatch next.sh", "line 1: sbatch next.sh"),
+        ("conda activate torch", "line 1: conda activate torch"),
+        ("./a $SLURM_MEM_PER_NODE ${SLURM_MEM_PER_NODE:-1}", "line 1: $SLURM_MEM_PER_NODE"),
+        ("./a $((SLURM_MEM_PER_NODE / 1024))", "line 1: $SLURM_MEM_PER_NODE"),
+        ("python3 -c 'os.environ[\"SLURM_JOB_PARTITION\"]'", "line 1: $SLURM_JOB_PARTITION"),
+        ("#PBS -l nodes=2:ppn=8", "line 1: #PBS -l nodes=2:ppn=8"),
+        ("#BSUB -J name", "line 1: #BSUB -J name"),
     ],
 )
 def test_what_has_no_counterpart_is_reported(line: str, left: str) -> None:
     made = convert(f"{line}\nsrun ./a\n")
     assert [each.split("  ")[0] for each in made.left] == [left]
     assert f"# not converted: {left}" in made.as_yaml()
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [
+        ("--mem=2G", {"PER_NODE": "2048"}),
+        ("--mem-per-cpu=1500K", {"PER_CPU": "2"}),
+        ("--gres=gpu:2 --mem-per-gpu=100", {"PER_GPU": "100"}),
+        ("--mem=0", {}),
+        ("-n 2", {}),
+    ],
+)
+def test_the_memory_is_a_variable_in_mib(option: str, values: dict[str, str]) -> None:
+    made = convert(f"#SBATCH {option}\nsrun ./a; srun ./b\n")
+    assert environment(made.job, "Launcher", "SLURM_MEM_") == values
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "number"),
+    [
+        ("-n 4", "./pre $SLURM_NNODES; ./pre ${SLURM_NNODES}", 1),
+        ("-n 4", "./pre $((4 / SLURM_JOB_NUM_NODES))", 1),
+        ("-n 4 -N 2", "./pre $SLURM_NNODES", 0),
+        ("-n 1", "./pre $SLURM_NNODES", 0),
+        ("-n 4", "./pre $SLURM_NTASKS", 0),
+        ("-n 1", "export MASTER_ADDR=$(hostname -s)", 1),
+        ("-n 1", "./pre `hostname` $HOSTNAME", 1),
+        ("-n 1", "echo runs on $(hostname)", 0),
+        ("-n 1", "srun sh -c './b $(hostname)'", 0),
+        ("-n 1", "hostname", 0),
+    ],
+)
+def test_what_depends_on_hosts_is_noted(options: str, line: str, number: int) -> None:
+    made = convert(f"#SBATCH {options}\n{line}\nsrun ./a; srun ./b\n")
+    notes = [each for each in made.notes if "without --nodes" in each or "the launcher's" in each]
+    assert [each.split(":")[0] for each in notes] == ["line 2"] * number
+
+
+def test_variables_that_are_set_are_not_reported() -> None:
+    names = "NTASKS PROCID LOCALID NODEID JOB_ID JOB_NODELIST SUBMIT_DIR CPUS_PER_TASK ARRAY_TASK_ID STEP_NODELIST EXPORT_ENV OWN"
+    lines = "".join(f"echo ${{SLURM_{name}}}\n" for name in names.split())
+    assert convert(f"export SLURM_OWN=1\n{lines}# $SLURM_COMMENT\nsrun ./a\n").left == []
+
+
+@pytest.mark.parametrize(("library", "count"), [("openmpi", 1), ("mpich", 0), ("intel", 0)])
+@pytest.mark.parametrize("line", ["mpiexec.hydra ./a", "time /opt/intel/bin/mpiexec.hydra -n 2 ./a"])
+def test_a_launcher_of_another_library_is_reported(line: str, library: str, count: int) -> None:
+    left = [each for each in convert(f"{line}\n", library).left if "give --mpi mpich or intel" in each]
+    assert len(left) == count
 
 
 @pytest.mark.parametrize("line", [" #SBATCH -n 4", "##SBATCH -n 4", "# SBATCH -n 4", "true\n#SBATCH -n 4"])
@@ -258,7 +319,14 @@ def test_lines_that_sbatch_does_not_read_request_nothing(line: str) -> None:
         ("#SBATCH --nta=5\nsrun a\n", "--ntasks-per-node"),
         ("#SBATCH -n 0\nsrun a\n", "--ntasks=0"),
         ("#SBATCH --gpus=three\nsrun a\n", "--gpus=three"),
+        ("#SBATCH --array=5-1\nsrun a\n", "--array 5-1"),
+        ("#SBATCH --array=1-5:0\nsrun a\n", "--array 1-5:0"),
+        ("#SBATCH --array=1-$N\nsrun a\n", "--array=1-$N"),
+        ("#SBATCH --signal=USR1@soon\nsrun a\n", "--signal=USR1@soon"),
         ("#SBATCH -N 2 --gpus=3\nsrun a\n", "divided"),
+        *((f"#SBATCH --{option}={'9' * 5000}\nsrun a\n", f"--{option}=99") for option in ("ntasks", "nodes", "time", "mem", "gpus")),
+        (f"#SBATCH --array={'9' * 5000}\nsrun a\n", "--array 99"),
+        (f"#SBATCH --array=1%{'9' * 5000}\nsrun a\n", "--array=1%99"),
         ("#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 2\nsrun a\n", "line 2: a heterogeneous job"),
         (f"srun a $X\n#{'x' * 131072}\n", "at most"),
     ],
@@ -267,6 +335,11 @@ def test_a_script_that_slurm_rejects_or_that_cannot_run_is_an_error(script: str,
     with pytest.raises(InvalidError) as caught:
         convert(script)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("script", ["( " * 3000 + "srun a" + " )" * 3000, "srun $(echo " * 3000 + ")" * 3000, f"srun -n {'9' * 5000} a"])
+def test_a_script_that_is_nested_deeply_or_has_a_long_number_runs_whole(script: str) -> None:
+    assert not is_direct(convert(f"{script}\n"))
 
 
 @pytest.mark.parametrize(
@@ -283,7 +356,7 @@ def test_the_verb_reports_on_stderr_and_strict_fails(mpi: Any, tmp_path: Path) -
     code, out, err = mpi("convert", str(file), "--image", "i", "--mount", "data:/data", "--workdir", "/data")
     assert (code, "claimName: data" in out, "workingDir: /data" in out) == (0, True, True)
     assert "not converted: #SBATCH --account=a" in err
-    assert mpi("convert", str(file), "--image", "i", "--strict")[:2] == (1, "")
+    assert mpi("convert", str(file), "--image", "i", "--strict")[:2] == (2, "")
 
 
 def test_workers_may_request_less_than_a_cpu_for_each_task(mpi: Any, tmp_path: Path) -> None:
@@ -292,3 +365,105 @@ def test_workers_may_request_less_than_a_cpu_for_each_task(mpi: Any, tmp_path: P
     job = yaml.safe_load(mpi("convert", str(script), "--image", "i", "--cpu", "100m")[1])
     [container] = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
     assert container["resources"]["requests"] == {"cpu": "100m"}
+
+
+OFFERED = {"/api/v1/namespaces/mpi-operator/configmaps/mpi-operator-capabilities": {"data": {"ssh-auto": "Injected"}}}
+NOTE = "note: ssh is injected, because the operator of this cluster offers it"
+
+
+@pytest.mark.parametrize("script", ["srun ./a\n", "date > x\nsrun ./a\n"], ids=["one line", "whole"])
+@pytest.mark.parametrize(
+    ("options", "annotation", "is_noted"),
+    [
+        ((), "Injected", True),
+        (("--ssh", "injected"), "Injected", False),
+        (("--ssh", "image"), "Image", False),
+        (("--mount", "c:/opt"), None, False),
+    ],
+)
+def test_the_ssh_is_what_the_operator_offers_unless_an_option_names_it(
+    mpi: Any, api: FakeApi, tmp_path: Path, script: str, options: tuple[str, ...], annotation: str | None, *, is_noted: bool
+) -> None:
+    file = tmp_path / "job.sbatch"
+    file.write_text(script, encoding="utf-8")
+    api.answers = dict(OFFERED)
+    code, out, err = mpi("convert", str(file), "--image", "i", *options)
+    assert (code, NOTE in err) == (0, is_noted)
+    assert (yaml.safe_load(out)["metadata"].get("annotations") or {}).get("mpiop.kubeflow.org/ssh") == annotation
+
+
+def environment(job: dict[str, Any], role: str, prefix: str) -> dict[str, str]:
+    [container] = job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]["containers"]
+    return {row["name"].removeprefix(prefix): row["value"] for row in container.get("env", []) if row["name"].startswith(prefix)}
+
+
+# What Slurm 22.05 sets in the first job: COUNT, ID, MAX, MIN, STEP.
+@pytest.mark.parametrize(
+    ("value", "indexes", "limit", "first"),
+    [
+        ("2-8:3%2", [2, 5, 8], 2, "3 2 8 2 3"),
+        ("1,3,7-9", [1, 3, 7, 8, 9], 0, "5 1 9 1 1"),
+        ("4", [4], 0, "1 4 4 4 1"),
+        ("1,5,9", [1, 5, 9], 0, "3 1 9 1 1"),
+        ("0-3%0", [0, 1, 2, 3], 0, "4 0 3 0 1"),
+        ("0-1,1-2", [0, 1, 2], 0, "3 0 2 0 1"),
+        ("00-01", [0, 1], 0, "2 0 1 0 1"),
+        ("1-3:2,9", [1, 3, 9], 0, "3 1 9 1 2"),
+    ],
+)
+@pytest.mark.parametrize("line", ["srun ./a", "srun ./a $SLURM_ARRAY_TASK_ID"])
+def test_an_array_is_a_job_for_each_index_with_the_variables_of_slurm(
+    value: str, indexes: list[int], limit: int, first: str, line: str
+) -> None:
+    made = convert(f"#SBATCH --array={value} -J case\n{line}\n")
+    assert ([job["metadata"]["name"] for job in made.jobs], made.array and made.array.limit, made.left) == (
+        [f"case-{each}" for each in indexes],
+        limit,
+        [],
+    )
+    found = [environment(job, "Worker", "SLURM_ARRAY_") for job in made.jobs]
+    assert [int(each["TASK_ID"]) for each in found] == indexes
+    assert " ".join(found[0][f"TASK_{each}"] for each in ("COUNT", "ID", "MAX", "MIN", "STEP")) == first
+    assert len({each["JOB_ID"] for each in found}) == 1
+    assert len(list(yaml.safe_load_all(made.as_yaml()))) == len(indexes)
+
+
+ANNOTATIONS = "mpiop.kubeflow.org/"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "seconds"),
+    [
+        ("--signal=USR1@120 -t 10", ("Injected", "SIGUSR1", "120s"), 480),
+        ("-t 10 --signal=R:sigusr2", ("Injected", "SIGUSR2", "60s"), 540),
+        ("--signal=10@90", ("Injected", "SIGUSR1", "90s"), None),
+        ("--signal=B:USR1@60 -t 10", (None, None, None), 600),
+        ("--signal=TERM@60 -t 10", (None, None, None), 600),
+        ("--signal=USR1@600 -t 10", (None, None, None), 600),
+    ],
+)
+def test_a_signal_before_the_time_limit(options: str, expected: tuple[str | None, ...], seconds: int | None) -> None:
+    made = convert(f"#SBATCH {options}\nsrun ./a\n")
+    annotations = made.job["metadata"].get("annotations", {})
+    assert tuple(annotations.get(ANNOTATIONS + name) for name in ("ssh", "checkpoint-signal", "checkpoint-grace")) == expected
+    assert made.job["spec"]["runPolicy"].get("activeDeadlineSeconds") == seconds
+    assert [each.startswith("--signal=") for each in made.left] == [True] * (expected[0] is None)
+    assert any("gets" in each or "get SIGUSR" in each for each in made.notes) == (expected[0] is not None)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "left"),
+    [
+        ("\"A='x,y',B=1\"", {"A": "'x,y'", "B": "1"}, []),
+        ('ALL,A="x y",B=1', {"A": "x y", "B": "1"}, []),
+        ("A=$HOME", {"A": "$$HOME"}, []),
+        ("all,A=1,,B=", {"A": "1", "B": ""}, []),
+        ("NIL", {}, []),
+        ("MODE,A=1", {"A": "1"}, ["MODE"]),
+        ("1A=b,A=2", {"A": "2"}, ["1A=b"]),
+    ],
+)
+def test_exports_as_sbatch_reads_them(value: str, expected: dict[str, str], left: list[str]) -> None:
+    made = convert(f"#SBATCH --export={value}\nsrun ./a\n")
+    assert environment(made.job, "Worker", "") == expected
+    assert [each.split("  ")[0] for each in made.left] == [f"#SBATCH --export={each}" for each in left]

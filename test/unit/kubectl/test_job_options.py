@@ -9,9 +9,14 @@ import yaml
 
 from fakes.client_api import FakeApi
 from mpiop.api.mpi_implementations import LIBRARIES
-from mpiop.client.errors import InvalidError
+from mpiop.client.api import Object
+from mpiop.client.errors import ClientError, InvalidError
+from mpiop.kubectl.main import run
 
 RUN = ("run", "--image", "i", "--name", "pi", "--gpus", "0")
+OFFERED: dict[str, Object | ClientError] = {
+    "/api/v1/namespaces/mpi-operator/configmaps/mpi-operator-capabilities": {"data": {"ssh-auto": "Injected"}}
+}
 PROGRAM = ("--dry-run=client", "--", "./a")
 
 
@@ -109,6 +114,7 @@ def test_times_have_units(mpi: Any, text: str, seconds: int) -> None:
         (("--cpu", "500m"), None),
         (("--gpus", "-1"), "gpus -1: write a number, or with another vendor's resource amd.com/gpu=2"),
         (("--gpus", "amd=2"), "gpus amd=2: write a number, or with another vendor's resource amd.com/gpu=2"),
+        (("--gpus", "9" * 5000), "gpus 999"),
         (("--gpus", "two"), "gpus two: write a number, or with another vendor's resource amd.com/gpu=2"),
         (("--toleration", "a:Never"), "toleration 'a:Never': write KEY[=VALUE][:EFFECT], with an effect of NoSchedule, "),
         (("--toleration", "=b"), "toleration '=b': write KEY[=VALUE][:EFFECT]"),
@@ -197,3 +203,37 @@ def test_a_patch_is_one_object(mpi: Any, tmp_path: Path, text: str) -> None:
     file.write_text(text)
     code, _, err = mpi(*RUN, "--patch", str(file), *PROGRAM)
     assert (code, "a patch is one object" in err) == (2, True), err
+
+
+@pytest.mark.parametrize(("options", "annotation"), [((), "Injected"), (("--ssh", "image"), "Image")])
+@pytest.mark.parametrize("dry_run", [("--dry-run", "client"), ("--dry-run", "server"), ("--detach", "-o", "yaml")], ids=" ".join)
+def test_what_a_dry_run_shows_of_ssh_is_what_is_created(
+    mpi: Any, api: FakeApi, options: tuple[str, ...], annotation: str, dry_run: tuple[str, ...]
+) -> None:
+    api.answers = dict(OFFERED)
+    code, out, err = mpi("run", "--image", "i", *options, *dry_run, "--", "./a")
+    assert (code, yaml.safe_load(out)["metadata"]["annotations"]["mpiop.kubeflow.org/ssh"]) == (0, annotation), err
+
+
+def test_without_a_cluster_a_manifest_leaves_ssh_to_the_operator(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    command = ["run", "--image", "i", "--kubeconfig", str(tmp_path / "none"), "--dry-run", "client"]
+    assert run([*command, "--", "./a"]) == 0
+    assert "mpiop.kubeflow.org/ssh" not in capsys.readouterr().out
+    assert run([*command, "--ssh", "injected", "--", "./a"]) == 0
+    assert "mpiop.kubeflow.org/ssh: Injected" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [("--array=1-9",), ("--rm",)], ids=["an array", "a job"])
+def test_a_run_asks_once_what_the_operator_offers(mpi: Any, api: FakeApi, options: tuple[str, ...]) -> None:
+    asked: list[str] = []
+    get = api.get
+
+    def counted(path: str) -> Object:
+        asked.append(path)
+        return get(path)
+
+    api.get = counted  # type: ignore[method-assign]
+    api.ends("Succeeded")
+    api.answers = dict(OFFERED)
+    assert mpi("run", "--image=i", "--name=pi", *options, "./a")[0] == 0
+    assert asked == ["/api/v1/namespaces/team/configmaps/mpi-operator-capabilities", *OFFERED]

@@ -153,6 +153,8 @@ def test_version_shows_what_may_be_read(mpi: Any, api: FakeApi) -> None:
     code, out, _ = mpi("version")
     assert code == 0
     assert "operator    unknown: deployments is forbidden\nMPIJob      kubeflow.org/v2beta1\n" in out
+    api.answers["/api/v1/namespaces/mpi-operator/configmaps/mpi-operator-capabilities"] = {"data": {"version": "1.2.3"}}
+    assert "operator    1.2.3\n" in mpi("version")[1]
 
 
 def test_version_reports_what_is_missing(mpi: Any, api: FakeApi) -> None:

@@ -108,7 +108,7 @@ def test_a_degraded_job_that_runs_is_asked_about(mpi: Any, api: FakeApi, verb: s
     job["status"]["summary"]["state"] = "NodeLost"
     api.stored["pi"] = job
     code, _, err = mpi(verb, "pi")
-    assert (code, "say --yes" in err, api.stored["pi"]) == (2, True, job)
+    assert (code, "pass --yes" in err, api.stored["pi"]) == (2, True, job)
     assert not {"patch", "delete"} & {request[0] for request in api.requests}
 
 

@@ -7,17 +7,32 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from fakes import mpirun
+from fakes.slurm_fields import FIELDS, PROGRAMS
 from fakes.slurm_scripts import RECORDER, SCRIPTS
+from fakes.slurm_styles import STYLES
 from mpiop.api.mpi_implementations import LIBRARIES
 from mpiop.kubectl.convert import Conversion, converted
 
 ORACLE: Final[dict[str, Any]] = json.loads(Path(__file__).with_name("slurm_scripts.json").read_text(encoding="utf-8"))
+STYLE_ORACLE: Final[dict[str, Any]] = {
+    name: row
+    for file in ("slurm_styles.json", "slurm_fields.json")
+    for name, row in json.loads(Path(__file__).with_name(file).read_text(encoding="utf-8")).items()
+}
+REPORTED: Final = {
+    "machine-learning-first-host": "line 6: hostname is the launcher's: use $SLURMD_NODENAME for the first worker's",
+    "odd-pbs-lines": "line 2: #PBS -N from_pbs  (sbatch obeys it: write it as #SBATCH)",
+    "weather-icon": "line 5: $SLURM_JOB_NUM_NODES is 3, because without --nodes each task has its own worker",
+}
+"""Scripts that do something else than on Slurm, and the sentence that reports it."""
 HOSTFILES: Final = {"openmpi": "OMPI_MCA_orte_default_hostfile", "mpich": "HYDRA_HOST_FILE"}
 pytestmark = pytest.mark.real_time
 
@@ -46,10 +61,14 @@ def run(folder: Path, made: Conversion, library: str = "openmpi", *, is_started:
     """Run the launcher of a job on this machine."""
     records, work, programs = folder / "records", folder / "work", folder / "bin"
     for each in (records, work, programs):
-        each.mkdir()
+        each.mkdir(parents=True)
     for name in ("solver", "pre", "post", "ocean", "atmos"):
         executable(work / name, RECORDER.replace("RECORDS", str(records)))
-    for name in ("mpirun", "mpiexec") if is_started else ():
+    for name in PROGRAMS:
+        executable(programs / name, RECORDER.replace("RECORDS", str(records)))
+    for name in ("module", "conda"):
+        executable(programs / name, "#!/bin/sh\n")
+    for name in ("mpirun", "mpiexec", "mpiexec.hydra") if is_started else ():
         executable(programs / name, f'#!/bin/sh\nexec {sys.executable} -I -S {mpirun.__file__} "$@"\n')
     workers = made.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
     (folder / "hostfile").write_text("".join(f"case-worker-{number} slots=9\n" for number in range(workers)), encoding="utf-8")
@@ -75,6 +94,19 @@ def test_a_script_runs_as_on_slurm(tmp_path: Path, name: str) -> None:
     if launcher(made)["command"] == ["mpirun"]:  # no script is left that could read SLURM_JOB_NAME
         expected = [re.sub(r"NAME=.*? in=", "NAME= in=", each) for each in expected]
     assert (found.code, found.records) == (ORACLE[name]["code"], expected), found.errors
+
+
+@pytest.mark.parametrize("name", [*STYLES, *FIELDS])
+def test_a_script_of_any_style_runs_as_on_slurm_and_prints_the_same(tmp_path: Path, name: str) -> None:
+    made = converted({**STYLES, **FIELDS}[name], "i", file="job")
+    expected = STYLE_ORACLE[name]
+    if launcher(made)["command"] == ["mpirun"]:  # no script is left that could read SLURM_JOB_NAME, or print
+        expected["records"] = [re.sub(r"NAME=.*? in=", "NAME= in=", each) for each in expected["records"]]
+    found = [run(tmp_path / str(number), replace(made, jobs=[job])) for number, job in enumerate(made.jobs)]
+    records, lines = (sorted(chain.from_iterable(each)) for each in zip(*((a.records, a.output.splitlines()) for a in found), strict=True))
+    is_same = (max(each.code for each in found), records, lines) == tuple(expected.values())
+    assert is_same == (name not in REPORTED), found
+    assert REPORTED.get(name, "") in "".join(made.report())
 
 
 def script(text: str, library: str = "openmpi") -> Conversion:
@@ -103,7 +135,7 @@ HEADER = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks=7\n"
         ("srun -N1 -n 2 ./a -n 3", "openmpi", "<-n><2><-N><2><2><WORK><./a><-n><3>"),
         ("srun -n2 ./a", "openmpi", "<-n><2><-N><1><2><WORK><./a>"),
         ("srun --ntasks=6 --tasks-per-node=3 -c2 --mpi=pmix ./a", "openmpi", "<-n><6><-N><3><6><WORK><./a>"),
-        ("srun -uln1 --exclusive ./a", "openmpi", "<-n><1><-N><1><--tag-output><1><WORK><./a>"),
+        ("srun -uln1 --exclusive ./a", "openmpi", "<-n><1><-N><1><1><WORK><0><./a>"),
         ("srun -w case-worker-1 -n 1 ./a", "openmpi", "<-n><1><--host><case-worker-1><1><WORK><./a>"),
         ("srun --chdir=/ -n 1 ./a", "openmpi", "<-n><1><-N><1><1></><./a>"),
         ("srun -K1 -n 1 -- -odd", "openmpi", "<-n><1><-N><1><1><WORK><-odd>"),
@@ -172,6 +204,79 @@ def test_ranks_have_their_own_numbers_and_the_variables_of_the_script(tmp_path: 
     text += "mpirun -n 1 sh -c 'echo ${SLURM_PROCID-none} $NEW'\n"
     found = run(tmp_path, script(text, library), library)
     assert found.output.splitlines() == ["0 2 a;b c", "1 2 a;b c", "none a;b c"]
+
+
+def test_hydra_gets_a_list_of_variables_where_srun_passes_some(tmp_path: Path) -> None:
+    found = command_line(tmp_path, "export A_1=1 A_10=2 B=3\nsrun --export=A_1,SLURM_X=4 ./a", "mpich")
+    [names] = re.findall("^<-genvlist><(.*?)><-n>", found.output)
+    assert {name for name in names.split(",") if not name.startswith("SLURM_N")} >= {"A_1", "SLURM_X", "SLURM_JOB_ID"}
+    assert not {"A_10", "B", "PATH"} & set(names.split(","))
+
+
+@pytest.mark.parametrize("value", ["1A=b", "A B=c", "A=$(false),$B=c"])
+def test_what_is_not_the_name_of_a_variable_is_not_exported(tmp_path: Path, value: str) -> None:
+    found = command_line(tmp_path, f"srun --export='{value}' ./a")
+    assert (found.code, found.output, "is not the name of a variable" in found.errors) == (2, "", True)
+
+
+def test_files_of_an_array_are_named_as_on_slurm(tmp_path: Path) -> None:
+    text = f"{HEADER}#SBATCH --array=7\nsrun -n 1 -o out.%A_%a echo fine\ncat out.${{SLURM_ARRAY_JOB_ID}}_7\n"
+    assert run(tmp_path, script(text)).output == "fine\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "tasks"),
+    [
+        ("-N 2 --ntasks-per-node=4", "", 8),
+        ("-N 2 --ntasks-per-node=4", "--ntasks-per-node=1", 8),
+        ("-N 2 --ntasks-per-node=4", "-N 2 --ntasks-per-node=3", 8),
+        ("-N 2 --ntasks-per-node=4", "-N 1 -n 2", 2),
+        ("-N 2 --ntasks-per-node=4", "-n 2 --ntasks-per-node=2", 2),
+        ("-N 2", "", 2),
+        ("-N 2", "-N 1", 1),
+        ("-N 2", "-N 1 --ntasks-per-node=1", 1),
+        ("-N 2", "--ntasks-per-node=1", 2),
+        ("-N 2 -n 7", "--ntasks-per-node=1", 7),
+        ("-N 2 -n 7", "-N 2 --ntasks-per-node=3", 7),
+        ("-N 2 -n 7", "-N 2 -n 3", 3),
+        ("-N 2 -n 7", "-n 3", 3),
+        ("-N 1 -n 3", "-N 1 --ntasks-per-node=1", 3),
+    ],
+)
+def test_a_step_has_as_many_tasks_as_on_two_nodes_of_slurm(tmp_path: Path, options: str, line: str, tasks: int) -> None:
+    found = run(tmp_path, script(f"#!/bin/bash\n#SBATCH {options}\nsrun {line} sh -c 'echo $SLURM_NTASKS'\n"))
+    assert (found.code, found.output.split()) == (0, [str(tasks)] * tasks), found.errors
+
+
+@pytest.mark.parametrize(
+    ("options", "host", "expected"),
+    [
+        ("", "case-worker-1", "1 2 case-worker-0,case-worker-1 case-worker-1"),
+        ("-N 1 -n 1", "case-worker-0", "0 1 case-worker-0 case-worker-0"),
+        ("-N 1 -n 1 -w case-worker-1", "case-worker-1.case.default.svc", "0 1 case-worker-1 case-worker-1"),
+        ("-n 4 -w case-worker-1", "case-worker-0", "0 2 case-worker-0,case-worker-1 case-worker-0"),
+    ],
+)
+def test_ranks_know_their_node(tmp_path: Path, options: str, host: str, expected: str) -> None:
+    text = f"{HEADER}export PATH=$PWD:$PATH\nprintf '#!/bin/sh\\necho {host}\\n' >hostname\n"
+    text += f"chmod +x hostname\nsrun {options} sh -c 'echo $SLURM_NODEID $SLURM_NNODES $SLURM_STEP_NODELIST $SLURMD_NODENAME'\n"
+    found = run(tmp_path, script(text))
+    assert set(found.output.splitlines()) == {expected}, found
+
+
+@pytest.mark.parametrize(
+    ("line", "is_reported"),
+    [
+        ("srun -n 2 sh <<< 'echo x'", True),
+        ("echo | srun -n 2 cat", True),
+        ("srun -n 2 -i $0 cat", True),
+        ("srun -n 1 cat < $0", False),
+        ("srun -n 2 cat", False),
+        ("srun -n 2 cat < /dev/null", False),
+    ],
+)
+def test_input_of_several_ranks_is_reported(tmp_path: Path, line: str, *, is_reported: bool) -> None:
+    assert ("only rank 0 reads the input" in run(tmp_path, script(f"{HEADER}{line}\n")).errors) == is_reported
 
 
 def test_an_interpreter_that_is_no_shell_finds_the_launchers_too(tmp_path: Path) -> None:

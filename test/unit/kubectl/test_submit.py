@@ -1,14 +1,17 @@
 """`submit`: in which namespace, and from which files."""
 
+import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from fakes.client_api import FakeApi
+from fakes.client_api import FakeApi, stored
 from mpiop.client.api import Object
+from mpiop.client.arguments import LONGEST_ARGUMENT
 from mpiop.client.errors import ClientError, ForbiddenError, UnreachableError
 from mpiop.kubectl.session import Session
 
@@ -71,7 +74,7 @@ def test_a_file_without_a_namespace_takes_that_of_the_option(mpi: Any, apis: dic
 
 @pytest.mark.parametrize(
     ("namespace", "sentence"),
-    [("other", "metadata.namespace is other, and --namespace is mine: say one of them"), ("5", "metadata.namespace must be a text")],
+    [("other", "metadata.namespace is other, and --namespace is mine: remove one of them"), ("5", "metadata.namespace must be a text")],
 )
 @pytest.mark.parametrize("options", [(), ("--dry-run", "client")])
 def test_two_namespaces_are_refused(
@@ -138,3 +141,91 @@ def test_jobs_are_printed_as_kubectl_prints_them(mpi: Any, apis: dict[str, FakeA
     apis.clear()
     found = list(yaml.safe_load_all(mpi("submit", str(file), *options, "-o", "yaml")[1]))
     assert [job["metadata"]["name"] for job in found] == ["pi", "e"]
+
+
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run=client",)], ids=["submitted", "dry run"])
+def test_an_argument_that_linux_cannot_pass_on_is_located_and_no_job_is_created(
+    mpi: Any, api: FakeApi, tmp_path: Path, dry_run: tuple[str, ...]
+) -> None:
+    good, bad, text = stored("good"), stored("bad"), "x" * (LONGEST_ARGUMENT + 1)
+    bad["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0] |= {"args": ["a", text]}
+    file = tmp_path / "jobs.yaml"
+    file.write_text("---\n".join(map(yaml.safe_dump, (good, bad))), encoding="utf-8")
+    line = next(number for number, found in enumerate(file.read_text().splitlines(), 1) if found.endswith(text))
+    code, out, err = mpi("submit", str(file), *dry_run)
+    assert (code, out, api.requests) == (2, "", [])
+    assert err.startswith(f"error: {file}:{line}: spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].args[1] has 131,072 bytes, ")
+
+
+SCRIPT = "#!/bin/bash\n#SBATCH --job-name=Melt --account=a -n 2\nsrun ./solver\n"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    found = tmp_path / "job.sbatch"
+    found.write_text(SCRIPT)
+    return found
+
+
+def test_a_slurm_script_is_converted_and_may_be_submitted_again(mpi: Any, apis: dict[str, FakeApi], script: Path) -> None:
+    Session("team").api()
+    for _ in range(2):
+        code, out, err = mpi("submit", str(script), "--image", "i", "--cpu", "100m")
+        assert (code, bool(re.fullmatch(r"job melt-\w{6} created\n", out))) == (0, True), out
+        assert "not converted: #SBATCH --account=a  (no counterpart)" in err
+    first, second = apis["team"].stored.values()
+    assert first["spec"] == second["spec"]
+    assert first["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "sentence"),
+    [
+        (SCRIPT, (), "job.sbatch is a Slurm script: give the image of its program with --image"),
+        (SCRIPT, ("--image", "i", "--strict"), "1 part of the script cannot be converted"),
+        ("#SBATCH --mem=much\nsrun a\n", ("--image", "i"), "job.sbatch: invalid --mem=much"),
+        ("#!/bin/sh\n./a\n", ("--image", "i"), "job.sbatch: the script has no srun"),
+        ("\n# x\n#SBATCH --array=0-3%2\nsrun a\n", ("--image", "i", "--follow"), "remove --follow and -o"),
+        (JOB, ("--cpu", "1", "--image", "i"), "--image, --cpu: only for Slurm scripts, and "),
+    ],
+)
+def test_a_script_that_cannot_be_submitted_creates_nothing(
+    mpi: Any, apis: dict[str, FakeApi], script: Path, text: str, options: tuple[str, ...], sentence: str
+) -> None:
+    script.write_text(text)
+    code, out, err = mpi("submit", str(script), *options)
+    assert (code, out, sentence in err, [fake.stored for fake in apis.values() if fake.stored]) == (2, "", True, []), err
+
+
+def test_a_script_from_standard_input_has_the_name_that_slurm_gives_it(
+    mpi: Any, apis: dict[str, FakeApi], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Session("team").api()
+    monkeypatch.setattr("sys.stdin", io.StringIO("#!/bin/sh\nsrun ./a; srun ./b\n"))
+    assert mpi("submit", "-", "--image", "i")[0] == 0
+    [(name, job)] = apis["team"].stored.items()
+    [container] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    assert (name.startswith("sbatch-"), {"name": "SLURM_JOB_NAME", "value": "sbatch"} in container["env"]) == (True, True)
+
+
+def test_an_array_without_a_limit_is_created_at_once(mpi: Any, apis: dict[str, FakeApi], script: Path) -> None:
+    Session("team").api()
+    script.write_text(SCRIPT.replace("-n 2", "-n 2 --array=0-4:2"))
+    code, out, _ = mpi("submit", str(script), "--image", "i")
+    names = list(apis["team"].stored)
+    assert (code, out, [name[-2:] for name in names]) == (0, "".join(f"job {name} created\n" for name in names), ["-0", "-2", "-4"])
+
+
+def test_an_array_with_a_limit_starts_as_many_jobs(
+    mpi: Any, apis: dict[str, FakeApi], script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Session("team").api()
+    script.write_text(SCRIPT.replace("-n 2", "-n 2 --array=1-9%3"))
+
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupted)
+    code, _, err = mpi("submit", str(script), "--image", "i")
+    assert (code, [name[-2:] for name in apis["team"].stored]) == (130, ["-1", "-2", "-3"])
+    assert "not started: --array 4,5,6,7,8,9" in err

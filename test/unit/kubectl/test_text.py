@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fakes.client_api import FakeApi, pod, stored
 from mpiop.client.api import Object
-from mpiop.kubectl import run
+from mpiop.kubectl import output, run
 from mpiop.kubectl.main import main
 from mpiop.kubectl.verbs import VERBS
 
@@ -70,7 +70,8 @@ def test_brackets_in_a_message_are_shown_on_a_terminal(mpi: Any, api: FakeApi, m
         del stderr
         return terminal
 
-    monkeypatch.setattr(run, "console", opened)
+    for module in (output, run):
+        monkeypatch.setattr(module, "console", opened)
     job = stored(state="Running")
     job["status"]["conditions"].append({"type": "Stalled", "status": "True", "reason": "Lost", "message": "[/opt/app] missing"})
 

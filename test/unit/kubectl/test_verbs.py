@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,7 @@ from mpiop.client.errors import (
     UnauthenticatedError,
     UnreachableError,
 )
-from mpiop.kubectl.completion import complete_for_kubectl
-from mpiop.kubectl.main import COMPLETE_VARIABLE, cli, run
+from mpiop.kubectl.main import run
 from mpiop.kubectl.output import to_yaml
 from mpiop.kubectl.verbs import VERBS
 
@@ -132,14 +131,14 @@ def test_an_array_that_is_stopped_says_what_goes_on(mpi: Any, api: FakeApi) -> N
     api.steps = [fails(KeyboardInterrupt())]
     code, _, err = mpi(*RUN, "--array", "1-3", "--parallel", "2", "--", "./a")
     assert code == 130
-    assert "2 jobs go on: kubectl mpi list, or kubectl mpi delete pi-1 pi-2; not begun: --array 3\n" in err
+    assert "2 jobs keep running: kubectl mpi list, or kubectl mpi delete pi-1 pi-2; not started: --array 3\n" in err
 
 
 def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(mpi: Any, api: FakeApi) -> None:
     api.steps = [fails(KeyboardInterrupt())]
     code, _, err = mpi(*RUN, "--", "./a")
     assert (code, "pi" in api.stored) == (130, True)
-    assert "Come back with: kubectl mpi logs -f pi --namespace team\n" in err
+    assert "Reattach with: kubectl mpi logs -f pi --namespace team\n" in err
 
 
 @pytest.mark.parametrize(
@@ -159,7 +158,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(mpi: Any, api: 
         (("exec", "old", "--worker", "1", "--", "ls"), 3, "has no Pod of worker 1"),
         (("cp", "a", "b"), 2, "one of the two must be JOB:PATH"),
         (("top", "old"), 1, "install metrics-server"),
-        (("delete", "running"), 2, "say --yes"),
+        (("delete", "running"), 2, "pass --yes"),
         (("submit", "/nowhere"), 2, "No such file"),
         (("convert", "/nowhere", "--image", "i"), 2, "No such file"),
         (("nonsense",), 2, "unknown verb nonsense"),
@@ -209,16 +208,6 @@ def test_describe_shows_conditions_tries_pods_and_why(mpi: Any, api: FakeApi) ->
     assert mpi("why", "pi")[1].startswith("Job pi: running")
 
 
-@pytest.mark.parametrize(("in_status", "ranks"), [("4", "4-7"), ("", "2-3")])
-def test_describe_knows_the_ranks_of_a_worker(in_status: str, ranks: str, mpi: Any, api: FakeApi) -> None:
-    job = stored(state="Running")
-    job["spec"]["slotsPerWorker"] = 2
-    job["status"]["summary"]["slots"] = in_status
-    api.stored["pi"], api.all_pods = job, [pod("pi-worker-1")]
-    [row] = [line for line in mpi("describe", "pi")[1].splitlines() if line.startswith("  pi-")]
-    assert row.split()[-1] == ranks
-
-
 def test_logs_of_a_rank_a_worker_a_try_and_all(mpi: Any, api: FakeApi) -> None:
     api.stored["pi"] = stored(state="Running", attempts=[attempt(1, "pi-launcher-x"), attempt(2, "gone")])
     api.stored["pi"]["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}
@@ -244,7 +233,7 @@ def test_jobs_are_changed(mpi: Any, api: FakeApi) -> None:
     api.stored["pi"] = stored(state="Running")
     assert mpi("scale", "pi", "3")[1] == "job pi: 3 workers\n"
     assert mpi("scale", "pi", "1", "--yes")[0] == 0
-    assert "say --yes" in mpi("scale", "pi", "1")[2]
+    assert "pass --yes" in mpi("scale", "pi", "1")[2]
     assert mpi("suspend", "pi", "--yes")[1].startswith("job pi suspended")
     api.stored["pi"]["spec"]["runPolicy"] = {"suspend": True}
     assert mpi("resume", "pi")[1] == "job pi resumed\n"
@@ -322,7 +311,7 @@ def test_only_old_jobs_that_have_ended_are_cleaned_up(mpi: Any, api: FakeApi) ->
         "bad": stored("bad", state="Failed", completionTime="2026-01-01T00:00:00Z"),
         "old": stored("old", state="Succeeded", completionTime="2026-01-01T00:00:00Z"),
     }
-    assert "say --yes" in mpi("cleanup", "--older-than", "1d")[2]
+    assert "pass --yes" in mpi("cleanup", "--older-than", "1d")[2]
     assert mpi("cleanup", "--older-than", "1d", "--succeeded", "--yes")[1].splitlines()[-1] == "1 job deleted"
     assert mpi("cleanup", "--older-than", "1d", "--yes")[1].splitlines()[-1] == "1 job deleted"
     assert sorted(api.stored) == ["new", "running"]
@@ -381,6 +370,7 @@ def test_submit_names_file_and_line(mpi: Any, api: FakeApi, tmp_path: Path, step
     [
         ("", "is empty"),
         ("{", "invalid YAML"),
+        ("[" * 5000 + "]" * 5000, "job.yaml: its objects and lists are nested too deeply"),
         ("kind: Pod\n", ":1: not an MPIJob"),
         (JOB.replace("metadata:\n  name: pi\n", ""), "metadata with a name is missing"),
     ],
@@ -418,8 +408,13 @@ def test_top_marks_stragglers(mpi: Any, api: FakeApi) -> None:
     ]
 
 
-def deployment(*, ready: int) -> dict[str, Any]:
-    return {"metadata": {"name": "op", "namespace": "mpi-operator"}, "spec": {"replicas": 2}, "status": {"readyReplicas": ready}}
+def deployment(*, ready: int = 2, args: Sequence[str] = (), namespaces: str | None = None) -> dict[str, Any]:
+    container = {"args": list(args), "env": [] if namespaces is None else [{"name": "KUBEFLOW_NAMESPACE", "value": namespaces}]}
+    return {
+        "metadata": {"name": "op", "namespace": "mpi-operator"},
+        "spec": {"replicas": 2, "template": {"spec": {"containers": [container]}}},
+        "status": {"readyReplicas": ready},
+    }
 
 
 def healthy(api: FakeApi) -> None:
@@ -544,6 +539,25 @@ def test_doctor_reports_what_is_down(mpi: Any, api: FakeApi, path: str, answer: 
     assert code == int(line.startswith("problem"))
 
 
+@pytest.mark.parametrize(
+    ("deployments", "only"),
+    [
+        pytest.param([deployment()], "", id="all namespaces"),
+        pytest.param([deployment(args=["--namespace=other, team"])], "", id="a list with ours"),
+        pytest.param([deployment(args=["--namespace=other"]), deployment(args=["-namespace", "team"])], "", id="one of two"),
+        pytest.param([deployment(args=["--namespace=other", "--namespace="])], "", id="the last flag wins"),
+        pytest.param([deployment(args=["--namespace=b,a"]), deployment(namespaces="c")], "a, b, c", id="none of two"),
+        pytest.param([deployment(args=["--namespace", "a"], namespaces="team")], "a", id="the flag wins over the variable"),
+    ],
+)
+def test_doctor_reports_that_no_operator_serves_the_namespace(mpi: Any, api: FakeApi, deployments: list[Any], only: str) -> None:
+    healthy(api)
+    api.answers["/apis/apps/v1/deployments"] = {"items": deployments}
+    code, out, _ = mpi("doctor")
+    assert (code, "no operator serves namespace team" in out) == (int(bool(only)), bool(only))
+    assert not only or f"problem  no operator serves namespace team, only {only}\n" in out
+
+
 def test_doctor_believes_a_lease_that_is_renewed_rather_than_clocks(mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     healthy(api)
     api.answers[LEASE] = lease(holderIdentity="a", renewTime="2100-01-01T00:00:00Z")
@@ -632,39 +646,6 @@ def test_doctor_knows_whose_definition_it_is(mpi: Any, api: FakeApi, crd: Any, s
     assert sentence in mpi("doctor")[1]
     api.answers["/apis/coordination.k8s.io/v1/leases"] = {"items": []}
     assert "no operator has ever led here" in mpi("doctor")[1]
-
-
-def test_names_are_completed(api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    api.stored = {"pi": stored(), "po": stored("po"), "x": stored("x")}
-
-    def completed(*words: str) -> list[str]:
-        complete_for_kubectl(list(words))
-        return capsys.readouterr().out.split("\n")[:-2]
-
-    assert completed("re") == [f"{verb}\t{VERBS[verb].summary}" for verb in ("resume", "restart")]
-    assert completed("logs", "-n", "team", "--context=c", "p") == ["pi", "po"]
-    assert completed("doctor", "p") == []
-
-    def away(_everywhere: bool = False) -> Any:  # noqa: FBT001, FBT002 - as it is called
-        raise UnreachableError("no answer")
-
-    monkeypatch.setattr(api, "jobs", away)
-    assert completed("logs", "p") == []
-    assert cli.commands == {}
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_printed(mpi: Any, shell: str) -> None:
-    code, out, _ = mpi("completion", shell)
-    assert (code, "_MPIOP_KUBECTL_COMPLETE" in out) == (0, True)
-
-
-def test_the_script_s_question_is_answered(mpi: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, value in ((COMPLETE_VARIABLE, "bash_complete"), ("COMP_WORDS", "mpiop-kubectl time"), ("COMP_CWORD", "1")):
-        monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit):
-        mpi()
-    assert capsys.readouterr().out == "plain,timeline\n"
 
 
 def test_other_errors_of_the_cluster_have_a_code_of_their_own(mpi: Any, api: FakeApi) -> None:

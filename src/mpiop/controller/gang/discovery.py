@@ -1,4 +1,4 @@
-"""Finds out which API of gang scheduling the API server serves; repeated until it serves one."""
+"""Finds out which API of gang scheduling the API server serves, and repeats that until it serves one."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,6 +7,7 @@ from typing import Final, Protocol
 import structlog
 
 from mpiop.controller.gang.gang import Gang, GangApi, candidates, needs_priorities
+from mpiop.informers.joined import JoinedInformer
 from mpiop.informers.shared_informer import SharedInformer
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.resources import PRIORITY_CLASSES, Resource, Selection
@@ -34,7 +35,7 @@ class GangDiscovery:
         self,
         client: Discoverer,
         gang: Gang,
-        follow: Callable[[Resource], SharedInformer],
+        follow: Callable[[Resource], JoinedInformer],
         failure: Callable[[Selection], Exception | None],
     ) -> None:
         """Ask `client` on behalf of `gang`; `follow` starts an informer, `failure` returns the last error of one."""
@@ -56,8 +57,8 @@ class GangDiscovery:
 
     def problems(self) -> Sequence[str]:
         """Return what is missing (for the readiness probe)."""
-        missing = self._gang.missing
-        return [] if missing is None else [str(missing)]
+        namespaces = [""] if self._gang.api is None else self._gang.refusals
+        return [str(missing) for missing in map(self._gang.missing, namespaces) if missing is not None]
 
     async def _find(self) -> bool:
         try:
@@ -65,14 +66,14 @@ class GangDiscovery:
         except KubeError as error:
             log.warning("gang scheduling not found out", scheduler=self._gang.scheduler, error=str(error))
             if isinstance(error, StatusError):
-                self._refused(str(error), is_answer=bool(self._gang.refusal))
+                self._refused("", str(error), is_answer="" in self._gang.refusals)
             return False
         if api is not None:
             await self._begin(api)
             return True
-        self._gang.refusal = ""
+        self._gang.refusals.clear()
         if not self._answered.is_set():
-            log.error("gang scheduling not served", scheduler=self._gang.scheduler, advice=str(self._gang.missing))
+            log.error("gang scheduling not served", scheduler=self._gang.scheduler, advice=str(self._gang.missing("")))
         self._answered.set()
         return False
 
@@ -84,29 +85,42 @@ class GangDiscovery:
         return None
 
     async def _begin(self, api: GangApi) -> None:
-        informers = {part.resource: self._follow(part.resource) for part in api}
         priority_classes = self._follow(PRIORITY_CLASSES) if needs_priorities(api) else None
-        for informer in filter(None, (*informers.values(), priority_classes)):
-            await self._wait_for_sync(informer)
+        informers = {part.resource: self._follow(part.resource) for part in api}
         if priority_classes is not None:
+            await self._wait_for_sync("", priority_classes.parts)
             self._gang.priority_classes = priority_classes.store.values
+        self._gang.refusals.clear()
         self._gang.listers.update({resource: informer.store for resource, informer in informers.items()})
+        parts = [part for informer in informers.values() for part in informer.parts]
+        self._gang.waiting.update(part.selection.namespace for part in parts)
         self._gang.api = api
         log.info("gang scheduling found", scheduler=self._gang.scheduler, api=api[-1].resource.api_version)
+        async with asyncio.TaskGroup() as group:
+            for namespace in tuple(self._gang.waiting):
+                group.create_task(self._follow_in(namespace, [part for part in parts if part.selection.namespace == namespace]))
 
-    async def _wait_for_sync(self, informer: SharedInformer) -> None:
-        """Wait until `informer` has synced; if that takes long, log why."""
-        try:
-            async with asyncio.timeout(RETRY_SECONDS):
+    async def _follow_in(self, namespace: str, parts: Sequence[SharedInformer]) -> None:
+        """Let the jobs of `namespace` use the API once `parts` have synced, which may never be: the right may be missing there."""
+        await self._wait_for_sync(namespace, parts)
+        self._gang.waiting.discard(namespace)
+        self._gang.refusals.pop(namespace, None)
+        self._answered.set()
+
+    async def _wait_for_sync(self, namespace: str, informers: Sequence[SharedInformer]) -> None:
+        """Wait until `informers` have synced; if that takes long, log why."""
+        for informer in informers:
+            try:
+                async with asyncio.timeout(RETRY_SECONDS):
+                    await informer.wait_for_sync()
+            except TimeoutError:
+                reason = self._failure(informer.selection) or "no answer"
+                log.warning("gang scheduling cannot be followed", selection=str(informer.selection), error=str(reason))
+                self._refused(namespace, f"{informer.selection}: {reason}", is_answer=True)
                 await informer.wait_for_sync()
-        except TimeoutError:
-            reason = self._failure(informer.selection) or "no answer"
-            log.warning("gang scheduling cannot be followed", selection=str(informer.selection), error=str(reason))
-            self._refused(f"{informer.selection}: {reason}", is_answer=True)
-            await informer.wait_for_sync()
 
-    def _refused(self, words: str, *, is_answer: bool) -> None:
-        """Note why the API cannot be used; if that `is_answer`, the jobs that need it become Stalled."""
-        self._gang.refusal = words
+    def _refused(self, namespace: str, words: str, *, is_answer: bool) -> None:
+        """Note why the API cannot be used in `namespace`; if that `is_answer`, the jobs that need it become Stalled."""
+        self._gang.refusals[namespace] = words
         if is_answer:
             self._answered.set()

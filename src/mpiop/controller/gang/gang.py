@@ -35,27 +35,32 @@ class Gang:
     Attributes:
         scheduler: Value of `--gang-scheduling`; "" is off.
         api: The API that is served; None: none yet.
-        refusal: Why one that is served cannot be followed; "" where that is not known.
+        waiting: The namespaces whose objects of the API are not cached yet; "" is all.
+        refusals: Why the API cannot be used in a namespace; "" is all.
         listers: Stores of its objects.
         priority_classes: Returns the PriorityClasses.
     """
 
     scheduler: str = ""
     api: GangApi | None = None
-    refusal: str = ""
+    waiting: set[str] = field(default_factory=set[str])
+    refusals: dict[str, str] = field(default_factory=dict[str, str])
     listers: dict[Resource, Lister] = field(default_factory=dict[Resource, Lister])
     priority_classes: Callable[[], Sequence[Object]] = tuple
 
-    @property
-    def missing(self) -> GangApiMissingError | None:
-        """Return the error for an API that is needed and not served."""
-        if not self.scheduler or self.api is not None:
+    def missing(self, namespace: str) -> GangApiMissingError | None:
+        """Return the error for an API that is needed and cannot be used in `namespace`."""
+        if not self.scheduler or (self.api is not None and self.waiting.isdisjoint({"", namespace})):
             return None
-        return _missing(self.scheduler, self.refusal)
+        return _missing(self.scheduler, self.refusals.get("") or self.refusals.get(namespace, ""))
+
+    def is_known(self, namespace: str) -> bool:
+        """Return whether it is known if an API that is served can be used in `namespace`."""
+        return {"", namespace}.isdisjoint(self.waiting - self.refusals.keys())
 
     def stages(self, job: MPIJob, desired: Desired, observed: Observed) -> tuple[Stage, ...]:
         """Return the writes that give the gang its desired state, each kind after the one that it refers to."""
-        if desired.gang is Presence.KEEP or self.api is None:
+        if desired.gang is Presence.KEEP or self.api is None or self.missing(job.namespace):
             return ()
         if desired.gang is Presence.DELETE:
             deletes = tuple(Delete(resource, obj) for resource, obj in observed.gang.items() if not is_terminating(obj))
@@ -71,6 +76,7 @@ def _value(priority_class: Mapping[str, Any]) -> int:
 
 
 def _ensure(part: Part, desired: Object, current: Object | None) -> Action | None:
+    """Return the write that creates an object of the gang, or makes its spec follow the job (`Part`); None if nothing differs."""
     if current is None:
         return ensure(part.resource, desired, None)
     spec = desired.get("spec", {})

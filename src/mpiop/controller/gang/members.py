@@ -1,6 +1,6 @@
 """How many pods of a job are a gang, what they need, and their priority.
 
-What counts is the reference operator's code; its documents say otherwise about Volcano's minResources (docs/gang-scheduling.md).
+This follows the reference operator's code, which differs from its documents about Volcano's minResources (docs/gang-scheduling.md).
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ Priorities = Mapping[str, int]
 def min_member(job: MPIJob) -> int:
     """Return how many pods of the job must find room before any of them starts.
 
-    With WaitForWorkersReady there is no launcher before the workers are Ready, so no gang may wait for it, whatever the policy says.
+    With WaitForWorkersReady there is no launcher before the workers are Ready, so no gang may wait for it, whatever the policy contains.
     """
     policy = job.run_policy.scheduling_policy
     members = job.worker_replicas + has_launcher_at_start(job)
@@ -32,7 +32,7 @@ def has_launcher_at_start(job: MPIJob) -> bool:
 
 
 def min_resources(job: MPIJob, priorities: Priorities) -> dict[str, str]:
-    """Return what must be free before any pod starts: as the policy says, else what the `min_member` most important pods ask for.
+    """Return what must be free before any pod starts: the policy's value, else what the `min_member` most important pods ask for.
 
     The launcher comes before workers of the same priority. A container asks for its requests, and for its limit where a request is
     missing; init containers and overhead are not counted. {} is nothing to ask for.
@@ -65,7 +65,7 @@ def _priority_class(spec: ReplicaSpec) -> str:
 
 
 def _requests(spec: ReplicaSpec) -> list[tuple[str, str]]:
-    """Return what each container of a pod asks for, by resource; what is no quantity is left for the API server to refuse with the pod."""
+    """Return what each container of a pod asks for, by resource, without invalid quantities: the API server refuses their pod."""
     rows: list[tuple[str, str]] = []
     for container in section(spec.template, "spec").get("containers") or ():
         resources = section(container, "resources")

@@ -1,10 +1,10 @@
 """The objects that make the pods of a job a gang, one row for each kind and version.
 
 Fields and defaults of Volcano's PodGroup and of the coscheduling plugin's (scheduler-plugins) are those of the reference operator's code;
-its documents say otherwise about the name of the queue's annotation (docs/gang-scheduling.md).
+its documents give the queue's annotation another name (docs/gang-scheduling.md).
 
-Kubernetes' own gang is a Workload, which says what the job is made of, and the PodGroup that its pods name. Versions: `v1alpha2` is that of
-Kubernetes 1.36, `v1beta1` that of 1.37, which renamed the reference to the Workload, lets minCount be changed, and takes a PriorityClass
+Kubernetes' own gang is a Workload, which lists the parts of the job, and the PodGroup that its pods name. Kubernetes 1.36 has `v1alpha2`,
+1.37 has `v1beta1`: it renamed the reference to the Workload, lets minCount be changed, and takes a PriorityClass
 without a further feature gate. Source: k8s.io/api scheduling, v0.36.3 and v0.37.1.
 """
 
@@ -36,8 +36,8 @@ class Part:
 
     Attributes:
         build: Returns it as it should be.
-        ours: Fields of its spec that follow the job: changed, and removed when the job says nothing of them.
-        shared: Fields that follow the job where it says something; else what others have put there stays.
+        ours: Fields of its spec that follow the job: changed, and removed when the job does not set them.
+        shared: Fields that follow the job where it sets them; else they keep the value that others gave them.
     """
 
     resource: Resource
@@ -76,7 +76,7 @@ def build_workload_1_36(job: MPIJob) -> Object:
 
 def build_pod_group_1_36(job: MPIJob) -> Object:
     """Return the PodGroup, version v1alpha2."""
-    reference = {"workload": {"workloadName": names.pod_group_name(job), "podGroupTemplateName": _TEMPLATE}}
+    reference = {"workload": {"workloadName": job.pod_group_name, "podGroupTemplateName": _TEMPLATE}}
     return _object(NATIVE_POD_GROUPS_1_36, job, {"podGroupTemplateRef": reference, **_template(job)})
 
 
@@ -87,7 +87,7 @@ def build_workload_1_37(job: MPIJob) -> Object:
 
 def build_pod_group_1_37(job: MPIJob) -> Object:
     """Return the PodGroup, version v1beta1."""
-    reference = {"workloadName": names.pod_group_name(job), "templateName": _TEMPLATE}
+    reference = {"workloadName": job.pod_group_name, "templateName": _TEMPLATE}
     return _object(NATIVE_POD_GROUPS_1_37, job, {"workloadRef": reference, **_template(job), **_priority(job)})
 
 
@@ -117,7 +117,7 @@ def _object(resource: Resource, job: MPIJob, spec: dict[str, Any]) -> Object:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "metadata": names.child_metadata(job, names.pod_group_name(job), names.selector(job)),
+        "metadata": names.child_metadata(job, job.pod_group_name, names.selector(job.name)),
         "spec": spec,
     }
 

@@ -15,7 +15,7 @@ class BuildOptions:
     Attributes:
         cluster_domain: DNS domain of the cluster without outer dots; "" leaves it out of host names.
         gang_scheduler: Value of `--gang-scheduling`; "" is off.
-        ssh: Value of `--ssh`, for jobs that do not say whose ssh they use.
+        ssh: Value of `--ssh`: the ssh mode of jobs without the annotation.
         agent_image: Value of `--agent-image`: where mpiop-agent comes from.
         agent_delivery: Value of `--agent-delivery`: how it comes into a pod.
     """

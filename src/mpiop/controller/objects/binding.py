@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS
 from mpiop.api.types import MPIJob
-from mpiop.controller.objects import BuildOptions, injected_ssh
 from mpiop.controller.objects.pod_template import section
 from mpiop.kube.quantity import is_quantity, value_of
 
@@ -18,15 +17,14 @@ _CHOICE: Final = re.compile("|".join(row.binding_choice for row in IMPLEMENTATIO
 """Matches options and variables about binding, of any library."""
 
 
-def launcher_environment(job: MPIJob, options: BuildOptions) -> Mapping[str, str]:
-    """Return the variables by which `mpirun` binds nothing.
+def launcher_environment(job: MPIJob) -> Mapping[str, str]:
+    """Return the variables that make the `mpirun` of a job whose ssh is ours bind no rank.
 
-    There are none where the workers may have cores of their own, nor where the launcher says anything about binding.
+    There are none if the workers may have cores of their own, or if the launcher has an option or variable about binding.
     """
-    if job.worker is None or not injected_ssh.is_injected(job, options):
+    if job.worker is None:
         return {}
-    launcher, worker = (spec.template["spec"]["containers"][0] for spec in (job.launcher, job.worker))
-    return {} if _may_own_cores(worker) or _has_choice(launcher) else job.library.unbound
+    return {} if _may_own_cores(job.worker.container) or _has_choice(job.launcher.container) else job.library.unbound
 
 
 def _may_own_cores(container: Mapping[str, Any]) -> bool:

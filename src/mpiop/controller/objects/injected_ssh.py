@@ -1,16 +1,16 @@
-"""Jobs whose images have no ssh: mpiop-agent is put into their pods, and is client and server in its place (docs/adr/0018-agent.md).
+"""Puts mpiop-agent into the pods of jobs whose images have no ssh. It is both client and server (docs/adr/0018-agent.md).
 
-The program needs nothing of the image. An init container copies it to a volume, or its own image is the volume, which starts faster. Both
-sides prove that they are of the job by the key in its Secret, which is mounted once more, for any user of the container to read: modes in
-`sshAuthMountPath` are those that OpenSSH wants.
+The agent needs nothing of the image. An init container copies it to a volume, or its own image is the volume, which starts faster. Both
+sides prove with the key of the job's Secret that they belong to the job. The key is mounted a second time, readable by any user of the
+container, because the modes in `sshAuthMountPath` are those that OpenSSH requires.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from mpiop.api import constants as c
+from mpiop.api.checkpoint import Checkpoint
 from mpiop.api.types import MPIJob
-from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects import pod_template as pt
 
@@ -22,7 +22,7 @@ _KEY_VOLUME: Final = "mpiop-agent-key"
 _NODE_VARIABLE: Final = "MPIOP_NODE"
 _READABLE: Final = 0o444
 _TERMINATION_SECONDS: Final = 30
-"""Of a pod that does not say it. Source: kubernetes pkg/apis/core/v1/defaults.go."""
+"""Default of `terminationGracePeriodSeconds`. Source: kubernetes pkg/apis/core/v1/defaults.go."""
 # Requests are the limits, so that a Guaranteed pod stays one; containers that start later need more.
 _RESOURCES: Final = {"cpu": "100m", "memory": "32Mi"}
 
@@ -30,21 +30,19 @@ _RESOURCES: Final = {"cpu": "100m", "memory": "32Mi"}
 def is_injected(job: MPIJob, options: BuildOptions) -> bool:
     """Return whether the agent is put into the pods of `job`: by its annotation, else by the operator's flag.
 
-    The flag is not for jobs that bring an sshd of their own, or mount something in the place of the agent.
+    The flag does not apply to jobs that bring an sshd of their own, or mount something over the agent.
     """
     if job.worker is None:
         return False
     if job.ssh:
         return job.ssh == c.SSH_INJECTED
-    if options.ssh != c.SSH_INJECTED or _has_command(job.worker.template["spec"]["containers"][0]):
+    if options.ssh != c.SSH_INJECTED or _has_command(job.worker.container):
         return False
-    return not pt.is_covered(job, c.AGENT_FOLDERS)
+    return not pt.is_covered(job.containers, c.AGENT_FOLDERS)
 
 
-def apply_program(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:
-    """Put the agent and the job's key into the pod, if the job is to have them."""
-    if not is_injected(job, options):
-        return
+def apply_program(template: pt.Template, secret_name: str, options: BuildOptions) -> None:
+    """Put the agent and the job's key into the pod."""
     spec, container = template["spec"], pt.first_container(template)
     if options.agent_delivery == c.AGENT_MOUNTED:
         pt.add_volume(spec, {"name": _VOLUME, "image": {"reference": options.agent_image, "pullPolicy": "IfNotPresent"}})
@@ -52,23 +50,19 @@ def apply_program(template: pt.Template, job: MPIJob, options: BuildOptions) -> 
         spec["initContainers"] = [_init_container(spec, options), *(spec.get("initContainers") or ())]
         pt.add_volume(spec, {"name": _VOLUME, "emptyDir": {}})
     items = [{"key": "ssh-privatekey", "path": "key", "mode": _READABLE}]
-    pt.add_volume(spec, {"name": _KEY_VOLUME, "secret": {"secretName": names.secret_name(job), "items": items}})
+    pt.add_volume(spec, {"name": _KEY_VOLUME, "secret": {"secretName": secret_name, "items": items}})
     pt.add_mount(container, {"name": _VOLUME, "mountPath": c.AGENT_FOLDER, "readOnly": True})
     pt.add_mount(container, {"name": _KEY_VOLUME, "mountPath": c.AGENT_KEY_FOLDER, "readOnly": True})
 
 
-def launcher_environment(job: MPIJob, options: BuildOptions) -> Mapping[str, str]:
-    """Return the variables of a launcher whose ssh is the agent."""
-    return job.library.agent_environment if is_injected(job, options) else {}
-
-
-def apply_server(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:
-    """Make the worker serve with the agent, unless the template says what it runs."""
+def apply_server(template: pt.Template, checkpoint: Checkpoint | None) -> None:
+    """Make the worker run the agent as its server, unless the template sets a command."""
     container = pt.first_container(template)
-    if not is_injected(job, options) or _has_command(container):
+    if _has_command(container):
         return
-    container["command"] = [PROGRAM, "sshd", "--key", KEY, *_checkpoint_flags(job, "checkpoint-")]
-    _extend_grace(template, job)
+    container["command"] = [PROGRAM, "sshd", "--key", KEY, *(_checkpoint_flags(checkpoint, "checkpoint-") if checkpoint else ())]
+    if checkpoint is not None:
+        _extend_grace(template, checkpoint)
     node = {"name": _NODE_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     variables: list[dict[str, Any]] = container.get("env") or []
     given = [variable for variable in variables if variable.get("name") != _NODE_VARIABLE]
@@ -79,39 +73,35 @@ def apply_server(template: pt.Template, job: MPIJob, options: BuildOptions) -> N
         container["ports"] = [*ports, {"containerPort": c.AGENT_PORT}]
 
 
-def apply_checkpoint(template: pt.Template, job: MPIJob, options: BuildOptions, flags: Mapping[str, str]) -> None:
+def apply_checkpoint(template: pt.Template, checkpoint: Checkpoint | None, flags: Mapping[str, str]) -> None:
     """Make the launcher ask all ranks to save their work before it gets its TERM, which `mpirun` would pass on to them.
 
     Args:
         template: Of the launcher. What it does itself before its end is kept, and ranks are not asked then.
-        job: Whose annotations say by which signal.
-        options: For the operator's default of whose ssh is used.
+        checkpoint: Of the job; None does nothing.
         flags: By which the agent finds the workers.
     """
     container = pt.first_container(template)
-    if job.checkpoint is None or not is_injected(job, options) or pt.section(container, "lifecycle").get("preStop"):
+    if checkpoint is None or pt.section(container, "lifecycle").get("preStop"):
         return
     words = [f"--{name}={value}" for name, value in flags.items()]
-    command = [PROGRAM, "checkpoint", *words, f"--key={KEY}", *_checkpoint_flags(job)]
+    command = [PROGRAM, "checkpoint", *words, f"--key={KEY}", *_checkpoint_flags(checkpoint)]
     container["lifecycle"] = {**pt.section(container, "lifecycle"), "preStop": {"exec": {"command": command}}}
-    _extend_grace(template, job)
+    _extend_grace(template, checkpoint)
 
 
-def _checkpoint_flags(job: MPIJob, prefix: str = "") -> list[str]:
-    if job.checkpoint is None:
-        return []
-    return [f"--{prefix}signal={job.checkpoint.signal}", f"--{prefix}grace={job.checkpoint.grace_seconds}s"]
+def _checkpoint_flags(checkpoint: Checkpoint, prefix: str = "") -> list[str]:
+    return [f"--{prefix}signal={checkpoint.signal}", f"--{prefix}grace={checkpoint.grace_seconds}s"]
 
 
-def _extend_grace(template: pt.Template, job: MPIJob) -> None:
+def _extend_grace(template: pt.Template, checkpoint: Checkpoint) -> None:
     """Give the pod the time for a checkpoint, and then what it would have had without."""
-    if job.checkpoint is not None:
-        spec = template["spec"]
-        seconds = spec.get("terminationGracePeriodSeconds")
-        spec["terminationGracePeriodSeconds"] = job.checkpoint.grace_seconds + (_TERMINATION_SECONDS if seconds is None else seconds)
+    spec = template["spec"]
+    seconds = spec.get("terminationGracePeriodSeconds")
+    spec["terminationGracePeriodSeconds"] = checkpoint.grace_seconds + (_TERMINATION_SECONDS if seconds is None else seconds)
 
 
-def _has_command(container: dict[str, Any]) -> bool:
+def _has_command(container: Mapping[str, Any]) -> bool:
     return bool(container.get("command") or container.get("args"))
 
 

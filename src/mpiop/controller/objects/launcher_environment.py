@@ -4,42 +4,30 @@ from collections.abc import Mapping
 from typing import Final
 
 from mpiop.api.types import MPIJob
-from mpiop.controller.objects.hostfile import HOSTFILE_PATH
-from mpiop.controller.objects.ssh_script import SSH_CONFIG_PATH
+from mpiop.controller.objects.config_map import HOSTFILE_PATH
+from mpiop.controller.objects.ssh_script import AGENT, AGENT_MOUNT_PATH, SSH_CONFIG_PATH, wants_script
 
 _INTERFACE: Final = "eth0"
 """The name of the network interface of a pod, by CRI's default."""
 
 
-def launcher_environment(job: MPIJob) -> dict[str, str]:
-    """Return the environment variables by which `mpirun` finds the hosts, those of the reference operator."""
-    return _filled(job, job.library.environment)
+def launcher_environment(job: MPIJob) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the variables by which `mpirun` finds its hosts, those of the reference operator, and further ones by which it reaches them.
 
-
-def launcher_additions(job: MPIJob) -> dict[str, str]:
-    """Return the further variables by which it finds and reaches them; the user's come before these, wherever they are set."""
-    variables = _filled(job, job.library.additions)
-    interface_variable = job.library.interface_variable
-    if interface_variable and not uses_host_network(job):
-        variables[interface_variable] = _INTERFACE
-    return variables
-
-
-def _filled(job: MPIJob, variables: Mapping[str, str]) -> dict[str, str]:
+    The user's variables come before the further ones, wherever they are set.
+    """
+    library = job.library
     values = {
         "slots": str(job.slots_per_worker),
         "keep_fqdn": "false" if job.run_launcher_as_worker else "true",
         "hostfile": HOSTFILE_PATH,
         "ssh_config": SSH_CONFIG_PATH,
     }
-    return {name: value.format_map(values) for name, value in variables.items()}
-
-
-def asks_for_launcher(job: MPIJob) -> bool:
-    """Return whether daemons on workers look for the launcher by its host name, as soon as they run."""
-    return bool(job.library.interface_variable) and uses_host_network(job)
-
-
-def uses_host_network(job: MPIJob) -> bool:
-    """Return whether a pod of the job uses its node's network, where the interface may have any name."""
-    return any(spec is not None and spec.template["spec"].get("hostNetwork") for spec in (job.launcher, job.worker))
+    environment, additions = (
+        {name: value.format_map(values) for name, value in variables.items()} for variables in (library.environment, library.additions)
+    )
+    if library.interface_variable and not job.uses_host_network:  # there the interface may have any name
+        additions[library.interface_variable] = _INTERFACE
+    if wants_script(job):
+        additions |= dict.fromkeys(library.ssh_variables, f"{AGENT_MOUNT_PATH}/{AGENT}{library.ssh_fallback}")
+    return environment, additions

@@ -9,9 +9,7 @@ from typing import Any, Final, cast
 from mpiop.api import constants as c
 from mpiop.api.gang_schedulers import gang_scheduler
 from mpiop.api.paths import absolute, overlap
-from mpiop.api.types import MPIJob, ReplicaSpec
-from mpiop.controller import names
-from mpiop.controller.objects import BuildOptions
+from mpiop.api.types import ReplicaSpec
 
 Template = dict[str, Any]
 """`corev1.PodTemplateSpec` with metadata.labels, metadata.annotations and spec.containers present."""
@@ -40,38 +38,37 @@ def copied_template(spec: ReplicaSpec) -> Template:
     }
 
 
-def apply_identity(template: Template, job: MPIJob, hostname: str, labels: Mapping[str, str]) -> None:
+def apply_identity(template: Template, hostname: str, subdomain: str, labels: Mapping[str, str]) -> None:
     """Set the host name and subdomain of the pod, and the operator's labels, which override the template's."""
     template["metadata"]["labels"].update(labels)
     spec = template["spec"]
     spec["hostname"] = hostname
-    spec["subdomain"] = names.service_name(job)
+    spec["subdomain"] = subdomain
     if spec.get("hostNetwork"):
         spec["dnsPolicy"] = "ClusterFirstWithHostNet"
 
 
-def apply_gang(template: Template, job: MPIJob, options: BuildOptions) -> None:
-    """Set the PodGroup and the scheduler of the pod if gang scheduling is on.
+def apply_gang(template: Template, group: str, scheduler_name: str) -> None:
+    """Set the PodGroup and the scheduler of the pod if gang scheduling is on: `scheduler_name` is the value of `--gang-scheduling`.
 
     Kubernetes' own gangs are placed by whichever scheduler the template names, or by the default one.
     """
-    if not options.gang_scheduler:
+    if not scheduler_name:
         return
-    scheduler, group = gang_scheduler(options.gang_scheduler), names.pod_group_name(job)
+    scheduler = gang_scheduler(scheduler_name)
     if scheduler.is_native:
         template["spec"]["schedulingGroup"] = {"podGroupName": group}
     else:
-        template["spec"]["schedulerName"] = options.gang_scheduler
+        template["spec"]["schedulerName"] = scheduler_name
     if scheduler.pod_annotation:
         template["metadata"]["annotations"][scheduler.pod_annotation] = group
     if scheduler.pod_label:
         template["metadata"]["labels"][scheduler.pod_label] = group
 
 
-def apply_failed_nodes(template: Template, job: MPIJob) -> None:
-    """Keep the pod off the nodes that failed, if the job asks for that; of the user's alternatives, each has to hold without them."""
-    nodes = job.status.failed_nodes
-    if not job.restart.avoids_failed_nodes or not nodes:
+def apply_failed_nodes(template: Template, nodes: Collection[str]) -> None:
+    """Keep the pod off the nodes that failed; of the user's alternatives, each has to hold without them."""
+    if not nodes:
         return
     affinity = dict(section(template["spec"], "affinity"))
     node_affinity = dict(section(affinity, "nodeAffinity"))
@@ -83,28 +80,28 @@ def apply_failed_nodes(template: Template, job: MPIJob) -> None:
     template["spec"]["affinity"] = affinity | {"nodeAffinity": node_affinity | {_REQUIRED: required}}
 
 
-def apply_ssh_keys(template: Template, job: MPIJob) -> None:
+def apply_ssh_keys(template: Template, secret_name: str, mount_path: str) -> None:
     """Mount the job's key pair into the first container, where its user's ssh and sshd look for it."""
     secret: dict[str, Any] = {
-        "secretName": names.secret_name(job),
+        "secretName": secret_name,
         "items": [
             {"key": "ssh-privatekey", "path": "id_rsa"},
             {"key": "ssh-publickey", "path": "id_rsa.pub"},
             {"key": "ssh-publickey", "path": "authorized_keys"},
         ],
     }
-    if absolute(job.ssh_auth_mount_path) == c.DEFAULT_SSH_AUTH_MOUNT_PATH:
+    if absolute(mount_path) == c.DEFAULT_SSH_AUTH_MOUNT_PATH:
         # Another user than root could not read such files: they belong to root.
         secret["defaultMode"] = _ROOT_ONLY
     add_volume(template["spec"], {"name": SSH_VOLUME, "secret": secret})
-    add_mount(first_container(template), {"name": SSH_VOLUME, "mountPath": job.ssh_auth_mount_path})
+    add_mount(first_container(template), {"name": SSH_VOLUME, "mountPath": mount_path})
 
 
-def apply_shared_memory(template: Template, job: MPIJob) -> None:
-    """Give the first container as much shared memory as the job's annotation says, unless the template mounts something there."""
+def apply_shared_memory(template: Template, size: str) -> None:
+    """Give the first container shared memory of that size ("" leaves it as it is), unless the template mounts something there."""
     container = first_container(template)
-    if job.shm and not overlaps(container, SHM_PATH):
-        add_volume(template["spec"], {"name": SHM_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": job.shm}})
+    if size and not overlaps(container, SHM_PATH):
+        add_volume(template["spec"], {"name": SHM_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": size}})
         add_mount(container, {"name": SHM_VOLUME, "mountPath": SHM_PATH})
 
 
@@ -196,9 +193,8 @@ def overlaps(container: Mapping[str, Any], path: str) -> bool:
     return any(overlap(mounted, path) for mounted in mount_paths(container))
 
 
-def is_covered(job: MPIJob, paths: Collection[str]) -> bool:
-    """Return whether the launcher or a worker of `job` mounts something at, above or below one of the absolute `paths`."""
-    containers = [spec.template["spec"]["containers"][0] for spec in (job.launcher, job.worker) if spec is not None]
+def is_covered(containers: Collection[Mapping[str, Any]], paths: Collection[str]) -> bool:
+    """Return whether one of the containers mounts something at, above or below one of the absolute `paths`."""
     return any(overlaps(container, path) for container in containers for path in paths)
 
 

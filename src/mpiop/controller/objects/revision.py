@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from mpiop.api.annotations import hashed_texts
+from mpiop.api import annotations, spec_fields
 from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.ssh_script import wants_script
@@ -34,7 +34,7 @@ def launcher_revision(job: MPIJob) -> str:
 def start_revision(job: MPIJob) -> str:
     """Return the hash of everything that takes effect only at a start: the templates and the launcher Job's part of the run policy.
 
-    Not of what is followed at any time: number of workers, `suspend`, `cleanPodPolicy`, `schedulingPolicy`.
+    It leaves out what takes effect at any time: number of workers, `suspend`, `cleanPodPolicy`, `schedulingPolicy`.
     """
     policy = job.run_policy
     limits = (policy.ttl_seconds_after_finished, policy.active_deadline_seconds, policy.backoff_limit)
@@ -42,8 +42,11 @@ def start_revision(job: MPIJob) -> str:
 
 
 def _settings(job: MPIJob) -> tuple[Any, ...]:
+    """Return the fields outside of the templates that count in both hashes."""
     settings = (job.slots_per_worker, job.run_launcher_as_worker, job.ssh_auth_mount_path, job.mpi_implementation, wants_script(job))
-    return (*settings, *hashed_texts(job))
+    # A job without annotations and later fields has the hashes of versions that did not know them.
+    counted = sorted((*annotations.counted(job), *spec_fields.counted(job)), key=lambda pair: pair[0].place)
+    return (*settings, *filter(None, (hashed.text(value) for hashed, value in counted)))
 
 
 def _role(spec: ReplicaSpec | None) -> tuple[Mapping[str, Any], str] | None:

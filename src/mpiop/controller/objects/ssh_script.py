@@ -1,8 +1,8 @@
-"""The script that `mpirun` calls in place of ssh, and the volume that holds it: on the launcher it waits for a host, then runs ssh.
+"""Builds the script that `mpirun` calls instead of ssh: on the launcher it waits for a host, then runs ssh.
 
-The launcher starts with its workers. Once all workers are Ready, the operator publishes their addresses in an annotation of the launcher's
-pod, and the script waits for the address of its host (docs/adr/0016-start-in-band.md). It asks no name server, so none caches that the name
-does not exist.
+The launcher starts together with its workers. Once all workers are Ready, the operator publishes their addresses in an annotation of the
+launcher's pod, and the script waits for the address of its host. It does not ask a name server at first, because that would remember for up
+to 30 s that the name does not exist (docs/adr/0016-start-in-band.md).
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,10 @@ from mpiop.api import constants as c
 from mpiop.api.names import worker_prefix
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
-from mpiop.controller.objects import BuildOptions, injected_ssh
+from mpiop.controller.objects import injected_ssh
 from mpiop.controller.objects import pod_template as pt
-from mpiop.controller.objects.hostfile import HOSTFILE_PATH
+from mpiop.controller.objects.config_map import HOSTFILE_PATH
+from mpiop.kube.objects import Key
 
 MARK: Final = "mpirun calls ssh"
 """First line of the launcher's termination message once `mpirun` has called another host (docs/adr/0009-launcher-alone.md)."""
@@ -23,7 +24,7 @@ VOLUME: Final = "mpi-hosts"
 AGENT_MOUNT_PATH: Final = c.AGENT_FILES_FOLDER
 """The folder of our own files on launcher and workers; `/etc/mpi` holds the same files as with the reference operator."""
 AGENT: Final = "ssh"
-"""Open MPI goes by the last part of the name: to `ssh` it says that no X11 is to be forwarded."""
+"""Open MPI goes by the last part of the name: it passes `ssh` an option against X11 forwarding."""
 SSH_CONFIG: Final = "ssh_config"
 SSH_CONFIG_PATH: Final = f"{AGENT_MOUNT_PATH}/{SSH_CONFIG}"
 ADDRESSES: Final = "addresses"
@@ -63,13 +64,13 @@ IFS='
 # Into the Pod's log, because some launchers, such as Intel MPI's, show nothing of what their ssh prints. Never into a file of the user's:
 # opened again, it has a position of its own, so the lines would overwrite the program's.
 log=/proc/1/fd/2
-say() {
+report() {
     if [ -p "$log" ] || [ -c "$log" ]; then { echo "waiting for $host: $*" >>"$log"; } 2>/dev/null && return; fi
     echo "waiting for $host: $*" >&2
 }
 
 stop() {
-    say "$*"
+    report "$*"
     exit 255
 }
 
@@ -94,7 +95,7 @@ case $index in 0?* | *[!0-9]*) index='' ;; esac
 # Not appended: several may find the file empty at the same time, and then all write the same to the same place.
 [ -z "$message" ] || { [ -s "$message" ] || echo "$mark" 1<>"$message"; } 2>/dev/null
 
-# A line "workers <count>", and one of "<index> <address>" each; "by-name" stands for all where they are too many.
+# A line "workers <count>", and one of "<index> <address>" each; "by-name" replaces all of them if they are too many.
 find_address() {
     [ -s "$addresses" ] || return 1
     for line in $(tool cat "$addresses"); do
@@ -124,7 +125,7 @@ if [ -n "$index" ]; then
         fi
         if [ "$now" -ge "$next_words" ]; then
             next_words=$((now + 10))
-            say "no address for $((now - started)) s; the operator publishes it once all workers are Ready"
+            report "no address for $((now - started)) s; the operator publishes it once all workers are Ready"
         fi
         [ $((now - started)) -lt 5 ] || pause=1
         tool sleep "$pause" 2>/dev/null || tool sleep 1 || stop 'cannot wait, because sleep fails'
@@ -158,19 +159,17 @@ def wants_script(job: MPIJob) -> bool:
     """
     if job.worker is None or not job.uses_ssh_agent:
         return False
-    return not pt.is_covered(job, [AGENT_MOUNT_PATH]) and not names_agent(job)
+    return not pt.is_covered(job.containers, [AGENT_MOUNT_PATH]) and not names_agent(job)
 
 
 def names_agent(job: MPIJob) -> bool:
     """Return whether the user names the program that `mpirun` calls for ssh, in `env` of the launcher."""
-    launcher = job.launcher.template["spec"]["containers"][0]
-    return any(variable.get("name") in job.library.ssh_variables for variable in launcher.get("env") or ())
+    return any(variable.get("name") in job.library.ssh_variables for variable in job.launcher.container.get("env") or ())
 
 
 def leaves_mark(job: MPIJob) -> bool:
     """Return whether the script writes the mark: not with `FallbackToLogsOnError`, which needs an empty termination message."""
-    launcher = job.launcher.template["spec"]["containers"][0]
-    return wants_script(job) and launcher.get("terminationMessagePolicy") != _FALLBACK
+    return wants_script(job) and job.launcher.container.get("terminationMessagePolicy") != _FALLBACK
 
 
 def without_mark(message: str) -> str:
@@ -178,13 +177,7 @@ def without_mark(message: str) -> str:
     return message.removeprefix(MARK).strip()
 
 
-def script_environment(job: MPIJob) -> Mapping[str, str]:
-    """Return the variables by which `mpirun` calls the script."""
-    program = f"{AGENT_MOUNT_PATH}/{AGENT}{job.library.ssh_fallback}"
-    return dict.fromkeys(job.library.ssh_variables, program) if wants_script(job) else {}
-
-
-def apply_script(template: pt.Template, job: MPIJob, options: BuildOptions, *, is_launcher: bool) -> None:
+def apply_script(template: pt.Template, job: MPIJob, *, is_launcher: bool, injects_agent: bool) -> None:
     """Mount the script, ssh's configuration and, on the launcher, the addresses; each is shown from an annotation of the pod.
 
     Left out without workers, and where something of the user's would cover it, or be covered.
@@ -193,10 +186,11 @@ def apply_script(template: pt.Template, job: MPIJob, options: BuildOptions, *, i
     if job.worker is None or pt.overlaps(container, AGENT_MOUNT_PATH):
         return
     annotations = template["metadata"]["annotations"]
-    if injected_ssh.is_injected(job, options):
+    if injects_agent:
         annotations[names.ANNOTATION_SSH] = _injected_script(job, is_launcher=is_launcher)
     else:
-        annotations[names.ANNOTATION_SSH] = _launcher_script(job) if is_launcher else _script({}, _WORKER_SCRIPT)
+        values, body = (_job_values(job.key) | _launcher_values(job), _LAUNCHER_SCRIPT) if is_launcher else ({}, _WORKER_SCRIPT)
+        annotations[names.ANNOTATION_SSH] = _script(values, body)
     annotations.setdefault(names.ANNOTATION_SSH_CONFIG, SSH_CONFIG_TEXT)
     items = [
         pt.annotation_item(names.ANNOTATION_SSH, AGENT) | {"mode": 0o555},
@@ -210,31 +204,27 @@ def apply_script(template: pt.Template, job: MPIJob, options: BuildOptions, *, i
     pt.add_mount(container, {"name": VOLUME, "mountPath": AGENT_MOUNT_PATH})
 
 
-def checkpoint_flags(job: MPIJob) -> Mapping[str, str]:
+def checkpoint_flags(job: Key) -> Mapping[str, str]:
     """Return the flags by which the agent finds the workers, before the launcher's end."""
     return _job_values(job) | {"addresses": f"{AGENT_MOUNT_PATH}/{ADDRESSES}", "hosts": HOSTFILE_PATH}
 
 
-def _launcher_script(job: MPIJob) -> str:
-    return _script(_job_values(job) | _launcher_values(job), _LAUNCHER_SCRIPT)
-
-
 def _injected_script(job: MPIJob, *, is_launcher: bool) -> str:
-    values = _job_values(job) | {"key": injected_ssh.KEY} | (_launcher_values(job) if is_launcher else {})
+    values = _job_values(job.key) | {"key": injected_ssh.KEY} | (_launcher_values(job) if is_launcher else {})
     flags = " ".join(f"--{name}={quote(value)}" for name, value in values.items())
-    return f'#!/bin/sh\n# mpirun and its daemons call this in the place of ssh.\nexec {injected_ssh.PROGRAM} ssh {flags} -- "$@"\n'
+    return f'#!/bin/sh\n# mpirun and its daemons call this instead of ssh.\nexec {injected_ssh.PROGRAM} ssh {flags} -- "$@"\n'
 
 
-def _job_values(job: MPIJob) -> dict[str, str]:
+def _job_values(job: Key) -> dict[str, str]:
     return {"job": job.name, "namespace": job.namespace}
 
 
 def _launcher_values(job: MPIJob) -> dict[str, str]:
-    message_path = job.launcher.template["spec"]["containers"][0].get("terminationMessagePath") or _DEFAULT_MESSAGE_PATH
+    message_path = job.launcher.container.get("terminationMessagePath") or _DEFAULT_MESSAGE_PATH
     return {"addresses": f"{AGENT_MOUNT_PATH}/{ADDRESSES}", "message": message_path if leaves_mark(job) else "", "mark": MARK}
 
 
 def _script(values: Mapping[str, str], body: str) -> str:
     settings = {**values, "config": SSH_CONFIG_PATH, "address": "", "tools": _TOOLS}
     lines = "".join(f"{name}={quote(value)}\n" for name, value in settings.items())
-    return f"#!/bin/sh\n# mpirun and its daemons call this in the place of ssh.\nset -fu\n{lines}{_COMMON}{body}"
+    return f"#!/bin/sh\n# mpirun and its daemons call this instead of ssh.\nset -fu\n{lines}{_COMMON}{body}"

@@ -26,7 +26,7 @@ def build_ssh_secret(job: MPIJob, key_pair: KeyPair) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": names.child_metadata(job, names.secret_name(job)),
+        "metadata": names.child_metadata(job, job.secret_name),
         "type": "kubernetes.io/ssh-auth",
         "immutable": True,
         "data": {

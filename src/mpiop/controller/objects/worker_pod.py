@@ -17,11 +17,6 @@ _SSHD: Final = re.compile(r"\bsshd\b")
 """The program, not its `sshd_config`."""
 
 
-def build_worker_pod(job: MPIJob, index: int, options: BuildOptions) -> Object:
-    """Return the worker pod with that index (see `worker_builder`)."""
-    return worker_builder(job, options)(index)
-
-
 class WorkerBuilder(Protocol):
     """Builds worker pods of one job."""
 
@@ -33,7 +28,7 @@ class WorkerBuilder(Protocol):
 def worker_builder(job: MPIJob, options: BuildOptions) -> WorkerBuilder:
     """Return the function that builds the worker pod of an index from 0, which may be beyond the desired replicas.
 
-    What all workers have in common is built once, and is part of each: to build a thousand anew took a twentieth of the operator's
+    The common parts of all workers are built once and shared: building them for each of a thousand took a twentieth of the operator's
     processor time.
 
     Args:
@@ -59,36 +54,37 @@ def worker_builder(job: MPIJob, options: BuildOptions) -> WorkerBuilder:
 
 def _first_template(job: MPIJob, worker: ReplicaSpec, options: BuildOptions) -> pt.Template:
     template = pt.copied_template(worker)
-    pt.apply_identity(template, job, worker_name(job.name, 0), names.pod_labels(job, c.ROLE_WORKER, worker=0))
+    pt.apply_identity(template, worker_name(job.name, 0), job.service_name, names.pod_labels(job, c.ROLE_WORKER, worker=0))
     template["spec"]["restartPolicy"] = worker.restart_policy
-    _apply_searches(template, job, options)
-    injected_ssh.apply_server(template, job, options)
+    _apply_search(template, f"{job.service_name}.{job.namespace}.svc.{options.cluster_domain or DEFAULT_CLUSTER_DOMAIN}")
+    if injects_agent := injected_ssh.is_injected(job, options):
+        injected_ssh.apply_server(template, job.checkpoint)
     container = pt.first_container(template)
     if not container.get("command") and not container.get("args"):
         container["command"] = ["/usr/sbin/sshd", "-De"]
     pt.add_environment(container, {pt.ROLE_VARIABLE: c.ROLE_WORKER})
-    pt.apply_ssh_keys(template, job)
-    pt.apply_shared_memory(template, job)
-    ssh_script.apply_script(template, job, options, is_launcher=False)
-    injected_ssh.apply_program(template, job, options)
-    pt.apply_gang(template, job, options)
-    pt.apply_failed_nodes(template, job)
+    pt.apply_ssh_keys(template, job.secret_name, job.ssh_auth_mount_path)
+    pt.apply_shared_memory(template, job.shm)
+    ssh_script.apply_script(template, job, is_launcher=False, injects_agent=injects_agent)
+    if injects_agent:
+        injected_ssh.apply_program(template, job.secret_name, options)
+    pt.apply_gang(template, job.pod_group_name, options.gang_scheduler)
+    pt.apply_failed_nodes(template, job.avoided_nodes)
     template["metadata"]["annotations"].pop(names.ANNOTATION_REJECTIONS, None)  # of a template that was copied from a pod
     if job.restart.has_budget:
         template["metadata"]["annotations"][names.ANNOTATION_RESTART_COUNT] = str(job.status.restarts)
     return template
 
 
-def _apply_searches(template: pt.Template, job: MPIJob, options: BuildOptions) -> None:
-    """Make the pod resolve the short names of other workers, as the daemons of Hydra and PRRTE do."""
+def _apply_search(template: pt.Template, domain: str) -> None:
+    """Make the pod resolve the short names of other workers, which are in `domain`, as the daemons of Hydra and PRRTE do."""
     config = pt.section(template["spec"], "dnsConfig")
-    domain = f"{names.service_name(job)}.{job.namespace}.svc.{options.cluster_domain or DEFAULT_CLUSTER_DOMAIN}"
     template["spec"]["dnsConfig"] = {**config, "searches": [*(config.get("searches") or ()), domain]}
 
 
-def runs_sshd(job: MPIJob, message: str = "") -> bool:
-    """Return whether the worker's command is an sshd, as it is by default."""
-    container: Mapping[str, Any] = job.worker.template["spec"]["containers"][0] if job.worker else {}
+def runs_sshd(worker: ReplicaSpec | None, message: str = "") -> bool:
+    """Return whether the worker's command is an sshd, as it is by default; `message` is what its container ended with."""
+    container: Mapping[str, Any] = worker.container if worker else {}
     if not container.get("command"):
         return True
     return bool(_SSHD.search(f"{container['command']} {container.get('args')} {message}"))

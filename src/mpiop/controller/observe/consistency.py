@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mpiop.clock import Clock
+from mpiop.controller.memory import JobMemory
 from mpiop.kube.objects import Key, Object, is_at_least, resource_version_of
 from mpiop.kube.resources import Resource
 
@@ -16,11 +17,10 @@ ESCAPE_SECONDS = 30.0
 
 
 class Versioned(Protocol):
-    """The part of a store that says how current it is."""
+    """The part of a store that shows how current it is."""
 
-    @property
-    def resource_version(self) -> str:
-        """Return the resourceVersion that the store is synchronised to."""
+    def current_to(self, namespace: str) -> str:
+        """Return the resourceVersion that the objects of `namespace` are current to."""
         ...
 
 
@@ -34,11 +34,11 @@ class _Writes:
 class Consistency:
     """Remembers the newest resourceVersion that we wrote, by owner and resource."""
 
-    def __init__(self, stores: Mapping[Resource, Versioned], clock: Clock) -> None:
-        """Compare with the versions of `stores`; resources without a store are ignored."""
+    def __init__(self, stores: Mapping[Resource, Versioned], clock: Clock, memory: JobMemory) -> None:
+        """Compare what is kept in `memory` with the versions of `stores`; resources without a store are ignored."""
         self._stores = stores
         self._clock = clock
-        self._writes: dict[Key, _Writes] = {}
+        self._writes: dict[Key, _Writes] = memory.table()
 
     def wrote(self, owner: Key, uid: str, resource: Resource, result: Object | None) -> None:
         """Note the `result` of a write for the owner; None means that the object is gone, and nothing is waited for."""
@@ -62,13 +62,14 @@ class Consistency:
             return 0.0
         remaining = writes.since + ESCAPE_SECONDS - self._clock.monotonic()
         is_behind = any(
-            is_at_least(self._stores[resource].resource_version, version) is False for resource, version in writes.latest.items()
+            is_at_least(self._stores[resource].current_to(owner.namespace), version) is False for resource, version in writes.latest.items()
         )
         if writes.uid == uid and is_behind and remaining > 0:
             return remaining
         del self._writes[owner]
         return 0.0
 
-    def forget(self, owner: Key) -> None:
-        """Forget a deleted owner."""
-        self._writes.pop(owner, None)
+    def is_last_write(self, owner: Key, resource: Resource, obj: Object) -> bool:
+        """Return whether `obj` is what our last write of that resource for the owner made, and no sync has begun since."""
+        writes = self._writes.get(owner)
+        return writes is not None and writes.latest.get(resource) == resource_version_of(obj)

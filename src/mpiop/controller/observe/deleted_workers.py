@@ -1,7 +1,7 @@
 """The last states of workers that were deleted: on which node they ran, and why the cluster took them away.
 
-A pod may be gone before a sync sees what its conditions say. Informers feed every replica. What is forgotten here is only missing in a
-message: that a worker is lost shows without it (`controller/restart/attempt.py`).
+A pod may be gone before a sync sees its conditions. Informers feed every replica. If an entry is dropped, only a message lacks its cause:
+lost workers are found without it (`controller/restart/attempt.py`).
 """
 
 from collections.abc import Mapping

@@ -27,7 +27,7 @@ def disruption_problem(pod: Object) -> Problem | None:
 
 
 def is_lost(pod: Object) -> bool:
-    """Return whether programs of the pod cannot go on: it failed, is being deleted, or its node does not answer.
+    """Return whether programs of the pod cannot continue: it failed, is being deleted, or its node does not answer.
 
     A worker that succeeded may have run a command of its own, not ssh's server.
     """

@@ -12,7 +12,8 @@ from mpiop.api.parse import ParseError, parse_mpijob, parse_next
 from mpiop.api.types import MPIJob
 from mpiop.api.validation import validate
 from mpiop.controller.errors import InvalidJobError
-from mpiop.controller.observe.specs import stored_spec
+from mpiop.controller.memory import JobMemory
+from mpiop.controller.observe.stored_specs import stored_spec
 from mpiop.kube.items import NOT_JSON
 from mpiop.kube.objects import Key, Object, annotations_of
 
@@ -27,10 +28,9 @@ CAPACITY_BYTES: Final = 2 * 2**20
 class Reader:
     """Remembers parsed jobs by object identity, since stored objects are never changed."""
 
-    def __init__(self) -> None:
-        """Know no job yet."""
-        self._known: dict[Key, tuple[Object, MPIJob]] = {}
-        self._bytes = 0
+    def __init__(self, memory: JobMemory) -> None:
+        """Keep the jobs in `memory`."""
+        self._known: dict[Key, tuple[Object, MPIJob]] = memory.table()
 
     def known(self, key: Key, stored: Object) -> MPIJob | None:
         """Return the job `stored` under `key` if it was read before, and has changed in nothing but its status since."""
@@ -61,17 +61,11 @@ class Reader:
         self._remember(key, stored, job)
         return job
 
-    def forget(self, key: Key) -> None:
-        """Forget a job that is gone."""
-        if (known := self._known.pop(key, None)) is not None:
-            self._bytes -= stored_spec(known[0]).size
-
     def _remember(self, key: Key, stored: Object, job: MPIJob) -> None:
-        self.forget(key)
-        self._bytes += stored_spec(stored).size
-        if len(self._known) >= CAPACITY or self._bytes > CAPACITY_BYTES:
+        self._known.pop(key, None)
+        used_bytes = sum(stored_spec(known).size for known, _ in self._known.values())
+        if len(self._known) >= CAPACITY or used_bytes + stored_spec(stored).size > CAPACITY_BYTES:
             self._known.clear()
-            self._bytes = stored_spec(stored).size
         self._known[key] = stored, job
 
 

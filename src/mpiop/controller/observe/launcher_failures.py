@@ -1,17 +1,16 @@
-"""How launcher pods failed: what the pods and their containers show.
+"""How launcher pods failed, from the status of the pods and their containers.
 
-Failed pods outlive a suspension, so what they show may not be of the run that the resume began (`pods_of_this_run`).
+Failed pods outlive a suspension, so they may belong to the time before a resume: `pods_of_this_run` leaves those out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
-from mpiop.api.status_types import Failure
-from mpiop.api.types import MPIJob
+from mpiop.api.status_types import Attempt, Failure, MPIJobStatus
 from mpiop.controller.objects.ssh_script import without_mark
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.exit_codes import in_words
@@ -19,6 +18,8 @@ from mpiop.controller.observe.observed import Observed
 from mpiop.kube.objects import Object, creation_time, is_terminating
 from mpiop.kube.text import truncated
 
+ATTEMPTS: Final = 3
+"""The most that a status remembers."""
 _CLOCK_TOLERANCE: Final = timedelta(seconds=10)
 """By how much the Job controller's clock, which gives a start its time, may differ from the API server's, which gives a pod its own."""
 
@@ -33,16 +34,34 @@ class FailedContainer:
     is_restarted: bool
 
 
-def last_failure(job: MPIJob, observed: Observed) -> Failure | None:
-    """Return the failure of the newest launcher pod of this run that failed and still exists."""
-    pod = _failed_pod(pods_of_this_run(job, observed))
-    return None if pod is None else _failure_of(pod)
+@dataclass(frozen=True, slots=True)
+class LauncherFailures:
+    """How the launcher has failed in this run.
+
+    Attributes:
+        attempts: The last failed attempts: those that the status has, and those of its pods that ended later.
+        last: The failure of the newest pod that failed and still exists; None if none did.
+        container: The container that `last` is about; None if no container of the pod failed.
+        new: `last`, if the status does not have it; another attempt that ended in the same way is another failure.
+    """
+
+    attempts: tuple[Attempt, ...]
+    last: Failure | None
+    container: FailedContainer | None
+    new: Failure | None
 
 
-def failed_container(job: MPIJob, observed: Observed) -> FailedContainer | None:
-    """Return the container that `last_failure` is about; None if no container of a launcher pod failed."""
-    pod = _failed_pod(pods_of_this_run(job, observed))
-    return failed_container_of(pod) if pod is not None else None
+def launcher_failures(launcher_pods: Sequence[Object], status: MPIJobStatus) -> LauncherFailures:
+    """Return the failures of the launcher pods of this run.
+
+    The Job controller deletes a launcher pod that has used up its `backoffLimit` before it marks the Job as failed. Therefore the failure
+    of a pod is stored as soon as it is seen.
+    """
+    pod = next((pod for pod in reversed(launcher_pods) if _has_failed(pod)), None)
+    last = None if pod is None else _failure_of(pod)
+    attempts = _attempts(launcher_pods, status.attempts)
+    is_known = last is None or (last.is_same(status.last_failure) and attempts == status.attempts)
+    return LauncherFailures(attempts, last, failed_container_of(pod) if pod is not None else None, None if is_known else last)
 
 
 def pod_failure(pod: Object) -> Failure | None:
@@ -68,9 +87,9 @@ def _failure_of(pod: Object) -> Failure:
     return Failure(reason, truncated(": ".join([" ".join(words), *details])))
 
 
-def pods_of_this_run(job: MPIJob, observed: Observed) -> Sequence[Object]:
+def pods_of_this_run(observed: Observed, status: MPIJobStatus) -> Sequence[Object]:
     """Return the launcher pods that were created since the job was started, or the Job controller resumed it."""
-    if job.status.condition(c.CONDITION_SUSPENDED) is None or observed.launcher is None:
+    if status.condition(c.CONDITION_SUSPENDED) is None or observed.launcher is None:
         return observed.launcher_pods
     started = timestamp(observed.launcher.get("status", {}).get("startTime"))
     if started is None or pods.condition_status(observed.launcher, "Suspended") == "True":
@@ -78,9 +97,25 @@ def pods_of_this_run(job: MPIJob, observed: Observed) -> Sequence[Object]:
     return [pod for pod in observed.launcher_pods if (creation_time(pod) or started) >= started - _CLOCK_TOLERANCE]
 
 
-def _failed_pod(launcher_pods: Sequence[Object]) -> Object | None:
-    """Return the newest of the launcher pods that failed, or of which a container did."""
-    return next((pod for pod in reversed(launcher_pods) if _has_failed(pod)), None)
+def _attempts(launcher_pods: Sequence[Object], known: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    found = map(failed_container_of, launcher_pods)
+    for failed in sorted(filter(None, found), key=lambda each: str(each.ended.get("finishedAt"))):
+        ended = timestamp(failed.ended.get("finishedAt"))
+        if ended is not None and (not known or ended > known[-1].ended):
+            known = (*known, _attempt(failed, ended, known[-1].number + 1 if known else 1))
+    return known[-ATTEMPTS:]
+
+
+def _attempt(failed: FailedContainer, ended: datetime, number: int) -> Attempt:
+    return Attempt(
+        number=number,
+        pod=failed.pod["metadata"].get("name", ""),
+        node=pods.node(failed.pod),
+        started=timestamp(failed.ended.get("startedAt")),
+        ended=ended,
+        exit_code=failed.ended["exitCode"],
+        reason=failed.ended.get("reason") or "Error",
+    )
 
 
 def _has_failed(pod: Object) -> bool:

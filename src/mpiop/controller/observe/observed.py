@@ -1,17 +1,19 @@
-"""The children of a job as the caches show them. A child is ours by namespace, group, kind and UID of its controller."""
+"""The children of a job as the caches show them, read once for each sync.
 
-from collections.abc import Mapping, Sequence
+A child belongs to a job by namespace, and by group, kind and UID of its controller reference. Names and labels are not enough, because
+another user or a deleted job of the same name may have given them to an object.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, cast
 
 import msgspec
 
-from mpiop.api import constants as c
 from mpiop.api.names import worker_index
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
-from mpiop.controller.objects.revision import launcher_revision, start_revision
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.owners import may_belong_to
 from mpiop.kube.objects import ControllerId, Key, Object, Unreadable, annotations_of, controller_id, is_terminating, uid_of
@@ -60,7 +62,12 @@ class Listers:
     def unreadable(self, job: Key) -> Sequence[Unreadable]:
         """Return the children of the job that cannot be decoded."""
         listers = (self.services, self.config_maps, self.jobs, self.pods, *self.gang.values())
-        return [child for lister in listers for child in lister.unreadable.values() if may_belong_to(job, child)]
+        return [
+            child
+            for lister in listers
+            for key, child in lister.unreadable.items()
+            if key.namespace == job.namespace and may_belong_to(job, child)  # there may be thousands in the namespace of somebody else
+        ]
 
 
 @dataclass(frozen=True)
@@ -104,35 +111,9 @@ class Observed:
         """Return the pods that have a node but no started container."""
         return tuple(pod for pod in self.all_pods if pods.is_being_created(pod))
 
-    def has_surplus_workers(self, job: MPIJob) -> bool:
-        """Return whether an unfinished job has more workers than it wants: it was scaled down."""
-        if job.status.is_finished:
-            return False
-        surplus = self.workers.keys() - set(names.worker_names(job))
-        return any(not is_terminating(self.workers[name]) for name in surplus)
-
-    def is_ready(self, job: MPIJob) -> bool:
-        """Return whether every desired worker is Ready (true without workers)."""
-        return self.ready_workers.issuperset(names.worker_names(job))
-
-    def evicted_workers(self, job: MPIJob) -> int:
-        """Return the number of evicted workers that end the job.
-
-        0 while it is suspended, because then all workers are deleted anyway, and if it has a budget of restarts, for then it is restarted.
-        """
-        return 0 if job.is_suspended or job.restart.has_budget else self._evicted_workers
-
-    @cached_property
-    def _evicted_workers(self) -> int:
-        return sum(pods.is_evicted(pod) for pod in self.workers.values() if not is_terminating(pod))
-
-    def has_lost_launcher(self, job: MPIJob) -> bool:
-        """Return whether the launcher Job is gone (deleted, or past its TTL) and nobody recorded how it ended.
-
-        It must not be made again: that would run the program twice. A suspended one is harmless, because it runs anew on resume.
-        """
-        was_seen = c.LAUNCHER in job.status.replica_statuses and not job.status.is_true(c.CONDITION_SUSPENDED)
-        return self.launcher is None and was_seen and not job.is_suspended and not job.status.is_finished
+    def has_surplus_workers(self, desired: Iterable[str]) -> bool:
+        """Return whether workers other than the `desired` ones exist that are not being deleted: the job was scaled down."""
+        return any(not is_terminating(self.workers[name]) for name in self.workers.keys() - set(desired))
 
     @property
     def is_active(self) -> bool:
@@ -148,42 +129,9 @@ class Observed:
     def needs_template(self) -> bool:
         """Return whether the launcher Job may be resumed next, and its pod template was too large to be kept."""
         launcher = self.launcher
-        can_resume = launcher is not None and not is_terminating(launcher) and pods.is_suspended(launcher)
-        return launcher is not None and can_resume and _template(launcher).get("json", "") is None
-
-    def has_outdated_launcher(self, job: MPIJob) -> bool:
-        """Return whether the job is resuming and its launcher Job cannot be updated to the current spec, so that it must be replaced.
-
-        Until it is gone the job counts as suspended; otherwise the launcher would seem lost (`has_lost_launcher`). A job without any
-        condition was created suspended, and resumed before that was stored.
-        """
-        launcher = self.launcher
-        is_resuming = job.is_resuming or not (job.is_suspended or job.status.conditions)
-        if launcher is None or not is_resuming or pods.job_outcome(launcher) is not None or not pods.is_suspended(launcher):
+        if launcher is None or is_terminating(launcher) or not pods.is_suspended(launcher):
             return False
-        noted = annotations_of(launcher).get(names.ANNOTATION_LAUNCHER_REVISION)
-        return is_terminating(launcher) or (noted is not None and noted != launcher_revision(job))
-
-    def has_pending_edit(self, job: MPIJob) -> bool:
-        """Return whether the launcher was started from another spec than the current one.
-
-        Another hash is not enough: under another CRD the API server reads fewer fields of the same stored spec. Then the generation stays.
-        Launchers of earlier versions do not note it; where the API server warned of their templates, the last verdict stays.
-        """
-        if self.launcher is None or pods.is_suspended(self.launcher):
-            return False
-        noted = annotations_of(self.launcher)
-        if noted.get(names.ANNOTATION_START_REVISION) in {None, start_revision(job)}:
-            return False
-        if names.ANNOTATION_START_GENERATION not in noted and job.status.is_true(c.CONDITION_WARNINGS):
-            return job.status.is_true(c.CONDITION_UPDATE_PENDING)
-        return noted.get(names.ANNOTATION_START_GENERATION, "1") != str(job.generation)
-
-    def is_restarting(self, job: MPIJob) -> bool:
-        """Return whether a restart is decided, and the launcher Job has not been resumed since: its pod template knows an earlier count."""
-        if self.launcher is None or job.is_suspended or job.status.is_finished:
-            return False
-        return restart_count(self.launcher) < job.status.restarts
+        return _template(launcher).get("json", "") is None
 
     @property
     def all_pods(self) -> tuple[Object, ...]:
@@ -192,12 +140,12 @@ class Observed:
 
     @property
     def awaits_old_gang(self) -> bool:
-        """Return whether the gang of the run before is on its way out and nothing of this run has begun.
+        """Return whether the gang of the last run is being deleted and nothing of this run has begun.
 
-        Kubernetes keeps a PodGroup for as long as a pod that has not ended names it: pods of the new run would hold the old group for ever.
+        Kubernetes keeps a PodGroup as long as a pod that has not ended names it: pods of the new run would keep the old group for ever.
         """
         is_leaving = any(is_terminating(obj) for obj in self.gang.values())
-        return is_leaving and all(is_terminating(pod) or pods.is_finished(pod) for pod in (*self.workers.values(), *self.launcher_pods))
+        return is_leaving and all(is_terminating(pod) or pods.is_finished(pod) for pod in self.all_pods)
 
     @property
     def launcher_pod(self) -> Object | None:
@@ -212,17 +160,20 @@ class Observed:
 
 def observe(job: MPIJob, listers: Listers) -> Observed:
     """Return the children of `job` that exist now."""
-    launcher = _ours(job, listers.jobs.get(Key(job.namespace, names.launcher_name(job))))
+    owner = names.controller_id(job.namespace, job.uid)
+    launcher = _controlled_by(owner, listers.jobs.get(Key(job.namespace, job.launcher_name)))
     launcher_pods = _controlled(listers.pods, ControllerId(job.namespace, JOBS.group, JOBS.kind, uid_of(launcher))) if launcher else ()
-    named = ((pod["metadata"].get("name", ""), pod) for pod in _controlled(listers.pods, names.controller_id(job.namespace, job.uid)))
+    named = ((pod["metadata"].get("name", ""), pod) for pod in _controlled(listers.pods, owner))
+    gang_key = Key(job.namespace, job.pod_group_name)
+    gang = ((resource, _controlled_by(owner, lister.get(gang_key))) for resource, lister in listers.gang.items())
     return Observed(
-        service=_ours(job, listers.services.get(Key(job.namespace, names.service_name(job)))),
-        config_map=_ours(job, listers.config_maps.get(Key(job.namespace, names.config_map_name(job)))),
+        service=_controlled_by(owner, listers.services.get(Key(job.namespace, job.service_name))),
+        config_map=_controlled_by(owner, listers.config_maps.get(Key(job.namespace, job.config_map_name))),
         launcher=launcher,
         launcher_pods=tuple(sorted(launcher_pods, key=_age)),
         workers={name: pod for name, pod in named if worker_index(job.name, name) is not None},
-        deleted_workers=listers.deleted_workers.of(names.controller_id(job.namespace, job.uid)) if listers.deleted_workers else {},
-        gang=_gang(job, listers),
+        deleted_workers=listers.deleted_workers.of(owner) if listers.deleted_workers else {},
+        gang={resource: obj for resource, obj in gang if obj is not None},
     )
 
 
@@ -249,6 +200,7 @@ def _restart_count(annotations: Mapping[str, str]) -> int:
 
 
 def _template(launcher: Object) -> Mapping[str, Any]:
+    """Return the pod template as the cache has it (`projections`): the mutable part as `json` text, or None if that was too large."""
     return launcher.get("spec", {}).get("template") or {}
 
 
@@ -262,14 +214,8 @@ def _controlled(lister: Lister, controller: ControllerId) -> Sequence[Object]:
     return lister.by_index(BY_CONTROLLER, str(controller))
 
 
-def _gang(job: MPIJob, listers: Listers) -> dict[Resource, Object]:
-    key = Key(job.namespace, names.pod_group_name(job))
-    found = ((resource, _ours(job, lister.get(key))) for resource, lister in listers.gang.items())
-    return {resource: obj for resource, obj in found if obj is not None}
-
-
-def _ours(job: MPIJob, obj: Object | None) -> Object | None:
-    return obj if obj is not None and controller_id(obj) == names.controller_id(job.namespace, job.uid) else None
+def _controlled_by(owner: ControllerId, obj: Object | None) -> Object | None:
+    return obj if obj is not None and controller_id(obj) == owner else None
 
 
 def _age(pod: Object) -> tuple[str, str]:

@@ -1,19 +1,26 @@
-"""Questions about the status of a Pod or a Job."""
+"""Answers questions about the status of a Pod or a Job: is it Ready, evicted, disrupted, how did it end? Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from mpiop.kube.objects import Object, is_terminating
+from mpiop.api import constants as c
+from mpiop.kube.objects import Object, is_terminating, labels_of
 
 JOB_TRACKING: Final = "batch.kubernetes.io/job-tracking"
 """The finalizer with which the Job controller keeps a pod until it has counted its end."""
 _CRASH_LOOP: Final = "CrashLoopBackOff"
 _CREATION_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
+_NORMAL_REASONS: Final = _CREATION_REASONS | {None}
 
 
 def phase(pod: Object) -> str:
     """Return `status.phase`; a pod without one is Pending."""
     return pod.get("status", {}).get("phase") or "Pending"
+
+
+def role(pod: Object) -> str:
+    """Return the pod's part in its job, `c.ROLE_LAUNCHER` or `c.ROLE_WORKER`; "" for an object without the label."""
+    return labels_of(pod).get(c.LABEL_JOB_ROLE, "")
 
 
 def address(pod: Object) -> str:
@@ -27,7 +34,7 @@ def is_running(pod: Object) -> bool:
 
 
 def is_crash_looping(status: Mapping[str, Any]) -> bool:
-    """Return whether a container has failed more than once and does not run; the kubelet says `CrashLoopBackOff` some time later."""
+    """Return whether a container has failed more than once and does not run; the kubelet reports `CrashLoopBackOff` some time later."""
     if waiting(status).get("reason") == _CRASH_LOOP:
         return True
     return bool(terminated(status).get("exitCode")) and bool(last_terminated(status).get("exitCode"))
@@ -48,13 +55,8 @@ def is_evicted(pod: Object) -> bool:
     return phase(pod) == "Failed" and pod.get("status", {}).get("reason") == "Evicted"
 
 
-def is_past_deadline(pod: Object) -> bool:
-    """Return whether the kubelet ended the pod because it ran longer than its own `activeDeadlineSeconds`."""
-    return phase(pod) == "Failed" and pod.get("status", {}).get("reason") == "DeadlineExceeded"
-
-
 def disruption(pod: Object) -> Mapping[str, Any] | None:
-    """Return the pod's condition DisruptionTarget if it is True: the cluster takes the pod away, and the program is not to blame."""
+    """Return the pod's condition DisruptionTarget if it is True: the cluster removes the pod, and the program did not cause it."""
     row = condition(pod, "DisruptionTarget")
     return row if row is not None and row.get("status") == "True" else None
 
@@ -99,6 +101,16 @@ def is_suspension_complete(launcher: Object | None) -> bool:
 def has_begun(pod: Object) -> bool:
     """Return whether a container of the pod has started, which means that its volumes are mounted."""
     return phase(pod) != "Pending" or any(waiting(status).get("reason") not in _CREATION_REASONS for status in container_statuses(pod))
+
+
+def is_starting(pod: Object) -> bool:
+    """Return whether the pod is not Ready yet, and nothing that it shows has gone wrong so far."""
+    is_refused = condition_status(pod, "PodScheduled") == "False"
+    if is_refused or is_terminating(pod) or phase(pod) not in {"Pending", "Running"}:
+        return False
+    return all(
+        waiting(status).get("reason") in _NORMAL_REASONS and not last_end(status).get("exitCode") for status in container_statuses(pod)
+    )
 
 
 def is_being_created(pod: Object) -> bool:

@@ -1,7 +1,7 @@
 """The parts of objects that we read: only these are decoded (`PROJECTIONS`) and stored (`trims`), and only their changes queue a job.
 
-Every question about a whole object has the same answer about what is kept. Times are not in it, which no two pods have in common. Nor are
-labels, annotations and owners that we do not read: a tenant may write a megabyte of them.
+To read a further field, add it here first. Every question about a whole object has the same answer about its projection. Times are left
+out, because no two pods share them, and so are labels, annotations and owners that we do not read: a tenant may write a megabyte of them.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,9 +15,10 @@ from mpiop.api import constants as c
 from mpiop.api.annotations import JOB_ANNOTATIONS
 from mpiop.controller import names
 from mpiop.controller.objects.config_map import with_digests
-from mpiop.controller.observe.specs import Specs
-from mpiop.kube.objects import Object, ObjectMeta, labels_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
+from mpiop.controller.observe import pods
+from mpiop.controller.observe.stored_specs import Specs
+from mpiop.kube.objects import Object, ObjectMeta
+from mpiop.kube.resources import CONFIG_MAPS, COSCHEDULING_POD_GROUPS, JOBS, MPIJOBS, PODS, SERVICES, VOLCANO_POD_GROUPS, Resource
 
 
 class _Condition(TypedDict, total=False):
@@ -150,12 +151,31 @@ class MPIJob(TypedDict):
     status: NotRequired[Any]
 
 
+class _PodGroupSpec(TypedDict, total=False):
+    minMember: int | None
+    minResources: dict[str, Any] | None
+    priorityClassName: str | None
+    queue: str | None
+    scheduleTimeoutSeconds: int | None
+
+
+class PodGroup(TypedDict):
+    """The fields of a PodGroup of Volcano or of the coscheduling plugin that follow the job (`gang/pod_group.py`)."""
+
+    apiVersion: NotRequired[str]
+    kind: NotRequired[str]
+    metadata: ObjectMeta
+    spec: NotRequired[_PodGroupSpec]
+
+
 PROJECTIONS: Final[Mapping[Resource, type[Any]]] = MappingProxyType({
     MPIJOBS: MPIJob,
     PODS: Pod,
     JOBS: Job,
     SERVICES: Service,
     CONFIG_MAPS: ConfigMap,
+    VOLCANO_POD_GROUPS: PodGroup,
+    COSCHEDULING_POD_GROUPS: PodGroup,
 })
 """The projection of each resource of which not all is kept."""
 
@@ -170,17 +190,32 @@ MOST_TEMPLATE_BYTES: Final = 64 * 2**10
 """Of what may change in the pod template of a suspended Job. A larger one is read live when it is needed."""
 _MOST_FINALIZERS: Final = 16
 _MOST_CHARACTERS: Final = 1024
-"""Of a label or annotation; only the addresses that we give a launcher are longer."""
+"""Of a label, an annotation, or a field of an owner; only the addresses that we give a launcher are longer. Kubernetes does not limit
+the length of an owner's fields."""
 _MOST_SELECTORS: Final = 16
 """Ours has two; a selector that has more than these differs from it all the same."""
+_MOST_RESOURCES: Final = 64
+"""Of a PodGroup's `minResources`; nodes have some ten. One that has more than these is not made by us, and differs from ours."""
 _MOST_GATES: Final = 4
 """Scheduling gates of a Pod: a message names them."""
 
 
-def _short(name: str, value: Any, obj: Object) -> Any:
-    """Return the value of a label or annotation; of one that is too long to be right, the beginning, which is wrong, too."""
-    is_ours = name == names.ANNOTATION_ADDRESSES and labels_of(obj).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER
-    return value if is_ours or not isinstance(value, str) or len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]}..."
+def _short(value: Any) -> Any:
+    """Return `value`; of a text that is too long to be right, the beginning, which is wrong, too."""
+    return value if not isinstance(value, str) or len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]}..."
+
+
+def _shortened(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _short(value) for name, value in values.items()}
+
+
+def _labels_or_annotations(values: dict[str, Any], kept: frozenset[str], obj: Object) -> dict[str, Any]:
+    found = {name: value for name, value in values.items() if name in kept}
+    short, addresses = _shortened(found), found.get(names.ANNOTATION_ADDRESSES)
+    # Beyond ASCII, Python takes four bytes for each character of a text.
+    if isinstance(addresses, str) and addresses.isascii() and pods.role(obj) == c.ROLE_LAUNCHER:
+        short[names.ANNOTATION_ADDRESSES] = addresses
+    return short
 
 
 def trimmed(obj: Object) -> Object:
@@ -188,10 +223,10 @@ def trimmed(obj: Object) -> Object:
     metadata: dict[str, Any] = {**obj["metadata"]}
     for field, kept in _KEPT:
         if isinstance(values := metadata.get(field), dict):
-            metadata[field] = {name: _short(name, value, obj) for name, value in cast("dict[str, Any]", values).items() if name in kept}
+            metadata[field] = _labels_or_annotations(cast("dict[str, Any]", values), kept, obj)
     if isinstance(owners := metadata.get("ownerReferences"), list):
         known = (cast("dict[str, Any]", owner) for owner in cast("list[object]", owners) if isinstance(owner, dict))
-        metadata["ownerReferences"] = [owner for owner in known if owner.get("controller")][:1]
+        metadata["ownerReferences"] = [_shortened(owner) for owner in known if owner.get("controller")][:1]
     if isinstance(finalizers := metadata.get("finalizers"), list):
         metadata["finalizers"] = finalizers[:_MOST_FINALIZERS]
     return {**obj, "metadata": cast("ObjectMeta", metadata)}
@@ -228,16 +263,27 @@ def _job(obj: Object) -> Object:
     """Return a Job whose pod template is the annotation that counts restarts, and under `json` what may change while it is suspended."""
     spec = obj.get("spec") or {}
     text = msgspec.json.encode(spec.get("template") or {})
-    kept = {**_COUNTED.decode(text), "json": text if len(text) <= MOST_TEMPLATE_BYTES else None}
+    counted = (_COUNTED.decode(text).get("metadata") or {}).get("annotations") or {}
+    kept = {"metadata": {"annotations": _shortened(counted)}, "json": text if len(text) <= MOST_TEMPLATE_BYTES else None}
     return trimmed({**obj, "spec": {**spec, "template": kept}})
 
 
+def _pod_group(obj: Object) -> Object:
+    spec = _shortened(obj.get("spec") or {})
+    if isinstance(resources := spec.get("minResources"), dict):
+        first = dict(islice(cast("dict[str, Any]", resources).items(), _MOST_RESOURCES))
+        spec["minResources"] = {_short(name): _short(value) for name, value in first.items()}
+    return trimmed({**obj, "spec": spec})
+
+
 def trims(specs: Specs) -> Mapping[Resource, Trim]:
-    """Return the trim of each resource with another one than `trimmed`; `specs` keeps those of the MPIJobs."""
+    """Return the trim of each resource with another one than `trimmed`; `stored_specs` keeps those of the MPIJobs."""
     return {
         MPIJOBS: lambda mpijob: specs.trimmed(trimmed(mpijob)),
         PODS: _pod,
         SERVICES: _service,
         JOBS: _job,
+        VOLCANO_POD_GROUPS: _pod_group,
+        COSCHEDULING_POD_GROUPS: _pod_group,
         CONFIG_MAPS: lambda config_map: with_digests(trimmed(config_map)),
     }

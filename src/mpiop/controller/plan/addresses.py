@@ -27,26 +27,34 @@ BY_NAME: Final = "by-name\n"
 """Published if the lines do not fit: the annotations of a pod hold 256 KiB."""
 _MOST_BYTES: Final = 200 * 1024
 REPEAT_SECONDS: Final = 2.0
-"""A kubelet may miss a change that comes while it mounts, until its next round a minute later (2 of 250 pods that were changed just as they
-began to run). A second change after so long makes it look again."""
+"""A kubelet may miss a change that arrives while it mounts, until its next sync a minute later (2 of 250 pods that were changed just as
+they began to run). So we patch again after this delay."""
 
 
-def annotations_to_publish(job: MPIJob, observed: Observed, beginning: Beginning | None, now: datetime) -> Mapping[str, str | None]:
-    """Return the annotations of the launcher pod that should be changed now; None removes one."""
-    text = addresses_to_publish(job, observed)
-    noted: dict[str, str | None] = {} if beginning is None or text is None else {names.ANNOTATION_BEGAN_WITH: str(beginning)}
-    if text is not None and text != observed.published_addresses:
-        return {names.ANNOTATION_ADDRESSES: text, names.ANNOTATION_PUBLISHED_AT: format_time(now), **noted}
-    if noted:
-        return noted
-    return {names.ANNOTATION_PUBLISHED_AT: None} if seconds_to_repeat(job, observed, now) == 0 else {}
+def annotations_to_publish(
+    text: str | None, observed: Observed, beginning: Beginning | None, now: datetime
+) -> tuple[Mapping[str, str | None], float | None]:
+    """Return the annotations of the launcher pod that should be changed now, and the seconds until the next change is due.
 
-
-def seconds_to_repeat(job: MPIJob, observed: Observed, now: datetime) -> float | None:
-    """Return the seconds until the kubelet should be made to read the addresses a second time; None if it need not."""
+    An annotation that is None is removed. The seconds are None if no change is due before an object changes. `text` is what should be
+    published (`addresses_to_publish`).
+    """
     pod = observed.launcher_pod
-    noted = None if pod is None else annotations_of(pod).get(names.ANNOTATION_PUBLISHED_AT)
-    if noted is None or addresses_to_publish(job, observed) is None:
+    if pod is None or text is None:
+        return {}, None
+    repeat_seconds = _seconds_to_repeat(pod, now)
+    noted: dict[str, str | None] = {} if beginning is None else {names.ANNOTATION_BEGAN_WITH: str(beginning)}
+    if text != observed.published_addresses:
+        return {names.ANNOTATION_ADDRESSES: text, names.ANNOTATION_PUBLISHED_AT: format_time(now), **noted}, repeat_seconds
+    if noted:
+        return noted, repeat_seconds
+    return {names.ANNOTATION_PUBLISHED_AT: None} if repeat_seconds == 0 else {}, repeat_seconds
+
+
+def _seconds_to_repeat(launcher_pod: Object, now: datetime) -> float | None:
+    """Return the seconds until the kubelet should be made to read the addresses a second time; None if it need not."""
+    noted = annotations_of(launcher_pod).get(names.ANNOTATION_PUBLISHED_AT)
+    if noted is None:
         return None
     published_at = timestamp(noted)
     passed = REPEAT_SECONDS if published_at is None else (now - published_at).total_seconds()
@@ -61,7 +69,7 @@ def addresses_to_publish(job: MPIJob, observed: Observed) -> str | None:
     if pods.is_finished(pod) or not pods.node(pod):
         return None
     before = dict(line.split(" ", 1) for line in published.splitlines() if " " in line)
-    lines = [_line(index, observed.workers.get(name), observed, before) for index, name in enumerate(names.worker_names(job))]
+    lines = [_line(index, observed.workers.get(name), observed, before) for index, name in enumerate(job.worker_names)]
     if not published and not all(lines):
         return None
     text = f"workers {len(lines)}\n{''.join(lines)}" if any(lines) else ""

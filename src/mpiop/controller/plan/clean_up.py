@@ -6,8 +6,8 @@ from typing import Final
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.controller.observe import pods
-from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.desired import Desired, Presence, always, never
+from mpiop.kube.objects import Object
 
 _NOTHING: Final = Desired(
     dependencies=Presence.DELETE,
@@ -29,12 +29,14 @@ def ttl_seconds_left(job: MPIJob, now: datetime) -> float | None:
     return max(0.0, ttl - (now - ended).total_seconds())
 
 
-def state_after_end(job: MPIJob, observed: Observed, *, is_expired: bool) -> Desired:
-    """Return what stays of `job`: nothing past its TTL. Before, an active launcher is stopped, a finished one stays for its log."""
+def state_after_end(policy: str, launcher: Object | None, *, is_expired: bool) -> Desired:
+    """Return what stays of a job by its `cleanPodPolicy`; nothing past its TTL.
+
+    Before that, an active launcher Job is stopped. A finished one stays for its log.
+    """
     if is_expired:
         return _NOTHING
-    policy = job.run_policy.clean_pod_policy
-    active = observed.launcher is not None and pods.job_outcome(observed.launcher) is None
+    active = launcher is not None and pods.job_outcome(launcher) is None
     stopped = Presence.DELETE if policy == c.CLEAN_ALL else Presence.ENSURE
     return Desired(
         dependencies=Presence.KEEP,

@@ -1,4 +1,4 @@
-"""Which children of a job should exist while it has not ended; `clean_up` says it for later."""
+"""Which children of a job should exist until it ends; `clean_up` has those of an ended job."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,12 +6,10 @@ from datetime import datetime
 from enum import Enum, auto
 
 from mpiop.api import constants as c
-from mpiop.api.types import MPIJob
 from mpiop.controller.observe import pods
-from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.suspension import should_suspend_launcher
 from mpiop.controller.restart.attempt import Beginning, LauncherAttempt
-from mpiop.controller.restart.plan import replacement_rule, seconds_too_young
+from mpiop.controller.restart.plan import replacement_rule, seconds_to_replacement, seconds_too_young
 from mpiop.kube.objects import Object
 
 
@@ -38,6 +36,7 @@ class Desired:
         launcher_suspended: Its desired `suspend`.
         gang: Of the objects of gang scheduling, if it is on.
         beginning: What the launcher pod should note when addresses are published to it; None leaves it as it is.
+        next_seconds: Until another worker is to be replaced although no object changes; None if there is none.
     """
 
     dependencies: Presence
@@ -49,19 +48,20 @@ class Desired:
     launcher_suspended: bool
     gang: Presence
     beginning: Beginning | None = None
+    next_seconds: float | None = None
 
 
 def desired_state(attempt: LauncherAttempt, now: datetime) -> Desired | None:
     """Return the desired children of a job that has not ended; None while its end is not recorded, when nothing may change."""
     job, observed = attempt.job, attempt.observed
-    if pods.job_outcome(observed.launcher) is not None or observed.evicted_workers(job) or observed.has_lost_launcher(job):
+    if pods.job_outcome(observed.launcher) is not None or attempt.evicted_workers or attempt.has_lost_launcher:
         return None
-    ready = observed.is_ready(job)
-    is_outdated = observed.has_outdated_launcher(job)
+    is_outdated = attempt.has_outdated_launcher
     waits = observed.awaits_old_gang
-    must_replace = replacement_rule(job, observed)
+    must_replace = replacement_rule(attempt)
     must_go = is_outdated and pods.is_suspension_complete(observed.launcher)
-    has_launcher = _launcher_exists(job, observed, ready=ready) and not must_go
+    may_exist = job.launcher_creation_policy == c.AT_STARTUP or job.is_suspended or attempt.has_ready_workers
+    has_launcher = (may_exist or observed.launcher is not None) and not must_go
     return Desired(
         dependencies=Presence.ENSURE,
         worker_count=0 if job.is_suspended or waits else job.worker_replicas,
@@ -69,15 +69,11 @@ def desired_state(attempt: LauncherAttempt, now: datetime) -> Desired | None:
         replace_worker=lambda worker: must_replace(worker) and not seconds_too_young(worker, now),
         forces=job.restart.has_budget and not job.is_suspended,
         launcher=Presence.ENSURE if has_launcher else Presence.DELETE,
-        launcher_suspended=is_outdated or should_suspend_launcher(job, observed, ready=ready),
+        launcher_suspended=is_outdated or should_suspend_launcher(attempt),
         gang=Presence.DELETE if job.is_suspended else Presence.ENSURE,
         beginning=attempt.beginning_to_note,
+        next_seconds=seconds_to_replacement(filter(None, map(observed.workers.get, job.worker_names)), must_replace, now),
     )
-
-
-def _launcher_exists(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
-    at_startup = job.launcher_creation_policy == c.AT_STARTUP
-    return at_startup or job.is_suspended or observed.launcher is not None or ready
 
 
 def never(_pod: Object) -> bool:

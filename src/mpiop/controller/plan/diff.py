@@ -1,8 +1,11 @@
-"""The writes that turn the current children into the desired ones, ordered by step."""
+"""Compares the current children with the desired ones, and returns the writes by step. Pure.
+
+Steps depend on earlier ones: no launcher is created if a write for Secret, Service, ConfigMap or workers failed (`is_blocked`). A patch or
+delete carries the observed object for its preconditions. Only our fields are compared and patched; what others have added stays.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import IntEnum, auto
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -18,7 +21,6 @@ from mpiop.controller.objects.worker_pod import worker_builder
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.observe.rejections import goes_at_once, rejections_before
-from mpiop.controller.plan.addresses import annotations_to_publish
 from mpiop.controller.plan.desired import Desired, Presence
 from mpiop.controller.plan.merge_patch import merge_patch
 from mpiop.controller.plan.suspension import unsuspend_patch
@@ -125,20 +127,19 @@ def diff(job: MPIJob, desired: Desired, observed: Observed, *, secret_uid: str, 
 
 def _dependencies(job: MPIJob, desired: Desired, observed: Observed, secret_uid: str, options: BuildOptions) -> Iterator[Stage]:
     if desired.dependencies is Presence.ENSURE:
-        running = [name for name in names.worker_names(job) if name in observed.running_workers]
+        running = [name for name in job.worker_names if name in observed.running_workers]
         config_map = build_config_map(job, running, options)
         config_map["metadata"]["annotations"] = {names.ANNOTATION_SECRET_UID: secret_uid}
-        actions = (_service(job, observed.service), _ensure_config_map(config_map, observed.config_map))
+        actions = (_ensure_service(build_service(job), observed.service), _ensure_config_map(config_map, observed.config_map))
         yield Stage(Step.DEPENDENCIES, tuple(action for action in actions if action is not None))
     elif desired.dependencies is Presence.DELETE:
-        secret: Object = {"metadata": {"name": names.secret_name(job), "namespace": job.namespace, "uid": secret_uid}}
+        secret: Object = {"metadata": {"name": job.secret_name, "namespace": job.namespace, "uid": secret_uid}}
         yield Stage(Step.LEFTOVERS, (*_remove(SERVICES, observed.service), *(_remove(SECRETS, secret) if secret_uid else ())))
         yield Stage(Step.CONFIG_MAP, _remove(CONFIG_MAPS, observed.config_map))
 
 
-def _service(job: MPIJob, current: Object | None) -> Action | None:
+def _ensure_service(desired: Object, current: Object | None) -> Action | None:
     """Return the write for the Service; one that is not headless is deleted and created again, for `clusterIP` is immutable."""
-    desired = build_service(job)
     if (
         current is not None
         and not is_terminating(current)
@@ -191,21 +192,21 @@ def _launcher(job: MPIJob, desired: Desired, observed: Observed, options: BuildO
         yield Stage(Step.UNSUSPEND, (Patch(JOBS, current, unsuspended, subresource=subresource),))
     else:
         suspend = pods.is_suspended(current) or desired.launcher_suspended
-        body = merge_patch({"metadata": {"labels": names.child_labels(job)}, "spec": {"suspend": suspend}}, current)
+        body = merge_patch({"metadata": {"labels": names.child_labels(job.name)}, "spec": {"suspend": suspend}}, current)
         yield Stage(Step.SUSPEND, (Patch(JOBS, current, body),) if body else ())
 
 
-def addresses_stages(job: MPIJob, desired: Desired, observed: Observed, now: datetime) -> Iterator[Stage]:
-    """Yield the write that publishes the addresses of the workers to the launcher."""
-    pod, annotations = observed.launcher_pod, annotations_to_publish(job, observed, desired.beginning, now)
-    if pod is None or not annotations:
-        return
+def addresses_stages(launcher_pod: Object | None, annotations: Mapping[str, str | None]) -> tuple[Stage, ...]:
+    """Return the write that publishes the addresses of the workers to the launcher, if any."""
+    if launcher_pod is None or not annotations:
+        return ()
     # The kubelet updates this pod at the same time: with a resourceVersion, many patches would be refused.
-    yield Stage(Step.ADDRESSES, (Patch(PODS, pod, {"metadata": {"annotations": annotations}}, is_for_any_version=True),))
+    patch = Patch(PODS, launcher_pod, {"metadata": {"annotations": annotations}}, is_for_any_version=True)
+    return (Stage(Step.ADDRESSES, (patch,)),)
 
 
 def _workers(job: MPIJob, desired: Desired, observed: Observed, options: BuildOptions) -> tuple[Action, ...]:
-    desired_names = {name: index for index, name in enumerate(names.worker_names(job)[: desired.worker_count])}
+    desired_names = {name: index for index, name in enumerate(job.worker_names[: desired.worker_count])}
     deletes = [
         Delete(PODS, pod)
         for name, pod in observed.workers.items()
@@ -221,7 +222,14 @@ def _workers(job: MPIJob, desired: Desired, observed: Observed, options: BuildOp
         for name, index in desired_names.items()
         if (pod := observed.workers.get(name)) is None or (goes_at_once(pod) and desired.replace_worker(pod))
     }
-    return (*deletes, *(_creations(job, missing, observed, options) if missing else ()))
+    if not missing:
+        return tuple(deletes)
+    build = worker_builder(job, options)
+    creates = (
+        Create(PODS, Key(job.namespace, name), partial(build, index, rejections=rejections_before(observed, name)))
+        for name, index in missing.items()
+    )
+    return (*deletes, *creates)
 
 
 def _is_stuck(desired: Desired, pod: Object) -> bool:
@@ -234,12 +242,4 @@ def _is_stuck(desired: Desired, pod: Object) -> bool:
         and is_terminating(pod)
         and pods.is_unreachable(pod)
         and pods.JOB_TRACKING not in (pod["metadata"].get("finalizers") or ())
-    )
-
-
-def _creations(job: MPIJob, indices: Mapping[str, int], observed: Observed, options: BuildOptions) -> tuple[Action, ...]:
-    build = worker_builder(job, options)
-    return tuple(
-        Create(PODS, Key(job.namespace, name), partial(build, index, rejections=rejections_before(observed, name)))
-        for name, index in indices.items()
     )

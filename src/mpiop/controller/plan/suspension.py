@@ -1,7 +1,7 @@
 """When the launcher Job is suspended and resumed, and which of its fields follow the MPIJob before it is.
 
-A launcher Job is suspended with its MPIJob, and also while a restart replaces workers. `diff` says in which order suspension, workers and
-resumption are written.
+A launcher Job is suspended with its MPIJob, and also while a restart replaces workers. `diff` determines in which order suspension, workers
+and resumption are written.
 
 The pod template of a Job is immutable but for the directives of scheduling (nodeSelector, tolerations, schedulingGates, nodeAffinity,
 labels, annotations), and those may change only while the Job is suspended, has no active pod and has no startTime. From Kubernetes 1.36 the
@@ -19,8 +19,9 @@ from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.launcher_job import build_launcher_template, revisions
 from mpiop.controller.objects.pod_template import section
 from mpiop.controller.objects.revision import DIRECTIVES
-from mpiop.controller.observe.observed import Observed, launcher_template
+from mpiop.controller.observe.observed import launcher_template
 from mpiop.controller.plan.merge_patch import merge_patch
+from mpiop.controller.restart.attempt import LauncherAttempt
 from mpiop.controller.restart.plan import keeps_workers, may_resume
 from mpiop.controller.restart.policy import launcher_limits
 from mpiop.kube.objects import Object, annotations_of
@@ -29,13 +30,14 @@ _NODE_AFFINITY: Final = "nodeAffinity"
 _WHOLE: Final = frozenset({"nodeSelector", _NODE_AFFINITY})
 
 
-def should_suspend_launcher(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
+def should_suspend_launcher(attempt: LauncherAttempt) -> bool:
     """Return whether the launcher Job should be suspended; once running it is not suspended again for a replaced worker."""
+    job, observed = attempt.job, attempt.observed
     if job.is_suspended:
         return True
-    if observed.is_restarting(job):
-        return not (observed.is_launcher_suspended and may_resume(job, observed, ready=ready))
-    is_early = job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and not ready
+    if attempt.is_restarting:
+        return not (observed.is_launcher_suspended and may_resume(attempt))
+    is_early = job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and not attempt.has_ready_workers
     return observed.is_launcher_suspended and (observed.awaits_old_gang or is_early)
 
 
@@ -51,7 +53,7 @@ def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tup
     spec: dict[str, Any] = {name: value for name, value in launcher_limits(job).items() if value != current.get(name)}
     if template:
         spec["template"] = template
-    metadata: dict[str, Any] = {"labels": names.child_labels(job)}
+    metadata: dict[str, Any] = {"labels": names.child_labels(job.name)}
     noted, desired = annotations_of(launcher), dict(revisions(job))
     if keeps_workers(job, launcher):
         del desired[names.ANNOTATION_START_REVISION], desired[names.ANNOTATION_START_GENERATION]
@@ -63,8 +65,8 @@ def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tup
 def template_patch(desired: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, Any]:
     """Return the merge patch of the scheduling directives, {} if none differs: labels and annotations are merged, the others replaced.
 
-    Our own annotations describe what the containers were given. They are only updated, never added: a launcher that the Go operator made
-    was not given these things. That which counts restarts describes the pod.
+    Our own annotations describe what the containers were given. They are only updated, never added, because a launcher of the Go operator
+    does not have them. The restart-count annotation is the exception: it is always set.
     """
     spec, noted = section(desired, "spec"), section(section(current, "metadata"), "annotations")
     annotations = section(desired["metadata"], "annotations")

@@ -1,7 +1,8 @@
-"""Whether a restart begins, or the job has failed: by the policy, and by what the current attempt shows.
+"""Decides whether a restart begins or the job has failed, from the policy and the current attempt.
 
-A job with a budget of restarts is restarted as soon as a loss is known. An attempt of another job gets time to end by itself, if it
-surely cannot go on because its MPI library is Hydra's.
+With a budget of restarts, a job is restarted as soon as a loss is known. Without one, only attempts that surely cannot continue are
+restarted: those of Hydra, if they have not ended by themselves in time. A decision changes nothing yet: it is stored in the status first,
+and carried out from there, so a change of the leader neither loses nor repeats it (docs/adr/0019-restarts.md).
 """
 
 from collections.abc import Collection, Sequence
@@ -12,16 +13,16 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
-from mpiop.api.status_types import MPIJobStatus
+from mpiop.api.status_types import LostWorker, MPIJobStatus
 from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.causes import Problem, facts_of
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.disruptions import disruption_problem, is_node_to_blame
-from mpiop.controller.observe.launcher_failures import failed_exit_code, pod_failure, pods_of_this_run
+from mpiop.controller.observe.launcher_failures import failed_exit_code, pod_failure
 from mpiop.controller.observe.observed import Observed, restart_count_of_pod
 from mpiop.controller.observe.rejections import is_rejected
-from mpiop.controller.restart.attempt import LauncherAttempt, attempt_in, has_outcome, has_succeeded, noted_beginning
+from mpiop.controller.restart.attempt import LauncherAttempt, has_outcome, has_succeeded, launcher_attempt, noted_beginning
 from mpiop.controller.restart.lost_workers import Loss
 from mpiop.controller.restart.policy import is_used_up, seconds_to_deadline, user_backoff_limit
 from mpiop.kube.objects import Object, annotations_of, is_terminating
@@ -78,23 +79,29 @@ class Exceeded(Enum):
 Decision = BeginRestart | NoRestartLeft | Exceeded
 
 
-def decide(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> Decision | None:
-    """Return the decision to store before anything else is done; None if the job continues as it is.
+def decide(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> tuple[Decision | None, float | None]:
+    """Return the decision to store before anything else is done, and the seconds until it may be another although no object changes.
+
+    The decision is None if the job continues as it is. The seconds are None if only a changed object can lead to another decision.
 
     Args:
         attempt: The current one.
         now: The time.
-        timeout_seconds: How long an attempt of a program that cannot go on may hang after it has lost a worker; 0 is for ever.
+        timeout_seconds: How long an attempt that cannot continue may hang after it has lost a worker; 0 is for ever.
     """
-    job, observed = attempt.job, attempt.observed
-    if _is_past_deadline(job, observed, now):
-        return Exceeded.DEADLINE
-    if not attempt.can_be_ended or observed.is_restarting(job) or observed.evicted_workers(job) or is_count_lost(job.status):
-        return None
-    cause = _cause_of_restart(attempt, now, timeout_seconds)
+    job, observed, lost = attempt.job, attempt.observed, attempt.lost_worker(now)
+    to_deadline, to_verdict = seconds_to_deadline(job, now), _seconds_to_verdict(job, observed, now)
+    limits = (to_deadline, to_verdict, _seconds_to_timeout(lost, now, timeout_seconds))
+    next_seconds = min((seconds for seconds in limits if seconds is not None and seconds > 0), default=None)
+    if to_deadline is not None and to_deadline <= 0 and _misses_deadline(attempt):
+        return Exceeded.DEADLINE, None
+    if not attempt.can_be_ended or attempt.is_restarting or attempt.evicted_workers or is_count_lost(job.status):
+        return None, next_seconds
+    cause = _cause_of_restart(attempt, _overdue(lost, job.status.lost_worker, now, timeout_seconds), now)
     if cause is not None:
-        return NoRestartLeft(cause) if is_used_up(job, now) else BeginRestart(cause, _failed_launcher_pods(job, observed, now))
-    return Exceeded.BACKOFF_LIMIT if _seconds_to_verdict(job, observed, now) == 0 else None
+        is_last = is_used_up(job, now)
+        return NoRestartLeft(cause) if is_last else BeginRestart(cause, _failed_launcher_pods(job, observed, now)), None
+    return Exceeded.BACKOFF_LIMIT if to_verdict == 0 else None, next_seconds
 
 
 def is_count_lost(status: MPIJobStatus) -> bool:
@@ -102,33 +109,14 @@ def is_count_lost(status: MPIJobStatus) -> bool:
     return status.condition(c.CONDITION_RESTARTING) is not None and not status.restarts
 
 
-def seconds_to_decision(attempt: LauncherAttempt, stored: MPIJobStatus, now: datetime, timeout_seconds: float) -> float | None:
-    """Return the seconds until the decision may be another although no object changes; None if it cannot.
-
-    Args:
-        attempt: The current one.
-        stored: The status after this sync.
-        now: The time.
-        timeout_seconds: As in `decide`.
-    """
+def _cause_of_restart(attempt: LauncherAttempt, overdue: Cause | None, now: datetime) -> Cause | None:
+    """Return why the current attempt should be ended now; None if it should not. `overdue` is a loss that it has outlived too long."""
     job = attempt.job
-    left = (
-        _seconds_to_timeout(stored, now, timeout_seconds),
-        _seconds_to_verdict(job, attempt.observed, now),
-        seconds_to_deadline(job, now),
-    )
-    return min((seconds for seconds in left if seconds is not None and seconds > 0), default=None)
-
-
-def _cause_of_restart(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> Cause | None:
-    """Return why the current attempt should be ended now; None if it should not."""
-    job = attempt.job
-    newest = next(reversed(pods_of_this_run(job, attempt.observed)), None)
-    if newest is None or _name(newest) in _stopped(job) or has_succeeded(job, newest):
+    newest = next(reversed(attempt.pods_of_this_run), None)
+    if newest is None or _name(newest) in job.status.stopped_launcher_pods or has_succeeded(newest, job.launcher):
         return None
     if restart_count_of_pod(newest) != job.status.restarts:
         return None  # the Job controller has not made the pod of this attempt yet
-    overdue = _overdue(attempt, now, timeout_seconds)
     if not job.restart.has_budget:
         return overdue
     return _launcher_lost(newest) or _worker_lost(attempt, now) or _program_failed(job, newest) or overdue
@@ -146,7 +134,7 @@ def _exceeds_backoff_limit(job: MPIJob, observed: Observed) -> bool:
         return sum(_has_failed_by_itself(job, pod) for pod in observed.launcher_pods) > limit
     newest = observed.launcher_pods[-1]
     restarts = sum(row.get("restartCount") or 0 for row in pods.container_statuses(newest))
-    return not pods.is_finished(newest) and _name(newest) not in _stopped(job) and restarts >= max(limit, 1)
+    return not pods.is_finished(newest) and _name(newest) not in job.status.stopped_launcher_pods and restarts >= max(limit, 1)
 
 
 def _seconds_to_verdict(job: MPIJob, observed: Observed, now: datetime) -> float | None:
@@ -166,26 +154,24 @@ def _seconds_to_verdict(job: MPIJob, observed: Observed, now: datetime) -> float
     return _VERDICT_SECONDS - max(0.0, age) if abs(age) < _VERDICT_SECONDS else 0.0
 
 
-def _seconds_to_timeout(status: MPIJobStatus, now: datetime, timeout_seconds: float) -> float | None:
-    """Return the seconds until the attempt that has lost a worker is ended; None if there is none."""
-    lost = status.lost_worker
+def _seconds_to_timeout(lost: LostWorker | None, now: datetime, timeout_seconds: float) -> float | None:
+    """Return the seconds until the attempt that has lost a worker is ended; None if it has lost none."""
     if lost is None or not timeout_seconds:
         return None
     return max(0.0, timeout_seconds - (now - lost.time).total_seconds())
 
 
-def _is_past_deadline(job: MPIJob, observed: Observed, now: datetime) -> bool:
-    """Return whether the deadline of a run that was restarted is over, whatever it waits for; a program that has succeeded met it."""
-    left, launcher = seconds_to_deadline(job, now), observed.launcher
-    if left is None or left > 0 or launcher is None or job.is_suspended or job.status.is_finished or has_outcome(launcher):
+def _misses_deadline(attempt: LauncherAttempt) -> bool:
+    """Return whether the job has not ended at its deadline, whatever it waits for; a program that has succeeded met it."""
+    job, launcher = attempt.job, attempt.observed.launcher
+    if launcher is None or job.is_suspended or job.status.is_finished or has_outcome(launcher):
         return False
-    return observed.is_restarting(job) or not any(has_succeeded(job, pod) for pod in observed.launcher_pods)
+    return attempt.is_restarting or not any(has_succeeded(pod, job.launcher) for pod in attempt.observed.launcher_pods)
 
 
-def _overdue(attempt: LauncherAttempt, now: datetime, timeout_seconds: float) -> Cause | None:
-    """Return the loss after which the running attempt has not ended in time."""
-    stored, lost = attempt.job.status, attempt.lost_worker(now)
-    if lost is None or lost != stored.lost_worker or _seconds_to_timeout(stored, now, timeout_seconds) != 0:
+def _overdue(lost: LostWorker | None, stored: LostWorker | None, now: datetime, timeout_seconds: float) -> Cause | None:
+    """Return the loss after which the running attempt has not ended in time; only one that is `stored` has a known time."""
+    if lost is None or lost != stored or _seconds_to_timeout(lost, now, timeout_seconds) != 0:
         return None
     message = facts_of(lost.reason, lost.message)
     return Cause(lost.reason, f"{message}, and the launcher has not ended within {timeout_seconds:g} s")
@@ -199,7 +185,7 @@ def _launcher_lost(newest: Object) -> Cause | None:
 
 def _worker_lost(attempt: LauncherAttempt, now: datetime) -> Cause | None:
     job, judged = attempt.job, _attempt_to_judge(attempt, now)
-    if judged.launcher_pod is None or _name(judged.launcher_pod) in _stopped(job):
+    if judged.launcher_pod is None or _name(judged.launcher_pod) in job.status.stopped_launcher_pods:
         return None
     if job.restart.causes == c.ON_ANY:
         found = [*judged.lost, *_ended_before(judged)]
@@ -212,7 +198,7 @@ def _ended_before(attempt: LauncherAttempt) -> Sequence[Loss]:
     """Return the workers that failed by themselves before the attempt began with them; those that were taken away are replaced anyway."""
     if attempt.beginning is not None:
         return ()
-    workers = ((name, attempt.observed.workers.get(name)) for name in names.worker_names(attempt.job))
+    workers = ((name, attempt.observed.workers.get(name)) for name in attempt.job.worker_names)
     return [
         Loss(name, pod, exists=True)
         for name, pod in workers
@@ -231,7 +217,7 @@ def _attempt_to_judge(attempt: LauncherAttempt, now: datetime) -> LauncherAttemp
     if not earlier or attempt.beginning is not None or not _exceeds_backoff_limit(job, observed):
         return attempt
     is_blamed = _has_failed_by_itself(job, earlier[-1]) and _has_ended_lately(earlier[-1], now)
-    return attempt_in(job, observed, earlier[-1]) if is_blamed else attempt
+    return launcher_attempt(job, observed, earlier[-1]) if is_blamed else attempt
 
 
 def _program_failed(job: MPIJob, newest: Object) -> Cause | None:
@@ -248,7 +234,7 @@ def _cause(found: Problem, lost: Collection[Object]) -> Cause:
 def _failed_launcher_pods(job: MPIJob, observed: Observed, now: datetime) -> tuple[str, ...]:
     """Return the names of the launcher pods that the cause explains: the newest, and those that failed lately."""
     earlier = [pod for pod in observed.launcher_pods[:-1] if pods.phase(pod) == "Failed" and _has_ended_lately(pod, now)]
-    stopped = _stopped(job)
+    stopped = job.status.stopped_launcher_pods
     return tuple(_name(pod) for pod in (*earlier, *observed.launcher_pods[-1:]) if _name(pod) not in stopped)
 
 
@@ -256,15 +242,10 @@ def _has_failed_by_itself(job: MPIJob, launcher_pod: Object) -> bool:
     """Return whether the program failed in the pod; pods from before the restarts that the status remembers do not count any more."""
     if pods.phase(launcher_pod) != "Failed" or is_terminating(launcher_pod) or disruption_problem(launcher_pod) is not None:
         return False
-    if _name(launcher_pod) in _stopped(job):
+    if _name(launcher_pod) in job.status.stopped_launcher_pods:
         return False
     known, count = job.status.last_restarts, whole_number(annotations_of(launcher_pod).get(names.ANNOTATION_RESTART_COUNT, ""))
     return not known or count is None or count >= known[0].number - 1
-
-
-def _stopped(job: MPIJob) -> frozenset[str]:
-    """Return the names of the launcher pods that restarts have stopped."""
-    return frozenset(name for restart in job.status.last_restarts for name in restart.launcher_pods)
 
 
 def _has_ended_lately(pod: Object, now: datetime) -> bool:

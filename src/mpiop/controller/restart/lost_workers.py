@@ -1,21 +1,20 @@
 """Which workers an attempt of the launcher has lost, and why."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from mpiop.api.types import MPIJob
-from mpiop.controller import causes, names
+from mpiop.controller import causes
 from mpiop.controller.causes import Problem, problem
-from mpiop.controller.objects.worker_pod import runs_sshd
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.disruptions import disruption_problem, is_lost
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.pod_ends import deadline_problem, memory_problem
 from mpiop.controller.observe.rejections import is_rejected, rejected_problem
 from mpiop.kube.objects import Object, is_terminating
 
 INFRASTRUCTURE: Final = frozenset({causes.NODE_LOST, causes.DISRUPTED, causes.WORKER_DELETED, causes.WORKER_REJECTED})
-"""Reasons of losses for which the program is not to blame."""
+"""Reasons of losses that the program did not cause."""
 LOSSES: Final = INFRASTRUCTURE | {causes.WORKER_DEADLINE, causes.WORKER_ENDED, causes.OOM_KILLED}
 
 
@@ -46,39 +45,39 @@ class Loss:
             return disrupted
         if pod is not None and is_rejected(pod):
             return rejected_problem(pod)
-        if pod is not None and pods.is_past_deadline(pod):
-            return problem(causes.WORKER_DEADLINE, f"worker {self.name}{where} ran longer than its activeDeadlineSeconds")
+        if pod is not None and (late := deadline_problem(pod)) is not None:
+            return late
         if pod is None or not self.exists or is_terminating(pod):
             return problem(causes.WORKER_DELETED, f"worker {self.name}{where} was deleted while the launcher ran")
-        ends = [pods.last_end(row) for row in pods.main_container_statuses(pod)]
-        reason = causes.OOM_KILLED if any(end.get("reason") == causes.OOM_KILLED for end in ends) else causes.WORKER_ENDED
-        return problem(reason, f"worker {self.name}{where} ended while the launcher ran")
+        for row in pods.main_container_statuses(pod):
+            if pods.last_end(row).get("reason") == causes.OOM_KILLED:
+                return memory_problem(pod, row.get("name", ""))
+        return problem(causes.WORKER_ENDED, f"worker {self.name}{where} ended while the launcher ran")
 
     @property
     def is_infrastructure(self) -> bool:
-        """Return whether the program is not to blame.
+        """Return whether something else than the program caused the loss.
 
-        An sshd that succeeds was asked to end: the pod that a kubelet evicts succeeds, and does not show why, if its sshd is quick.
+        An sshd that succeeds was asked to end: an evicted pod whose sshd exits quickly succeeds, with no reason in its status.
         """
         has_succeeded = self.pod is not None and pods.phase(self.pod) == "Succeeded"
         return has_succeeded or self.problem.reason in INFRASTRUCTURE
 
 
-def is_rigid(job: MPIJob) -> bool:
-    """Return whether the program of the job cannot continue without one of its workers: `mpirun` of its library starts its processes once.
+def lost_workers(observed: Observed, workers: Iterable[str], newest: str, *, run_sshd: bool) -> Iterator[Loss]:
+    """Yield the losses among the workers of these names.
 
-    Another job may be elastic, as Horovod is, unless it asks to be restarted.
+    Args:
+        observed: The children of their job.
+        workers: Names of the workers with which the attempt began.
+        newest: creationTimestamp of the newest of them: a worker that was created later is the replacement of a lost one.
+        run_sshd: Whether they run an sshd, so that one that succeeded serves nobody any more.
     """
-    return job.library.is_rigid or job.restart.has_budget
-
-
-def lost_workers(job: MPIJob, observed: Observed, count: int, newest: str) -> Iterator[Loss]:
-    """Yield the losses among the first `count` workers. One that was created after `newest` is the replacement of a lost one."""
-    for name in names.worker_names(job)[:count]:
+    for name in workers:
         pod = observed.workers.get(name)
         if pod is None or created(pod) > newest:
             yield Loss(name, observed.deleted_workers.get(name), exists=False)
-        elif name not in observed.ready_workers and (is_lost(pod) or (pods.phase(pod) == "Succeeded" and runs_sshd(job))):
+        elif name not in observed.ready_workers and (is_lost(pod) or (run_sshd and pods.phase(pod) == "Succeeded")):
             yield Loss(name, pod, exists=True)
 
 

@@ -1,6 +1,6 @@
 """How a restart is carried out: which workers are deleted to be created again, and when the launcher Job may be resumed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from mpiop.api import constants as c
@@ -8,18 +8,20 @@ from mpiop.api.types import MPIJob
 from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.disruptions import is_lost
-from mpiop.controller.observe.observed import Observed, restart_count
+from mpiop.controller.observe.observed import restart_count
 from mpiop.controller.observe.rejections import is_rejected, least_age_seconds
+from mpiop.controller.restart.attempt import LauncherAttempt
 from mpiop.kube.objects import Object, annotations_of, creation_time
 
 
-def replacement_rule(job: MPIJob, observed: Observed) -> Callable[[Object], bool]:
+def replacement_rule(attempt: LauncherAttempt) -> Callable[[Object], bool]:
     """Return which workers are deleted to be created again; a worker that ended for another reason is kept for its log.
 
     In a restart it is those that are lost, or all that were made before it. A job with a budget of restarts needs none for a worker that is
     lost to the infrastructure before the launcher has called it. One that its kubelet rejected has lost nothing, whatever the job asks for.
     """
-    if not observed.is_restarting(job):
+    job = attempt.job
+    if not attempt.is_restarting:
         return _is_taken if job.restart.has_budget else is_rejected
     if job.restart.scope != c.RESTART_ALL:
         return _is_used_up
@@ -27,16 +29,17 @@ def replacement_rule(job: MPIJob, observed: Observed) -> Callable[[Object], bool
     return lambda worker: _is_used_up(worker) or annotations_of(worker).get(names.ANNOTATION_RESTART_COUNT) != count
 
 
-def may_resume(job: MPIJob, observed: Observed, *, ready: bool) -> bool:
+def may_resume(attempt: LauncherAttempt) -> bool:
     """Return whether the restarted launcher may run: its pods are gone, and all workers are Ready.
 
     A gang that counts the launcher is only scheduled with it. Then it is enough that no worker is the old one: the launcher waits for them.
     """
-    workers = [observed.workers.get(name) for name in names.worker_names(job)]
-    must_replace = replacement_rule(job, observed)
+    job, observed = attempt.job, attempt.observed
+    workers = [observed.workers.get(name) for name in job.worker_names]
+    must_replace = replacement_rule(attempt)
     if any(pod is None or must_replace(pod) for pod in workers) or not all(map(pods.is_finished, observed.launcher_pods)):
         return False
-    return ready or (bool(observed.gang) and job.launcher_creation_policy == c.AT_STARTUP)
+    return attempt.has_ready_workers or (bool(observed.gang) and job.launcher_creation_policy == c.AT_STARTUP)
 
 
 def keeps_workers(job: MPIJob, launcher: Object) -> bool:
@@ -45,15 +48,13 @@ def keeps_workers(job: MPIJob, launcher: Object) -> bool:
     return is_restart and job.restart.scope != c.RESTART_ALL
 
 
-def seconds_to_replacement(job: MPIJob, observed: Observed, now: datetime) -> float | None:
-    """Return the seconds until the next worker that has ended is replaced; None if there is none to wait for."""
-    must_replace = replacement_rule(job, observed)
-    workers = filter(None, map(observed.workers.get, names.worker_names(job)))
+def seconds_to_replacement(workers: Iterable[Object], must_replace: Callable[[Object], bool], now: datetime) -> float | None:
+    """Return the seconds until the next of these workers that has ended is replaced; None if there is none to wait for."""
     return min((left for pod in workers if must_replace(pod) and (left := seconds_too_young(pod, now))), default=None)
 
 
 def seconds_too_young(worker: Object, now: datetime) -> float:
-    """Return for how many seconds a worker that has ended stays; 0 if it may be replaced. Others would end like it, one after the other."""
+    """Return the seconds until an ended worker may be replaced. Without the delay, one that exits at once would be recreated in a loop."""
     created = creation_time(worker)
     if created is None or not pods.is_finished(worker):
         return 0.0

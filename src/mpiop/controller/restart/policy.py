@@ -6,6 +6,7 @@ from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.fields import INT32_MAX
+from mpiop.api.restart import RestartPolicy
 from mpiop.api.status_types import MPIJobStatus, Restart
 from mpiop.api.types import MPIJob
 
@@ -14,7 +15,7 @@ LEAST_TTL_SECONDS: Final = 600
 DEFAULT_BACKOFF_LIMIT: Final = 6
 """Of a Job without one. Source: kubernetes pkg/apis/batch/v1/defaults.go."""
 _SPARE_ATTEMPTS: Final = 2
-"""How often a launcher can fail before the operator suspends its Job: the Job controller counts a restarted container at once."""
+"""Extra failures to allow, because the Job controller counts a restarted container before the operator can suspend its Job."""
 
 
 def restart_limit(job: MPIJob) -> int:
@@ -28,38 +29,39 @@ def is_used_up(job: MPIJob, now: datetime) -> bool:
     if not job.restart.has_budget:
         failed = status.attempts[-1].number if status.attempts else 0
         return status.restarts + failed >= restart_limit(job)
-    used = status.restarts if job.restart.window_seconds is None else len(counting_restarts(job, status, now))
+    used = status.restarts if job.restart.window_seconds is None else len(counting_restarts(job.restart, status, now))
     return used >= restart_limit(job)
 
 
-def counting_restarts(job: MPIJob, status: MPIJobStatus, now: datetime) -> Sequence[Restart]:
+def counting_restarts(policy: RestartPolicy, status: MPIJobStatus, now: datetime) -> Sequence[Restart]:
     """Return the restarts in `status` that count towards the budget now."""
-    return [restart for restart in status.last_restarts if _seconds_left(job, restart, now) > 0]
+    return [restart for restart in status.last_restarts if _seconds_left(policy, restart, now) > 0]
 
 
-def seconds_to_expiry(job: MPIJob, status: MPIJobStatus, now: datetime) -> float | None:
+def seconds_to_expiry(policy: RestartPolicy, status: MPIJobStatus, now: datetime) -> float | None:
     """Return the seconds until a failed node in `status` may be used again; None if there is none, or the budget has no window."""
     if not status.failed_nodes:
         return None
-    left = (_seconds_left(job, restart, now) for restart in status.last_restarts)
+    left = (_seconds_left(policy, restart, now) for restart in status.last_restarts)
     return min((seconds for seconds in left if 0 < seconds < float("inf")), default=None)
 
 
-def _seconds_left(job: MPIJob, restart: Restart, now: datetime) -> float:
+def _seconds_left(policy: RestartPolicy, restart: Restart, now: datetime) -> float:
     """Return for how many seconds a restart still counts."""
-    window_seconds = job.restart.window_seconds
-    return float("inf") if window_seconds is None else window_seconds - (now - restart.time).total_seconds()
+    return float("inf") if policy.window_seconds is None else policy.window_seconds - (now - restart.time).total_seconds()
 
 
 def launcher_limits(job: MPIJob) -> Mapping[str, int | None]:
     """Return the limits of the launcher Job, less what restarts have used; None leaves a field to the API server.
 
-    At the user's time to live we delete the Job ourselves; its own is for when no operator runs.
+    At the user's time to live we delete the Job ourselves; its own is for when no operator runs. The Job controller counts the deadline
+    from each resume.
     """
-    ttl = job.run_policy.ttl_seconds_after_finished
+    ttl, restarts = job.run_policy.ttl_seconds_after_finished, job.status.last_restarts
+    left = seconds_to_deadline(job, restarts[-1].time) if restarts else None
     return {
         "ttlSecondsAfterFinished": None if ttl is None else max(ttl, LEAST_TTL_SECONDS),
-        "activeDeadlineSeconds": _deadline_seconds(job),
+        "activeDeadlineSeconds": job.run_policy.active_deadline_seconds if left is None else max(1, left),
         "backoffLimit": _backoff_limit(job),
     }
 
@@ -83,13 +85,6 @@ def _backoff_limit(job: MPIJob) -> int | None:
     forgotten = status.restarts - len(status.last_restarts)
     explained = sum(max(1, len(restart.launcher_pods)) for restart in status.last_restarts)
     return min(user_backoff_limit(job) + forgotten + explained + _SPARE_ATTEMPTS, INT32_MAX)
-
-
-def _deadline_seconds(job: MPIJob) -> int | None:
-    """Return `activeDeadlineSeconds`, less what the attempts before the last restart took: the Job controller counts from each resume."""
-    restarts = job.status.last_restarts
-    left = seconds_to_deadline(job, restarts[-1].time) if restarts else None
-    return job.run_policy.active_deadline_seconds if left is None else max(1, left)
 
 
 def seconds_to_deadline(job: MPIJob, now: datetime) -> int | None:

@@ -1,1 +1,1 @@
-"""What the status of a job should say: its conditions, why it is stalled, why it failed. Pure."""
+"""Computes the status of a job: its conditions, why it is stalled, why it failed. Pure."""

@@ -18,8 +18,8 @@ def make(type_: str, status: str, reason: str, message: str, now: datetime) -> C
 def set_condition(conditions: Conditions, new: Condition) -> Conditions:
     """Return `conditions` with `new` in place of the one of its type.
 
-    Nothing changes unless status or reason differ: a new message alone is no change. A rewritten condition moves to the end,
-    and its transition time moves only when its status does. Source: behaviour of the MPIJob API, section 1.
+    The condition changes only if status or reason differ, not for a new message alone. A rewritten condition moves to the end,
+    and its transition time moves only when its status does. Source: docs/compatibility.md, section 2.
     """
     old = find(conditions, new.type)
     if old is not None and (old.status, old.reason) == (new.status, new.reason):

@@ -1,33 +1,33 @@
-"""What the status of a job says once it has a problem, or has ended."""
+"""The status of a job that has a problem, or has ended."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.condition_type import AtEnd
-from mpiop.api.status_types import Condition, MPIJobStatus
-from mpiop.api.types import MPIJob
+from mpiop.api.status_types import Condition, Failure, MPIJobStatus
 from mpiop.controller.causes import DEGRADING, WORKER_REJECTED, Problem, facts_of
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.reconciling import is_stalled, reconciling, with_reconciling
-from mpiop.kube.text import truncated
+from mpiop.kube.objects import Key
+from mpiop.kube.text import MAX_MESSAGE_BYTES, truncated
 
 JOB_FAILED: Final = "JobFailed"
 MESSAGE_SECONDS: Final = 30.0
-"""How long the message of a problem stays, though the problem would be worded otherwise by now."""
+"""Minimum interval between two messages for the same problem."""
 _REJECTION_SECONDS: Final = 5.0
-"""The same for a worker that was rejected again: the message says when its next Pod is created."""
+"""The same for a worker that was rejected again: the message contains when its next Pod is created."""
 
 
-def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime, *, verdict: str = "") -> MPIJobStatus:
-    """Return `status` of a job that has ended as `end` says, at `completed`; `verdict` is why it failed, by default the message."""
+def ended(job: Key, status: MPIJobStatus, end: Condition, completed: datetime, *, verdict: str = "") -> MPIJobStatus:
+    """Return `status` of a job that ended with the condition `end`, at `completed`; `verdict` is why it failed, by default the message."""
     has_failed = end.type == c.CONDITION_FAILED
     status = _unresolved(status, end) if has_failed else with_problem(status, None, end.last_update_time)
     summary = replace(status.summary, message=truncated(verdict or end.message) if has_failed else "")
     if status.condition(c.CONDITION_RUNNING) is None:
-        message = f"MPIJob {job.key} is finished but Running condition was never set."
+        message = f"MPIJob {job} is finished but Running condition was never set."
         status = with_condition(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobRunning", message, completed))
     conditions = status.conditions
     for type_ in _types(AtEnd.TURNS_FALSE):
@@ -38,6 +38,25 @@ def ended(job: MPIJob, status: MPIJobStatus, end: Condition, completed: datetime
     conditions = cond.set_before_last(with_end, finished)
     status = replace(status, conditions=conditions, completion_time=completed, lost_worker=None, summary=summary)
     return stalled_by_failure(status, end) if has_failed else status
+
+
+def failure(outcome: Mapping[str, Any], last: Failure | None, default_message: str) -> tuple[str, str]:
+    """Return reason and message of a failed job from the launcher Job's Failed condition and the `last` failure of its pods.
+
+    `BackoffLimitExceeded` does not name the cause, so that of the pod is added, then the verdict and the end of the log. The reason remains
+    the pod's own, because programs compare it. The message has at most 1024 bytes.
+    """
+    reason: str = outcome.get("reason") or "MPIJobFailed"
+    message: str = outcome.get("message") or default_message
+    if reason == c.BACKOFF_LIMIT_EXCEEDED and last is not None:
+        reason, message = f"{reason}/{last.reason}", f"{message}: {last.message}"
+    if last is not None and last.cause:
+        message = f"{truncated(message, MAX_MESSAGE_BYTES // 3)}. Cause: {last.cause}"
+    if last is None or not last.log:
+        return reason, truncated(message)
+    message = truncated(message, MAX_MESSAGE_BYTES * 2 // 3)
+    room = MAX_MESSAGE_BYTES - len(message.encode()) - 1
+    return reason, f"{message}\n{last.log.encode()[-room:].decode(errors='ignore')}"
 
 
 def _unresolved(status: MPIJobStatus, end: Condition) -> MPIJobStatus:
@@ -54,7 +73,7 @@ def _types(at_end: AtEnd) -> Sequence[str]:
 
 
 def stalled_by_failure(status: MPIJobStatus, failed: Condition) -> MPIJobStatus:
-    """Return `status` with Stalled as `failed` says, because kstatus knows no other sign of a failure."""
+    """Return `status` with Stalled like `failed`, because kstatus knows no other sign of a failure."""
     stalled = replace(failed, type=c.CONDITION_STALLED)
     return replace(status, conditions=cond.set_before_last(status.conditions, stalled))
 
@@ -80,7 +99,7 @@ def _condition_of(status: MPIJobStatus, problem: Problem, now: datetime) -> str:
 
 
 def _with_message(status: MPIJobStatus, new: Condition) -> MPIJobStatus:
-    """Set the condition, and another message of the same problem after a while: the scheduler words it anew with every Pod."""
+    """Set the condition; delay a new message of the same problem, because the scheduler rewords it with every Pod."""
     old = status.condition(new.type)
     stays_seconds = _REJECTION_SECONDS if new.reason == WORKER_REJECTED else MESSAGE_SECONDS
     is_due = old is not None and (new.last_update_time - old.last_update_time).total_seconds() >= stays_seconds

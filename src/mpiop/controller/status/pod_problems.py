@@ -1,4 +1,4 @@
-"""The causes that Pods show by themselves: in their conditions, and in the states of their containers."""
+"""Finds the causes that Pods show in their conditions and in the states of their containers."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -14,15 +14,14 @@ from mpiop.controller.observe import pods
 from mpiop.controller.observe.disruptions import disruption_problem
 from mpiop.controller.observe.exit_codes import in_words
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.observe.pod_ends import deadline_problem, memory_problem, runtime_words
 from mpiop.controller.observe.rejections import is_rejected, rejected_problem
-from mpiop.kube.objects import Object, is_terminating, labels_of
+from mpiop.kube.objects import Object, is_terminating
 
 _SERVING_SECONDS: Final = 10.0
 """An sshd that ends sooner has served nobody, although its pod was Ready for a moment."""
 _IMAGE_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
 START_REASONS: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"})
-_LOOPS: Final = {causes.OOM_KILLED: causes.OOM_KILLED, **dict.fromkeys(START_REASONS, causes.START_ERROR)}
-"""The problem of a crash loop, by the reason of its last end, where that says more than that it is a loop."""
 _NOT_FOUND_EXIT_CODE: Final = 127
 
 
@@ -60,7 +59,7 @@ def _waiting(pod: Object) -> Iterator[Problem]:
 def _not_started(pod: Object, status: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield why a container cannot be started, in the kubelet's words."""
     waiting = pods.waiting(status)
-    reason, words = waiting.get("reason"), waiting.get("message") or waiting.get("reason")
+    reason, words = waiting.get("reason"), runtime_words(waiting.get("message") or "") or waiting.get("reason")
     if reason in _IMAGE_REASONS:
         yield problem(causes.IMAGE_PULL, f"pod {_name(pod)} cannot get image {status.get('image', '')}: {words}")
     elif reason == causes.CONFIG_ERROR:
@@ -83,8 +82,8 @@ def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
     if is_rejected(pod):
         yield rejected_problem(pod)
         return
-    if pods.is_past_deadline(pod):
-        yield problem(causes.WORKER_DEADLINE, f"worker {_name(pod)} ran longer than its activeDeadlineSeconds")
+    if (late := deadline_problem(pod)) is not None:
+        yield late
         return
     is_running = job.status.is_true(c.CONDITION_RUNNING)
     for status in pods.main_container_statuses(pod):
@@ -93,10 +92,10 @@ def _ended(job: MPIJob, observed: Observed, pod: Object) -> Iterator[Problem]:
         if _never_started(ended):
             yield _no_command(job, pod, status, ended)
         elif has_failed and ended.get("reason") == causes.OOM_KILLED:
-            yield problem(causes.OOM_KILLED, _how_it_ended(pod, status, ended))
+            yield memory_problem(pod, status.get("name", ""))
         elif has_failed and (observed.published_addresses == "" or _ran_seconds(ended) < _SERVING_SECONDS):
-            yield problem(causes.NO_SSHD if runs_sshd(job) else causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
-        elif is_running and (has_failed or (pods.phase(pod) == "Succeeded" and runs_sshd(job))):
+            yield problem(causes.NO_SSHD if runs_sshd(job.worker) else causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
+        elif is_running and (has_failed or (pods.phase(pod) == "Succeeded" and runs_sshd(job.worker))):
             yield problem(causes.WORKER_ENDED, _how_it_ended(pod, status, ended))
     status = pod.get("status", {})
     if pods.phase(pod) == "Failed" and status.get("reason") and not pods.main_container_statuses(pod):
@@ -108,7 +107,11 @@ def _crash_loop(pod: Object) -> Iterator[Problem]:
     for status in pods.main_container_statuses(pod):
         if pods.is_crash_looping(status) and not pods.is_finished(pod):
             ended = pods.last_end(status)
-            yield problem(_LOOPS.get(ended.get("reason", ""), causes.CRASH_LOOP), _how_it_ended(pod, status, ended))
+            if ended.get("reason") == causes.OOM_KILLED:
+                yield memory_problem(pod, status.get("name", ""))
+            else:
+                reason = causes.START_ERROR if ended.get("reason") in START_REASONS else causes.CRASH_LOOP
+                yield problem(reason, _how_it_ended(pod, status, ended))
 
 
 def _never_started(ended: Mapping[str, Any]) -> bool:
@@ -117,15 +120,15 @@ def _never_started(ended: Mapping[str, Any]) -> bool:
 
 def _no_command(job: MPIJob, pod: Object, status: Mapping[str, Any], ended: Mapping[str, Any]) -> Problem:
     """Return the problem of a worker whose command does not exist, or cannot be started for another reason."""
-    message = str(ended.get("message") or "")
+    message = runtime_words(str(ended.get("message") or ""))
     facts = f"{_container(pod, status)} did not start, {in_words(ended.get('exitCode'))}" + (f": {message}" if message else "")
     is_missing = not message or "no such file" in message or "not found" in message
-    return problem(causes.NO_SSHD if is_missing and runs_sshd(job, message) else causes.START_ERROR, facts)
+    return problem(causes.NO_SSHD if is_missing and runs_sshd(job.worker, message) else causes.START_ERROR, facts)
 
 
 def _how_it_ended(pod: Object, status: Mapping[str, Any], ended: Mapping[str, Any]) -> str:
-    reason, message = ended.get("reason") or "Error", without_mark(str(ended.get("message") or ""))
-    of_mpirun = labels_of(pod).get(c.LABEL_JOB_ROLE) == c.ROLE_LAUNCHER
+    reason, message = ended.get("reason") or "Error", runtime_words(without_mark(str(ended.get("message") or "")))
+    of_mpirun = pods.role(pod) == c.ROLE_LAUNCHER
     words = in_words(ended.get("exitCode"), of_mpirun=of_mpirun)
     return f"{_container(pod, status)} ended: {words}, {reason}" + (f": {message}" if message else "")
 

@@ -1,4 +1,4 @@
-"""The problems behind failed writes: which need a user, and which a retry should solve."""
+"""Turns failed writes into problems: which need a user, and which a retry should solve."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from mpiop.backoff import SYNC
 from mpiop.controller import causes
 from mpiop.controller.causes import Problem, problem
 from mpiop.controller.errors import GangApiMissingError, PredecessorError, ResourceExistsError, SecretLostError
+from mpiop.controller.memory import JobMemory
 from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key
 
@@ -21,7 +22,7 @@ _PERSISTENT_SECONDS: Final = math.floor(SYNC.total_seconds(_PERSISTENT_RETRY)) -
 _GANG_KINDS: Final = frozenset(resource.kind for row in GANG_SCHEDULERS.values() for api in row.apis for resource in api)
 _CREATE_FAILED: Final = {"Pod": "worker pod created failed: ", "Job": "launcher pod created failed: "}
 _DENIALS: Final = ("denied request", "denied the request")
-"""What policies and webhooks say whose refusals have another code than 403."""
+"""Texts of policies and webhooks that refuse with another code than 403."""
 
 
 _REASONS: Final[Mapping[type[Exception], str]] = {
@@ -68,7 +69,7 @@ def refusal_reason(code: int, message: str) -> str:
 
 
 def _words(failed: FailedWrite) -> str:
-    """Return what the API server said of a failed write, after the kind of the object."""
+    """Return the kind of the object, then the API server's message about the failed write."""
     error = failed.error
     words = (error.status_message if isinstance(error, StatusError) else "") or str(error)
     if failed.is_create and failed.kind in _CREATE_FAILED:
@@ -88,9 +89,9 @@ class _Series:
 class PersistentFailures:
     """Tracks for how long retries have failed that should succeed: a webhook may be down for days."""
 
-    def __init__(self) -> None:
-        """Start without failures."""
-        self._series: dict[Key, _Series] = {}
+    def __init__(self, memory: JobMemory) -> None:
+        """Keep the failures in `memory`."""
+        self._series: dict[Key, _Series] = memory.table()
 
     def problem(self, job: Key, failed: Sequence[FailedWrite], now_seconds: float) -> Problem | None:
         """Record the failed writes of a sync; return a problem once writes have failed alike for several syncs and seconds.
@@ -102,7 +103,7 @@ class PersistentFailures:
         """
         write = next((write for write in failed if _should_pass(write)), None)
         if write is None:
-            self.forget(job)
+            self._series.pop(job, None)
             return None
         # The kind does not count: the children of a deleted job disappear one after another.
         what = write.error.code if isinstance(write.error, StatusError) else type(write.error)
@@ -114,10 +115,6 @@ class PersistentFailures:
             return None
         reason = causes.PREDECESSOR_EXISTS if isinstance(write.error, PredecessorError) else causes.WRITE_FAILED
         return problem(reason, _words(write))
-
-    def forget(self, job: Key) -> None:
-        """Forget a job."""
-        self._series.pop(job, None)
 
 
 def _should_pass(failed: FailedWrite) -> bool:

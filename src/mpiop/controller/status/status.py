@@ -1,4 +1,8 @@
-"""The status that a job should have, and the transitions between two statuses."""
+"""Computes the status that a job should have, and the transitions between two statuses. Pure.
+
+`next_status` starts from the stored status and lets the modules of this package change one part each. The same input gives the same status,
+so it is written only when something has changed. Events and counters follow from `transitions`, once the new status is stored.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -7,22 +11,22 @@ from typing import Any, Final
 
 from mpiop.api import constants as c
 from mpiop.api.status import timestamp
-from mpiop.api.status_types import Condition, Failure, LostWorker, MPIJobStatus, ReplicaStatus
-from mpiop.api.types import MPIJob
-from mpiop.controller import names
+from mpiop.api.status_types import Condition, Failure, MPIJobStatus, ReplicaStatus
 from mpiop.controller.causes import RESOURCE_EXISTS, VALIDATION_ERROR, Problem, facts_of
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.restart.attempt import LauncherAttempt
 from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.outcomes import ended, stalled_by_failure, with_condition, with_problem
+from mpiop.controller.status.allocation_end import reason_of_end, with_reason_of_end
+from mpiop.controller.status.outcomes import ended, failure, stalled_by_failure, with_condition, with_problem
 from mpiop.controller.status.reconciling import as_reported, current_problem, with_reconciling
 from mpiop.controller.status.restarts import carried_out, with_failed_nodes
-from mpiop.controller.status.root_cause import attempts, failure
 from mpiop.controller.status.summary import summarized
 from mpiop.controller.status.template_warnings import with_warnings, without_warnings
-from mpiop.controller.status.verdict import NO_WORDS, LastWords, evicted_worker, judged, verdict, waited_end, waiting_cause
+from mpiop.controller.status.verdict import NO_WORDS, UNSEEN_END, LastWords, evicted_worker, judged, late_verdict, verdict, waited_end
 from mpiop.controller.status.workers_unused import with_workers_unused
 from mpiop.kube.objects import Key, Object
+from mpiop.kube.text import truncated
 
 _EDIT_MESSAGE = (
     "The spec was changed after the launcher had started. What cannot follow at once takes effect at the next start: "
@@ -37,29 +41,29 @@ _LAUNCHER_LOST_MESSAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a sync has found out beside what it observed.
+    """What a sync has found out in addition to what it observed.
 
     Attributes:
         has_created_launcher: It has created the launcher Job.
-        warnings: What the API server warned of when children were created.
+        warnings: What the API server warned of when children were created, and what is known to fail later.
         words: Of the log of the launcher that failed last, if that failure is new.
-        lost_worker: What the running attempt has lost.
     """
 
     has_created_launcher: bool = False
     warnings: Collection[str] = ()
     words: LastWords = NO_WORDS
-    lost_worker: LostWorker | None = None
 
 
-def next_status(job: MPIJob, observed: Observed, problem: Problem | None, now: datetime, findings: Findings = Findings()) -> MPIJobStatus:
+def next_status(attempt: LauncherAttempt, problem: Problem | None, now: datetime, findings: Findings = Findings()) -> MPIJobStatus:
     """Return the status of a valid job; equal to the stored one if nothing has changed."""
-    status = replace(job.status, attempts=attempts(job, observed), last_failure=judged(job, observed, findings.words))
+    job, observed = attempt.job, attempt.observed
+    status = replace(job.status, attempts=attempt.failures.attempts, last_failure=judged(attempt, findings.words))
     if status.is_finished:
-        status = _completed(_explained(job, observed, status, now))
+        status = _completed(_explained(job.status, observed.launcher, status, now))
     else:
-        status = _alive(job, observed, problem, replace(status, lost_worker=findings.lost_worker), now=now)
-    status = with_warnings(job, with_workers_unused(job, observed, status, now), findings.warnings, now)
+        status = _alive(attempt, problem, replace(status, lost_worker=attempt.lost_worker(now)), now)
+    status = with_reason_of_end(with_workers_unused(job, observed, status, now), reason_of_end(job, observed))
+    status = with_warnings(status, findings.warnings, now)
     status = replace(status, replica_statuses=_replica_statuses(status, observed, has_created_launcher=findings.has_created_launcher))
     return replace(status, summary=summarized(job, observed, status))
 
@@ -83,63 +87,74 @@ def unobserved_status(stored: MPIJobStatus, problem: Problem, now: datetime) -> 
     return replace(with_problem(stored, problem, now), summary=summary)
 
 
-def _alive(job: MPIJob, observed: Observed, problem: Problem | None, status: MPIJobStatus, *, now: datetime) -> MPIJobStatus:
+def _alive(attempt: LauncherAttempt, problem: Problem | None, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+    job, observed = attempt.job, attempt.observed
     created = cond.make(c.CONDITION_CREATED, "True", "MPIJobCreated", f"MPIJob {job.key} is created.", now)
     if status.condition(c.CONDITION_CREATED) is None:
         status = with_condition(status, created)
-    status = _suspended(job, observed, status, now)
+    status = _suspended(job.key, status, now, is_suspended=job.is_suspended or attempt.has_outdated_launcher)
     if (outcome := pods.job_outcome(observed.launcher)) is not None:
-        return _finished(job, observed, status, outcome, now=now)
-    if observed.has_lost_launcher(job):
-        return ended(job, status, cond.make(c.CONDITION_FAILED, "True", c.LAUNCHER_JOB_NOT_FOUND, _LAUNCHER_LOST_MESSAGE, now), now)
-    if evicted := observed.evicted_workers(job):
+        return _finished(attempt, status, outcome, now=now)
+    if attempt.has_lost_launcher:
+        return ended(job.key, status, cond.make(c.CONDITION_FAILED, "True", c.LAUNCHER_JOB_NOT_FOUND, _LAUNCHER_LOST_MESSAGE, now), now)
+    if evicted := attempt.evicted_workers:
         message = f"{evicted}/{job.worker_replicas} workers are evicted"
         evicted_end = cond.make(c.CONDITION_FAILED, "True", c.EVICTED, message, now)
-        return ended(job, status, evicted_end, now, verdict=evicted_worker(observed))
-    if is_running(job, observed):
+        return ended(job.key, status, evicted_end, now, verdict=evicted_worker(observed))
+    is_launched = not job.is_suspended and any(map(pods.is_running, observed.launcher_pods))
+    if is_launched and observed.running_workers.issuperset(job.worker_names):
         status = with_condition(status, cond.make(c.CONDITION_RUNNING, "True", "MPIJobRunning", f"MPIJob {job.key} is running.", now))
-    status = with_failed_nodes(job, carried_out(job, observed, status, now), now)
-    return with_problem(_update_pending(job, observed, status, now), problem, now)
+    if not attempt.is_restarting:
+        status = carried_out(status, now, is_suspended=job.is_suspended)
+    status = with_failed_nodes(job.restart, status, now)
+    is_started = not observed.is_launcher_suspended
+    status = _update_pending(status, now, is_started=is_started, is_edited=attempt.has_pending_edit)
+    return with_problem(status, problem, now)
 
 
-def _suspended(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+def _suspended(job: Key, status: MPIJobStatus, now: datetime, *, is_suspended: bool) -> MPIJobStatus:
     """Set Suspended as soon as it is requested, as the reference does; `active` of the replica statuses shows when no pod is left."""
-    if job.is_suspended or observed.has_outdated_launcher(job):
+    if is_suspended:
         status = with_condition(status, cond.make(c.CONDITION_SUSPENDED, "True", "MPIJobSuspended", "MPIJob suspended", now))
-        return with_condition(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobSuspended", f"MPIJob {job.key} is suspended.", now))
+        return with_condition(status, cond.make(c.CONDITION_RUNNING, "False", "MPIJobSuspended", f"MPIJob {job} is suspended.", now))
     if status.is_true(c.CONDITION_SUSPENDED):
         resumed = cond.make(c.CONDITION_SUSPENDED, "False", "MPIJobResumed", "MPIJob resumed", now)
         return replace(with_condition(without_warnings(status, now), resumed), start_time=now, last_failure=None, attempts=())
     return status if status.start_time else replace(status, start_time=now)
 
 
-def _update_pending(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
-    if observed.has_pending_edit(job):
+def _update_pending(status: MPIJobStatus, now: datetime, *, is_started: bool, is_edited: bool) -> MPIJobStatus:
+    if is_edited:
         return with_condition(status, cond.make(c.CONDITION_UPDATE_PENDING, "True", "EditedAfterStart", _EDIT_MESSAGE, now))
-    if not observed.is_launcher_suspended and status.is_true(c.CONDITION_UPDATE_PENDING):
+    if is_started and status.is_true(c.CONDITION_UPDATE_PENDING):
         message = "The launcher was started from the spec as it is."
         return with_condition(status, cond.make(c.CONDITION_UPDATE_PENDING, "False", "UpToDate", message, now))
     return status
 
 
-def _finished(job: MPIJob, observed: Observed, status: MPIJobStatus, outcome: Mapping[str, Any], *, now: datetime) -> MPIJobStatus:
+def _finished(attempt: LauncherAttempt, status: MPIJobStatus, outcome: Mapping[str, Any], *, now: datetime) -> MPIJobStatus:
+    job, launcher = attempt.job.key, attempt.observed.launcher
     if outcome["type"] == "Complete":
-        completed = timestamp(observed.launcher.get("status", {}).get("completionTime")) if observed.launcher else None
-        success = cond.make(c.CONDITION_SUCCEEDED, "True", "MPIJobSucceeded", f"MPIJob {job.key} successfully completed.", now)
+        completed = timestamp(launcher.get("status", {}).get("completionTime")) if launcher else None
+        reason = reason_of_end(attempt.job, attempt.observed)
+        message = f"MPIJob {job} successfully completed{f': {truncated(reason)}' if reason else ''}."
+        success = cond.make(c.CONDITION_SUCCEEDED, "True", "MPIJobSucceeded", message, now)
         status = replace(status, conditions=cond.turn_false(status.conditions, c.CONDITION_FAILED))
         return ended(job, status, success, completed or now)
-    reason, message = failure(outcome, status.last_failure, f"MPIJob {job.key} has failed")
+    reason, message = failure(outcome, status.last_failure, f"MPIJob {job} has failed")
     if reason.startswith(c.BACKOFF_LIMIT_EXCEEDED):
-        return ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now, verdict=verdict(status))
-    return ended(job, status, waited_end(status, reason, message, now), now, verdict=waiting_cause(status))
+        words = verdict(status) or UNSEEN_END
+        return ended(job, status, cond.make(c.CONDITION_FAILED, "True", reason, message, now), now, verdict=words)
+    return ended(job, status, waited_end(status, reason, message, now), now, verdict=late_verdict(status, reason))
 
 
-def _explained(job: MPIJob, observed: Observed, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
+def _explained(stored: MPIJobStatus, launcher: Object | None, status: MPIJobStatus, now: datetime) -> MPIJobStatus:
     """Add the cause to a failure recorded without it: the end of a pod may be seen after that of the Job."""
-    failed, outcome = status.true_condition(c.CONDITION_FAILED), pods.job_outcome(observed.launcher)
+    failed, outcome = status.true_condition(c.CONDITION_FAILED), pods.job_outcome(launcher)
     if failed is None or outcome is None or not failed.reason.startswith(c.BACKOFF_LIMIT_EXCEEDED):
         return status
-    if failed.reason != c.BACKOFF_LIMIT_EXCEEDED and status.last_failure == job.status.last_failure:
+    is_known = failed.reason != c.BACKOFF_LIMIT_EXCEEDED and status.last_failure == stored.last_failure
+    if is_known or status.last_failure is None:
         return status
     reason, message = failure(outcome, status.last_failure, failed.message)
     status = with_condition(status, cond.make(c.CONDITION_FAILED, "True", reason, message, now))
@@ -161,12 +176,6 @@ def _completed(status: MPIJobStatus) -> MPIJobStatus:
     ends = (status.condition(type_) for type_ in (c.CONDITION_SUCCEEDED, c.CONDITION_FAILED))
     times = [end.last_transition_time for end in ends if end is not None and end.status == "True"]
     return status if status.completion_time or not times else replace(status, completion_time=times[0])
-
-
-def is_running(job: MPIJob, observed: Observed) -> bool:
-    """Return whether the launcher and every desired worker are running."""
-    is_launched = not job.is_suspended and any(map(pods.is_running, observed.launcher_pods))
-    return is_launched and observed.running_workers.issuperset(names.worker_names(job))
 
 
 def _replica_statuses(status: MPIJobStatus, observed: Observed, *, has_created_launcher: bool) -> Mapping[str, ReplicaStatus]:

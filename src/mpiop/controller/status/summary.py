@@ -7,11 +7,9 @@ from mpiop.api.condition_type import ConditionType, State
 from mpiop.api.durations import format_duration
 from mpiop.api.status_types import Condition, MPIJobStatus, Summary
 from mpiop.api.types import MPIJob
-from mpiop.controller import names
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.status.reconciling import current_problem
-from mpiop.kube.objects import labels_of
 
 
 def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary:
@@ -21,15 +19,15 @@ def summarized(job: MPIJob, observed: Observed, status: MPIJobStatus) -> Summary
     explaining = (condition for kind, condition in _ranked(status) if kind.explains)
     wrong = current_problem(status) or next(explaining, None)
     message = wrong.message if wrong is not None else ""
-    node = _launcher_node(observed, status)
+    node, state = _launcher_node(observed, status), _state(status, is_queued=job.is_queued)
     slots = job.status.summary.slots if job.status.is_finished else str(job.slots_per_worker)
     if status.is_finished:
         message = status.summary.message or message
         workers = status.summary.workers or ("" if job.status.is_finished else f"0/{job.worker_replicas}")
         duration = "" if status.duration is None else format_duration(status.duration)
-        return Summary(_state(job, status), workers, duration, restarts, attempts, message, node, slots)
-    running = observed.running_workers.intersection(names.worker_names(job))
-    return Summary(_state(job, status), f"{len(running)}/{job.worker_replicas}", "", restarts, attempts, message, node, slots)
+        return Summary(state, workers, duration, restarts, attempts, message, node, slots)
+    running = observed.running_workers.intersection(job.worker_names)
+    return Summary(state, f"{len(running)}/{job.worker_replicas}", "", restarts, attempts, message, node, slots)
 
 
 def _launcher_node(observed: Observed, status: MPIJobStatus) -> str:
@@ -40,14 +38,14 @@ def _launcher_node(observed: Observed, status: MPIJobStatus) -> str:
     return next(filter(None, nodes), status.summary.node)
 
 
-def _state(job: MPIJob, status: MPIJobStatus) -> str:
-    """Return the state of the job in one word; for a stalled or degraded one it is the reason, as kubectl shows it for Pods."""
+def _state(status: MPIJobStatus, *, is_queued: bool) -> str:
+    """Return the state of a job in one word; for a stalled or degraded one it is the reason, as kubectl shows it for Pods."""
     ranked = _ranked(status)
     reasons = (condition for kind, condition in ranked if kind.state is State.REASON)
     if (problem := current_problem(status) or next(reasons, None)) is not None:
         return problem.reason
     state = next((kind.type for kind, _ in ranked if kind.state is State.TYPE), c.STARTING)
-    return c.QUEUED if state == c.CONDITION_SUSPENDED and labels_of(job.raw).get(c.LABEL_QUEUE) else state
+    return c.QUEUED if state == c.CONDITION_SUSPENDED and is_queued else state
 
 
 def _ranked(status: MPIJobStatus) -> Sequence[tuple[ConditionType, Condition]]:

@@ -1,7 +1,7 @@
 """The condition Warnings: what the API server warned of when Pods and Job were created, and parts of a spec that cannot work."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -19,11 +19,16 @@ REASON: Final = "TemplateWarnings"
 _HIDDEN: Final = re.compile(r'hides previous definition of "([^"]+)"')
 
 
-def with_warnings(job: MPIJob, status: MPIJobStatus, warnings: Iterable[str], now: datetime) -> MPIJobStatus:
+def template_warnings(job: MPIJob, options: BuildOptions, warned: Iterable[str]) -> Sequence[str]:
+    """Return what cannot work in the spec of `job`, and what the API server `warned` of, except variables of our own."""
+    return [*_of_spec(job), *_of_ssh(job, options), *(text for text in warned if not _is_about_ours(job, text))]
+
+
+def with_warnings(status: MPIJobStatus, warnings: Iterable[str], now: datetime) -> MPIJobStatus:
     """Return `status` with those of `warnings` that its condition does not have yet; each create is answered only once."""
     old = status.true_condition(c.CONDITION_WARNINGS)
     message = old.message if old is not None else ""
-    new = [text for text in (*_of_spec(job), *warnings) if text not in message and not _is_about_ours(job, text)]
+    new = [text for text in warnings if text not in message]
     text = truncated("; ".join(filter(None, (message, *new))))
     if text == message or status.is_finished:
         return status
@@ -32,7 +37,7 @@ def with_warnings(job: MPIJob, status: MPIJobStatus, warnings: Iterable[str], no
 
 
 def without_warnings(status: MPIJobStatus, now: datetime) -> MPIJobStatus:
-    """Return `status` for a job that starts again: its Pods are created anew, and so are the warnings."""
+    """Return `status` for a job that starts again: its Pods are created again, with new warnings."""
     if not status.is_true(c.CONDITION_WARNINGS):
         return status
     row = cond.make(c.CONDITION_WARNINGS, "False", "Resumed", "The Pods are created again.", now)
@@ -51,16 +56,15 @@ def _own_variables(job: MPIJob) -> set[str]:
     return {str(variable.get("name")) for container in containers for variable in container.get("env") or ()}
 
 
-def ssh_warnings(job: MPIJob, options: BuildOptions) -> Iterator[str]:
+def _of_ssh(job: MPIJob, options: BuildOptions) -> Iterator[str]:
     """Yield that the image's ssh refuses the job's key: root's ssh accepts no key of root that a group may read.
 
     With `fsGroup`, the kubelet makes the files of a Secret readable to that group, whatever their mode is. Source: kubernetes
     pkg/volume/volume_linux.go, OpenSSH authfile.c sshkey_perm_ok.
     """
     pod: dict[str, Any] = dict(job.launcher.template["spec"])
-    container: dict[str, Any] = pod["containers"][0]
     shared: dict[str, Any] = pod.get("securityContext") or {}
-    security: dict[str, Any] = shared | (container.get("securityContext") or {})
+    security: dict[str, Any] = shared | (job.launcher.container.get("securityContext") or {})
     user = security.get("runAsUser")
     is_root = user == 0 or (user is None and not security.get("runAsNonRoot"))
     if shared.get("fsGroup") is None or not is_root or job.ssh_auth_mount_path != c.DEFAULT_SSH_AUTH_MOUNT_PATH:
@@ -75,9 +79,9 @@ def ssh_warnings(job: MPIJob, options: BuildOptions) -> Iterator[str]:
 def _of_spec(job: MPIJob) -> Iterator[str]:
     if job.slots_per_worker == 0 and job.worker is not None:
         yield "spec.slotsPerWorker is 0: mpirun starts nothing on the workers. Set it to the number of processes of each worker"
-    for version, longest in job.library.longest_job_name.items():
-        if len(job.name) > longest:
-            yield (
-                f"the name of the job has {len(job.name)} characters: mpirun of {version} crashes if it has more than {longest}. "
-                "Choose a shorter name, unless the image has another version"
-            )
+    if version := job.library.crashing_version(job.name):
+        yield (
+            f"the name of the job has {len(job.name)} characters and no digit: mpirun of {version} crashes "
+            f"if such a name has more than {job.library.longest_job_name[version]}. "
+            "Choose a shorter name or one with a digit, unless the image has another version"
+        )

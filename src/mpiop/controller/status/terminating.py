@@ -11,7 +11,7 @@ from typing import Final
 from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
 from mpiop.clock import format_time
-from mpiop.controller import causes, names
+from mpiop.controller import causes
 from mpiop.controller.causes import Problem, problem
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.disruptions import disruption_problem
@@ -24,27 +24,25 @@ LATE_SECONDS: Final = 60.0
 """How long after its grace period a child may still be Terminating before that is a problem."""
 
 
-def terminating_problem(job: MPIJob, observed: Observed, now: datetime) -> Problem | None:
-    """Return the problem of a job that waits for a child which should have been gone for a minute; None if it does not."""
-    return next((_problem(kind, obj, over) for kind, obj, over in _leaving(job, observed) if not _seconds_left(over, now)), None)
-
-
-def seconds_to_late(job: MPIJob, observed: Observed, now: datetime) -> float | None:
-    """Return the seconds until a child that the job waits for is a problem; None if there is none."""
-    return min((left for _, _, over in _leaving(job, observed) if (left := _seconds_left(over, now))), default=None)
-
-
-def _leaving(job: MPIJob, observed: Observed) -> Iterator[tuple[str, Object, datetime]]:
-    """Yield kind, object and end of the grace period of each Terminating child for whose end the job waits."""
+def terminating_problem(job: MPIJob, observed: Observed, now: datetime) -> tuple[Problem | None, float | None]:
+    """Return the problem of a job that waits for a child which should be gone, and the seconds until the next such problem."""
     awaited = ((kind, obj) for kind, obj in _needed(job, observed) if is_terminating(obj))
-    yield from ((kind, obj, over) for kind, obj in awaited if (over := timestamp(obj["metadata"].get("deletionTimestamp"))) is not None)
+    found, next_seconds = None, None
+    for kind, obj in awaited:
+        if (over := timestamp(obj["metadata"].get("deletionTimestamp"))) is None:
+            continue
+        if not (left := _seconds_left(over, now)):
+            found = found or _problem(kind, obj, over)
+        elif next_seconds is None or left < next_seconds:
+            next_seconds = left
+    return found, next_seconds
 
 
 def _needed(job: MPIJob, observed: Observed) -> Iterator[tuple[str, Object]]:
-    """Yield each child, with its kind, that must be gone before the job can start, go on, or be fully suspended once it is Terminating."""
+    """Yield each Terminating child, with its kind, that must be gone before the job can start, continue, or be fully suspended."""
     if job.status.is_finished:
         return
-    needed = observed.workers if job.is_suspended else names.worker_names(job)
+    needed = observed.workers if job.is_suspended else job.worker_names
     yield from ((PODS.kind, pod) for pod in map(observed.workers.get, needed) if pod is not None)
     is_job_leaving = observed.launcher is not None and is_terminating(observed.launcher)
     yield from ((PODS.kind, pod) for pod in observed.launcher_pods if is_job_leaving or not pods.is_finished(pod))

@@ -1,21 +1,19 @@
-"""Waits that nothing in the cluster explains: whoever should act does not run, and nobody writes a condition or an event."""
+"""Waits that nothing in the cluster explains: the scheduler or controller does not run, so nobody writes a condition or an event."""
 
 from typing import Final
 
-from mpiop.api import constants as c
-from mpiop.api.types import MPIJob
 from mpiop.controller import causes
 from mpiop.controller.causes import Problem, problem
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.observed import Observed
-from mpiop.kube.objects import Object, is_terminating, key_of, labels_of
+from mpiop.kube.objects import Object, is_terminating, key_of
 from mpiop.kube.resources import JOBS
 
 _GATES: Final = "ReadinessGatesNotReady"
 _KUEUE: Final = "kueue.x-k8s.io/"
 
 
-def unhandled_problem(job: MPIJob, waiting: Object) -> Problem | None:
+def unhandled_problem(waiting: Object, *, is_queued: bool) -> Problem | None:
     """Return the problem of a job that has waited long for `waiting`, the launcher Job or a Pod, without any event or other sign."""
     name = key_of(waiting).name
     if waiting.get("kind") == JOBS.kind:
@@ -24,8 +22,7 @@ def unhandled_problem(job: MPIJob, waiting: Object) -> Problem | None:
         is_due = "has not deleted the Pod of the suspended" if pods.is_suspended(waiting) else "has not created a Pod for the"
         return problem(causes.UNHANDLED, f"the Job controller {is_due} Job {name}")
     if gates := pods.scheduling_gates(waiting):
-        is_queued = bool(labels_of(job.raw).get(c.LABEL_QUEUE))  # Kueue removes its gates when it has room
-        left = [gate for gate in gates if not (is_queued and gate.startswith(_KUEUE))]
+        left = [gate for gate in gates if not (is_queued and gate.startswith(_KUEUE))]  # Kueue removes its gates when it has room
         return problem(causes.SCHEDULING_GATED, f"pod {name} has the scheduling gate {', '.join(left)}") if left else None
     if not pods.node(waiting) and pods.condition(waiting, "PodScheduled") is None:
         return problem(causes.UNHANDLED, f"no scheduler has seen pod {name}")

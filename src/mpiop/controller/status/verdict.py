@@ -1,7 +1,7 @@
 """Why an attempt of the launcher failed, in one sentence: the verdict.
 
 The sources, the most trusted first: a worker that the attempt lost, or that ended before it; what Kubernetes reports about the launcher's
-pod; the end of its log (`mpiop.api.log_rules`). If none of them knows, the exit code remains, which is no cause.
+pod; the end of its log (`mpiop.api.log_rules`). If none of them knows, only the exit code remains, which does not explain anything.
 
 A loss counts only if it ended the attempt: the attempt began with the worker, lost it while it ran, and ended within seconds after that.
 """
@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from mpiop.api import constants as c
+from mpiop.api.annotations import MAX_RESTARTS
 from mpiop.api.log_findings import Finding, finding
 from mpiop.api.log_rules import LONG_NAME
 from mpiop.api.names import worker_index
@@ -19,26 +20,36 @@ from mpiop.api.status import timestamp
 from mpiop.api.status_types import Condition, Failure, MPIJobStatus
 from mpiop.api.types import MPIJob
 from mpiop.controller import causes
-from mpiop.controller.causes import Problem, problem
+from mpiop.controller.causes import Problem, facts_of, problem
 from mpiop.controller.objects.ssh_script import MARK, leaves_mark
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.disruptions import disruption_problem, is_lost
 from mpiop.controller.observe.exit_codes import in_words
-from mpiop.controller.observe.launcher_failures import FailedContainer, failed_container, last_failure
+from mpiop.controller.observe.launcher_failures import FailedContainer
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.restart.attempt import LauncherAttempt, attempt_in
+from mpiop.controller.observe.pod_ends import memory_problem, runtime_words
+from mpiop.controller.restart.attempt import LauncherAttempt, launcher_attempt
 from mpiop.controller.restart.lost_workers import Loss, created
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.pod_problems import START_REASONS, ended_worker_problems
 from mpiop.controller.status.reconciling import current_problem
-from mpiop.controller.status.root_cause import new_failure
 from mpiop.kube.objects import Object, is_terminating
 from mpiop.kube.text import truncated
 
 _MOST_BYTES: Final = 600
-_SEGMENTATION_FAULT: Final = 139
+_CRASHES: Final = frozenset({134, 139})
+"""SIGABRT, and SIGSEGV: the first process of a container cannot abort in the usual way."""
 _KILLED: Final = 137
 _OFTEN_MEMORY: Final = ". Often a program has used more memory than the limit of its container"
+_TOO_LATE: Final = (
+    "the job took longer than spec.runPolicy.activeDeadlineSeconds allows. Raise it, or remove it (kubectl mpi run --time-limit)."
+)
+UNSEEN_END: Final = (
+    "the launcher's Pod did not end by itself: it was deleted, evicted or preempted, or it failed while no operator ran. "
+    "It is attempted again if spec.runPolicy.backoffLimit allows it."
+)
+"""The Job controller reports a failure, and no Pod that failed was seen: one that is deleted is gone before the Job has failed."""
+_WITH_BUDGET: Final = f"That ends a job without the annotation {MAX_RESTARTS.name}."
 _LAST_SECONDS: Final = timedelta(seconds=30)
 """How long `mpirun` may take to end after it has lost a worker."""
 _CLOCK_TOLERANCE: Final = timedelta(seconds=2)
@@ -56,16 +67,17 @@ class LastWords:
 NO_WORDS: Final = LastWords()
 
 
-def judged(job: MPIJob, observed: Observed, words: LastWords) -> Failure | None:
+def judged(attempt: LauncherAttempt, words: LastWords) -> Failure | None:
     """Return how the launcher failed last, and why; the stored failure unless another is new, or a loss that caused it is seen later."""
-    known, failed = job.status.last_failure, failed_container(job, observed)
-    if (new := new_failure(job, observed)) is not None:
-        cause = _cause(job, observed, failed, words) if failed is not None else f"{new.reason}: {new.message}"
+    known, failures = attempt.job.status.last_failure, attempt.failures
+    failed, new = failures.container, failures.new
+    if new is not None:
+        cause = _cause(attempt, failed, words) if failed is not None else f"{new.reason}: {new.message}"
         return replace(new, log=words.end, cause=truncated(cause, _MOST_BYTES))
     is_blamed = known is None or known.cause.partition(":")[0] in causes.CAUSES
-    if known is None or is_blamed or failed is None or not known.is_same(last_failure(job, observed)):
+    if known is None or is_blamed or failed is None or not known.is_same(failures.last):
         return known
-    found = _loss(job, observed, failed)
+    found = _loss(_attempt_of(attempt, failed), failed)
     return known if found is None else replace(known, cause=truncated(_in_words(found), _MOST_BYTES))
 
 
@@ -90,6 +102,11 @@ def waiting_cause(status: MPIJobStatus) -> str:
     return _in_words(found) if found is not None else ""
 
 
+def late_verdict(status: MPIJobStatus, reason: str) -> str:
+    """Return why a job failed that its launcher did not fail: what it waited for, or its deadline; "" if only `reason` is known."""
+    return waiting_cause(status) or (_TOO_LATE if reason == c.DEADLINE_EXCEEDED else "")
+
+
 def waited_end(status: MPIJobStatus, reason: str, message: str, now: datetime) -> Condition:
     """Return the condition Failed of a job that ends for another cause than its launcher, such as its deadline, with what it waited for."""
     cause = waiting_cause(status)
@@ -101,15 +118,15 @@ def evicted_worker(observed: Observed) -> str:
     """Return which worker was evicted first by name, and why."""
     evicted = (pod for _, pod in sorted(observed.workers.items()) if pods.is_evicted(pod))
     found = next(filter(None, map(disruption_problem, evicted)), None)
-    return found.message if found is not None else ""
+    return f"{facts_of(found.reason, found.message)}. {_WITH_BUDGET}" if found is not None else ""
 
 
-def _cause(job: MPIJob, observed: Observed, failed: FailedContainer, words: LastWords) -> str:
+def _cause(attempt: LauncherAttempt, failed: FailedContainer, words: LastWords) -> str:
     """Return why the container of a launcher failed, or "" if only its exit code is known."""
-    found = _worker_cause(job, observed, failed) or _launcher_cause(failed)
+    found = _worker_cause(_attempt_of(attempt, failed), failed) or _launcher_cause(failed) or _init_cause(failed)
     if found is not None:
         return _in_words(found)
-    if version := _crashed_of_its_name(job, failed):
+    if version := _crashed_of_its_name(attempt.job, failed):
         return f"mpirun crashed before it called a worker, as {version} does if the job's name is this long. {LONG_NAME}"
     in_message = finding(str(failed.ended.get("message") or ""))  # with FallbackToLogsOnError it is the end of the log
     return str(words.finding or in_message or "")
@@ -121,39 +138,47 @@ def _in_words(found: Problem) -> str:
 
 def _launcher_cause(failed: FailedContainer) -> Problem | None:
     """Return what Kubernetes reports about the launcher's own end."""
-    where = f"container {failed.name} of pod {failed.pod['metadata'].get('name', '')}"
     reason = failed.ended.get("reason")
     if (disrupted := disruption_problem(failed.pod)) is not None:
         return disrupted
     if reason == causes.OOM_KILLED:
-        return problem(causes.OOM_KILLED, f"{where} was killed, because it used more memory than its limit")
+        return memory_problem(failed.pod, failed.name)
     if reason in START_REASONS:
-        return problem(causes.START_ERROR, f"{where} could not be started: {failed.ended.get('message') or reason}")
+        where = f"container {failed.name} of pod {failed.pod['metadata'].get('name', '')}"
+        words = runtime_words(str(failed.ended.get("message") or "")) or reason
+        return problem(causes.START_ERROR, f"{where} could not be started: {words}")
     return None
+
+
+def _init_cause(failed: FailedContainer) -> Problem | None:
+    """Return the init container that failed before `mpirun` could begin."""
+    if not any(row.get("name") == failed.name for row in pods.init_container_statuses(failed.pod)):
+        return None
+    where = f"container {failed.name} of pod {failed.pod['metadata'].get('name', '')}"
+    return problem(causes.INIT_FAILED, f"{where} ended: {in_words(failed.ended.get('exitCode'))}")
 
 
 def _crashed_of_its_name(job: MPIJob, failed: FailedContainer) -> str:
     """Return the version of the MPI library that crashes because of the job's long name, if `mpirun` crashed early; else ""."""
-    crashing = (version for version, longest in job.library.longest_job_name.items() if len(job.name) > longest)
-    has_crashed = failed.ended.get("exitCode") == _SEGMENTATION_FAULT and leaves_mark(job) and not _called_ssh(job, failed)
-    return next(crashing, "") if has_crashed else ""
+    has_crashed = failed.ended.get("exitCode") in _CRASHES and leaves_mark(job) and not _called_ssh(job, failed)
+    return job.library.crashing_version(job.name) if has_crashed else ""
 
 
-def _worker_cause(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem | None:
-    """Return the worker without which the attempt could not begin, or not go on."""
-    attempt = _failed_attempt(job, observed, failed)
-    if attempt is None:
+def _worker_cause(failed_attempt: LauncherAttempt | None, failed: FailedContainer) -> Problem | None:
+    """Return the worker without which the attempt could not begin or continue."""
+    if failed_attempt is None:
         return None
-    if attempt.beginning is None or attempt.beginning.restarts < attempt.restarts:
-        return next(ended_worker_problems(job, observed), None) if _called_ssh(job, failed) else None
-    return _loss(job, observed, failed)
+    job, beginning = failed_attempt.job, failed_attempt.beginning
+    if beginning is None or beginning.restarts < failed_attempt.restarts:
+        return next(ended_worker_problems(job, failed_attempt.observed), None) if _called_ssh(job, failed) else None
+    return _loss(failed_attempt, failed)
 
 
-def _loss(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem | None:
-    """Return the worker that the attempt began with and lost; None if the pod notes the beginning of another attempt."""
-    attempt = _failed_attempt(job, observed, failed)
+def _loss(attempt: LauncherAttempt | None, failed: FailedContainer) -> Problem | None:
+    """Return the worker that the failed attempt began with and lost; None if the pod notes the beginning of another attempt."""
     if attempt is None or attempt.beginning is None or not attempt.has_begun:
         return None
+    job, observed = attempt.job, attempt.observed
     ended = timestamp(failed.ended.get("finishedAt"))
     if (stored := _stored_loss(attempt, ended)) is not None:
         return stored
@@ -164,11 +189,11 @@ def _loss(job: MPIJob, observed: Observed, failed: FailedContainer) -> Problem |
     return _problem_of(job, observed, *min(lost, key=lambda each: _first_sign(each[1]))) if lost else None
 
 
-def _failed_attempt(job: MPIJob, observed: Observed, failed: FailedContainer) -> LauncherAttempt | None:
+def _attempt_of(current: LauncherAttempt, failed: FailedContainer) -> LauncherAttempt | None:
     """Return the attempt that failed; None if another container than that of `mpirun` failed."""
-    if failed.name != job.launcher.template["spec"]["containers"][0].get("name", ""):
+    if failed.name != current.job.launcher.container.get("name", ""):
         return None
-    last = attempt_in(job, observed, failed.pod)
+    last = launcher_attempt(current.job, current.observed, failed.pod)
     return replace(last, restarts=last.restarts - failed.is_restarted)
 
 

@@ -1,16 +1,15 @@
 """The condition WorkersUnused: the job succeeded, and no `mpirun` reached a worker (docs/adr/0009-launcher-alone.md)."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from mpiop.api import constants as c
 from mpiop.api.annotations import SSH_AGENT
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS
 from mpiop.api.status_types import Condition, MPIJobStatus
-from mpiop.api.types import MPIJob
+from mpiop.api.types import MPIJob, ReplicaSpec
 from mpiop.controller import names
 from mpiop.controller.objects.ssh_script import leaves_mark
 from mpiop.controller.observe import pods
@@ -35,17 +34,17 @@ def with_workers_unused(job: MPIJob, observed: Observed, status: MPIJobStatus, n
     """
     if not status.is_true(c.CONDITION_SUCCEEDED) or status.condition(c.CONDITION_WORKERS_UNUSED) is not None:
         return status
-    alone = next((pod for pod in observed.launcher_pods if _ended_alone(job, pod)), None)
+    if not leaves_mark(job):
+        return status
+    alone = next((pod for pod in observed.launcher_pods if _ended_alone(pod, job.launcher)), None)
     unused = None if alone is None else _unused(job, observed, alone, now)
     return status if unused is None else replace(status, conditions=cond.set_before_last(status.conditions, unused))
 
 
-def _ended_alone(job: MPIJob, pod: Object) -> bool:
+def _ended_alone(pod: Object, launcher: ReplicaSpec) -> bool:
     """Return whether the launcher's container succeeded without a termination message: neither our mark nor one of the program's own."""
-    if names.ANNOTATION_SSH not in annotations_of(pod) or not leaves_mark(job):
-        return False
-    ended = pods.terminated(mpirun_status(job, pod))
-    return ended.get("exitCode") == 0 and not ended.get("message")
+    ended = pods.terminated(mpirun_status(pod, launcher))
+    return names.ANNOTATION_SSH in annotations_of(pod) and ended.get("exitCode") == 0 and not ended.get("message")
 
 
 def _unused(job: MPIJob, observed: Observed, alone: Object, now: datetime) -> Condition | None:
@@ -56,7 +55,7 @@ def _unused(job: MPIJob, observed: Observed, alone: Object, now: datetime) -> Co
     """
     command, pod, workers = _command(job), alone["metadata"].get("name", ""), f"any of the {job.worker_replicas} workers"
     cause = _cause(job, observed, alone)
-    if _MPIRUN.search(command) and not job.launcher.template["spec"]["containers"][0].get("envFrom"):
+    if _MPIRUN.search(command) and not job.launcher.container.get("envFrom"):
         message = f"the launcher succeeded, but its mpirun started nothing on {workers}: all ranks ran in pod {pod}. {cause}"
         return cond.make(c.CONDITION_WORKERS_UNUSED, "True", NO_WORKER_REACHED, message, now)
     if _OWN_SSH.search(command):
@@ -87,5 +86,5 @@ def _shares_network(job: MPIJob, observed: Observed, launcher_pod: Object) -> bo
 
 
 def _command(job: MPIJob) -> str:
-    container: Mapping[str, Any] = job.launcher.template["spec"]["containers"][0]
+    container = job.launcher.container
     return " ".join(map(str, (*(container.get("command") or ()), *(container.get("args") or ()))))

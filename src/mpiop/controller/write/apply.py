@@ -1,4 +1,9 @@
-"""Carries out the writes of a sync; each is safe even if another replica leads by now."""
+"""Carries out the writes of a sync. Each write is safe even if another replica leads by now.
+
+Patches and deletes have the observed UID as precondition, most patches its resourceVersion too. Names of children are fixed, so a second
+create fails with AlreadyExists; the existing object is then used if it belongs to the job. The resourceVersion of each answer is kept: no
+sync of the job starts before the caches show it. Rejected: expectations, which each error path would have to lower (docs/adr/0006).
+"""
 
 import asyncio
 import contextlib
@@ -96,7 +101,7 @@ class Applier:
         A change or delete that is delayed, because somebody undoes it each time, has not failed, and nothing waits for it.
 
         Raises:
-            ExceptionGroup: An unexpected error; the writes beside it were cancelled and have ended.
+            ExceptionGroup: An unexpected error; the concurrent writes were cancelled and have ended.
         """
         creates = [action for action in actions if isinstance(action, Create)]
         others = [action for action in actions if not isinstance(action, Create)]
@@ -115,7 +120,7 @@ class Applier:
 
         `warn` is called with each warning of the API server about an object that it creates.
 
-        After a conflict no sync of the owner starts before the cache shows the newer object: the patch is computed anew, not sent again.
+        After a conflict no sync of the owner starts before the cache shows the newer object: the patch is computed again, not resent.
         Source: invariant T4.
 
         Raises:
@@ -124,7 +129,7 @@ class Applier:
         """
         contended = self.contention.check(owner.key, owner.uid, action)
         if contended is not None and contended.is_unexplained:
-            await self._explain(contended, action)
+            await self._explain(owner, contended, action)
         try:
             result = await self._write(owner, action, warn)
         except KubeError as error:
@@ -135,9 +140,12 @@ class Applier:
         self.consistency.wrote(owner.key, owner.uid, action.resource, result)
         return result
 
-    async def _explain(self, contended: Contended, action: Action) -> None:
+    def _client(self, owner: Owner) -> Writer:
+        return self.client.of_flow(owner.key)
+
+    async def _explain(self, owner: Owner, contended: Contended, action: Action) -> None:
         try:
-            live = await self.client.get(action.resource, action.key, projection=WithManagedFields)
+            live = await self._client(owner).get(action.resource, action.key, projection=WithManagedFields)
         except KubeError:  # it is not asked for again
             contended.writers = Writers()
         else:
@@ -164,7 +172,7 @@ class Applier:
     async def _note_change(self, owner: Owner, action: Patch) -> None:
         # The caller raises the conflict, so an error here is dropped: then the watch brings the newer version.
         with contextlib.suppress(KubeError):
-            live = await self.client.get(action.resource, action.key, metadata_only=True)
+            live = await self._client(owner).get(action.resource, action.key, metadata_only=True)
             self.consistency.wrote(owner.key, owner.uid, action.resource, live)
 
     async def _write(self, owner: Owner, action: Action, warn: Callable[[str], None]) -> Object | None:
@@ -172,15 +180,17 @@ class Applier:
             return await self._create(owner, action, warn)
         if isinstance(action, Patch):
             body, subresource = _with_preconditions(action), action.subresource
-            result: Object | None = await self.client.patch(action.resource, action.key, body, subresource=subresource, metadata_only=True)
+            result: Object | None = await self._client(owner).patch(
+                action.resource, action.key, body, subresource=subresource, metadata_only=True
+            )
         else:
-            result = await self._delete(action)
+            result = await self._delete(owner, action)
         self.contention.wrote(owner.key, owner.uid, action)
         return result
 
     async def _create(self, owner: Owner, action: Create, warn: Callable[[str], None]) -> Object:
         try:
-            created = await self.client.create(action.resource, action.build(), metadata_only=True, warn=warn)
+            created = await self._client(owner).create(action.resource, action.build(), metadata_only=True, warn=warn)
         except StatusError as error:
             if not error.is_already_exists:
                 raise
@@ -209,48 +219,50 @@ class Applier:
             PredecessorError: It belongs to a deleted job of the same name, or is terminating.
             ResourceExistsError: It does not belong to the job.
         """
-        current = await self.client.get(resource, key, metadata_only=resource is not JOBS)
+        current = await self._client(owner).get(resource, key, metadata_only=resource is not JOBS)
         if controller_id(current) != owner.id:
             raise PredecessorError(resource, key) if _is_predecessors(current, owner) else ResourceExistsError(resource.kind, key.name)
         if is_terminating(current):
             raise PredecessorError(resource, key)
         return current
 
-    async def check_namespace(self, namespace: str) -> None:
-        """Return if `namespace` is not being deleted. A dry-run create answers that without the right to read namespaces.
+    async def check_namespace(self, owner: Owner) -> None:
+        """Return if the namespace is not being deleted. A dry-run create answers that without the right to read namespaces.
 
         Raises:
             StatusError: It is being deleted (`is_terminating_namespace`), or the server does not answer well.
         """
-        probe: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mpiop-dry-run", "namespace": namespace}}
+        probe: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mpiop-dry-run", "namespace": owner.key.namespace}}
         try:
-            await self.client.create(CONFIG_MAPS, probe, is_dry_run=True, metadata_only=True)
+            await self._client(owner).create(CONFIG_MAPS, probe, is_dry_run=True, metadata_only=True)
         except StatusError as error:
             # A policy may refuse such an object in a healthy namespace.
             if error.is_terminating_namespace or not (error.is_forbidden or error.is_invalid or error.is_already_exists):
                 raise
 
-    async def _delete(self, action: Delete) -> Object | None:
+    async def _delete(self, owner: Owner, action: Delete) -> Object | None:
         try:
             # In the foreground, the launcher Job outlives its pods, so they are counted while they run.
             propagation = "Foreground" if action.resource is JOBS else "Background"
             uid = uid_of(action.observed)
-            return await self.client.delete(action.resource, action.key, uid=uid, propagation=propagation, is_forced=action.is_forced)
+            return await self._client(owner).delete(
+                action.resource, action.key, uid=uid, propagation=propagation, is_forced=action.is_forced
+            )
         except StatusError as error:
             if error.is_not_found:
                 return None
             if not error.is_conflict:
                 raise
-            return await self._successor(action, error)
+            return await self._successor(owner, action, error)
 
-    async def _successor(self, action: Delete, refusal: StatusError) -> Object | None:
+    async def _successor(self, owner: Owner, action: Delete, refusal: StatusError) -> Object | None:
         """Return the object that has the name of one whose delete was refused; if it is another one, ours is gone.
 
         Raises:
             StatusError: The object still exists and may not be deleted, or the request failed.
         """
         try:
-            live = await self.client.get(action.resource, action.key, metadata_only=True)
+            live = await self._client(owner).get(action.resource, action.key, metadata_only=True)
         except StatusError as error:
             if error.is_not_found:
                 return None

@@ -1,14 +1,15 @@
-"""Slows down writes that do not last because somebody else undoes each of them, and reports who that is.
+"""Delays writes that somebody else undoes each time, with a growing delay, and reports who that is.
 
-A write *restores* when it only sets fields to what we stored in them last, or creates an object again that we have not deleted. The caches
-show our last writes before a job is synced, so somebody has changed them since, or admission did so as they were stored. Ordinary jobs
-alternate instead: suspend and resume, scale up and down, delete and create. All of it may be lost without harm (docs/adr/0024).
+A write *restores* when it only sets fields to the values that we stored last, or creates an object again that we did not delete. The caches
+show our last writes before a job is synced, so somebody has undone them since, or admission did so as they were stored. Suspend and resume
+alternate between values, so they are no restores. The memory may be lost without harm. Rejected: to stop at conflicts of server-side
+apply, because admission policies have no field manager (docs/adr/0024-damping.md).
 """
 
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -19,12 +20,12 @@ from mpiop.clock import Clock
 from mpiop.controller import causes
 from mpiop.controller.causes import Problem, problem
 from mpiop.controller.errors import DampedWriteError
+from mpiop.controller.memory import JobMemory
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch
 from mpiop.controller.status.reconciling import current_problem
 from mpiop.controller.write.field_managers import Path, Writers, writers_of
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import MPIJOBS, Resource
-from mpiop.workqueue import FailureLimiter
 
 REPORTED: Final = 6
 """How many restores are reported: more than a few, within 8 s if nothing else slows them down."""
@@ -91,16 +92,21 @@ class Contention:
 
     Attributes:
         field_manager: The name under which we write.
+        memory: Keeps what has been restored.
         count_damped: Called with the resource of each write that is delayed.
     """
 
     clock: Clock
     field_manager: str
+    memory: InitVar[JobMemory]
     count_damped: Callable[[str], None] = _count_nothing
     _recent: OrderedDict[_Subject, Contended] = field(default_factory=OrderedDict[_Subject, Contended], init=False)
-    _restored: dict[Key, dict[_Subject, Contended]] = field(default_factory=dict[Key, dict[_Subject, Contended]], init=False)
-    _believed_until: dict[Key, float] = field(default_factory=dict[Key, float], init=False)
-    _limiter: FailureLimiter[_Subject] = field(default_factory=lambda: FailureLimiter[_Subject](RESTORE), init=False)
+    _restored: dict[Key, dict[_Subject, Contended]] = field(init=False)
+    _believed_until: dict[Key, float] = field(init=False)
+
+    def __post_init__(self, memory: JobMemory) -> None:
+        """Take two tables of `memory`."""
+        self._restored, self._believed_until = memory.table(), memory.table()
 
     def check(self, job: Key, uid: str, action: Action) -> Contended | None:
         """Return what `action` restores; None if it writes something new.
@@ -129,8 +135,8 @@ class Contention:
         if found is not None and _restores(found, values):
             self._recent.pop(subject, None)
             self._restored.setdefault(job, {})[subject] = found
+            found.due_seconds = now + RESTORE.delay_seconds(found.restores)
             found.restores, found.fields, found.is_waiting = found.restores + 1, tuple(sorted(values)), False
-            found.due_seconds = now + self._limiter.delay(subject, now)
         elif found is not None and found.is_reported:
             found.values |= values
         else:
@@ -173,12 +179,6 @@ class Contention:
         ends += [until for until in (self._believed_until.get(job),) if until is not None and until > now]
         return min(ends) - now if ends else None
 
-    def forget(self, job: Key) -> None:
-        """Forget a job that is gone."""
-        self._believed_until.pop(job, None)
-        for subject in self._restored.pop(job, {}):
-            self._limiter.forget(subject)
-
     def _current(self, job: Key) -> list[Contended]:
         found = [self._find(job, subject) for subject in tuple(self._restored.get(job, ()))]
         return [each for each in found if each is not None]
@@ -192,7 +192,6 @@ class Contention:
 
     def _drop(self, job: Key, subject: _Subject) -> None:
         self._recent.pop(subject, None)
-        self._limiter.forget(subject)
         if (restored := self._restored.get(job)) is not None:
             restored.pop(subject, None)
             if not restored:

@@ -1,5 +1,6 @@
-"""Who has written fields of an object, as its `metadata.managedFields` say (pure)."""
+"""Reads from `metadata.managedFields` who has written which fields of an object (pure)."""
 
+import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,11 +17,15 @@ _MPIOP: Final = "mpiop"
 _KUBEFLOW: Final = "mpi-operator"
 _MAX_LENGTH: Final = 128
 """Of the name of a field manager. Source: apimachinery, validation.FieldManagerMaxLength."""
+_DIGEST_LENGTH: Final = 8
 
 
 def field_manager(lock_namespace: str, lease_name: str) -> str:
     """Return the name under which an operator writes. Two that write at the same time have different Leases, and so different names."""
-    return f"{_MPIOP}:{lock_namespace}/{lease_name}"[:_MAX_LENGTH]
+    name = f"{_MPIOP}:{lock_namespace}/{lease_name}"
+    if len(name) <= _MAX_LENGTH:
+        return name
+    return name[: _MAX_LENGTH - _DIGEST_LENGTH] + hashlib.sha256(name.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
 class _ManagedFields(TypedDict, total=False):
@@ -28,7 +33,7 @@ class _ManagedFields(TypedDict, total=False):
 
 
 class WithManagedFields(TypedDict, total=False):
-    """The projection of an object that has what tells its writers."""
+    """The projection of an object that has its writers."""
 
     metadata: _ManagedFields
 

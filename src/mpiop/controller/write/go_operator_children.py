@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from mpiop.api.types import MPIJob
-from mpiop.controller import names
 from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.write.apply import Applier, owner_of
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, SERVICES, Resource
+
+_ALWAYS_OURS: Final = frozenset({SERVICES, CONFIG_MAPS, JOBS})
+"""What the operator may always read; the right to the objects of gang scheduling may be missing in a namespace."""
 
 
 async def with_unlabelled(job: MPIJob, observed: Observed, applier: Applier, gang: Iterable[Resource]) -> Observed:
@@ -33,10 +36,10 @@ async def with_unlabelled(job: MPIJob, observed: Observed, applier: Applier, gan
 
     return replace(
         observed,
-        service=await found(observed.service, SERVICES, names.service_name(job)),
-        config_map=await found(observed.config_map, CONFIG_MAPS, names.config_map_name(job)),
-        gang={resource: obj for resource in gang if (obj := await found(observed.gang.get(resource), resource, names.pod_group_name(job)))},
-        launcher=await found(observed.launcher, JOBS, names.launcher_name(job)),
+        service=await found(observed.service, SERVICES, job.service_name),
+        config_map=await found(observed.config_map, CONFIG_MAPS, job.config_map_name),
+        gang={resource: obj for resource in gang if (obj := await found(observed.gang.get(resource), resource, job.pod_group_name))},
+        launcher=await found(observed.launcher, JOBS, job.launcher_name),
     )
 
 
@@ -46,6 +49,6 @@ async def _found(job: MPIJob, resource: Resource, name: str, applier: Applier) -
     except (ResourceExistsError, PredecessorError):
         return None
     except StatusError as error:
-        if error.is_not_found:
+        if error.is_not_found or (error.is_forbidden and resource not in _ALWAYS_OURS):
             return None
         raise

@@ -1,4 +1,4 @@
-"""The log of the operator tells the life of each job: one line for each change of its status, and one for its clean-up."""
+"""Logs the life of each job: one line for each change of its status, and one for its clean-up."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,6 +1,9 @@
-"""Stores the status of a job, then records the events and counters that follow from it, each once."""
+"""Stores the status of a job, then records the events and counters that follow from it, each once.
 
-from dataclasses import dataclass, field
+An update without an answer may have been stored. It is remembered, and its events are recorded once the caches show that status.
+"""
+
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Final, Protocol
@@ -58,7 +61,7 @@ class Reporter:
     recorder: Recorder
     metrics: Metrics
     clock: Clock
-    unanswered: dict[Key, tuple[UnansweredUpdate, ...]] = field(default_factory=dict[Key, tuple[UnansweredUpdate, ...]])
+    unanswered: dict[Key, tuple[UnansweredUpdate, ...]]
 
     def now(self) -> datetime:
         """Return the current time in whole seconds, as statuses store it."""
@@ -84,16 +87,15 @@ class Reporter:
         found = unreadable_problem([unreadable])
         self.recorder.record(unreadable.object, "Warning", found.reason, found.message)
 
-    def show(self, job: MPIJob, observed: Observed) -> None:
+    def show(self, job: Key, observed: Observed) -> None:
         """Show the job's launcher in the metrics, to join them with those of its pods."""
         if observed.launcher is not None:
             launcher_pods = (key_of(pod).name for pod in observed.launcher_pods)
-            self.metrics.show_job(job.key, key_of(observed.launcher).name, launcher_pods)
+            self.metrics.show_job(job, key_of(observed.launcher).name, launcher_pods)
 
-    def forget(self, key: Key) -> None:
-        """Forget a job that is gone."""
+    def hide(self, key: Key) -> None:
+        """Show the launcher of a job no more."""
         self.metrics.hide_job(key)
-        self.unanswered.pop(key, None)
 
     async def _store(self, raw: Object, old: MPIJobStatus, new: MPIJobStatus) -> None:
         key, attempt = key_of(raw), UnansweredUpdate(uid_of(raw), old, new)

@@ -6,7 +6,7 @@ made again unless pods run with the old key: pods with different keys could not 
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -39,7 +39,7 @@ class SshSecrets:
     applier: Applier
     new_key_pair: Callable[[], Awaitable[KeyPair]]
     clock: Clock
-    found: dict[Key, float] = field(default_factory=dict[Key, float])
+    found: dict[Key, float]
 
     async def uid(self, job: MPIJob, observed: Observed, now: datetime) -> str:
         """Return the UID of the job's Secret, which is made if there is none and no pod holds an older key.
@@ -51,13 +51,13 @@ class SshSecrets:
             SecretLostError: It is gone while pods run with its key.
         """
         noted = noted_uid(observed)
-        if noted and not job.is_resuming and not self._needs_recheck(job, observed, now):
+        if noted and not job.is_resuming and not self._needs_recheck(job.key, observed, now):
             return noted
         holders = [pod for pod in observed.all_pods if pods.has_begun(pod) and not pods.is_finished(pod)]
         if (noted or holders) and (live := await self._find(job)) is not None:
             return uid_of(live)
         if holders:
-            raise SecretLostError(names.secret_name(job), [key_of(pod).name for pod in holders])
+            raise SecretLostError(job.secret_name, [key_of(pod).name for pod in holders])
         secret = build_ssh_secret(job, await self.new_key_pair())
         made = await self.applier.perform(owner_of(job), Create(SECRETS, key_of(secret), lambda: secret))
         return "" if made is None else uid_of(made)
@@ -76,16 +76,14 @@ class SshSecrets:
             return ""
         return "" if live is None else uid_of(live)
 
-    def wait_seconds(self, job: MPIJob, observed: Observed, now: datetime) -> float | None:
-        """Return the seconds until the Secret should be rechecked; None if no pod is being created."""
+    def wait_seconds(self, job: Key, observed: Observed, now: datetime) -> float | None:
+        """Return the seconds until the Secret of a job that may start pods should be rechecked; None if no pod is being created."""
         ages = [_age_seconds(pod, now) for pod in observed.pods_being_created]
-        if job.is_suspended or job.status.is_finished or not ages:
-            return None
-        return max(RECHECK_SECONDS - max(ages), self._seconds_to_recheck(job), 1.0)
+        return max(RECHECK_SECONDS - max(ages), self._seconds_to_recheck(job), 1.0) if ages else None
 
     async def _find(self, job: MPIJob) -> Object | None:
         try:
-            live = await self.applier.find_ours(owner_of(job), SECRETS, Key(job.namespace, names.secret_name(job)))
+            live = await self.applier.find_ours(owner_of(job), SECRETS, Key(job.namespace, job.secret_name))
         except StatusError as error:
             if error.is_not_found:
                 return None
@@ -93,18 +91,14 @@ class SshSecrets:
         self.found[job.key] = self.clock.monotonic()
         return live
 
-    def _needs_recheck(self, job: MPIJob, observed: Observed, now: datetime) -> bool:
+    def _needs_recheck(self, job: Key, observed: Observed, now: datetime) -> bool:
         late = any(_age_seconds(pod, now) >= RECHECK_SECONDS for pod in observed.pods_being_created)
         return late and not self._seconds_to_recheck(job)
 
-    def _seconds_to_recheck(self, job: MPIJob) -> float:
+    def _seconds_to_recheck(self, job: Key) -> float:
         """Return for how many more seconds the Secret counts as present, because it was seen lately."""
         now = self.clock.monotonic()
-        return max(0.0, self.found.get(job.key, now - RECHECK_SECONDS) + RECHECK_SECONDS - now)
-
-    def forget(self, key: Key) -> None:
-        """Forget a job that is gone."""
-        self.found.pop(key, None)
+        return max(0.0, self.found.get(job, now - RECHECK_SECONDS) + RECHECK_SECONDS - now)
 
 
 def noted_uid(observed: Observed) -> str:

@@ -1,7 +1,7 @@
 """What the writes of a sync need of the client."""
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol, Self
 
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.request import ignore
@@ -10,6 +10,10 @@ from mpiop.kube.resources import Resource
 
 class Writer(Protocol):
     """The part of the client that writes, and reads live where a cache is not enough."""
+
+    def of_flow(self, flow: Hashable) -> Self:
+        """Return a client whose requests wait with those of `flow`."""
+        ...
 
     async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False, projection: type[Any] | None = None) -> Object:
         """Return the live object, only its kind and metadata, or what `projection` has."""

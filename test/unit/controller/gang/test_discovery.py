@@ -9,7 +9,7 @@ import pytest
 from fakes.api_server import FakeClient
 from fakes.world import KEY, mpijob
 from mpiop.kube.errors import StatusError, TransportError
-from mpiop.kube.objects import Object, uid_of
+from mpiop.kube.objects import Key, Object, key_of, uid_of
 from mpiop.kube.resources import (
     COSCHEDULING_POD_GROUPS,
     EVENTS,
@@ -35,10 +35,12 @@ NEW = {WORKLOADS_1_37, NATIVE_POD_GROUPS_1_37}
 
 
 @asynccontextmanager
-async def running(client: FakeClient, scheduler: str) -> AsyncIterator[Operator]:
+async def running(client: FakeClient, scheduler: str, *namespaces: str) -> AsyncIterator[Operator]:
     """Run one replica; the API server serves PriorityClasses, as all do."""
     client.server.served.add(PRIORITY_CLASSES)
-    replica = Operator(Options(health_port=0, gang_scheduling=scheduler), client, Metrics(version="test"), VirtualClock())
+    replica = Operator(
+        Options(health_port=0, gang_scheduling=scheduler, namespaces=namespaces), client, Metrics(version="test"), VirtualClock()
+    )
     task = asyncio.create_task(replica.run())
     await asyncio.sleep(0)
     try:
@@ -122,6 +124,31 @@ async def test_an_api_that_may_not_be_used_holds_up_nothing_but_what_needs_it(ve
         await asyncio.sleep(90)
         assert names(client, VOLCANO_POD_GROUPS) == ["pi"]
         assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
+        assert replica._discovery.problems() == []
+
+
+async def test_a_namespace_without_the_right_to_gangs_delays_no_other() -> None:
+    client = FakeClient()
+    server = client.server
+    client.refuse("*", VOLCANO_POD_GROUPS, "", StatusError("any", FORBIDDEN), namespace="team")
+    server.served.add(VOLCANO_POD_GROUPS)
+    async with running(client, "volcano", "default", "team") as replica:
+        for namespace in ("default", "team"):
+            job = mpijob()
+            job["metadata"]["namespace"] = namespace
+            await client.create(MPIJOBS, job)
+        await asyncio.sleep(10)
+        assert {str(key_of(obj)) for obj in server.objects(PODS)} == {"default/pi-worker-0", "default/pi-worker-1"}
+        assert reasons(client).count("GangApiMissing") == 0, "the right may be a matter of seconds"
+        await asyncio.sleep(20)
+        assert reasons(client).count("GangApiMissing") == 1
+        message = server.storage.get(MPIJOBS, Key("team", "pi"))["status"]["conditions"][0]["message"]
+        assert "podgroups in team" in message
+        assert "give the operator the right" in message
+        assert [problem for problem in replica._discovery.problems() if "no such right" in problem]
+        server.allow()
+        await asyncio.sleep(90)
+        assert len(server.objects(PODS)) == 4
         assert replica._discovery.problems() == []
 
 

@@ -14,10 +14,10 @@ from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.plan.desired import desired_state
-from mpiop.controller.restart.attempt import current_attempt
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Object
-from mpiop.kube.resources import JOBS, MPIJOBS, NATIVE_POD_GROUPS_1_36, PODS, PRIORITY_CLASSES, VOLCANO_POD_GROUPS, Resource
+from mpiop.kube.resources import JOBS, MPIJOBS, NATIVE_POD_GROUPS_1_36, PODS, VOLCANO_POD_GROUPS, Resource
 from virtual_time import EPOCH
 
 POLICY = ("runPolicy", "schedulingPolicy")
@@ -29,7 +29,7 @@ class GangWorld(World):
 
     def __init__(self, scheduler: str, number: int | None = 0) -> None:
         super().__init__(options=BuildOptions(gang_scheduler=scheduler))
-        self.gang = Gang(scheduler, priority_classes=self._priority_classes)
+        self.gang = Gang(scheduler)
         self.build(self.gang)
         if number is not None:
             self.serve(number)
@@ -62,9 +62,6 @@ class GangWorld(World):
     async def suspend(self, *, suspend: bool) -> None:
         """Suspend or resume as a user."""
         await self.edit({"spec": {"runPolicy": {"suspend": suspend}}})
-
-    def _priority_classes(self) -> list[Object]:
-        return [] if PRIORITY_CLASSES not in self.client.server.served else self.client.server.objects(PRIORITY_CLASSES)
 
 
 SCHEDULERS = [
@@ -123,18 +120,6 @@ async def test_scaling_changes_how_many_are_waited_for() -> None:
     assert world.group["spec"]["minMember"] == 6
 
 
-async def test_the_values_of_priority_classes_are_looked_up() -> None:
-    world = GangWorld("volcano")
-    world.client.server.served.add(PRIORITY_CLASSES)
-    world.client.server.put(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 7})
-    workers = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "4"}}}], "priorityClassName": "high"}
-    launcher = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
-    specs = {"Launcher": {"template": {"spec": launcher}}, "Worker": {"replicas": 2, "template": {"spec": workers}}}
-    await world.submit(mpiReplicaSpecs=specs, runPolicy={"schedulingPolicy": {"minAvailable": 2}})
-    await world.sync_until_idle()
-    assert world.group["spec"]["minResources"] == {"cpu": "8"}
-
-
 @pytest.mark.parametrize(("number", "count"), [pytest.param(0, 2, id="1.37: followed"), pytest.param(1, 3, id="1.36: at the next start")])
 async def test_a_changed_number_in_native_gangs(number: int, count: int) -> None:
     world = GangWorld("kubernetes", number)
@@ -186,8 +171,7 @@ async def test_a_group_of_somebody_elses_is_not_touched_and_no_pod_comes_before_
     await world.sync_refused()
     assert world.group["spec"] == {"minMember": 9}
     assert world.names(PODS) == []
-    stalled = world.status.condition(c.CONDITION_STALLED)
-    assert stalled is not None
+    stalled = world.condition(c.CONDITION_STALLED)
     assert stalled.message.startswith('Resource "pi" of Kind "PodGroup" already exists and is not managed by MPIJob. ')
     world.client.server.remove(VOLCANO_POD_GROUPS, KEY)
     await world.sync_until_idle()
@@ -220,8 +204,7 @@ async def test_without_the_api_a_job_says_what_to_do_and_starts_when_it_is_there
     await world.sync_refused()
     await world.sync_refused()
     assert world.names(PODS) == []
-    stalled = world.status.condition(c.CONDITION_RECONCILING)
-    assert stalled is not None
+    stalled = world.condition(c.CONDITION_RECONCILING)
     assert (stalled.status, stalled.reason) == ("True", "GangApiMissing")
     assert advice in stalled.message
     assert world.recorder.reasons == ["MPIJobCreated", "GangApiMissing"]
@@ -249,8 +232,7 @@ async def test_an_api_that_was_removed_later_is_reported_too() -> None:
     world.client.server.served.remove(VOLCANO_POD_GROUPS)
     await world.submit()
     await world.sync_refused()
-    stalled = world.status.condition(c.CONDITION_RECONCILING)
-    assert stalled is not None
+    stalled = world.condition(c.CONDITION_RECONCILING)
     assert stalled.reason == "GangApiMissing"
 
 
@@ -298,7 +280,7 @@ async def test_a_job_that_runs_does_not_wait_for_a_group_that_somebody_deletes()
 def test_workers_that_have_ended_are_kept_while_the_old_group_goes() -> None:
     ended = worker(0, "Failed")
     observation = replace(observed(ended), gang={VOLCANO_POD_GROUPS: stored(build_volcano_pod_group(PI, {}), "group", **TERMINATING)})
-    desired = desired_state(current_attempt(PI, observation), EPOCH)
+    desired = desired_state(launcher_attempt(PI, observation), EPOCH)
     assert desired is not None
     assert (desired.worker_count, desired.keep_worker(ended)) == (0, True)
 

@@ -125,7 +125,7 @@ def test_volcano() -> None:
             "name": "pi",
             "namespace": "default",
             "labels": {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": "pi"},
-            "ownerReferences": [names.owner_reference(PI)],
+            "ownerReferences": [names.owner_reference(PI.name, PI.uid)],
         },
         "spec": {"minMember": 4, "minResources": {"cpu": "13"}},
     }

@@ -20,7 +20,7 @@ METADATA = {
     "name": "pi",
     "namespace": "default",
     "labels": {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": "pi"},
-    "ownerReferences": [names.owner_reference(PI)],
+    "ownerReferences": [names.owner_reference(PI.name, PI.uid)],
 }
 CONTROLLER = {"apiGroup": "kubeflow.org", "kind": "MPIJob", "name": "pi"}
 

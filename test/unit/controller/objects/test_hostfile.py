@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_jobs import PI, with_workers
+from mpiop.api.most_workers import CONFIG_MAP_BYTES, most_workers
 from mpiop.api.names import worker_name
-from mpiop.api.size import CONFIG_MAP_BYTES, most_workers
-from mpiop.controller import names
-from mpiop.controller.objects.hostfile import render_discover_hosts, render_hostfile
+from mpiop.api.types import MPIJob
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.config_map import DISCOVER_HOSTS, HOSTFILE, build_config_map
 
 CASES = {
     "Open MPI": ({}, "", "pi-worker-0.pi.default.svc slots=1\npi-worker-1.pi.default.svc slots=1\n"),
@@ -38,40 +40,47 @@ CASES = {
 }
 
 
+def rendered(file: str, job: MPIJob, running: Iterable[str] = (), cluster_domain: str = "") -> str:
+    """Return a file of the ConfigMap of a job."""
+    text: str = build_config_map(job, running, BuildOptions(cluster_domain=cluster_domain))["data"][file]
+    return text
+
+
 @pytest.mark.parametrize(("changes", "domain", "text"), CASES.values(), ids=CASES)
 def test_hostfile(changes: dict[str, object], domain: str, text: str) -> None:
-    assert render_hostfile(replace(PI, **changes), domain) == text  # type: ignore[arg-type]  # a column of a table
+    job = replace(PI, **changes)  # type: ignore[arg-type]  # a column of a table
+    assert rendered(HOSTFILE, job, cluster_domain=domain) == text
 
 
 @given(workers=st.integers(0, 300), slots=st.integers(0, 10**6), launcher_works=st.booleans())
-def test_every_host_stands_there_once_in_order_of_index(workers: int, slots: int, launcher_works: bool) -> None:  # noqa: FBT001 - hypothesis
+def test_every_host_is_listed_once_by_index(workers: int, slots: int, launcher_works: bool) -> None:  # noqa: FBT001 - hypothesis
     job = replace(with_workers(PI, workers), slots_per_worker=slots, run_launcher_as_worker=launcher_works)
-    lines = render_hostfile(job, "").splitlines()
+    lines = rendered(HOSTFILE, job).splitlines()
     pods = ["pi-launcher"] * launcher_works + [worker_name(job.name, index) for index in range(workers)]
     assert [line.split(".")[0] for line in lines] == pods
     assert all(line.endswith(f".pi.default.svc slots={slots}") for line in lines)
 
 
 def test_discover_hosts_without_a_running_worker_prints_nothing() -> None:
-    assert render_discover_hosts(PI, (), "") == "#!/bin/sh\n"
+    assert rendered(DISCOVER_HOSTS, PI) == "#!/bin/sh\n"
 
 
 def test_discover_hosts_sorts_as_strings() -> None:
     running = ["pi-worker-2", "pi-worker-10", "pi-worker-0"]
-    assert render_discover_hosts(PI, running, "") == (
+    assert rendered(DISCOVER_HOSTS, PI, running) == (
         "#!/bin/sh\necho pi-worker-0.pi.default.svc\necho pi-worker-10.pi.default.svc\necho pi-worker-2.pi.default.svc\n"
     )
 
 
 def test_discover_hosts_begins_with_a_launcher_that_works() -> None:
     job = replace(PI, run_launcher_as_worker=True)
-    assert render_discover_hosts(job, ["pi-worker-0"], "example.com") == (
+    assert rendered(DISCOVER_HOSTS, job, ["pi-worker-0"], "example.com") == (
         "#!/bin/sh\necho pi-launcher.pi.default.svc.example.com\necho pi-worker-0.pi.default.svc.example.com\n"
     )
 
 
 def test_discover_hosts_runs() -> None:
-    script = render_discover_hosts(PI, ["pi-worker-1", "pi-worker-0"], "")
+    script = rendered(DISCOVER_HOSTS, PI, ["pi-worker-1", "pi-worker-0"])
     output = subprocess.run([shutil.which("sh") or "", "-c", script], capture_output=True, text=True, check=True).stdout
     assert output.split() == ["pi-worker-0.pi.default.svc", "pi-worker-1.pi.default.svc"]
 
@@ -80,5 +89,5 @@ def test_discover_hosts_runs() -> None:
 def test_only_jobs_are_refused_whose_hosts_fit_into_no_config_map(name: str, namespace: str) -> None:
     one_more = most_workers(name, namespace) + 1
     job = with_workers(replace(PI, name=name, namespace=namespace, mpi_implementation="MPICH"), one_more)
-    files = render_hostfile(job, "") + render_discover_hosts(job, names.worker_names(job), "")
+    files = rendered(HOSTFILE, job) + rendered(DISCOVER_HOSTS, job, job.worker_names)
     assert CONFIG_MAP_BYTES < len(files) < 1.1 * CONFIG_MAP_BYTES

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from example_children import build_worker_pod
 from example_jobs import MPIRUN, PI, SSHD, container, template, with_launcher, with_worker, with_workers
 from mpiop.api.checkpoint import Checkpoint
 from mpiop.api.types import MPIJob
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.launcher_job import build_launcher_template
-from mpiop.controller.objects.worker_pod import build_worker_pod
 
 IMAGE = "example.com/agent:v1"
 BY_ANNOTATION = replace(PI, ssh="Injected")

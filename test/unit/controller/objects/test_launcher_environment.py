@@ -9,27 +9,31 @@ import yaml
 
 from example_jobs import PI, template, with_launcher, with_worker
 from mpiop.api.types import MPIJob
-from mpiop.controller.objects.launcher_environment import launcher_additions, launcher_environment
+from mpiop.controller.objects.launcher_environment import launcher_environment
 
 ENVIRONMENTS = """
 OpenMPI:
   OMPI_MCA_orte_default_hostfile: /etc/mpi/hostfile
   OMPI_MCA_orte_keep_fqdn_hostnames: "true"
   OMPI_MCA_orte_set_default_slots: "3"
+  OMPI_MCA_plm_rsh_agent: /etc/mpi-hosts/ssh:ssh
   OMPI_MCA_plm_rsh_args: -o ConnectionAttempts=10
   PRTE_MCA_prte_default_hostfile: /etc/mpi/hostfile
   PRTE_MCA_prte_keep_fqdn_hostnames: "true"
   PRTE_MCA_prte_set_default_slots: "3"
+  PRTE_MCA_plm_ssh_agent: /etc/mpi-hosts/ssh:ssh
   PRTE_MCA_plm_ssh_args: -F /etc/mpi-hosts/ssh_config
 Intel:
   I_MPI_HYDRA_HOST_FILE: /etc/mpi/hostfile
   I_MPI_HYDRA_BOOTSTRAP: ssh
+  I_MPI_HYDRA_BOOTSTRAP_EXEC: /etc/mpi-hosts/ssh
   I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS: -o ConnectionAttempts=10
   I_MPI_PERHOST: "3"
   I_MPI_HYDRA_IFACE: eth0
 MPICH:
   HYDRA_HOST_FILE: /etc/mpi/hostfile
   HYDRA_LAUNCHER: ssh
+  HYDRA_LAUNCHER_EXEC: /etc/mpi-hosts/ssh
   HYDRA_LAUNCHER_EXTRA_ARGS: -o ConnectionAttempts=10
   HYDRA_LAUNCH_EXTRA_ARGS: -o ConnectionAttempts=10
   HYDRA_IFACE: eth0
@@ -37,7 +41,8 @@ MPICH:
 
 
 def all_variables(job: MPIJob) -> dict[str, str]:
-    return launcher_environment(job) | launcher_additions(job)
+    environment, additions = launcher_environment(job)
+    return {**environment, **additions}
 
 
 @pytest.mark.parametrize(("implementation", "variables"), yaml.safe_load(ENVIRONMENTS).items())

@@ -10,6 +10,7 @@ import pytest
 from kubernetes import client as models
 from pydantic import ValidationError
 
+from example_children import build_worker_pod
 from example_jobs import PI
 from mpiop.api.types import RunPolicy
 from mpiop.controller.objects import BuildOptions
@@ -17,7 +18,6 @@ from mpiop.controller.objects.config_map import build_config_map
 from mpiop.controller.objects.launcher_job import build_launcher_job
 from mpiop.controller.objects.service import build_service
 from mpiop.controller.objects.ssh_secret import KeyPair, build_ssh_secret
-from mpiop.controller.objects.worker_pod import build_worker_pod
 from mpiop.controller.restart.policy import launcher_limits
 from mpiop.kube.objects import Object
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from example_children import build_worker_pod
 from example_jobs import MPIRUN, PI, SSHD, template, with_annotations, with_launcher, with_worker, with_workers
 from mpiop.api.types import MPIJob
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.launcher_job import build_launcher_template
-from mpiop.controller.objects.worker_pod import build_worker_pod
 
 MOUNT = "/etc/mpi-hosts"
 CONFIG = "mpiop.kubeflow.org/ssh-config"

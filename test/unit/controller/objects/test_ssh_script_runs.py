@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from example_children import build_worker_pod
 from example_jobs import MPIRUN, PI, with_launcher
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.objects.launcher_job import build_launcher_template
 from mpiop.controller.objects.ssh_script import MARK
-from mpiop.controller.objects.worker_pod import build_worker_pod
 
 MOUNT = "/etc/mpi-hosts"
 HOST = "pi-worker-0.pi.default.svc"

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from example_children import build_worker_pod
 from example_jobs import PI, container, template, with_worker
 from mpiop.api import constants as c
 from mpiop.controller.objects import BuildOptions
-from mpiop.controller.objects.worker_pod import build_worker_pod, worker_builder
+from mpiop.controller.objects.worker_pod import worker_builder
 from mpiop.kube.objects import Object
 
 

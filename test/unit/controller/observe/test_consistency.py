@@ -2,6 +2,7 @@
 
 import asyncio
 
+from mpiop.controller.memory import JobMemory
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Key, Object
@@ -17,7 +18,7 @@ def written(version: str) -> Object:
 
 def consistency() -> tuple[Consistency, Store, Store]:
     pods, jobs = Store(), Store()
-    return Consistency({PODS: pods, JOBS: jobs}, VirtualClock()), pods, jobs
+    return Consistency({PODS: pods, JOBS: jobs}, VirtualClock(), JobMemory()), pods, jobs
 
 
 async def test_E55_an_owner_without_writes_waits_for_nothing() -> None:
@@ -65,10 +66,11 @@ async def test_E53_a_successor_of_the_same_name_inherits_nothing() -> None:
 
 
 async def test_E53_what_is_known_of_an_owner_dies_with_it() -> None:
-    tracked, pods, _ = consistency()
+    memory, pods = JobMemory(), Store()
+    tracked = Consistency({PODS: pods}, VirtualClock(), memory)
     pods.advance("1")
     tracked.wrote(OWNER, "1", PODS, written("9"))
-    tracked.forget(OWNER)
+    memory.forget(OWNER)
     assert tracked.wait_seconds(OWNER, "1") == 0
 
 

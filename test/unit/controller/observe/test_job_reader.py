@@ -9,8 +9,9 @@ from fakes.world import KEY, mpijob
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.types import MPIJob
 from mpiop.controller.errors import InvalidJobError
+from mpiop.controller.memory import JobMemory
 from mpiop.controller.observe.job_reader import CAPACITY, Reader
-from mpiop.controller.observe.specs import Specs, stored_spec
+from mpiop.controller.observe.stored_specs import Specs, stored_spec
 from mpiop.kube.objects import Object, key_of
 
 SPECS = Specs()
@@ -34,7 +35,7 @@ def read(reader: Reader, mpijob: Object) -> MPIJob:
 
 
 def test_the_same_state_of_a_job_is_understood_once_and_another_anew() -> None:
-    reader, raw = Reader(), stored(mpijob(workers=2))
+    reader, raw = Reader(JobMemory()), stored(mpijob(workers=2))
     job = read(reader, raw)
     assert read(reader, raw) is job
     assert read(reader, stored(mpijob(workers=3))).worker_replicas == 3
@@ -49,7 +50,7 @@ def later(raw: Object, **changes: Any) -> Object:
 
 
 def test_of_a_job_whose_status_alone_has_changed_the_spec_is_not_parsed_again() -> None:
-    reader, raw = Reader(), stored(mpijob(workers=2))
+    reader, raw = Reader(JobMemory()), stored(mpijob(workers=2))
     job = read(reader, raw)
     reported = later(raw, metadata={"resourceVersion": "7", "annotations": {"a": "b"}}, status={"startTime": "2026-11-22T10:00:00Z"})
     again = read(reader, reported)
@@ -70,7 +71,7 @@ def test_of_a_job_whose_status_alone_has_changed_the_spec_is_not_parsed_again() 
     ],
 )
 def test_a_job_that_has_changed_otherwise_is_parsed_whole(changes: dict[str, Any]) -> None:
-    reader, raw = Reader(), stored(mpijob(workers=2))
+    reader, raw = Reader(JobMemory()), stored(mpijob(workers=2))
     job = read(reader, raw)
     edited = later(raw, **changes)
     again = read(reader, edited)
@@ -80,28 +81,29 @@ def test_a_job_that_has_changed_otherwise_is_parsed_whole(changes: dict[str, Any
 
 def test_what_is_wrong_with_a_job_is_said() -> None:
     with pytest.raises(InvalidJobError, match=r"^Found validation errors: .*slotsPerWorker"):
-        read(Reader(), stored(mpijob(slotsPerWorker=-1)))
+        read(Reader(JobMemory()), stored(mpijob(slotsPerWorker=-1)))
     with pytest.raises(InvalidJobError, match=r"^Found validation errors: .*mpiReplicaSpecs"):
-        read(Reader(), stored(mpijob(mpiReplicaSpecs={})))
+        read(Reader(JobMemory()), stored(mpijob(mpiReplicaSpecs={})))
 
 
 def test_a_bounded_number_of_jobs_is_remembered() -> None:
-    reader, raws = Reader(), [stored(mpijob(f"job-{number}")) for number in range(CAPACITY + 1)]
+    reader, raws = Reader(JobMemory()), [stored(mpijob(f"job-{number}")) for number in range(CAPACITY + 1)]
     jobs = [read(reader, raw) for number, raw in enumerate(raws)]
     assert read(reader, raws[-1]) is jobs[-1]
     assert read(reader, raws[0]) is not jobs[0]
 
 
 def test_a_job_that_is_gone_is_forgotten() -> None:
-    reader, raw = Reader(), stored(mpijob())
+    memory, raw = JobMemory(), stored(mpijob())
+    reader = Reader(memory)
     job = read(reader, raw)
-    reader.forget(KEY)
-    reader.forget(KEY)
+    memory.forget(KEY)
+    memory.forget(KEY)
     assert read(reader, raw) is not job
 
 
 def test_an_annotation_that_was_made_wrong_is_refused() -> None:
-    reader, raw = Reader(), stored(mpijob())
+    reader, raw = Reader(JobMemory()), stored(mpijob())
     assert read(reader, raw).ssh == ""
     for choice in ("Injected", "Image"):
         assert read(reader, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": choice}})).ssh == choice

@@ -9,10 +9,12 @@ from example_children import config_map, launcher, launcher_pod, service, worker
 from fakes.semantics import projected
 from fakes.world import mpijob
 from mpiop.api.annotations import SLOTS
+from mpiop.controller import names
+from mpiop.controller.gang.pod_group import PARTS
 from mpiop.controller.observe.projections import PROJECTIONS, trimmed, trims
-from mpiop.controller.observe.specs import Specs, StoredSpec
+from mpiop.controller.observe.stored_specs import Specs, StoredSpec
 from mpiop.kube.objects import Object, annotations_of, controller_id, labels_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
+from mpiop.kube.resources import CONFIG_MAPS, COSCHEDULING_POD_GROUPS, JOBS, MPIJOBS, PODS, SERVICES, VOLCANO_POD_GROUPS, Resource
 
 OBJECTS = [
     pytest.param(resource, obj, id=obj.get("kind"))
@@ -25,6 +27,10 @@ OBJECTS = [
     ]
 ]
 MANY = range(10_000)
+LONG = "\U0001f600" + "x" * 1_000_000
+"""Python takes 4 MB for it."""
+OWNER = {"apiVersion": "v1", "kind": "Nothing", "name": "a", "uid": "b", "controller": True}
+POD_GROUPS = [VOLCANO_POD_GROUPS, COSCHEDULING_POD_GROUPS]
 
 
 def kept(resource: Resource, obj: Object) -> Object:
@@ -94,3 +100,43 @@ def test_of_annotations_that_are_too_long_to_be_right_little_is_kept() -> None:
     kept = trimmed(cast("Any", long))["metadata"]["annotations"][SLOTS.name]
     assert len(kept) < 1100
     assert kept.endswith("..."), "what is kept of it is wrong, too"
+
+
+@pytest.mark.parametrize(("resource", "obj"), OBJECTS)
+@pytest.mark.parametrize("field", ["apiVersion", "kind", "name", "uid"])
+def test_an_owner_with_a_long_field_takes_no_memory_and_is_still_another(resource: Resource, obj: Object, field: str) -> None:
+    owned: Any = {**obj, "metadata": {**obj["metadata"], "ownerReferences": [{**OWNER, field: OWNER[field] + LONG}]}}
+    stored = kept(resource, owned)
+    assert size(stored) <= size(kept(resource, obj)) + 1500
+    assert controller_id(stored) not in {None, controller_id(obj)}
+
+
+def test_the_count_of_restarts_takes_no_memory_however_long_it_is() -> None:
+    template = {"metadata": {"annotations": {names.ANNOTATION_RESTART_COUNT: LONG}}}
+    stored = kept(JOBS, cast("Object", {**launcher(), "spec": {"template": template}}))
+    assert size(stored) <= size(kept(JOBS, launcher())) + 1500
+
+
+@pytest.mark.parametrize("addresses", [LONG, "workers 1\n0 10.0.0.1\n" * 5000])
+def test_addresses_are_kept_whole_if_we_can_have_written_them(addresses: str) -> None:
+    pod = launcher_pod(metadata={"annotations": {names.ANNOTATION_ADDRESSES: addresses}})
+    stored = annotations_of(kept(PODS, pod))[names.ANNOTATION_ADDRESSES]
+    assert stored == addresses if addresses.isascii() else len(stored) < 1100
+
+
+@pytest.mark.parametrize("resource", POD_GROUPS)
+def test_a_pod_group_of_any_size_takes_no_memory(resource: Resource) -> None:
+    resources = {f"example.com/{number}": LONG[:100_000] for number in MANY[:100]}
+    spec = {"minMember": 3, "minResources": resources, "queue": LONG, "minTaskMember": {str(number): 1 for number in MANY}}
+    group: Any = {"metadata": {"name": "pi", "namespace": "default"}, "spec": spec, "status": {"conditions": [{"message": LONG}]}}
+    stored = kept(resource, group)
+    assert len(repr(stored)) < 80_000
+    assert stored.get("spec", {})["minMember"] == 3
+
+
+@pytest.mark.parametrize("resource", POD_GROUPS)
+def test_of_a_pod_group_all_is_kept_that_follows_the_job(resource: Resource) -> None:
+    part = PARTS[resource]
+    spec = dict.fromkeys((*part.ours, *part.shared), 1) | {"minResources": {"cpu": "1"}, "priorityClassName": "a", "queue": "b"}
+    group: Any = {"metadata": {"name": "pi", "namespace": "default"}, "spec": spec}
+    assert {*part.ours, *part.shared} <= kept(resource, group).get("spec", {}).keys()

@@ -9,9 +9,8 @@ import pytest
 from example_children import TERMINATING, launcher, launcher_pod, observed, worker
 from example_jobs import PI, with_workers
 from mpiop.api.types import MPIJob, RunPolicy
-from mpiop.controller import names
-from mpiop.controller.plan.addresses import addresses_to_publish, annotations_to_publish, seconds_to_repeat
-from mpiop.controller.restart.attempt import current_attempt
+from mpiop.controller.plan.addresses import addresses_to_publish, annotations_to_publish
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.status.status import next_status
 from mpiop.kube.objects import Object
 
@@ -53,7 +52,10 @@ class Case(NamedTuple):
 
 
 SUCCEEDED = replace(
-    PI, status=next_status(PI, observed(launcher=launcher(outcome={"type": "Complete"})), None, datetime(2026, 1, 1, tzinfo=UTC))
+    PI,
+    status=next_status(
+        launcher_attempt(PI, observed(launcher=launcher(outcome={"type": "Complete"}))), None, datetime(2026, 1, 1, tzinfo=UTC)
+    ),
 )
 CASES = [
     # Nothing before all can be reached.
@@ -120,7 +122,7 @@ def test_addresses_are_published_again_for_a_launcher_that_is_tried_again() -> N
 @pytest.mark.parametrize("before", ["", "by-name\n"])
 def test_more_than_an_annotation_holds_is_found_by_name(replicas: int, before: str, *, is_by_name: bool) -> None:
     one, job = at(0, "2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff"), with_workers(PI, replicas)
-    workers = dict.fromkeys(names.worker_names(job), one)
+    workers = dict.fromkeys(job.worker_names, one)
     found = addresses_to_publish(job, replace(observed(launcher_pods=(published(before),)), workers=workers))
     assert found is not None
     assert (found == "by-name\n") == is_by_name
@@ -149,18 +151,21 @@ def test_a_kubelet_is_made_to_read_addresses_a_second_time(
     if published_at is not None:
         pod["metadata"]["annotations"][PUBLISHED_AT] = published_at
     observation = observed(at(0), at(1), launcher_pods=(pod,))
-    assert seconds_to_repeat(PI, observation, NOON) == seconds
-    assert annotations_to_publish(PI, observation, current_attempt(PI, observation).beginning_to_note, NOON) == changes
+    assert annotations_to_publish(BOTH, observation, launcher_attempt(PI, observation).beginning_to_note, NOON) == (changes, seconds)
 
 
 def test_when_addresses_were_changed_is_noted() -> None:
     observation = observed(at(0), at(1), launcher_pods=(UNPUBLISHED,))
     noted = {PUBLISHED_AT: "2026-01-01T12:00:00Z", BEGAN_WITH: "0 2 2026-01-01T00:00:00Z"}
-    assert annotations_to_publish(PI, observation, current_attempt(PI, observation).beginning_to_note, NOON) == {ANNOTATION: BOTH, **noted}
-    assert seconds_to_repeat(PI, observation, NOON) is None
+    beginning = launcher_attempt(PI, observation).beginning_to_note
+    text = addresses_to_publish(PI, observation)
+    assert annotations_to_publish(text, observation, beginning, NOON) == (
+        {ANNOTATION: BOTH, **noted},
+        None,
+    )
 
 
 def test_a_launcher_that_has_ended_reads_nothing_any_more() -> None:
     pod = published(BOTH, "Failed")
     pod["metadata"]["annotations"][PUBLISHED_AT] = "2026-01-01T11:00:00Z"
-    assert seconds_to_repeat(PI, observed(at(0), at(1), launcher_pods=(pod,)), NOON) is None
+    assert addresses_to_publish(PI, observed(at(0), at(1), launcher_pods=(pod,))) is None

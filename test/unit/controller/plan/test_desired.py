@@ -15,8 +15,7 @@ from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.clock import format_time, parse_time
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.plan.desired import Presence, desired_state
-from mpiop.controller.restart.attempt import current_attempt
-from mpiop.controller.restart.plan import seconds_to_replacement
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import VOLCANO_POD_GROUPS
 
@@ -141,7 +140,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_desired(case: Case) -> None:
-    result = desired_state(current_attempt(case.job, case.observed), NOON)
+    result = desired_state(launcher_attempt(case.job, case.observed), NOON)
     if case.want is None or result is None:
         assert (result, case.want) == (None, None)
         return
@@ -150,7 +149,7 @@ def test_desired(case: Case) -> None:
 
 @pytest.mark.parametrize("job", [PI, SUSPENDED], ids=["scaled down", "suspended"])
 def test_before_the_end_no_surplus_worker_is_kept_not_even_a_finished_one(job: MPIJob) -> None:
-    result = desired_state(current_attempt(job, observed()), NOON)
+    result = desired_state(launcher_attempt(job, observed()), NOON)
     assert result is not None
     assert not any(result.keep_worker(worker(0, phase)) for phase in ("Pending", "Running", "Succeeded", "Failed"))
 
@@ -158,7 +157,7 @@ def test_before_the_end_no_surplus_worker_is_kept_not_even_a_finished_one(job: M
 @pytest.mark.parametrize(("age", "left"), [(0, 10), (4, 6), (10, None), (60, None)], ids=str)
 def test_a_worker_that_has_ended_is_replaced_when_it_is_ten_seconds_old(age: int, left: float | None) -> None:
     evicted = worker(1, "Failed", reason="Evicted", metadata={"creationTimestamp": format_time(NOON - timedelta(seconds=age))})
-    result = desired_state(current_attempt(RESILIENT, seen := observed(worker(0), evicted, launcher=launcher())), NOON)
+    result = desired_state(launcher_attempt(RESILIENT, observed(worker(0), evicted, launcher=launcher())), NOON)
     assert result is not None
     assert result.replace_worker(evicted) == (left is None)
-    assert seconds_to_replacement(RESILIENT, seen, NOON) == left
+    assert result.next_seconds == left

@@ -11,9 +11,10 @@ from example_jobs import PI
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.objects.config_map import with_digests
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.plan.addresses import addresses_to_publish, annotations_to_publish
 from mpiop.controller.plan.desired import desired_state
 from mpiop.controller.plan.diff import Action, Create, Delete, Patch, addresses_stages, diff
-from mpiop.controller.restart.attempt import current_attempt
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.kube.objects import Object
 
 RUNNING = observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod(),))
@@ -23,10 +24,12 @@ TERMINATING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 def writes(job: MPIJob, observation: Observed) -> list[str]:
     """Return the writes as `verb name body`, a bar between stages."""
-    desired = desired_state(current_attempt(job, observation), NOON)
+    desired = desired_state(launcher_attempt(job, observation), NOON)
     assert desired is not None
     lines: list[str] = []
-    stages = [*diff(job, desired, observation, secret_uid="secret", options=OPTIONS), *addresses_stages(job, desired, observation, NOON)]
+    annotations, _ = annotations_to_publish(addresses_to_publish(job, observation), observation, desired.beginning, NOON)
+    addresses = addresses_stages(observation.launcher_pod, annotations)
+    stages = [*diff(job, desired, observation, secret_uid="secret", options=OPTIONS), *addresses]
     for stage in sorted(stages, key=lambda stage: stage.step):
         lines += [*(["|"] if lines else []), *map(line, stage.actions)]
     return lines

@@ -13,7 +13,7 @@ from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller import names
 from mpiop.controller.observe import projections
 from mpiop.controller.observe.pods import is_suspension_complete
-from mpiop.controller.observe.specs import Specs
+from mpiop.controller.observe.stored_specs import Specs
 from mpiop.controller.plan.suspension import unsuspend_patch
 from mpiop.kube.resources import JOBS
 

@@ -10,7 +10,7 @@ from example_jobs import PI, container, template, with_worker, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.clock import parse_time
-from mpiop.controller.restart.attempt import Beginning, current_attempt, noted_beginning
+from mpiop.controller.restart.attempt import Beginning, launcher_attempt, noted_beginning
 from mpiop.controller.status import conditions as cond
 from mpiop.kube.objects import Object
 
@@ -79,7 +79,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_a_lost_worker_is_seen_and_named(case: Case) -> None:
     observation = observed(worker(0), *case.workers, launcher=launcher(), launcher_pods=(published(),))
-    found = [loss.problem for loss in current_attempt(RUNNING, observation).lost]
+    found = [loss.problem for loss in launcher_attempt(RUNNING, observation).lost]
     assert [problem.reason for problem in found] == [case.reason] * bool(case.reason)
     assert all(case.words in problem.message for problem in found)
 
@@ -87,13 +87,13 @@ def test_a_lost_worker_is_seen_and_named(case: Case) -> None:
 def test_a_worker_that_ran_a_command_of_its_own_to_its_end_is_not_lost() -> None:
     job = with_worker(RUNNING, template(container(command=["prepare"])))
     observation = observed(worker(0), worker(1, "Succeeded"), launcher=launcher(), launcher_pods=(published(),))
-    assert current_attempt(job, observation).lost == ()
+    assert launcher_attempt(job, observation).lost == ()
 
 
 def test_the_last_state_of_a_worker_that_is_gone_says_why_and_where() -> None:
     gone = on_node(worker(1, conditions=disrupted("DeletionByPodGC")))
     observation = replace(observed(worker(0), launcher=launcher(), launcher_pods=(published(),)), deleted_workers={"pi-worker-1": gone})
-    [loss] = current_attempt(RUNNING, observation).lost
+    [loss] = launcher_attempt(RUNNING, observation).lost
     assert loss.problem.reason == "Disrupted"
     assert "taken from node node-7" in loss.problem.message
 
@@ -101,7 +101,7 @@ def test_the_last_state_of_a_worker_that_is_gone_says_why_and_where() -> None:
 @pytest.mark.parametrize("noted", ["", "nonsense", "0 two 3", "0 2", "-1 2 x"])
 def test_before_the_addresses_are_published_no_worker_is_lost(noted: str) -> None:
     assert noted_beginning(published(noted)) is None
-    assert current_attempt(RUNNING, observed(worker(0), launcher=launcher(), launcher_pods=(published(noted),))).lost == ()
+    assert launcher_attempt(RUNNING, observed(worker(0), launcher=launcher(), launcher_pods=(published(noted),))).lost == ()
 
 
 BOTH = (worker(0), worker(1, metadata=LATER))
@@ -123,7 +123,7 @@ RESTARTED = {"containerStatuses": [{"name": "launcher", "restartCount": 3}]}
     ids=["all", "one missing", "one unready", "noted", "container restarted", "… and one missing", "scaled up", "scaled down"],
 )
 def test_with_which_workers_an_attempt_begins(job: MPIJob, workers: tuple[Object, ...], pod: Object, noted: Beginning | None) -> None:
-    assert current_attempt(job, observed(*workers, job=job, launcher=launcher(), launcher_pods=(pod,))).beginning_to_note == noted
+    assert launcher_attempt(job, observed(*workers, job=job, launcher=launcher(), launcher_pods=(pod,))).beginning_to_note == noted
 
 
 @pytest.mark.parametrize(
@@ -150,5 +150,5 @@ def test_with_which_workers_an_attempt_begins(job: MPIJob, workers: tuple[Object
     ],
 )
 def test_which_attempt_runs(job: MPIJob, launcher_job: Object | None, pod: Object, name: str | None) -> None:
-    attempt = current_attempt(job, observed(*BOTH, launcher=launcher_job, launcher_pods=(pod,)))
+    attempt = launcher_attempt(job, observed(*BOTH, launcher=launcher_job, launcher_pods=(pod,)))
     assert (attempt.name if attempt.is_running else None) == name

@@ -1,12 +1,9 @@
 """The table of conditions: a row drives events, log, summary, the end of a job, and the reference page."""
 
-import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
-import mpiop
 from example_jobs import PI
 from generators.conditions import conditions_page
 from mpiop.api import constants as c
@@ -21,22 +18,6 @@ from mpiop.controller.write.job_log import changes
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)
-CONSTANTS = {name: value for name, value in vars(c).items() if name.startswith("CONDITION_") and isinstance(value, str)}
-
-
-@pytest.mark.parametrize("name", CONSTANTS)
-def test_each_condition_has_a_row(name: str) -> None:
-    assert c.CONDITION_TYPES[CONSTANTS[name]].meanings, f"{name} is not explained"
-
-
-def test_conditions_are_made_by_their_constants() -> None:
-    for path in Path(mpiop.__file__).parent.joinpath("controller").rglob("*.py"):
-        assert not re.findall(r"\bmake\(\s*[\"'](\w+)", path.read_text(encoding="utf-8")), f"{path} makes a condition that may have no row"
-
-
-def test_no_two_conditions_have_the_same_rank() -> None:
-    ranks = [row.rank for row in c.CONDITION_TYPES.values() if row.explains or row.state is not State.NOTHING]
-    assert sorted(ranks) == list(range(1, len(ranks) + 1))
 
 
 def test_a_condition_of_another_program_is_reported_nowhere() -> None:

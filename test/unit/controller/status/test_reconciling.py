@@ -1,18 +1,21 @@
 """What kstatus reads of a job (Flux, Helm, kpt): whether it waits, is stalled, or is as desired."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from example_children import launcher, launcher_pod, observed, worker
 from example_jobs import PI
-from fakes.world import World
+from fakes.world import new
 from mpiop.api.status import parse_status, status_to_wire
 from mpiop.api.status_types import MPIJobStatus
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.causes import CAUSES, Problem
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.status.reconciling import current_problem, seconds_to_stalled, with_generation
 from mpiop.controller.status.status import invalid_status, next_status, transitions
 from mpiop.kube.resources import MPIJOBS
@@ -37,7 +40,7 @@ def kstatus(status: MPIJobStatus, generation: int = 0) -> str:
 
 
 def at(job: MPIJob, seconds: float, observation: Observed, problem: Problem | None = None) -> MPIJob:
-    return replace(job, status=next_status(job, observation, problem, NOON + timedelta(seconds=seconds)))
+    return replace(job, status=next_status(launcher_attempt(job, observation), problem, NOON + timedelta(seconds=seconds)))
 
 
 def events(old: MPIJob, new: MPIJob) -> list[str]:
@@ -95,6 +98,15 @@ def test_each_cause_has_a_grace_period(reason: str) -> None:
     assert events(PI, job)[0] == "MPIJobCreated"
 
 
+def test_the_guide_has_the_grace_period_of_each_cause() -> None:
+    rows = re.findall(r"^\| (none|\d+ min) \| (.+) \|$", Path("docs/gitops.md").read_text(encoding="utf-8"), re.MULTILINE)
+    named = {reason: row for row, words in rows for reason in re.findall(r"`(\w+)`", words)}
+    [others] = [row for row, words in rows if words == "all others"]
+    shown = {reason: f"{cause.grace_seconds / 60:.0f} min" if cause.grace_seconds else "none" for reason, cause in CAUSES.items()}
+    assert {reason: named.get(reason, others) for reason in CAUSES} == shown
+    assert named.keys() <= CAUSES.keys()
+
+
 def test_the_reason_of_an_unknown_event_gets_a_grace_period() -> None:
     assert kstatus(at(PI, 0, observed(), Problem("SomethingNew", "")).status) == IN_PROGRESS
 
@@ -142,8 +154,7 @@ def test_the_observed_generation_is_stored_with_other_changes_while_the_job_wait
 
 
 async def test_an_edit_that_repairs_a_job_is_observed_with_the_write_that_ends_its_stall() -> None:
-    world = World()
-    await world.submit(slotsPerWorker=-1)
+    world = await new(slotsPerWorker=-1)
     await world.sync()
     assert (kstatus(world.status, 1), world.status.observed_generation) == (STALLED, 1)
     await world.edit({"metadata": {"generation": 2}, "spec": {"slotsPerWorker": 1}})
@@ -157,8 +168,7 @@ async def test_an_edit_that_repairs_a_job_is_observed_with_the_write_that_ends_i
 
 
 async def test_a_job_that_does_not_wait_loses_the_generation_that_the_definition_gave_it() -> None:
-    world = World()
-    await world.submit(runPolicy={"suspend": True})
+    world = await new(runPolicy={"suspend": True})
     assert kstatus(world.status, 1) == IN_PROGRESS
     await world.sync_until_idle()
     assert world.status.observed_generation == 0

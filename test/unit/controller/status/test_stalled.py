@@ -14,8 +14,9 @@ from mpiop.api.status_types import Condition
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.causes import problem
 from mpiop.controller.errors import PredecessorError, ResourceExistsError
+from mpiop.controller.memory import JobMemory
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.restart.attempt import current_attempt
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem
 from mpiop.kube import resources
@@ -56,6 +57,10 @@ NOT_READY = {"type": "Ready", "status": "False"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 
 
+MEMORY = (
+    "container worker of pod pi-worker-0 was killed, because it used more memory than its limit. "
+    "Raise its memory limit. If ranks run in it, more workers may help too."
+)
 PUBLISHED = launcher_pod(metadata={"annotations": {"mpiop.kubeflow.org/addresses": "0 10.0.0.1\n1 10.0.0.2\n"}})
 
 
@@ -258,6 +263,7 @@ PODS = [
         observed(worker(0, containerStatuses=[waiting("CrashLoopBackOff", exitCode=137, reason="OOMKilled")], conditions=[NOT_READY])),
         (),
         "OOMKilled",
+        MEMORY,
     ),
     Case(
         "no sshd at first, Ready now",
@@ -313,6 +319,7 @@ PODS = [
         observed(worker(0, "Failed", containerStatuses=[terminated(137, "OOMKilled")]), launcher_pods=(PUBLISHED,)),
         (),
         "OOMKilled",
+        MEMORY,
         job=running(PI),
     ),
     Case(
@@ -326,7 +333,7 @@ PODS = [
         observed(worker(0, "Failed", reason="DeadlineExceeded", message="Pod was active on the node longer than the specified deadline")),
         (),
         "WorkerDeadlineExceeded",
-        "worker pi-worker-0 ran longer than its activeDeadlineSeconds. Raise it, or remove it: "
+        "worker pi-worker-0 ran longer than the activeDeadlineSeconds of its Pod template. Raise it, or remove it: "
         "spec.runPolicy.activeDeadlineSeconds limits the whole job.",
     ),
     Case(
@@ -374,7 +381,7 @@ CASES = [*REFUSALS, *PODS]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_problem(case: Case) -> None:
-    found = find_problem(current_attempt(case.job, case.observation), case.failed, NOW)
+    found = find_problem(launcher_attempt(case.job, case.observation), case.failed, None)
     assert (found.reason if found else None) == case.reason
     if found and case.message:
         assert found.message == case.message
@@ -468,17 +475,18 @@ TRIES = [
 
 @pytest.mark.parametrize("tries", TRIES, ids=lambda tries: tries.id)
 def test_failures_that_should_pass_are_reported_when_they_persist(tries: Tries) -> None:
-    lasting, reported = PersistentFailures(), None
+    lasting, reported = PersistentFailures(JobMemory()), None
     for seconds, failed in zip(tries.at, cycle(tries.failed), strict=False):
         reported = lasting.problem(PI.key, failed, seconds)
     assert reported == (tries.message and problem(tries.reason, tries.message))
 
 
 def test_another_job_has_failures_of_its_own() -> None:
-    lasting = PersistentFailures()
+    memory = JobMemory()
+    lasting = PersistentFailures(memory)
     for seconds in (0, 5, 11):
         assert lasting.problem(Key("default", str(seconds)), PASSING, seconds) is None
     for seconds in (0, 5):
         lasting.problem(PI.key, PASSING, seconds)
-    lasting.forget(PI.key)
+    memory.forget(PI.key)
     assert lasting.problem(PI.key, PASSING, 11) is None

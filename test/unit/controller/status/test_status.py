@@ -15,6 +15,7 @@ from mpiop.api.status_types import MPIJobStatus, ReplicaStatus, Summary
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.causes import Problem
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.status.status import current_problem, invalid_status, next_status, transitions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -29,7 +30,7 @@ FORBIDDEN = Problem("Forbidden", "worker pod created failed: denied")
 def after(job: MPIJob, *observations: Observed, at: datetime = NOON, problem: Problem | None = None) -> MPIJob:
     """Return the job with the status that it has after each observation, a second apart."""
     for number, observation in enumerate(observations):
-        job = replace(job, status=next_status(job, observation, problem, at + timedelta(seconds=number)))
+        job = replace(job, status=next_status(launcher_attempt(job, observation), problem, at + timedelta(seconds=number)))
     return job
 
 
@@ -170,11 +171,12 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_conditions(case: Case) -> None:
-    status = next_status(case.job, case.observation, case.problem, LATER)
+    status = next_status(launcher_attempt(case.job, case.observation), case.problem, LATER)
     assert conditions(status) == case.want
-    assert next_status(replace(case.job, status=status), case.observation, case.problem, LATER + timedelta(minutes=1)) == status, (
-        "a second sync changes nothing"
-    )
+    assert (
+        next_status(launcher_attempt(replace(case.job, status=status), case.observation), case.problem, LATER + timedelta(minutes=1))
+        == status
+    ), "a second sync changes nothing"
 
 
 def test_the_last_condition_is_the_state_of_the_job() -> None:
@@ -184,7 +186,9 @@ def test_the_last_condition_is_the_state_of_the_job() -> None:
 def test_another_message_of_the_same_problem_replaces_the_old_one_after_a_while() -> None:
     job = after(PI, observed(), problem=Problem("FailedMount", "secret a not found"))
     other = Problem("FailedMount", "secret b not found")
-    soon, later = (next_status(job, observed(), other, job_time(job) + timedelta(seconds=seconds)) for seconds in (29, 30))
+    soon, later = (
+        next_status(launcher_attempt(job, observed()), other, job_time(job) + timedelta(seconds=seconds)) for seconds in (29, 30)
+    )
     assert message(soon) == "secret a not found"
     assert message(later) == "secret b not found"
     assert transitions(job.key, job.status, later) == []
@@ -203,7 +207,7 @@ def job_time(job: MPIJob) -> datetime:
 
 def test_times_of_a_job_that_succeeds() -> None:
     job = after(PI, Observed(), RUNNING)
-    status = next_status(job, COMPLETE, None, LATER)
+    status = next_status(launcher_attempt(job, COMPLETE), None, LATER)
     assert status.start_time == NOON
     assert status.completion_time == NOON + timedelta(seconds=30), "the launcher Job's own"
     running = status.condition(c.CONDITION_RUNNING)
@@ -213,15 +217,16 @@ def test_times_of_a_job_that_succeeds() -> None:
 
 
 def test_a_failed_job_ends_now() -> None:
-    assert next_status(after(PI, RUNNING), FAILED, None, LATER).completion_time == LATER
+    assert next_status(launcher_attempt(after(PI, RUNNING), FAILED), None, LATER).completion_time == LATER
 
 
 def test_a_job_that_ended_without_a_start_has_no_duration() -> None:
-    assert next_status(SUSPENDED, FAILED, None, LATER).summary == Summary("Failed", "0/2", "", "0", message="too late", slots="1")
+    summary = next_status(launcher_attempt(SUSPENDED, FAILED), None, LATER).summary
+    assert (summary.state, summary.workers, summary.duration) == ("Failed", "0/2", "")
 
 
 def test_never_seen_running_is_said_with_the_time_of_completion() -> None:
-    running = next_status(PI, COMPLETE, None, LATER).condition(c.CONDITION_RUNNING)
+    running = next_status(launcher_attempt(PI, COMPLETE), None, LATER).condition(c.CONDITION_RUNNING)
     assert running is not None
     assert running.message == "MPIJob default/pi is finished but Running condition was never set."
     assert running.last_transition_time == NOON + timedelta(seconds=30)
@@ -245,13 +250,13 @@ def test_messages_are_those_of_the_contract() -> None:
 
 def test_resuming_sets_the_start_anew_and_suspending_keeps_it() -> None:
     suspended = replace(after(PI, Observed(), RUNNING), run_policy=RunPolicy(suspend=True))
-    assert next_status(suspended, observed(), None, LATER).start_time == NOON
+    assert next_status(launcher_attempt(suspended, observed()), None, LATER).start_time == NOON
     resumed = replace(after(suspended, observed()), run_policy=RunPolicy())
-    assert next_status(resumed, observed(), None, LATER).start_time == LATER
+    assert next_status(launcher_attempt(resumed, observed()), None, LATER).start_time == LATER
 
 
 def test_a_job_created_suspended_has_no_start() -> None:
-    assert next_status(SUSPENDED, observed(), None, NOON).start_time is None
+    assert next_status(launcher_attempt(SUSPENDED, observed()), None, NOON).start_time is None
 
 
 REPLICAS = [
@@ -276,12 +281,12 @@ REPLICAS = [
 
 @pytest.mark.parametrize(("observation", "want"), [row[1:] for row in REPLICAS], ids=[row[0] for row in REPLICAS])
 def test_replica_statuses(observation: Observed, want: dict[str, ReplicaStatus]) -> None:
-    assert next_status(PI, observation, None, NOON).replica_statuses == want
+    assert next_status(launcher_attempt(PI, observation), None, NOON).replica_statuses == want
 
 
 def test_a_finished_job_keeps_its_counts_when_the_launcher_job_is_gone() -> None:
     job = after(PI, RUNNING, COMPLETE)
-    assert next_status(job, observed(), None, LATER) == job.status
+    assert next_status(launcher_attempt(job, observed()), None, LATER) == job.status
 
 
 def test_the_counts_of_a_finished_job_without_launcher_job_reach_0_and_not_before_its_workers_are_gone() -> None:
@@ -306,11 +311,13 @@ def test_a_success_after_a_failure_turns_failed_to_false() -> None:
             failed.status, conditions=tuple(replace(x, status="Unknown") if x.type == "Failed" else x for x in failed.status.conditions)
         ),
     )
-    assert conditions(next_status(reopened, COMPLETE, None, LATER))["Failed"] == ("False", "DeadlineExceeded")
+    assert conditions(next_status(launcher_attempt(reopened, COMPLETE), None, LATER))["Failed"] == ("False", "DeadlineExceeded")
 
 
 def test_summary_counts_running_and_desired_workers() -> None:
-    assert next_status(PI, observed(worker(0), worker(1, "Pending")), None, NOON).summary == Summary("Starting", "1/2", "", "0", slots="1")
+    assert next_status(launcher_attempt(PI, observed(worker(0), worker(1, "Pending"))), None, NOON).summary == Summary(
+        "Starting", "1/2", "", "0", slots="1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -382,7 +389,7 @@ TRANSITIONS = [
 @pytest.mark.parametrize(("before", "spec", "observation", "want"), [row[1:] for row in TRANSITIONS], ids=[row[0] for row in TRANSITIONS])
 def test_transitions(before: MPIJob, spec: MPIJob, observation: Observed, want: list[tuple[str, str, str]]) -> None:
     job = replace(spec, status=before.status)
-    changes = transitions(job.key, job.status, next_status(job, observation, None, LATER))
+    changes = transitions(job.key, job.status, next_status(launcher_attempt(job, observation), None, LATER))
     assert [(reported.type, reported.reason, reported.message) for reported in changes] == want
 
 
@@ -396,7 +403,7 @@ def test_transitions(before: MPIJob, spec: MPIJob, observation: Observed, want: 
 )
 def test_a_stall_has_one_event_with_the_reason_that_users_know(problem: Problem, reason: str) -> None:
     job = after(PI, observed())
-    status = next_status(job, observed(), problem, LATER)
+    status = next_status(launcher_attempt(job, observed()), problem, LATER)
     assert [(reported.type, reported.reason) for reported in transitions(job.key, job.status, status)] == [("Warning", reason)]
-    resolved = next_status(replace(job, status=status), observed(), None, LATER)
+    resolved = next_status(launcher_attempt(replace(job, status=status), observed()), None, LATER)
     assert transitions(job.key, status, resolved) == []

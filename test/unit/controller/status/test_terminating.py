@@ -12,7 +12,7 @@ from mpiop.api import constants as c
 from mpiop.api.status_types import Condition
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.status.terminating import LATE_SECONDS, seconds_to_late, terminating_problem
+from mpiop.controller.status.terminating import LATE_SECONDS, terminating_problem
 from mpiop.kube.resources import COSCHEDULING_POD_GROUPS
 
 OVER = datetime(2026, 1, 1, tzinfo=UTC)
@@ -75,9 +75,8 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_what_a_job_waits_for_is_reported_a_minute_after_its_grace_period(case: Case) -> None:
     early = LATE - timedelta(seconds=1)
-    assert terminating_problem(case.job, case.observation, early) is None
-    assert seconds_to_late(case.job, case.observation, early) == (None if case.message is None else 1)
-    assert seconds_to_late(case.job, case.observation, LATE) is None
-    found = terminating_problem(case.job, case.observation, LATE)
+    assert terminating_problem(case.job, case.observation, early) == (None, None if case.message is None else 1)
+    found, next_seconds = terminating_problem(case.job, case.observation, LATE)
+    assert next_seconds is None
     assert (found and found.reason) == (None if case.message is None else case.reason)
     assert case.message is None or (found is not None and found.message.startswith(case.message))

@@ -20,13 +20,13 @@ def job(**status: Any) -> Any:
 
 
 def test_a_job_controller_that_creates_no_pod_is_reported() -> None:
-    found = unhandled_problem(PI, job())
+    found = unhandled_problem(job(), is_queued=False)
     assert found is not None
     assert found.reason == "Unhandled"
 
 
 def test_a_job_controller_that_may_back_off_after_failures_is_not() -> None:
-    assert unhandled_problem(PI, job(failed=4)) is None
+    assert unhandled_problem(job(failed=4), is_queued=False) is None
 
 
 TOPOLOGY = "kueue.x-k8s.io/topology"
@@ -47,7 +47,7 @@ QUEUED = replace(PI, raw={**PI.raw, "metadata": {**PI.raw["metadata"], "labels":
 def test_a_scheduling_gate_is_named_unless_kueue_will_remove_it(job: MPIJob, gates: list[str], named: str | None) -> None:
     status = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}
     pod = {**worker(0, "Pending"), "spec": {"schedulingGates": [{"name": gate} for gate in gates]}, "status": status}
-    found = unhandled_problem(job, cast("Object", projected(pod, projections.Pod)))
+    found = unhandled_problem(cast("Object", projected(pod, projections.Pod)), is_queued=job.is_queued)
     assert (found and (found.reason, found.message.partition(". ")[0])) == (
         named and ("SchedulingGated", f"pod pi-worker-0 has the scheduling gate {named}")
     )

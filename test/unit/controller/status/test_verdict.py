@@ -14,7 +14,7 @@ from mpiop.api.status_types import LostWorker, MPIJobStatus
 from mpiop.api.types import MPIJob
 from mpiop.controller.causes import Problem
 from mpiop.controller.observe.observed import Observed
-from mpiop.controller.restart.attempt import current_attempt
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.status.restarts import loss_problem
 from mpiop.controller.status.status import Findings, next_status
 from mpiop.controller.status.verdict import NO_WORDS, LastWords, judged
@@ -38,6 +38,14 @@ def failed_launcher(*, exit_code: int = 255, ended: int = 100, began: bool = Tru
     note = f"{restarts} {PI.worker_replicas} {BEGAN}" if began else ""
     pod["metadata"] = {**pod["metadata"], "annotations": {"mpiop.kubeflow.org/began-with": note}}
     return pod
+
+
+def restarted_launcher() -> Object:
+    """Return a launcher pod whose container failed and runs again: the pod still notes the beginning of the failed attempt."""
+    pod = failed_launcher()
+    (row,) = pod["status"]["containerStatuses"]
+    again = {**row, "state": {"running": {}}, "lastState": row["state"], "restartCount": 1}
+    return {**pod, "status": {**pod["status"], "phase": "Running", "containerStatuses": [again]}}
 
 
 def ended_worker(index: int = 1, *, second: int, reason: str = "Error", exit_code: int = 1, **status: Any) -> Object:
@@ -72,6 +80,7 @@ class Case:
     words: LastWords = NO_WORDS
 
 
+LAYERS = "failed to create containerd task: OCI runtime create failed: runc create failed: unable to start container process: "
 ALL = (worker(0), worker(1))
 NO_SSHD = worker(0, "Failed", containerStatuses=[{"name": "worker", "state": {"terminated": {"exitCode": 127, "reason": "StartError"}}}])
 ONE = replace(PI, worker=replace(PI.worker, replicas=1)) if PI.worker else PI
@@ -89,6 +98,12 @@ CASES = [
     Case("all is well but the program", "", ALL),
     Case("the log counts if nothing else is known", "the program exited with code 3 on rank 1. Read", ALL, words=LOG),
     Case("a deleted worker", "WorkerDeleted: worker pi-worker-1", (worker(0), deleted_worker(second=98)), words=LOG),
+    Case(
+        "a deleted worker, and the launcher runs again in its pod",
+        "WorkerDeleted: worker pi-worker-1",
+        (worker(0), deleted_worker(second=98)),
+        launcher=restarted_launcher(),
+    ),
     Case("a deleted worker that is gone", "WorkerDeleted: worker pi-worker-1", (worker(0),), (deleted_worker(second=98),)),
     Case("a worker deleted long before: the program went on", "", (worker(0),), (deleted_worker(second=20),)),
     Case("a worker deleted after the end", "", (worker(0), deleted_worker(second=110))),
@@ -102,11 +117,15 @@ CASES = [
         job=ONE,
     ),
     Case("scaled down long before", "", (worker(0),), (deleted_worker(second=20),), job=ONE),
-    Case("out of memory", "OOMKilled: worker pi-worker-1", (worker(0), ended_worker(second=99, reason="OOMKilled", exit_code=137))),
+    Case(
+        "out of memory",
+        "OOMKilled: container worker of pod pi-worker-1 was killed, because it used more memory than its limit",
+        (worker(0), ended_worker(second=99, reason="OOMKilled", exit_code=137)),
+    ),
     Case("a worker that ended by itself", "WorkerEnded: worker pi-worker-1", (worker(0), ended_worker(second=99))),
     Case("a worker that ended after the attempt", "", (worker(0), ended_worker(second=105))),
     Case(
-        "a worker past its own deadline", "WorkerDeadlineExceeded: worker pi-worker-1 ran longer than its", (worker(0), past_deadline(99))
+        "a worker past its own deadline", "WorkerDeadlineExceeded: worker pi-worker-1 ran longer than the", (worker(0), past_deadline(99))
     ),
     Case("the first of two", "WorkerEnded: worker pi-worker-1", (ended_worker(0, second=100), ended_worker(1, second=98))),
     Case("no sshd", "NoSshd: container worker of pod pi-worker-0", (NO_SSHD, worker(1)), launcher=failed_launcher(began=False, **MARKED)),
@@ -123,12 +142,26 @@ CASES = [
         launcher=failed_launcher(exit_code=128, reason="StartError", message='exec: "nothing"', startedAt="1970-01-01T00:00:00Z"),
     ),
     Case(
+        "a command that does not exist, in the words of runc",
+        'StartError: container launcher of pod pi-launcher-x could not be started: exec: "nothing"',
+        ALL,
+        launcher=failed_launcher(exit_code=128, reason="StartError", message=f'{LAYERS}exec: "nothing"', startedAt="1970-01-01T00:00:00Z"),
+    ),
+    Case(
+        "an init container",
+        "InitContainerFailed: container prepare of pod pi-launcher-x ended: exit code 3. Read its log",
+        ALL,
+        launcher=launcher_pod("Failed", initContainerStatuses=[{"name": "prepare", "state": {"terminated": {"exitCode": 3}}}]),
+    ),
+    Case(
         "the log in the termination message",
         "Python finds no module named numpy",
         ALL,
         launcher=failed_launcher(message="ModuleNotFoundError: No module named 'numpy'"),
     ),
     Case("a name that Open MPI 4.1 does not survive", "mpirun crashed before it called a worker", ALL, launcher=crashed(), job=LONG_NAMED),
+    Case("the same under a shell", "mpirun crashed before it called a worker", ALL, launcher=crashed(exitCode=134), job=LONG_NAMED),
+    Case("a crash in a job with a long name that has a digit", "", ALL, launcher=crashed(), job=replace(LONG_NAMED, name="x" * 48 + "1")),
     Case("a program that crashes in a job with that name", "", ALL, launcher=crashed(**MARKED), job=LONG_NAMED),
     Case("a crash in a job with another name", "", ALL, launcher=crashed()),
     Case("Hydra hangs for minutes after a loss", "NodeLost: pod pi-worker-1 cannot", ALL, job=with_loss(HYDRA, 20)),
@@ -145,7 +178,7 @@ def seen(case: Case) -> Observed:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_cause_of_a_failed_attempt(case: Case) -> None:
-    found = judged(case.job, seen(case), case.words)
+    found = judged(launcher_attempt(case.job, seen(case)), case.words)
     assert found is not None
     assert found.cause.startswith(case.cause) if case.cause else found.cause == ""
 
@@ -153,7 +186,7 @@ def test_the_cause_of_a_failed_attempt(case: Case) -> None:
 def after(job: MPIJob, seen_now: Observed, words: LastWords = NO_WORDS, *, second: int = 101) -> MPIJob:
     """Return the job with its next status, at that second."""
     now = datetime(2026, 1, 1, 0, second // 60, second % 60, tzinfo=UTC)
-    return replace(job, status=next_status(job, seen_now, None, now, Findings(words=words)))
+    return replace(job, status=next_status(launcher_attempt(job, seen_now), None, now, Findings(words=words)))
 
 
 BACKOFF = {"type": "Failed", "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
@@ -204,8 +237,8 @@ def test_a_loss_that_is_seen_after_the_end_of_the_launcher_is_added() -> None:
     for first in (observed(*ALL, launcher=launcher(), launcher_pods=(pod,)), ended_with(*ALL, pod=pod)):
         job = after(PI, first, LOG)
         job = after(job, ended_with(worker(0), OOM, pod=pod), second=102)
-        assert "Cause: OOMKilled: worker pi-worker-1" in failed_condition(job)[1]
-        assert job.status.summary.message.startswith("OOMKilled: worker pi-worker-1 ended while the launcher ran")
+        assert "Cause: OOMKilled: container worker of pod pi-worker-1" in failed_condition(job)[1]
+        assert job.status.summary.message.startswith("OOMKilled: container worker of pod pi-worker-1 was killed, because it used more")
 
 
 def test_a_worker_that_ends_while_the_next_attempt_runs_is_no_cause_of_the_first() -> None:
@@ -244,7 +277,7 @@ def test_what_a_job_still_waited_for_is_not_reported_as_resolved() -> None:
     pod = failed_launcher(began=False, **MARKED)
     waiting = observed(NO_SSHD, worker(1), launcher=launcher(), launcher_pods=())
     now = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
-    status = next_status(PI, waiting, Problem("NoSshd", "no sshd. Install it."), now)
+    status = next_status(launcher_attempt(PI, waiting), Problem("NoSshd", "no sshd. Install it."), now)
     job = after(replace(PI, status=status), ended_with(NO_SSHD, worker(1), pod=pod))
     stalled, failed = job.status.true_condition(c.CONDITION_STALLED), job.status.true_condition(c.CONDITION_FAILED)
     assert stalled is not None
@@ -256,24 +289,55 @@ def test_what_a_job_still_waited_for_is_not_reported_as_resolved() -> None:
 
 def test_a_deadline_is_explained_by_what_the_job_waited_for() -> None:
     now = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
-    status = next_status(PI, observed(launcher=launcher()), Problem("Unschedulable", "no room"), now)
+    status = next_status(launcher_attempt(PI, observed(launcher=launcher())), Problem("Unschedulable", "no room"), now)
     late = {"type": "Failed", "reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}
     job = after(replace(PI, status=status), observed(launcher=launcher(outcome=late)))
     assert failed_condition(job) == ("DeadlineExceeded", f"{late['message']}. Cause: Unschedulable: no room")
     assert job.status.summary.message == "Unschedulable: no room"
 
 
+def test_a_deadline_of_a_job_that_ran_is_explained_by_the_field_that_sets_it() -> None:
+    late = {"type": "Failed", "reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}
+    job = after(PI, observed(*ALL, launcher=launcher(outcome=late)))
+    assert failed_condition(job) == ("DeadlineExceeded", late["message"])
+    assert job.status.summary.message.startswith("the job took longer than spec.runPolicy.activeDeadlineSeconds allows. Raise it, or")
+
+
 def test_an_evicted_worker_is_named() -> None:
     evicted = worker(1, "Failed", reason="Evicted", message="The node was low on resource: memory.")
     job = after(PI, observed(worker(0), evicted, launcher=launcher(), launcher_pods=(launcher_pod(),)))
     assert failed_condition(job) == ("MPIJobEvicted", "1/2 workers are evicted")
-    assert job.status.summary.message.startswith("pod pi-worker-1 is taken from node")
+    words = job.status.summary.message
+    assert words.endswith(": The node was low on resource: memory. That ends a job without the annotation mpiop.kubeflow.org/max-restarts.")
+
+
+GOING = launcher_pod("Running", metadata={"deletionTimestamp": at(130)})
+
+
+@pytest.mark.parametrize(
+    ("launcher_pods", "words"),
+    [
+        ((GOING,), "the launcher's Pod did not end by itself: it was deleted, evicted or preempted, "),
+        ((), "the launcher's Pod did not end by itself: it was deleted, evicted or preempted, "),
+        ((failed_launcher(exit_code=3),), "the launcher failed with exit code 3; "),
+    ],
+    ids=["it goes", "it is gone", "it failed by itself"],
+)
+def test_a_launcher_whose_pod_was_taken_away_is_reported(launcher_pods: tuple[Object, ...], words: str) -> None:
+    job = after(PI, observed(*ALL, launcher=launcher(outcome=BACKOFF), launcher_pods=launcher_pods))
+    assert job.status.summary.message.startswith(words)
+    assert after(job, observed(launcher=launcher(outcome=BACKOFF)), second=131).status.summary.message.startswith(words)
+    assert failed_condition(job)[1].startswith(BACKOFF["message"])
 
 
 def test_the_end_of_an_attempt_does_not_resolve_its_loss() -> None:
     degraded = Problem("WorkerDeleted", "worker pi-worker-1 was deleted")
-    ran = next_status(PI, observed(*ALL, launcher=launcher(), launcher_pods=(launcher_pod(),)), degraded, datetime(2026, 1, 1, tzinfo=UTC))
+    ran = next_status(
+        launcher_attempt(PI, observed(*ALL, launcher=launcher(), launcher_pods=(launcher_pod(),))),
+        degraded,
+        datetime(2026, 1, 1, tzinfo=UTC),
+    )
     job = replace(PI, status=ran)
-    assert loss_problem(current_attempt(job, observed(worker(0), launcher=launcher(), launcher_pods=(failed_launcher(),)))) == degraded
-    next_attempt = current_attempt(job, observed(*ALL, launcher=launcher(), launcher_pods=(failed_launcher(), launcher_pod())))
+    assert loss_problem(launcher_attempt(job, observed(worker(0), launcher=launcher(), launcher_pods=(failed_launcher(),)))) == degraded
+    next_attempt = launcher_attempt(job, observed(*ALL, launcher=launcher(), launcher_pods=(failed_launcher(), launcher_pod())))
     assert loss_problem(next_attempt) is None

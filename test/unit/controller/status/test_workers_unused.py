@@ -13,7 +13,7 @@ from mpiop.api.status_types import MPIJobStatus
 from mpiop.api.types import MPIJob
 from mpiop.controller.objects.ssh_script import MARK
 from mpiop.controller.observe import projections
-from mpiop.controller.observe.launcher_failures import last_failure
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.status.status import next_status, transitions
 from mpiop.kube.objects import Object
 
@@ -35,7 +35,7 @@ def ended(phase: str = "Succeeded", *, container: str = "launcher", metadata: di
 def status_of(*launcher_pods: Object, job: MPIJob = PI, outcome: dict[str, str] = COMPLETE) -> MPIJobStatus:
     """Return the job's status when its launcher Job has ended."""
     seen = observed(worker(0), worker(1), launcher=launcher(outcome=outcome), launcher_pods=launcher_pods)
-    return next_status(job, seen, None, NOW)
+    return next_status(launcher_attempt(job, seen), None, NOW)
 
 
 def types(status: MPIJobStatus) -> list[str]:
@@ -115,7 +115,7 @@ def test_one_nodes_network_is_named_as_the_cause(
     workers = [{**worker(index), "spec": {"nodeName": node}} for index, node in enumerate(nodes)]
     pod = {**ended(), "spec": {"nodeName": "node-a"}}
     seen = observed(*workers, launcher=launcher(outcome=COMPLETE), launcher_pods=(pod,))
-    unused = next_status(job, seen, None, NOW).condition("WorkersUnused")
+    unused = next_status(launcher_attempt(job, seen), None, NOW).condition("WorkersUnused")
     assert unused is not None
     assert ("hostNetwork" in unused.message, "MPI library" in unused.message) == (is_cause, not is_cause)
 
@@ -177,6 +177,6 @@ def test_the_mark_is_no_part_of_a_failure() -> None:
     failed = ended("Failed", exitCode=3, message=f"{MARK}\n")
     with_words = ended("Failed", exitCode=3, message=f"{MARK}\nout of luck\n")
     for pod, end in ((failed, "exit code 3"), (with_words, "exit code 3: out of luck")):
-        found = last_failure(PI, observed(launcher=launcher(), launcher_pods=(pod,)))
+        found = launcher_attempt(PI, observed(launcher=launcher(), launcher_pods=(pod,))).failures.last
         assert found is not None
         assert found.message.endswith(end)

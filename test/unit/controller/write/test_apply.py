@@ -9,6 +9,7 @@ import pytest
 from example_jobs import PI
 from fakes.api_server import FakeClient
 from mpiop.controller.errors import PredecessorError, ResourceExistsError
+from mpiop.controller.memory import JobMemory
 from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.plan.diff import Create, Delete, Patch
 from mpiop.controller.write.apply import AT_ONCE, Applier, Owner
@@ -32,7 +33,7 @@ def create(name: str) -> Create:
 
 
 def applier(client: FakeClient) -> Applier:
-    return Applier(client, Consistency({}, VirtualClock()), Contention(VirtualClock(), "us"))
+    return Applier(client, Consistency({}, VirtualClock(), JobMemory()), Contention(VirtualClock(), "us", JobMemory()))
 
 
 async def test_E56_creates_start_slowly_and_stop_after_the_first_batch_with_an_error() -> None:
@@ -144,13 +145,13 @@ async def test_E59_a_namespace_stays_unless_the_server_says_that_it_is_being_del
     client = FakeClient()
     client.refuse("create", CONFIG_MAPS, "", StatusError("create", {"code": code, **body}))
     with pytest.raises(StatusError) if is_raised else contextlib.nullcontext():
-        await applier(client).check_namespace("default")
+        await applier(client).check_namespace(OWNER)
     assert client.server.objects(CONFIG_MAPS) == []
 
 
 async def test_E59_a_namespace_that_stays_is_left_as_it_is() -> None:
     client = FakeClient()
-    await applier(client).check_namespace("default")
+    await applier(client).check_namespace(OWNER)
     assert client.server.objects(CONFIG_MAPS) == []
 
 
@@ -196,7 +197,7 @@ async def test_a_patch_that_is_right_for_any_version_needs_the_same_object_only(
 @pytest.mark.parametrize("is_read_in_vain", [False, True])
 async def test_T4_after_a_conflict_the_change_is_read_live_and_waited_for(*, is_read_in_vain: bool) -> None:
     client, store = FakeClient(), Store()
-    carrying_out = Applier(client, Consistency({PODS: store}, VirtualClock()), Contention(VirtualClock(), "us"))
+    carrying_out = Applier(client, Consistency({PODS: store}, VirtualClock(), JobMemory()), Contention(VirtualClock(), "us", JobMemory()))
     stored = client.server.put(PODS, pod("a"))
     store.replace([stored], resource_version_of(stored))
     changed = client.server.put_status(PODS, Key("default", "a"), {"phase": "Running"})

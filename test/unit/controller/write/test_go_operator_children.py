@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from example_jobs import PI
-from fakes.world import World
+from fakes.world import World, starting
 from mpiop.api import constants as c
 from mpiop.api.status_types import MPIJobStatus
 from mpiop.clock import format_time
 from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
 from mpiop.controller.observe.observed import Observed
+from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.status import conditions as cond
 from mpiop.controller.status.status import next_status
 from mpiop.informers.store import Store
@@ -30,9 +31,7 @@ CHILDREN: dict[Resource, str] = {SERVICES: "pi", CONFIG_MAPS: "pi-config", SECRE
 
 async def finished(end: str = "Failed", *, completed: bool = False, **run_policy: Any) -> World:
     """Return a world in which the Go operator has finished the job 30 s ago: its objects have no label of ours, and no note."""
-    world = World()
-    await world.submit(runPolicy={"ttlSecondsAfterFinished": TTL, **run_policy})
-    await world.sync_until_idle()
+    world = await starting(runPolicy={"ttlSecondsAfterFinished": TTL, **run_policy})
     await world.run_job()
     world.end_launcher()
     for resource, name in CHILDREN.items():
@@ -85,6 +84,15 @@ async def test_what_was_made_for_it_goes_although_no_watch_shows_it(end: str) ->
     assert len(preconditions) == len([write for write in world.writes if write.startswith("delete")])
 
 
+async def test_a_namespace_without_the_right_to_gangs_is_cleaned_up_without_them() -> None:
+    world = await finished(completed=True)
+    world.build(Gang("volcano", candidates("volcano")[0], listers={VOLCANO_POD_GROUPS: Store()}))
+    world.client.refuse("get", VOLCANO_POD_GROUPS, "", StatusError("get", {"code": 403, "reason": "Forbidden"}))
+    await world.sync_until_idle()
+    world.client.server.collect_garbage()
+    assert left(world) == []
+
+
 @pytest.mark.parametrize(("resource", "name"), CHILDREN.items(), ids=CHILDREN.values())
 async def test_what_has_the_name_of_such_a_child_and_is_somebody_elses_stays(resource: Resource, name: str) -> None:
     world = await finished(completed=True)
@@ -124,6 +132,6 @@ async def test_a_question_without_an_answer_is_asked_again() -> None:
 @pytest.mark.parametrize("type_", [c.CONDITION_FAILED, c.CONDITION_SUCCEEDED])
 def test_the_end_of_such_a_job_is_when_its_condition_says(type_: str) -> None:
     ended = cond.make(type_, "True", "Ended", "It ended.", EPOCH)
-    found = next_status(replace(PI, status=MPIJobStatus(conditions=(ended,))), Observed(), None, EPOCH + AGE)
+    found = next_status(launcher_attempt(replace(PI, status=MPIJobStatus(conditions=(ended,))), Observed()), None, EPOCH + AGE)
     assert found.completion_time == EPOCH
     assert found.summary.workers == "", "by which it is known"

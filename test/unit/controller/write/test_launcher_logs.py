@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from example_children import launcher_pod, observed
+from example_children import failures_of, launcher_pod
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from fakes.world import World
-from mpiop.controller.observe.observed import Observed
+from fakes.world import starting
+from mpiop.controller.observe.launcher_failures import LauncherFailures
 from mpiop.controller.status.verdict import LastWords
 from mpiop.controller.write.launcher_logs import BYTES, LauncherLogs, cleaned
 from mpiop.kube.errors import StatusError
@@ -21,8 +21,8 @@ ENDED = {"exitCode": 1, "reason": "Error", "finishedAt": "2026-01-01T00:00:05Z"}
 POD = Key("default", "pi-launcher-x")
 
 
-def failed(**state: Any) -> Observed:
-    return observed(launcher_pods=(launcher_pod(containerStatuses=[{"name": "launcher", **state}]),))
+def failed(**state: Any) -> LauncherFailures:
+    return failures_of(launcher_pod(containerStatuses=[{"name": "launcher", **state}]))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def failed(**state: Any) -> Observed:
 async def test_the_log_of_the_container_that_failed_is_read(state: dict[str, Any], previous: str) -> None:
     client = FakeClient()
     client.server.logs[POD] = "line\nsegmentation fault\n"
-    assert await LauncherLogs(client, VirtualClock()).last_words(PI, failed(**state)) == LastWords("line\nsegmentation fault")
+    assert await LauncherLogs(client, VirtualClock()).last_words(PI.key, failed(**state)) == LastWords("line\nsegmentation fault")
     [request] = client.server.requests
     assert (request.path, request.params.get("previous", "")) == ("/api/v1/namespaces/default/pods/pi-launcher-x/log", previous)
     assert (request.params["container"], request.params["tailLines"]) == ("launcher", "80")
@@ -43,7 +43,7 @@ async def test_the_log_of_the_container_that_failed_is_read(state: dict[str, Any
 
 async def test_nothing_is_read_of_a_launcher_that_did_not_fail() -> None:
     client = FakeClient()
-    assert await LauncherLogs(client, VirtualClock()).last_words(PI, observed(launcher_pods=(launcher_pod(),))) == LastWords()
+    assert await LauncherLogs(client, VirtualClock()).last_words(PI.key, failures_of(launcher_pod())) == LastWords()
     assert client.server.requests == []
 
 
@@ -52,18 +52,18 @@ async def test_without_the_right_nothing_is_asked_for_ten_minutes() -> None:
     client.server.logs[POD] = "words"
     client.refuse("log", PODS, "", StatusError("log pods", {"code": 403}))
     logs = LauncherLogs(client, VirtualClock())
-    assert [await logs.last_words(PI, failed(state={"terminated": ENDED})) for _ in range(3)] == [LastWords()] * 3
+    assert [await logs.last_words(PI.key, failed(state={"terminated": ENDED})) for _ in range(3)] == [LastWords()] * 3
     assert len(client.server.requests) == 1
     elsewhere = launcher_pod(metadata={"namespace": "granted"}, containerStatuses=[{"name": "launcher", "state": {"terminated": ENDED}}])
-    await logs.last_words(PI, observed(launcher_pods=(elsewhere,)))
+    await logs.last_words(PI.key, failures_of(elsewhere))
     assert len(client.server.requests) == 2, "the right may be there in another namespace"
     client.server.allow()
     await asyncio.sleep(600)
-    assert await logs.last_words(PI, failed(state={"terminated": ENDED})) == LastWords("words")
+    assert await logs.last_words(PI.key, failed(state={"terminated": ENDED})) == LastWords("words")
 
 
 async def test_a_pod_that_is_gone_has_no_last_words() -> None:
-    assert await LauncherLogs(FakeClient(), VirtualClock()).last_words(PI, failed(state={"terminated": ENDED})) == LastWords()
+    assert await LauncherLogs(FakeClient(), VirtualClock()).last_words(PI.key, failed(state={"terminated": ENDED})) == LastWords()
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,7 @@ def test_what_is_kept(text: str, clean: str) -> None:
 
 
 async def test_the_status_keeps_them_when_the_pod_is_gone() -> None:
-    world = World()
-    await world.submit()
-    await world.sync_until_idle()
+    world = await starting()
     await world.run_job()
     [pod] = [key_of(pod) for pod in world.stores[PODS].values() if "launcher" in key_of(pod).name]
     world.client.server.logs[pod] = "Traceback: no such file"
@@ -95,6 +93,5 @@ async def test_the_status_keeps_them_when_the_pod_is_gone() -> None:
     await world.sync_until_idle()
     assert world.status.last_failure is not None
     assert world.status.last_failure.log == "Traceback: no such file"
-    row = world.status.condition("Failed")
-    assert row is not None
+    row = world.condition("Failed")
     assert row.message.endswith("exit code 1\nTraceback: no such file")

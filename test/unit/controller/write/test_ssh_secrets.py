@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fakes.world import World
+from fakes.world import World, running, starting
 from mpiop.api import constants as c
 from mpiop.controller import names
 from mpiop.controller.write.ssh_secrets import RECHECK_SECONDS
@@ -16,19 +16,6 @@ from mpiop.kube.resources import CONFIG_MAPS, PODS, SECRETS
 SECRET = Key("default", "pi-ssh")
 CREATING = {"name": "worker", "state": {"waiting": {"reason": "ContainerCreating"}}}
 RUNS = {"name": "worker", "state": {"running": {}}}
-
-
-async def new() -> World:
-    world = World()
-    await world.submit()
-    await world.sync_until_idle()
-    return world
-
-
-async def running() -> World:
-    world = await new()
-    await world.run_job()
-    return world
 
 
 def lose(world: World) -> None:
@@ -66,12 +53,10 @@ async def test_a_job_that_runs_does_not_ask_for_its_secret() -> None:
 
 async def test_a_lost_secret_is_made_anew_at_the_resume() -> None:
     world = await running()
-    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.sync_until_idle()
+    await world.suspend()
     world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
     lose(world)
-    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.sync_until_idle()
+    await world.resume()
     assert world.keys_made == 2
     assert noted(world) == uid_of(world.one(SECRETS, "pi-ssh"))
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
@@ -79,10 +64,8 @@ async def test_a_lost_secret_is_made_anew_at_the_resume() -> None:
 
 async def test_a_secret_that_is_there_at_the_resume_stays() -> None:
     world = await running()
-    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.sync_until_idle()
-    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.sync_until_idle()
+    await world.suspend()
+    await world.resume()
     assert (world.keys_made, gets(world)) == (1, 1)
 
 
@@ -99,8 +82,7 @@ async def test_while_pods_run_with_its_key_another_is_not_made_and_the_job_says_
     for _ in range(3):
         await world.sync_refused()
         assert stalled(world) == "SecretLost"
-    condition = world.status.condition(c.CONDITION_STALLED)
-    assert condition is not None
+    condition = world.condition(c.CONDITION_STALLED)
     assert "Secret pi-ssh is gone" in condition.message
     assert "pi-worker-0, pi-launcher-x still run" in condition.message
     assert "Suspend and resume" in condition.message
@@ -111,13 +93,12 @@ async def test_while_pods_run_with_its_key_another_is_not_made_and_the_job_says_
     world.client.server.remove(PODS, Key("default", "pi-launcher-x"))
     await world.sync_until_idle()
     assert stalled(world) == ""
-    await world.edit({"spec": {"runPolicy": {"suspend": False}}})
-    await world.sync_until_idle()
+    await world.resume()
     assert world.keys_made == 2
 
 
 async def test_a_secret_lost_before_any_pod_began_is_made_anew() -> None:
-    world = await new()
+    world = await starting()
     lose(world)
     in_creation(world, "pi-worker-0")
     in_creation(world, "pi-worker-1")
@@ -131,7 +112,7 @@ async def test_a_secret_lost_before_any_pod_began_is_made_anew() -> None:
 
 
 async def test_a_pod_that_is_long_in_creation_costs_one_question_in_a_while() -> None:
-    world = await new()
+    world = await starting()
     in_creation(world, "pi-worker-0")
     await asyncio.sleep(RECHECK_SECONDS)
     for _ in range(5):
@@ -144,7 +125,7 @@ async def test_a_pod_that_is_long_in_creation_costs_one_question_in_a_while() ->
 
 
 async def test_a_pod_without_a_node_is_no_reason_for_doubt() -> None:
-    world = await new()
+    world = await starting()
     world.pod_status("pi-worker-0", "Pending", containerStatuses=[CREATING])
     await asyncio.sleep(RECHECK_SECONDS)
     await world.sync()
@@ -155,7 +136,7 @@ async def test_a_pod_without_a_node_is_no_reason_for_doubt() -> None:
     "status", [{"containerStatuses": [RUNS, CREATING]}, {"initContainerStatuses": [RUNS], "containerStatuses": [CREATING]}]
 )
 async def test_a_pod_of_which_something_runs_has_its_volumes(status: dict[str, Any]) -> None:
-    world = await new()
+    world = await starting()
     in_creation(world, "pi-worker-0")
     world.pod_status("pi-worker-0", "Pending", **status)
     await asyncio.sleep(RECHECK_SECONDS)
@@ -182,7 +163,7 @@ async def test_a_lost_note_is_written_again() -> None:
 
 
 async def test_a_question_without_answer_leaves_the_note_as_it_is() -> None:
-    world = await new()
+    world = await starting()
     in_creation(world, "pi-worker-0")
     await asyncio.sleep(RECHECK_SECONDS)
     world.client.refuse("get", SECRETS, "pi-ssh", StatusError("test", {"code": 500}), times=1)
@@ -196,8 +177,7 @@ async def test_a_question_without_answer_leaves_the_note_as_it_is() -> None:
 
 async def test_a_secret_of_somebody_else_in_its_place_is_not_taken_for_it() -> None:
     world = await running()
-    await world.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await world.sync_until_idle()
+    await world.suspend()
     lose(world)
     world.client.server.put(SECRETS, {"metadata": {"name": "pi-ssh", "namespace": "default"}})
     await world.edit({"spec": {"runPolicy": {"suspend": False}}})
@@ -206,7 +186,7 @@ async def test_a_secret_of_somebody_else_in_its_place_is_not_taken_for_it() -> N
 
 
 async def test_a_secret_of_the_go_operator_is_not_labelled_for_there_is_no_right_to_change_one() -> None:
-    world = await new()
+    world = await starting()
     secret, config_map = world.one(SECRETS, "pi-ssh"), world.one(CONFIG_MAPS, "pi-config")
     secret["metadata"]["labels"] = {"app": "pi"}
     config_map["metadata"]["annotations"] = {}
@@ -219,7 +199,7 @@ async def test_a_secret_of_the_go_operator_is_not_labelled_for_there_is_no_right
 
 
 async def test_whose_a_secret_is_can_be_known_without_its_keys() -> None:
-    world = await new()
+    world = await starting()
     config_map = world.one(CONFIG_MAPS, "pi-config")
     config_map["metadata"]["annotations"] = {}
     world.client.server.put(CONFIG_MAPS, config_map)

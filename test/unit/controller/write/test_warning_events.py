@@ -11,6 +11,7 @@ from example_jobs import PI
 from fakes.api_server import FakeClient
 from mpiop.api.status_types import Condition
 from mpiop.api.types import MPIJob
+from mpiop.controller.memory import JobMemory
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.write.warning_events import WarningEvents, longest_waiting, newest_warning
 from mpiop.kube.errors import StatusError
@@ -23,7 +24,7 @@ SUSPENDED = launcher(suspend=True, active=1, startTime="2026-01-01T00:00:00Z")
 IGNORED = observed(worker(0), worker(1), launcher=SUSPENDED, launcher_pods=(launcher_pod(),))
 
 
-def event(reason: str, message: str, second: int, *, type_: str = "Warning") -> dict[str, Any]:
+def event(reason: str, message: str, second: int, *, type_: str = "Warning", count: int = 1) -> dict[str, Any]:
     return {
         "metadata": {"name": f"{reason}.{second}", "namespace": "default"},
         "involvedObject": {"uid": worker(0)["metadata"]["uid"]},
@@ -31,11 +32,12 @@ def event(reason: str, message: str, second: int, *, type_: str = "Warning") -> 
         "reason": reason,
         "message": message,
         "lastTimestamp": f"2026-01-01T00:00:{second:02}Z",
+        "count": count,
     }
 
 
 MOUNT = event("FailedMount", 'MountVolume.SetUp failed for volume "v": secret "s" not found', 1)
-
+SLOW_READ = 'MountVolume.SetUp failed for volume "v" : failed to sync secret cache: timed out waiting for the condition'
 
 SCHEDULED = event("Scheduled", "assigned", 1, type_="Normal") | {"lastTimestamp": None, "eventTime": "2026-01-01T00:00:01.250000Z"}
 
@@ -75,6 +77,8 @@ READS = [
     Read("a warning", [MOUNT], "FailedMount"),
     Read("a warning that is over", [MOUNT, event("Pulling", "pulling image", 2, type_="Normal")], None),
     Read("a warning of the same second as another event", [MOUNT, SCHEDULED], "FailedMount"),
+    Read("a busy node that reads a Secret late", [SCHEDULED, event("FailedMount", SLOW_READ, 2, count=2)], None),
+    Read("a node that cannot read a Secret", [SCHEDULED, event("FailedMount", SLOW_READ, 2, count=3)], "FailedMount"),
     Read("the newest counts", [event("Unhealthy", "probe failed", 5), MOUNT], "Unhealthy"),
     Read("a quota of the launcher", [event("FailedCreate", 'pods "pi" is forbidden: exceeded quota: q', 1)], "QuotaExceeded"),
     Read("a policy for the launcher", [event("FailedCreate", 'admission webhook "w" denied the request: no', 1)], "Forbidden"),
@@ -95,7 +99,7 @@ class Asked:
         self.clock = VirtualClock()
         self.client = FakeClient(self.clock)
         self.client.server.put(EVENTS, MOUNT)
-        self.events = WarningEvents(self.client, self.clock)
+        self.events = WarningEvents(self.client, self.clock, JobMemory())
 
     async def reason(self, job: MPIJob = PI, observation: Observed = PENDING) -> str | None:
         found, self.wait_seconds = await self.events.problem(job, observation, self.clock.now())

@@ -1,0 +1,37 @@
+"""Jobs that cannot start: what an operator spends on them in their first two minutes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Final
+
+from bench.objects import mpijob
+from bench.results import Sample
+from bench.session import NAMESPACE, OPERATORS, Setting, Turn, operator_at
+from embedded.progress import Step
+from mpiop.kube.resources import MPIJOBS
+
+MEASURED_SECONDS: Final = 120.0
+
+
+@contextlib.asynccontextmanager
+async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
+    """Yield the turns of each operator."""
+    yield {who: partial(_turn, setting, who) for who in OPERATORS}
+
+
+async def _turn(setting: Setting, who: str, step: Step) -> Sample:
+    jobs = setting.scenario.jobs
+    step.now_left("a cluster")
+    async with setting.bench_cluster(has_audit=True) as here:
+        await here.make_namespace(NAMESPACE)
+        async with operator_at(here, who) as operator:
+            before = operator.cpu_seconds()
+            for number in range(jobs):
+                await here.client.create(MPIJOBS, mpijob(setting.scenario, NAMESPACE, number))
+            step.now_left(f"{MEASURED_SECONDS:.0f} s that are measured")
+            await asyncio.sleep(MEASURED_SECONDS)
+            spent = operator.cpu_seconds() - before
+        requests = await here.requests_of(NAMESPACE)
+    return {"CPU a job": 1000 * spent / jobs, "requests a job": sum(requests.values()) / jobs}

@@ -1,0 +1,1 @@
+"""How long work still takes on this machine, from what it has taken here."""

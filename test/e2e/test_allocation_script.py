@@ -1,0 +1,364 @@
+"""The script in the launcher of an allocation, in each shell that this machine has, with a stand-in for mpirun."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import mpiop.client
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS
+from mpiop.client.uploads import upload
+
+pytestmark = pytest.mark.real_time
+SCRIPT = Path(mpiop.client.__file__).with_name("allocation.sh")
+SHELLS = [shell for shell in (("sh",), ("bash",), ("busybox", "sh")) if shutil.which(shell[0])]
+MPIRUN = """#!/bin/sh
+echo "mpirun $*" >&2
+tr '\\n' ' ' <"$HYDRA_HOST_FILE" >&2
+while [ "$1" != run ]; do shift; done
+shift
+"$@" &
+trap 'kill $!; exit 99' TERM
+wait $!
+"""
+SSH = """#!/bin/sh
+host=${1%%.*}
+shift
+exec sh -c "$(printf '%s' "$*" | sed "1s#^home=\\([^;]*\\);#home=\\1-$host;#")"
+"""
+"""The folder of each host has its name at the end."""
+STUBBORN = ("sh", "-c", "trap '' TERM; echo begun; while :; do sleep 0.2; done")
+
+
+class Allocation:
+    """A holder of two hosts with two slots each, and its steps."""
+
+    def __init__(self, folder: Path, shell: tuple[str, ...], **settings: str) -> None:
+        self.folder, self._shell = folder, shell
+        self._steps: list[subprocess.Popen[str]] = []
+        self.home, self.message = folder / "home", folder / "message"
+        for name, text in (("mpirun", MPIRUN), ("agent", SSH)):
+            file = folder / "bin" / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+            file.chmod(0o755)
+        hostfile = folder / "hostfile"
+        hostfile.write_text("a.job.team.svc:2\nb.job.team.svc:2\n")
+        self.environment = {
+            "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "MPIOP_ALLOCATION": str(self.home),
+            "MPIOP_MESSAGE": str(self.message),
+            "MPIOP_RANKS": "3",
+            "HYDRA_HOST_FILE": str(hostfile),
+            "HYDRA_LAUNCHER_EXEC": str(folder / "bin" / "agent"),
+            **settings,
+        }
+        self.kubectl = ["env", f"MPIOP_ALLOCATION={self.home}", "sh", "-c", f'shift 3; exec {" ".join(shell)} {SCRIPT} "$@"', "kubectl"]
+        command = [*shell, str(SCRIPT), "hold", "-wdir '/a b'", "-tagged"]
+        self.holder = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
+        assert self.holder.stdout is not None
+        assert self.holder.stdout.readline() == "allocation is ready\n"
+
+    def start(self, *words: str, verb: str = "step") -> "subprocess.Popen[str]":
+        """Start a step, whose standard input is the connection to its client."""
+        command = [*self._shell, str(SCRIPT), verb, *words]
+        pipe = subprocess.PIPE
+        self._steps.append(subprocess.Popen(command, env=self.environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
+        return self._steps[-1]
+
+    def step(self, *words: str) -> tuple[int, str, str]:
+        process = self.start(*words)
+        out, err = process.communicate(timeout=30)
+        return process.returncode, out, err
+
+    def run_of(self, step: "subprocess.Popen[str]") -> "subprocess.Popen[str]":
+        assert step.stdout is not None
+        assert step.stdout.readline() == "begun\n"
+        return step
+
+    def ranks(self) -> list[str]:
+        """Return the command lines of the processes of steps."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                variables, command = (process / "environ").read_bytes().split(b"\0"), (process / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if f"MPIOP_ALLOCATION={self.home}".encode() in variables and any(each.startswith(b"MPIOP_STEP=") for each in variables):
+                found.append(command.replace(b"\0", b" ").decode())
+        return found
+
+    def end(self) -> int:
+        self.holder.terminate()
+        code = self.holder.wait(30)
+        for process in (self.holder, *self._steps):
+            process.wait(30)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+        return code
+
+
+Make = Callable[..., Allocation]
+
+
+@pytest.fixture(params=SHELLS, ids=" ".join)
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    made: list[Allocation] = []
+
+    def call(**settings: str) -> Allocation:
+        made.append(Allocation(tmp_path, request.param, **settings))
+        return made[-1]
+
+    yield call
+    for each in made:
+        each.end()
+        eventually(lambda each=each: not each.ranks())
+
+
+def eventually(is_so: Callable[[], bool], seconds: float = 90) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_step_runs_mpirun_on_its_slots_and_returns_its_code(make: Make) -> None:
+    allocation = make(MPIOP_EXPORT_OPTION="-x")
+    program = ("run", "sh", "-c", 'echo "$MPIOP_STEP|$WORD|$*"; exit 7', "sh", "a b", "$c")
+    code, out, err = allocation.step("-n", "2", "-e", "WORD=x y", "--mpirun-args", "--map-by 'a node'", "--", *program)
+    assert (code, out) == (7, "1|x y|a b $c\n")
+    assert err.splitlines()[0].startswith("mpirun -n 2 -wdir /a b -x WORD -x MPIOP_STEP --map-by a node run sh")
+    assert "a.job.team.svc:2 " in err.splitlines()
+    tagged = allocation.start("--tag", "--token", "T", "--", "run", "true")
+    assert tagged.wait(30) == 0
+    assert tagged.stderr is not None
+    assert [line.partition(" run ")[0] for line in tagged.stderr.read().splitlines()] == [
+        "mpiop:T:runs 2 0:2 1:1",
+        "mpirun -n 3 -tagged -wdir /a b -x MPIOP_STEP",
+        "a.job.team.svc:2 b.job.team.svc:1 mpiop:T:ended 0 ",
+    ]
+    process = allocation.start(verb="history")
+    rows = [line.split("\t") for line in process.communicate(timeout=30)[0].splitlines()]
+    assert [(row[0], row[1], row[4], row[5]) for row in rows] == [("1", "7", "2", "0:2"), ("2", "0", "3", "0:2 1:1")]
+
+
+def test_the_end_of_the_output_of_the_last_steps_is_kept(make: Make) -> None:
+    allocation = make(MPIOP_KEPT_STEPS="25")
+    assert allocation.step("-n", "1", "--", "run", "sh", "-c", "echo out; echo err >&2; printf half")[:2] == (0, "out\nhalf")
+    code, out, _ = read(allocation, "client", "output", "1")
+    assert (code, out.splitlines()[0], out[-5:]) == (0, "0 0", "\nend\n")
+    assert all(text in out for text in ("out\n", "err\n", "half")), "of both streams"
+    code, out, _ = allocation.step("--tag", "--", "run", "seq", "100000000", "100400000")  # which writes pieces of 4 KiB
+    kept = read(allocation, "output", "2")[1].splitlines()
+    assert (code, kept[0]) == (0, "1 1")
+    assert 2**20 <= len("\n".join(kept)) <= 2**21
+    assert out.splitlines()[-len(kept) + 1 :] == kept[1:]
+    for _ in range(25):
+        assert allocation.step("-n", "1", "--", "run", "true")[0] == 0
+    assert read(allocation, "output", "9") == (0, read(allocation, "output", "8")[1], "")
+    assert read(allocation, "output", "7") == (3, "", "the output of step 7 was dropped: those of the last 20 steps are kept\n")
+    assert read(allocation, "client", "output", "2") == (3, "", "there is no step 2, or it is too old\n")
+    assert [line.split("\t")[0] for line in read(allocation, "history")[1].splitlines()] == [str(number) for number in range(3, 28)]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {str(file.relative_to(folder)): file.read_text() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        file = folder / name.replace("__", "/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def test_uploads_reach_the_hosts_of_a_step_with_what_was_built(make: Make, tmp_path: Path) -> None:
+    allocation, here = make(), tmp_path / "here"
+    hosts = [tmp_path / "home-a" / "upload", tmp_path / "home-b" / "upload"]
+    write(here, source="1\n", deep__er__old="old\n", same="same\n")
+    upload(allocation.kubectl, here)
+    build = ("--build", "cat source same >built; ln -sf built link")
+    code, out, err = allocation.step("-n", "2", *build, "--", "run", "cat", "built")
+    assert (code, out) == (0, "1\nsame\n"), err
+    assert "-wdir" not in err
+    expected = {"source": "1\n", "deep/er/old": "old\n", "same": "same\n", "built": "1\nsame\n", "link": "1\nsame\n"}
+    assert contents(hosts[0]) == expected
+    assert (hosts[0] / "link").is_symlink()
+    assert not hosts[1].exists(), "it has no rank"
+    before = (hosts[0] / "same").stat().st_ino
+    (here / "deep/er/old").unlink()
+    (here / "deep/er").rmdir()
+    (here / "deep").rmdir()
+    write(here, source="2\n", deep="a file now\n")
+    upload(allocation.kubectl, here)
+    assert contents(allocation.home / "upload")["built"] == "1\nsame\n", "what was built stays"
+    assert allocation.step("-n", "4", *build, "--", "run", "cat", "built")[:2] == (0, "2\nsame\n")
+    expected = {"source": "2\n", "deep": "a file now\n", "same": "same\n", "built": "2\nsame\n", "link": "2\nsame\n"}
+    assert [contents(host) for host in hosts] == [expected] * 2
+    assert (hosts[0] / "same").stat().st_ino == before, "only what changed is sent"
+    shutil.rmtree(hosts[0].parent)
+    assert allocation.step("-n", "4", "--upload", "--", "run", "cat", "built")[:2] == (0, "2\nsame\n")
+    assert contents(hosts[0]) == expected, "a worker was replaced"
+    failed = allocation.start("--token", "T", "--build", "echo no rule >&2; exit 2", "--", "run", "true")
+    assert failed.wait(30) == 2
+    assert failed.stderr is not None
+    assert failed.stderr.read().splitlines()[-2:] == ["no rule", "mpiop:T:ended 2 the build failed with exit code 2"]
+
+
+def test_a_build_that_is_ended_leaves_no_process_and_frees_the_folder(make: Make, tmp_path: Path) -> None:
+    allocation = make()
+    write(tmp_path / "here", source="1\n")
+    upload(allocation.kubectl, tmp_path / "here")
+    step = allocation.run_of(allocation.start("--token", "T", "--build", "echo begun; sleep 1000 & sleep 1001", "--", "run", "true"))
+    assert step.stdin is not None
+    step.stdin.close()
+    assert step.wait(30) == 143
+    eventually(lambda: not allocation.ranks())
+    assert allocation.step("--upload", "--", "run", "cat", "source")[:2] == (0, "1\n")
+
+
+def read(allocation: Allocation, verb: str, *words: str) -> tuple[int, str, str]:
+    process = allocation.start(*words, verb=verb)
+    out, err = process.communicate(timeout=30)
+    return process.returncode, out, err
+
+
+REFUSED = [
+    (("-n", "5"), "5 slots are wanted, and the allocation has 4", 1),
+    (("-n", "3", "--hosts", "1"), "3 slots are wanted, and hosts 1 have 2", 1),
+    (("--hosts", "0,2"), "there is no host 2: the hosts are 0 to 1", 1),
+    (("-n", "4", "--no-wait"), "4 slots are wanted, and 2 of 4 are free; running: step 1", 1),
+    (("--hosts", "0", "--no-wait"), "2 slots are wanted, and 0 of 2 are free; running: step 1", 1),
+    (("--hosts", "00"), "--hosts 00: a host is a number from 0 to 1", 1),
+    (("--hosts", ",,"), "hosts ,, have no slots", 1),
+    (("-n", "9" * 20), f"-n {'9' * 20}: a number is expected", 2),
+    (("-n", "0"), "-n 0: a number is expected", 2),
+    (("--hosts", "a"), "--hosts a: write numbers with commas, such as 0,1", 2),
+    (("-e", "A-B=1"), "-e A-B=1: write NAME=VALUE", 2),
+    (("--wrong",), "--wrong is not an option of step", 2),
+]
+
+
+def test_slots_are_counted(make: Make) -> None:
+    allocation = make()
+    first = allocation.run_of(allocation.start("--hosts", "0", "--", "run", "sh", "-c", "echo begun; sleep 100"))
+    for words, message, code in REFUSED:
+        assert allocation.step(*words, "--", "run", "true") == (code, "", f"mpiop step: {message}\n"), words
+    assert "b.job.team.svc:2 " in allocation.step("-n", "2", "--", "run", "true")[2]
+    assert "a.job.team.svc:2 b.job.team.svc:2 " in allocation.step("-n", "4", "--overlap", "--", "run", "true")[2]
+    waiting = allocation.start("-n", "3", "--", "run", "echo", "waited")
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline() == "mpiop step: waits: 3 slots are wanted, and 2 of 4 are free; running: step 1\n"
+    passing = allocation.step("-n", "1", "--", "run", "echo", "passed")
+    assert passing[:2] == (0, "passed\n")
+    first.terminate()
+    assert waiting.communicate(timeout=30)[0] == "waited\n"
+    assert first.wait(30) == 143
+
+
+@pytest.mark.parametrize("way", ["end of input", "silence", "interrupt", "end", "INT", "TERM", "HUP"])
+def test_a_step_that_is_ended_leaves_no_process_and_frees_its_slots(make: Make, way: str) -> None:
+    allocation = make(MPIOP_LOST_SECONDS="1" if way == "silence" else "60")
+    step = allocation.run_of(allocation.start("--token", "T", "-n", "4", "--", "run", *STUBBORN))
+    assert step.stdin is not None
+    assert step.stderr is not None
+    assert allocation.ranks()
+    lost = "the connection to the client was lost"
+    expected = {
+        "interrupt": (130, "interrupted"),
+        "end": (143, "a reason"),
+        "INT": (130, "interrupted"),
+        "TERM": (143, "ended by a signal"),
+    }
+    code, why = {**expected, "HUP": (129, "the terminal was closed")}.get(way, (143, lost))
+    if way == "end of input":
+        step.stdin.close()
+    elif way in {"interrupt", "end"}:
+        step.stdin.write("\ninterrupt\n" if way == "interrupt" else "end a reason\n")
+        step.stdin.flush()
+    elif way != "silence":
+        step.send_signal(signal.Signals[f"SIG{way}"])
+    assert step.wait(30) == code
+    assert step.stderr.read().splitlines()[-1].endswith(f"mpiop:T:ended {code} {why}")
+    eventually(lambda: not allocation.ranks())
+    assert allocation.step("-n", "4", "--no-wait", "--", "run", "true")[0] == 0
+    assert not [*allocation.home.glob("asks/*"), *allocation.home.glob("beat-*"), *allocation.home.glob("why-*")]
+
+
+def test_a_host_whose_slots_are_not_a_number_has_none(make: Make) -> None:
+    allocation = make()
+    hostfile = Path(allocation.environment["HYDRA_HOST_FILE"])
+    for count in ("", "x", "08", "a[$(touch pwned)0]", "9" * 20):
+        hostfile.write_text(f"a.job.team.svc:{count}\nb.job.team.svc:2\n")
+        refused = allocation.step("--hosts", "0", "--", "run", "true")
+        assert refused == (1, "", "mpiop step: hosts 0 have no slots\n"), count
+        assert allocation.step("--hosts", "1", "--", "run", "echo", "ran")[:2] == (0, "ran\n")
+    assert allocation.holder.poll() is None
+
+
+def test_a_step_that_waits_can_be_ended(make: Make) -> None:
+    allocation = make()
+    first = allocation.run_of(allocation.start("-n", "4", "--", "run", "sh", "-c", "echo begun; sleep 100"))
+    waiting = allocation.start("--token", "T", "--", "run", "true")
+    assert waiting.stdin is not None
+    assert waiting.stderr is not None
+    assert "T:waits 3 slots" in waiting.stderr.readline()
+    waiting.stdin.close()
+    assert waiting.wait(30) == 143
+    first.terminate()
+    assert first.wait(30) == 143
+    assert allocation.step("-n", "4", "--no-wait", "--", "run", "true")[0] == 0
+
+
+@pytest.mark.parametrize("is_connected", [False, True], ids=["then its connection ends", "its connection stays"])
+def test_a_step_whose_own_process_is_killed_is_ended_by_others(make: Make, is_connected: bool) -> None:  # noqa: FBT001 - a parameter
+    allocation = make(MPIOP_LOST_SECONDS="2")
+    step = allocation.run_of(allocation.start("--token", "T", "-n", "4", "--", "run", *STUBBORN))
+    assert step.stdin is not None
+    step.kill()
+    if not is_connected:
+        step.stdin.close()
+        eventually(lambda: not allocation.ranks())
+    assert allocation.step("-n", "4", "--", "run", "echo", "free")[:2] == (0, "free\n")
+    assert not any("while" in each for each in allocation.ranks())
+
+
+def test_an_idle_allocation_ends_with_success_and_the_reason(make: Make) -> None:
+    allocation = make(MPIOP_IDLE="2")
+    allocation.message.write_text("mpirun calls ssh\n")
+    began = time.monotonic()
+    step = allocation.run_of(allocation.start("--", "run", "sh", "-c", "echo begun; sleep 3"))
+    assert step.wait(30) == 0
+    assert allocation.holder.wait(30) == 0
+    assert time.monotonic() - began > 4
+    assert allocation.message.read_text() == "mpirun calls ssh\nidle: no step ran and nobody typed in a shell for 2s\n"
+
+
+def test_the_time_limit_ends_steps_too(make: Make) -> None:
+    allocation = make(MPIOP_TIME_LIMIT="3")
+    step = allocation.run_of(allocation.start("--token", "T", "--", "run", *STUBBORN))
+    assert step.stderr is not None
+    assert step.wait(30) == 143
+    assert step.stderr.read().endswith("T:ended 143 the allocation ended: time limit: it ran for 3s\n")
+    assert allocation.holder.wait(30) == 0
+    assert allocation.message.read_text() == "time limit: it ran for 3s\n"
+
+
+def test_a_launcher_that_is_asked_to_end_has_not_succeeded(make: Make) -> None:
+    allocation = make()
+    step = allocation.run_of(allocation.start("--token", "T", "--", "run", *STUBBORN))
+    assert allocation.end() == 143
+    assert step.wait(30) == 143
+    eventually(lambda: not allocation.ranks())
+
+
+def test_the_operator_finds_no_choice_of_cores_in_the_script() -> None:
+    text = SCRIPT.read_text(encoding="utf-8")
+    assert not [row.name for row in IMPLEMENTATIONS.values() if row.binding_choice and re.search(row.binding_choice, text)]

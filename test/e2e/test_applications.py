@@ -1,0 +1,51 @@
+"""The applications of docs/examples.md that have images of their own: the command of the page and the manifest print what is expected."""
+
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+
+from demonstration.operator_images import built_archives
+from e2e.applications import PAGE, from_manifest, missing_lines
+from e2e.clusters import ROOT, project
+from e2e.conftest import NAME
+from e2e.kubectl import Kubectl
+from e2e.plugin import new_tool
+from e2e.shell import Shell
+
+
+@dataclass(frozen=True)
+class Example:
+    """A folder of examples/applications, which is also the name of its image.
+
+    Attributes:
+        heading: Of the page.
+    """
+
+    name: str
+    heading: str
+
+
+EXAMPLES = (Example("hpcc", "HPL and STREAM"), Example("dask", "Dask"))
+
+
+@pytest.fixture(scope="module", params=EXAMPLES, ids=attrgetter("name"))
+def example(request: pytest.FixtureRequest, cluster: Kubectl, is_current_cluster: bool) -> Example:  # noqa: FBT001 - a fixture
+    """An example whose image is on the node."""
+    assert cluster
+    chosen: Example = request.param
+    if not is_current_cluster:
+        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", chosen.name))
+    return chosen
+
+
+def test_the_command_of_the_page_prints_what_is_expected(example: Example, namespace: Kubectl, tmp_path: Path) -> None:
+    shell = Shell(new_tool(namespace, tmp_path).environment, ROOT)
+    output = shell.follow(PAGE, example.heading, timeout_seconds=600)
+    assert missing_lines(example.name, output) == [], output
+
+
+def test_the_manifest_prints_what_is_expected(example: Example, namespace: Kubectl, tmp_path: Path) -> None:
+    output = from_manifest(Shell(new_tool(namespace, tmp_path).environment, ROOT), example.name)
+    assert missing_lines(example.name, output) == [], output

@@ -1,0 +1,140 @@
+"""Functions on the ranks of an allocation; a script stands in for kubectl and runs one rank."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.client_api import FakeApi, pod, stored
+from mpiop.api.annotations import ALLOCATION
+from mpiop.client import MPI, AsyncMPI, ClientError, JobFailed
+from mpiop.client.allocations import in_order
+
+pytestmark = pytest.mark.real_time
+WORLD = """
+import os, time
+
+time.sleep = lambda seconds: None
+
+
+class COMM_WORLD:
+    rank, size = 0, 1
+    bcast = staticmethod(lambda value: value)
+    gather = staticmethod(lambda result: [result])
+    Abort = staticmethod(os._exit)
+"""
+KUBECTL = """#!/bin/sh
+folder=${0%/*}
+echo "$*" >>"$folder/words"
+case $* in *" input "*) cat >"$folder/pipe"; exit ;; esac
+while [ "$1" != --token ]; do shift; done
+report="mpiop:$2:"
+while [ "$1" != -- ]; do shift; done
+shift 2
+mkfifo "$folder/pipe"
+[ ! -e "$folder/hangs" ] || exec 3<>"$folder/pipe"  # or who writes to it would wait for ever
+echo "${report}runs 3 0:1" >&2
+if [ -e "$folder/hangs" ]; then
+    while read -r order; do [ -z "$order" ] || break; done
+    echo >"$folder/$order"
+    code=130
+else
+    PYTHONPATH=$folder INTERPRETER -S "$@" <"$folder/pipe"
+    code=$?
+fi
+echo "${report}ended $code " >&2
+"""
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeApi:
+    (tmp_path / "mpi4py").mkdir()
+    (tmp_path / "mpi4py/__init__.py").touch()
+    (tmp_path / "mpi4py/MPI.py").write_text(WORLD)
+    program = tmp_path / "kubectl"
+    program.write_text(KUBECTL.replace("INTERPRETER", sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    api = FakeApi()
+    create = api.create_job
+
+    def run(job: Any, *, is_dry_run: bool = False) -> Any:
+        made = create(job, is_dry_run=is_dry_run)
+        running = stored("dev", state="Running")
+        running["metadata"]["annotations"] = {ALLOCATION.name: "true"}
+        api.stored["dev"] = running
+        return made
+
+    monkeypatch.setattr(api, "create_job", run)
+    api.all_pods = [pod("dev-launcher-x", role="launcher"), pod("dev-worker-0")]
+    return api
+
+
+def wait_for(file: Path) -> None:
+    while not file.exists():
+        time.sleep(0.01)
+
+
+def scaled(factor: int) -> Callable[[int], int]:
+    return lambda item: item * factor
+
+
+def test_functions_run_one_after_the_other_and_leave_no_job(api: FakeApi, tmp_path: Path) -> None:
+    def work(number: int, *, scale: int) -> int:
+        print("computes")  # noqa: T201 - not among the results
+        return number * scale
+
+    reported: list[str] = []
+    with MPI(api=api, image="i", context="c").allocation(name="dev", ranks=1, report=reported.append) as allocation:
+        (tmp_path / "pipe").unlink(missing_ok=True)
+        assert allocation.run(work, 14, kwargs={"scale": 3}) == [42]
+        (tmp_path / "pipe").unlink()
+        assert allocation.map(scaled(2), range(5), ranks=1) == [0, 2, 4, 6, 8]
+        assert allocation.map(scaled(2), ()) == []
+    assert (api.stored, len(reported)) == ({}, 1)
+    words = (tmp_path / "words").read_text()
+    assert words.startswith("exec --stdin --namespace=team --context=c dev-launcher-x --container=launcher -- /bin/sh")
+    assert words.count(" -n 1 -- python3 -c import pickle") == 1
+    assert words.count("exec(source) work\n") == 1
+
+
+def test_what_a_function_raises_and_a_step_that_fails_are_named(api: FakeApi, tmp_path: Path) -> None:
+    def work() -> None:
+        raise ValueError("no input")
+
+    with MPI(api=api, image="i").allocation(name="dev") as allocation:
+        with pytest.raises(JobFailed, match=r"^job dev, step 3 failed: FunctionRaised: rank 0 raised:\n(.*\n)*ValueError: no input$"):
+            allocation.run(work)
+        (tmp_path / "pipe").unlink()
+        with pytest.raises(
+            JobFailed, match=r"^job dev, step 3 failed: StepFailed: its program ended with exit code 9\nThe end .*\nlast words$"
+        ):
+            allocation.run(lambda: (os.write(2, b"last words\n"), os._exit(9)))
+        api.stored["dev"] = api.stored["dev"] | {"status": stored(state="Succeeded")["status"]}
+        with pytest.raises(ClientError, match=r"^allocation dev has ended \(Succeeded\)$"):
+            allocation.run(work)
+
+
+async def test_the_same_under_asyncio_and_a_call_that_is_cancelled_ends_its_ranks(api: FakeApi, tmp_path: Path) -> None:
+    async with AsyncMPI(api=api, image="i").allocation(name="dev") as allocation:
+        assert await allocation.map(scaled(3), [1, 2]) == [3, 6]
+        (tmp_path / "pipe").unlink()
+        (tmp_path / "hangs").touch()
+        call = asyncio.create_task(allocation.run(lambda: 1))
+        await asyncio.to_thread(wait_for, tmp_path / "pipe")
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await asyncio.to_thread(wait_for, tmp_path / "interrupt")
+    assert api.stored == {}
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 6])
+def test_results_are_in_the_order_of_their_items(count: int) -> None:
+    items = list(range(count))
+    assert in_order([items[rank::3] for rank in range(3)]) == items

@@ -1,0 +1,175 @@
+"""`alloc` and `step` against an API server in memory."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.client_api import FakeApi, pod, stored
+from mpiop.api.annotations import ALLOCATION
+from mpiop.client.allocation import allocation_manifest, launcher_of, workers_of
+from mpiop.client.job import Job
+from mpiop.client.spec import JobSpec
+from mpiop.kubectl.main import run
+
+
+def allocation(name: str = "dev", **status: Any) -> dict[str, Any]:
+    job = stored(name, **status)
+    job["metadata"]["annotations"] = {ALLOCATION.name: "true"}
+    return job
+
+
+def launcher_container(job: dict[str, Any]) -> dict[str, Any]:
+    container: dict[str, Any] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    return container
+
+
+def test_an_allocation_is_a_job_whose_launcher_holds_it() -> None:
+    spec = JobSpec(command=("alloc",), image="i", ranks=5, slots=2, env={"A": "$b"}, mpirun_args=["--map-by", "a b"], time_limit=60)
+    job = allocation_manifest(spec, "dev", idle=90)
+    assert job["metadata"] == {"name": "dev", "annotations": {ALLOCATION.name: "true"}}
+    assert "activeDeadlineSeconds" not in job["spec"]["runPolicy"]
+    assert job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 3
+    container = launcher_container(job)
+    assert (container["command"], container["args"][1]) == (["/bin/sh", "-c"], "mpiop")
+    assert container["args"][3:] == ["-x A --map-by 'a b'", "--tag-output"]
+    assert container["args"][2].startswith("#!/bin/sh\n")
+    assert '"$$1"' in container["args"][0], "Kubernetes would take $(NAME) for a variable"
+    expected = {"A": "$$b", "MPIOP_RANKS": "5", "MPIOP_IDLE": "90", "MPIOP_TIME_LIMIT": "60", "MPIOP_EXPORT_OPTION": "-x"}
+    assert expected.items() <= {variable["name"]: variable["value"] for variable in container["env"]}.items()
+
+
+def test_alloc_creates_it_and_prints_its_name_when_it_runs(mpi: Any, api: FakeApi) -> None:
+    api.ends("Running")
+    code, out, err = mpi("alloc", "-n", "4", "--slots", "2", "--image", "i", "--name", "dev", "--idle", "30m", "--no-shell")
+    assert (code, out) == (0, "dev\n")
+    assert err.splitlines()[0] == "allocation dev"
+    [sent] = [request[1] for request in api.requests if request[0] == "create"]
+    assert {"name": "MPIOP_IDLE", "value": "1800"} in launcher_container(sent)["env"]
+    api.ends("Failed")
+    code, out, err = mpi("alloc", "--image", "i", "--name", "bad", "--no-shell")
+    assert (code, out) == (1, "")
+    assert "error: job bad failed" in err
+
+
+REFUSED = [
+    (("step", "pi", "--", "a"), 2, "error: job pi is not an allocation: kubectl mpi alloc makes one"),
+    (("step", "over", "--", "a"), 1, "error: allocation over has ended (Succeeded): idle: nobody"),
+    (("step", "waits", "--", "a"), 1, "error: allocation waits does not run now: created: no operator has seen it"),
+    (("step", "none", "--", "a"), 3, "error: job team/none:"),
+    (("step", "dev", "-n", "4"), 2, "error: there is no program to run: put it at the end, after --"),
+    (("step", "dev", "--hosts", "a", "--", "a"), 2, "error: --hosts a: write numbers with commas, such as 0,1"),
+    (("step", "dev", "-e", "A", "--", "a"), 2, "error: 'A' is not of the form --env NAME=VALUE"),
+    (
+        ("run", "--in", "dev", "--image", "i", "--rm", "-n", "2", "--", "a"),
+        2,
+        "error: --image, --rm: not possible with --in, because allocation dev exists already",
+    ),
+    (("run", "--in", "pi", "--", "a"), 2, "error: job pi is not an allocation: kubectl mpi alloc makes one"),
+    (("step", "dev", "--build", "make", "--", "a"), 2, "error: --build needs --upload: it runs in the uploaded folder"),
+    (("step", "dev", "--mpirun-args", "'", "--", "a"), 2, "error: --mpirun-args ': a quote is not closed"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "message"), REFUSED, ids=[message for _, _, message in REFUSED])
+def test_a_step_that_cannot_run_reports_why(mpi: Any, api: FakeApi, words: tuple[str, ...], code: int, message: str) -> None:
+    over = allocation("over", state="Succeeded")
+    over["status"].setdefault("summary", {})["message"] = "idle: nobody"
+    api.stored = {"pi": stored("pi", state="Running"), "dev": allocation(state="Running"), "waits": allocation("waits"), "over": over}
+    found, out, err = mpi(*words)
+    assert (found, out) == (code, "")
+    assert err.startswith(message)
+
+
+@pytest.fixture
+def kubectl(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Let the allocation `dev` run, and a script stand in for kubectl; return the file with the words that it got."""
+    api.stored = {"dev": allocation(state="Running")}
+    api.all_pods = [pod("dev-launcher-x", role="launcher"), pod("dev-worker-0"), pod("dev-worker-1")]
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    def call(body: str) -> Path:
+        program, words = tmp_path / "kubectl", tmp_path / "words"
+        program.write_text(f'#!/bin/sh\necho "$*" >>{words}\n{body}')
+        program.chmod(0o755)
+        return words
+
+    return call
+
+
+STEP = 'while [ "$1" != --token ]; do shift; done; report="mpiop:$2:"; echo "${report}runs 3 0:1" >&2; '
+
+
+@pytest.mark.real_time
+def test_run_in_an_allocation_is_a_step(mpi: Any, kubectl: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPIOP_IMAGE", "image")
+    words = kubectl(f'{STEP} echo from rank 0; echo "${{report}}ended 7 " >&2')
+    options = ("-e", "A=b c", "--mpirun-args", "--map-by node", "--no-stdin", "--no-tag")
+    assert mpi("run", "--in", "dev", *options, "-n", "2", "--", "./a", "-n") == (7, "from rank 0\n", "")
+    assert mpi("run", "--in", "dev", "--no-stdin", "./a")[0] == 7
+    first, second = words.read_text().splitlines()
+    assert "exec --stdin --namespace=team dev-launcher-x --container=launcher -- /bin/sh /tmp/mpiop/bin/mpiop step --token" in first
+    assert first.endswith(" -n 2 --env A=b c --mpirun-args --map-by node -- ./a -n")
+    assert second.endswith(" --tag -- ./a")
+
+
+@pytest.mark.real_time
+def test_history_lists_the_steps_of_an_allocation(mpi: Any, kubectl: Callable[[str], Path]) -> None:
+    words = kubectl("printf '1\\t0\\t100\\t165\\t3\\t0:2 1:1\\t./a\\tb\\n2\\t\\t200\\t\\t1\\t1:1\\t./b\\n\\nend\\n'")
+    code, out, _ = mpi("history", "dev")
+    head, first, second = (line.split() for line in out.splitlines())
+    assert (code, head) == (0, ["STEP", "EXIT", "RANKS", "HOSTS", "STARTED", "DURATION", "COMMAND"])
+    assert (first[:4], first[-3:]) == (["1", "0", "3", "0,1"], ["1m5s", "./a", "b"])
+    assert (second[:3], second[-1]) == (["2", "1", "1"], "./b")
+    assert words.read_text().endswith("-- /bin/sh /tmp/mpiop/bin/mpiop client history\n")
+    assert mpi("history", "dev", "-A")[0] == 2
+    kubectl("echo gone")
+    assert mpi("history", "dev") == (1, "", "error: the launcher does not answer (kubectl: exit code 0): \n")
+
+
+@pytest.mark.real_time
+def test_logs_shows_what_was_kept_of_a_step(mpi: Any, kubectl: Callable[[str], Path]) -> None:
+    words = kubectl("printf '1 1\\n[1,0]<stdout>:zero\\n[1,1]<stderr>:one\\nmpirun\\nend\\n'")
+    dropped = "the beginning of the output of step 3 was dropped\n"
+    assert mpi("logs", "dev", "--step", "3") == (0, "zero\none\nmpirun\n", dropped)
+    assert mpi("logs", "dev", "--step", "3", "--rank", "1") == (0, "one\n", dropped)
+    assert words.read_text().splitlines()[-1].endswith(" client output 3")
+    assert mpi("logs", "dev", "--step", "3", "-f", "--all") == (2, "", "error: --follow, --all: not possible with --step\n")
+    kubectl("echo 'there is no step 4, or it is too old' >&2; exit 3")
+    assert mpi("logs", "dev", "--step", "4") == (3, "", "error: there is no step 4, or it is too old\n")
+
+
+@pytest.mark.real_time
+def test_a_step_begins_only_when_its_files_have_arrived(mpi: Any, kubectl: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a").write_text("a")
+    command = ("step", "dev", "--no-stdin", "--upload", str(folder), "--build", "make -j", "--", "./a")
+    received = "case $* in *receive) echo end; cat >/dev/null; {end};; *) {step};; esac"
+    step = f'{STEP} echo "${{report}}ended 0 " >&2'
+    words = kubectl(received.format(end="echo done", step=step))
+    assert mpi(*command) == (0, "", "")
+    assert words.read_text().splitlines()[-1].endswith(" --build make -j --tag --upload -- ./a")
+    kubectl(received.format(end="echo no space >&2", step=step))
+    assert mpi(*command) == (1, "", f"error: {folder} was not uploaded (kubectl: exit code 0): no space\n")
+    kubectl(received.format(end="true", step=step).replace("echo end; cat >/dev/null", "echo refused >&2; exit 1"))
+    assert mpi(*command) == (1, "", f"error: {folder} was not uploaded (kubectl: exit code 1): refused\n")
+    (folder / "a\\b").write_text("a")
+    assert mpi(*command)[::2] == (2, "error: 'upload/a\\\\b' cannot be uploaded: its name has a backslash or a control character\n")
+
+
+def test_the_hosts_of_steps_are_the_lines_of_the_hostfile(api: FakeApi) -> None:
+    job = allocation(state="Running")
+    api.all_pods = [pod("dev-launcher-x", role="launcher"), pod("dev-worker-1"), pod("dev-worker-0")]
+    found = launcher_of(Job(api, job))
+    assert found.pod == "dev-launcher-x"
+    assert {host: state.name for host, state in found.workers.items()} == {0: "dev-worker-0", 1: "dev-worker-1"}
+    job["spec"]["runLauncherAsWorker"] = True
+    assert sorted(workers_of(Job(api, job), api.all_pods)) == [1, 2]
+
+
+def test_the_words_of_a_program_are_not_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["step", "--help"]) == 0
+    assert "[--] PROGRAM" in capsys.readouterr().out
