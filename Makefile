@@ -31,7 +31,7 @@ URL ?=
 # ALONE: suites that share no cluster with others. SECOND: suites that share a second cluster. Both run at the same time as those that
 # share the first, one after the other: tests mostly wait.
 ALONE := cluster second_node faults admission informers contract manifests policies
-SECOND := binding examples false_alarms gitops images mpi plain random_jobs recipes
+SECOND := binding examples false_alarms gitops images mpi plain random_jobs recipes ssh
 APART := allocation_script allocations applications archive chart_values crowd leadership gang coscheduling kubeflow kueue volcano monitoring top dra shards chart helm release upgrade definition hangs horovod
 SUITE ?=
 SUITES = $(if $(filter all,$(SUITE)),test/e2e,$(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e $(patsubst %,--ignore=test/e2e/test_%.py,$(APART) $(ALONE) $(SECOND))))
@@ -90,7 +90,8 @@ demo: ## Bring up a cluster, deploy the operator, compute π with mpirun across 
 
 .PHONY: test
 test: ## Prove everything: lint, types, coverage, newest Python, tools, agent, verify, docs, conformance, then e2e on a cluster of its own
-	@for part in lint types coverage unit-newest tools agent verify docs; do $(MAKE) --no-print-directory $$part; done
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types
+	@for part in coverage unit-newest tools agent verify docs; do $(MAKE) --no-print-directory $$part; done
 	@$(MAKE) --no-print-directory --jobs=2 e2e-shared e2e-second SUITE=
 
 .PHONY: test-all

@@ -77,19 +77,15 @@ def seen(images: None, module_namespace: Kubectl, tmp_path_factory: pytest.TempP
     assert images is None
     tool = new_tool(module_namespace, tmp_path_factory.mktemp("tool"))
     SHOWN.unlink(missing_ok=True)
-    found = dict[str, Shown]()
-    for first in range(0, len(ENDS), AT_ONCE):
-        at_once = ENDS[first : first + AT_ONCE]
-        module_namespace.apply(*map(ending_job, at_once))
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            each = pool.map(lambda end: seen_soon(end, module_namespace, tool), at_once)
-            found |= {end.id: shows for end, shows in zip(at_once, each, strict=True)}
-    return found
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        each = pool.map(lambda end: seen_soon(end, module_namespace, tool), ENDS)
+        return {end.id: shows for end, shows in zip(ENDS, each, strict=True)}
 
 
 def seen_soon(end: End, here: Kubectl, tool: Tool) -> Shown:
     """Return what a job shows once it has failed: as soon as it is what the page has, or after 10 s; or how it is, if it does not fail."""
     row = row_of(end)
+    here.apply(ending_job(end))
     with contextlib.suppress(NotSeenError, CommandError):
         if end.harm is not None:
             end.harm(here, end.id)
