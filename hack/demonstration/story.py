@@ -156,14 +156,14 @@ def show_result(cluster: Cluster, screen: Screen, jobs: Sequence[str]) -> None:
 
 
 def suggest(cluster: Cluster, screen: Screen) -> None:
-    """Print what to try next, in four lines."""
+    """Print what to try next, in five lines."""
     environment = "" if cluster.is_current else f' eval "$(hack/cluster env --name {NAME})";'
     screen.finish()
     screen.say(f"\nDone in {screen.elapsed_seconds:.0f} s. What next:")
     screen.say(f" - your own job: {environment} edit {JOB.relative_to(ROOT)}, then kubectl apply -f it".replace(":  ", ": "))
-    screen.say(
-        f" - in one line:  pipx install '.[tools]', then{environment} kubectl mpi run -n 4 --image mpiop.invalid/mpi-pi:openmpi -- hostname"
-    )
+    image = "--image mpiop.invalid/mpi-pi:openmpi"
+    screen.say(f" - in one line:  pipx install '.[tools]', then{environment} kubectl mpi run -n 4 {image} -- hostname")
+    screen.say(f" - many runs:    kubectl mpi alloc -n 4 --slots 2 {image}; in its shell: mpiop step -- hostname")
     screen.say(" - logs:         kubectl logs -f job/pi-launcher; kubectl --namespace mpi-operator logs -f deployment/mpi-operator")
     screen.say(" - the end:      make demo-down")
 
