@@ -1,4 +1,4 @@
-"""The settings of the operator: one frozen value, made by `cli` and passed down."""
+"""The settings of the operator: one frozen value, made by `cli.flags` from the command line and passed down; a new flag changes both."""
 
 from dataclasses import dataclass
 from typing import Final

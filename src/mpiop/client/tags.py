@@ -42,9 +42,13 @@ class RankLines:
     """Joins the pieces of each rank into whole lines.
 
     `mpirun` reads a piece of a rank's output, of any size, and passes it on with a tag before it and before each further line in it. So
-    a line of the log may have pieces of several ranks, and a line of a rank may be spread over several lines of the log. Within a line,
-    a tag is what equals the one at its beginning except for the rank. Directly after a tag it is the program's own text, because no
-    piece is empty. Elsewhere the program's own text cannot be distinguished from a tag that it equals.
+    a line of the log may have pieces of several ranks, and a line of a rank may be spread over several lines of the log:
+
+        [1,0]<stdout>:ab[1,1]<stdout>:cd    `ab` begins a line of rank 0; `cd` ends one of rank 1
+        [1,0]<stdout>:ef                    `ef` ends the line `abef` of rank 0
+
+    Within a line, only text that equals the line's first tag, apart from the rank, counts as a tag. Such text directly after a tag is
+    the program's own, because no piece is empty. Elsewhere the program's own text cannot be distinguished from a tag that it equals.
 
     It warns once if `mpirun` dropped output (`Implementation.tag_limit`).
     """
@@ -56,7 +60,7 @@ class RankLines:
         self._gap = library.tag_gap.encode() if library else b""
         self._is_gap_known = not self._gap
         self._limit = library.tag_limit if library else 0
-        self._runs: dict[bytes, _Run] = {}
+        self._streaks: dict[bytes, _Streak] = {}
         self._tags: dict[bytes, _Tag] = {}
         self._held: list[tuple[_Tag, bytes]] = []
         self._begun: dict[_Tag, bytearray] = {}
@@ -131,13 +135,13 @@ class RankLines:
             warnings.warn(_LOST.format(limit=self._limit), stacklevel=2)
 
     def _split(self, tag: _Tag, line: bytes) -> Iterable[Tagged]:
-        run = self._run(tag) if self._limit else None
+        streak = self._streak(tag) if self._limit else None
         start = self._after_gap(line, len(tag.text))
         whole: list[Tagged] = []
         if line.find(tag.stream, start) >= 0:
             tag, start = self._take_pieces(tag, line, start, whole)
-        if run is not None:
-            run.end += len(line) + 1
+        if streak is not None:
+            streak.end += len(line) + 1
         whole.append(self._ended(tag, line[start:]))
         return whole
 
@@ -145,16 +149,16 @@ class RankLines:
         """Take the pieces of a line but for the last, and return the tag of that and where its text starts."""
         after = start
         while found := tag.others.search(line, after):
-            run = self._runs.get(tag.stream)
-            is_cut = run is not None and run.is_cut(found.start(), self._limit)
+            streak = self._streaks.get(tag.stream)
+            is_cut = streak is not None and streak.is_cut(found.start(), self._limit)
             if found.start() == start and not is_cut:
                 after += 1
                 continue
             self._take_piece(tag, line[start : found.start()], whole, is_cut=is_cut)
             tag = self._tags.get(found[0]) or self._learn(found)
             start = after = self._after_gap(line, found.end())
-            if run is not None:
-                run.begin(tag, found.start())
+            if streak is not None:
+                streak.restart_at(tag, found.start())
         return tag, start
 
     def _take_piece(self, tag: _Tag, piece: bytes, whole: list[Tagged], *, is_cut: bool) -> None:
@@ -188,13 +192,13 @@ class RankLines:
         self._gap = b""  # the lines before began with a gap of their own
         return start
 
-    def _run(self, tag: _Tag) -> "_Run":
-        run = self._runs.get(tag.stream) or self._runs.setdefault(tag.stream, _Run(tag))
-        run.line(tag)
-        return run
+    def _streak(self, tag: _Tag) -> "_Streak":
+        streak = self._streaks.get(tag.stream) or self._streaks.setdefault(tag.stream, _Streak(tag))
+        streak.add_line(tag)
+        return streak
 
 
-class _Run:
+class _Streak:
     """Tagged lines of one rank that follow one another in a stream; `end` is where the last one ends, in bytes."""
 
     def __init__(self, tag: _Tag) -> None:
@@ -202,21 +206,24 @@ class _Run:
         self._starts = deque[int](maxlen=1000)
         self.end = 0
 
-    def line(self, tag: _Tag) -> None:
+    def add_line(self, tag: _Tag) -> None:
         """Begin a line."""
         if tag != self._tag:
             self._tag = tag
             self._starts.clear()
         self._starts.append(self.end)
 
-    def begin(self, tag: _Tag, at: int) -> None:
+    def restart_at(self, tag: _Tag, at: int) -> None:
         """Begin a piece `at` bytes after the beginning of the line."""
         self._tag = tag
         self._starts.clear()
         self._starts.append(self.end + at)
 
     def is_cut(self, at: int, limit: int) -> bool:
-        """Return whether the piece that ends `at` bytes after the beginning of the line is as long as `limit`, mostly by its tags."""
+        """Return whether the piece that ends `at` bytes after the beginning of the line is as long as `limit`, mostly by its tags.
+
+        Open MPI 4 counts the tags that it adds, so it drops output only where short lines fill its buffer with tags.
+        """
         begin = self.end + at - limit
         return begin in self._starts and sum(start >= begin for start in self._starts) * len(self._tag.text) > limit // 2
 

@@ -1,4 +1,4 @@
-"""Rate limiters of retries, after client-go's; pure, the time is an argument."""
+"""Rate limiters of retries, after client-go's; pure, the time is an argument. Their numbers are in `mpiop.backoff`."""
 
 from collections.abc import Hashable
 from typing import Protocol, TypeVar

@@ -1,4 +1,4 @@
-"""When the launcher Job is suspended and resumed, and which of its fields follow the MPIJob before it is.
+"""When the launcher Job is suspended and resumed, and which of its fields follow the MPIJob before it is resumed.
 
 A launcher Job is suspended with its MPIJob, and also while a restart replaces workers. `diff` determines in which order suspension, workers
 and resumption are written.
@@ -27,7 +27,7 @@ from mpiop.controller.restart.policy import launcher_limits
 from mpiop.kube.objects import Object, annotations_of
 
 _NODE_AFFINITY: Final = "nodeAffinity"
-_WHOLE: Final = frozenset({"nodeSelector", _NODE_AFFINITY})
+_REPLACED_WHOLE: Final = frozenset({"nodeSelector", _NODE_AFFINITY})
 
 
 def should_suspend_launcher(attempt: LauncherAttempt) -> bool:
@@ -37,8 +37,8 @@ def should_suspend_launcher(attempt: LauncherAttempt) -> bool:
         return True
     if attempt.is_restarting:
         return not (observed.is_launcher_suspended and may_resume(attempt))
-    is_early = job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and not attempt.has_ready_workers
-    return observed.is_launcher_suspended and (observed.awaits_old_gang or is_early)
+    lacks_ready_workers = job.launcher_creation_policy == c.WAIT_FOR_WORKERS_READY and not attempt.has_ready_workers
+    return observed.is_launcher_suspended and (observed.awaits_old_gang or lacks_ready_workers)
 
 
 def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tuple[dict[str, Any], str]:
@@ -54,10 +54,11 @@ def unsuspend_patch(job: MPIJob, launcher: Object, options: BuildOptions) -> tup
     if template:
         spec["template"] = template
     metadata: dict[str, Any] = {"labels": names.child_labels(job.name)}
-    noted, desired = annotations_of(launcher), dict(revisions(job))
-    if keeps_workers(job, launcher):
+    recorded, desired = annotations_of(launcher), dict(revisions(job))
+    if keeps_workers(job, launcher):  # they are still those of the spec with which the job began
         del desired[names.ANNOTATION_START_REVISION], desired[names.ANNOTATION_START_GENERATION]
-    if noted.get(names.ANNOTATION_LAUNCHER_REVISION) == desired[names.ANNOTATION_LAUNCHER_REVISION]:
+    # Otherwise the containers are those of an older spec, which UpdatePending continues to report.
+    if recorded.get(names.ANNOTATION_LAUNCHER_REVISION) == desired[names.ANNOTATION_LAUNCHER_REVISION]:
         metadata["annotations"] = desired
     return {"metadata": metadata, "spec": {**spec, "suspend": False}}, ""
 
@@ -68,15 +69,15 @@ def template_patch(desired: Mapping[str, Any], current: Mapping[str, Any]) -> di
     Our own annotations describe what the containers were given. They are only updated, never added, because a launcher of the Go operator
     does not have them. The restart-count annotation is the exception: it is always set.
     """
-    spec, noted = section(desired, "spec"), section(section(current, "metadata"), "annotations")
+    spec, recorded = section(desired, "spec"), section(section(current, "metadata"), "annotations")
     annotations = section(desired["metadata"], "annotations")
-    described = {name: text for name, text in annotations.items() if _may_be_added(name) or name in noted}
+    described = {name: text for name, text in annotations.items() if _may_be_added(name) or name in recorded}
     metadata = {"labels": section(desired["metadata"], "labels"), "annotations": described}
-    replaced: dict[str, Any] = {name: spec.get(name) or ({} if name in _WHOLE else []) for name in DIRECTIVES}
+    replaced: dict[str, Any] = {name: spec.get(name) or ({} if name in _REPLACED_WHOLE else []) for name in DIRECTIVES}
     affinity = section(section(spec, "affinity"), _NODE_AFFINITY)
     if affinity or section(section(section(current, "spec"), "affinity"), _NODE_AFFINITY):
         replaced["affinity"] = {_NODE_AFFINITY: affinity}
-    return merge_patch({"metadata": metadata, "spec": replaced}, current, whole=_WHOLE)
+    return merge_patch({"metadata": metadata, "spec": replaced}, current, whole=_REPLACED_WHOLE)
 
 
 def _may_be_added(annotation: str) -> bool:
