@@ -315,7 +315,7 @@ def test_a_lost_node_is_named(namespace: Kubectl, is_current_cluster: bool) -> N
         degraded = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "NodeLost", timeout_seconds=120)
         check_shown_soon("pi", "NodeLost", namespace)
     # Whichever is reported first.
-    lost_pod = r"pod pi-(worker-0|launcher-\w+) cannot be reached, because its node mpiop-e2e does not answer"
+    lost_pod = rf"pod pi-(worker-0|launcher-\w+) cannot be reached, because its node mpiop-{NAME} does not answer"
     assert re.match(lost_pod, condition(degraded, "Degraded")["message"])
     job = namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running", timeout_seconds=120)
     assert is_true(job, "Running")
