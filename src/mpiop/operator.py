@@ -60,6 +60,7 @@ from mpiop.leaderelection import ElectionConfig, LeaderElector, unique_identity
 from mpiop.metrics import Metrics
 from mpiop.options import DEFAULT_AGENT_IMAGE, Options
 from mpiop.server import Access, Handler, Server, authorized, health, scrape, serving_context
+from mpiop.shares import RESERVED
 from mpiop.workqueue import NotReady, WorkQueue, retry_limiter
 
 QUEUE_NAME = "MPIJob"
@@ -117,7 +118,12 @@ class Operator:
         count = metrics.events.labels
         event_client = client.fenced(elector.assert_not_lost)
         self._recorder = EventRecorder(event_client, clock, count=lambda outcome: count(outcome).inc())
-        self._queue = WorkQueue[Key](retry_limiter(options.queue_rate_limit, options.queue_burst), metrics.queue(QUEUE_NAME))
+        self._queue = WorkQueue[Key](
+            retry_limiter(options.queue_rate_limit, options.queue_burst),
+            metrics.queue(QUEUE_NAME),
+            namespace_of=lambda key: key.namespace,
+            limit=options.threadiness,
+        )
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)
         self._gang = Gang(options.gang_scheduling)
         self._stores: dict[Resource, Store | JoinedStore] = {}
@@ -143,7 +149,7 @@ class Operator:
         async with asyncio.TaskGroup() as group:
             publishing = [group.create_task(publisher.run(), name="capabilities") for publisher in self._capabilities]
             try:
-                await self._controller.run(self._options.threadiness)
+                await self._controller.run(self._options.threadiness + RESERVED)
             finally:
                 for task in publishing:
                     task.cancel()

@@ -1,12 +1,14 @@
 """Invariants Q40 to Q49: the work queue, its delays and its workers."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
 
 from fakes.following import background
+from mpiop.shares import RESERVED
 from mpiop.workqueue import NotReady, ShutDown, WorkQueue, work
 from virtual_time import VirtualTimeLoop, run_ready_tasks
 
@@ -110,8 +112,16 @@ async def test_Q42_done_leaves_no_reference() -> None:
         key = await take(queue)
         queue.forget(key)
         queue.done(key)
-    held = (queue._queued, queue._dirty_since, queue._processing_since, queue._timers, queue._waiters)
-    assert [len(part) for part in held] == [0] * 5
+    held = (
+        queue._queued,
+        queue._queued._waiting,
+        queue._queued._shares._taken,
+        queue._dirty_since,
+        queue._processing_since,
+        queue._timers,
+        queue._waiters,
+    )
+    assert [len(part) for part in held] == [0] * 7
 
 
 async def test_Q42_each_of_several_waiting_workers_gets_a_key() -> None:
@@ -142,6 +152,82 @@ async def test_Q42_a_worker_cancelled_while_waiting_is_forgotten() -> None:
     assert not queue._waiters
     queue.add("a")
     assert await take(queue) == "a"
+
+
+def shared_queue(limit: int) -> WorkQueue[str]:
+    """Return a queue of keys such as `a1`, in the namespace `a`."""
+    return WorkQueue[str](namespace_of=lambda key: key[0], limit=limit)
+
+
+async def test_Q44_namespaces_take_turns() -> None:
+    queue = shared_queue(100)
+    for key in ("a1", "a2", "a3", "b1", "c1", "b2"):
+        queue.add(key)
+    assert [await take(queue) for _ in range(6)] == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+async def test_Q44_at_the_limit_only_other_namespaces_get_a_worker_and_one_each() -> None:
+    queue = shared_queue(3)
+    for key in ("a1", "a2", "a3", "a4"):
+        queue.add(key)
+    assert [await take(queue) for _ in range(3)] == ["a1", "a2", "a3"]
+    waiting = asyncio.create_task(take(queue))
+    await asyncio.sleep(60)
+    assert not waiting.done()
+    queue.add("b1")
+    queue.add("b2")
+    assert await waiting == "b1"
+    queue.add("c1")
+    assert await take(queue) == "c1"
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)
+    queue.done("b1")
+    assert await take(queue) == "b2"
+
+
+async def test_Q44_the_places_beyond_the_limit_are_few() -> None:
+    queue = shared_queue(1)
+    for namespace in "abcdef":
+        queue.add(namespace)
+    assert [await take(queue) for _ in range(1 + RESERVED)] == list("abcde")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)
+
+
+async def test_Q44_forty_slow_keys_delay_no_other_namespace_and_are_not_slower_themselves() -> None:
+    queue, begun = shared_queue(16), dict[str, float]()
+
+    async def sync(key: str) -> None:
+        begun[key] = now()
+        await asyncio.sleep(10 if key.startswith("a") else 0)
+
+    async with AsyncExitStack() as stack:
+        for _ in range(16 + RESERVED):
+            await stack.enter_async_context(background(asyncio.create_task(work(queue, sync, lambda _key, _error: None))))
+        for number in range(40):
+            queue.add(f"a{number}")
+        await asyncio.sleep(1)
+        for number in range(3):
+            queue.add(f"b{number}")
+        await asyncio.sleep(60)
+    assert [begun[f"b{number}"] for number in range(3)] == [1, 1, 1]
+    assert [begun[f"a{number}"] for number in range(40)] == [0] * 16 + [10] * 16 + [20] * 8
+
+
+async def test_Q44_after_shut_down_workers_wait_for_keys_beyond_the_limit_and_then_stop() -> None:
+    queue, done = shared_queue(1), list[str]()
+
+    async def sync(key: str) -> None:
+        await asyncio.sleep(1)
+        done.append(key)
+
+    workers = [asyncio.create_task(work(queue, sync, lambda _key, _error: None)) for _ in range(3)]
+    for key in ("a1", "a2", "a3"):
+        queue.add(key)
+    await run_ready_tasks()
+    queue.shut_down()
+    await asyncio.wait_for(asyncio.gather(*workers), 10)
+    assert done == ["a1", "a2", "a3"]
 
 
 async def test_Q43_after_shut_down_adds_are_dropped_queued_work_is_handed_out_and_then_workers_stop() -> None:

@@ -24,6 +24,7 @@ from mpiop.cli.goflags import (
     text_kind,
 )
 from mpiop.options import DEFAULT_AGENT_IMAGE, Options
+from mpiop.shares import RESERVED
 
 NAMESPACE_VARIABLE: Final = "KUBEFLOW_NAMESPACE"
 SSH_KEY_TYPES: Final = ("ecdsa-p521", "ecdsa-p256", "ecdsa-p384", "ed25519", "rsa-3072")
@@ -53,7 +54,11 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
             option="namespaces",
             shown_default=f"${NAMESPACE_VARIABLE}, else all namespaces",
         ),
-        _setting("threadiness", at_least(1, INTEGER), "Number of MPIJobs that are processed at the same time"),
+        _setting(
+            "threadiness",
+            at_least(1, INTEGER),
+            f"Number of MPIJobs that are processed at the same time, besides up to {RESERVED} from namespaces with no other",
+        ),
         _setting(
             "gang-scheduling",
             text_kind("SCHEDULER"),

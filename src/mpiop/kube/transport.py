@@ -101,7 +101,7 @@ class HttpTransport:
     async def call(self, request: Request) -> dict[str, Any]:
         """Send `request`, with the allowed retries, and return the decoded answer (see `Transport.call`)."""
         seconds = self._options.list_deadline_seconds if request.verb == "list" else self._options.deadline_seconds
-        async with self._throttle.turn(request.flow):
+        async with self._throttle.turn(request.key.namespace, request.flow):
             return await self._authenticated(lambda credential: self._with_retries(request, credential, seconds))
 
     @asynccontextmanager

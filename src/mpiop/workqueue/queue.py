@@ -4,16 +4,21 @@ A key has up to three states. *Dirty*: it was added and needs processing. *Queue
 worker has it. A key that becomes dirty while it is processed is queued when the worker is done: no change is lost, and any number of
 changes costs one run. Source: client-go util/workqueue.
 
+Unlike there, keys are handed out round robin by namespace, and no namespace can occupy all workers (see `Shares`).
+
 All methods but `get` are synchronous and must be called on one event loop. Times are the loop's.
 """
 
 import asyncio
+import math
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from mpiop.shares import Shares
 from mpiop.workqueue.measures import NoQueueMetrics, QueueMetrics
 from mpiop.workqueue.rate_limiters import RateLimiter, retry_limiter
+from mpiop.workqueue.waiting import WaitingKeys
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -23,18 +28,27 @@ class ShutDown(Exception):  # noqa: N818 - a signal, not an error
 
 
 class WorkQueue(Generic[KeyT]):
-    """A FIFO queue of distinct keys, with delayed and rate-limited adds."""
+    """A queue of distinct keys, with delayed and rate-limited adds."""
 
-    def __init__(self, limiter: RateLimiter[KeyT] | None = None, metrics: QueueMetrics | None = None) -> None:
+    def __init__(
+        self,
+        limiter: RateLimiter[KeyT] | None = None,
+        metrics: QueueMetrics | None = None,
+        *,
+        namespace_of: Callable[[KeyT], Hashable] = lambda _key: "",
+        limit: float = math.inf,
+    ) -> None:
         """Create an empty queue.
 
         Args:
             limiter: Delays of `add_rate_limited`; by default `retry_limiter()`.
             metrics: Receives the queue's metrics; by default they are discarded.
+            namespace_of: Returns the namespace of a key; by default all keys have the same.
+            limit: Keys that are processed at a time, besides one each of up to `RESERVED` namespaces with no other.
         """
         self._limiter: RateLimiter[KeyT] = limiter or retry_limiter()
         self._metrics: QueueMetrics = metrics or NoQueueMetrics()
-        self._queued: deque[KeyT] = deque()
+        self._queued = WaitingKeys[KeyT](namespace_of, Shares(limit))
         self._dirty_since: dict[KeyT, float] = {}
         self._processing_since: dict[KeyT, float] = {}
         self._timers: dict[KeyT, asyncio.TimerHandle] = {}
@@ -92,11 +106,11 @@ class WorkQueue(Generic[KeyT]):
         Raises:
             ShutDown: There is none and there will be none.
         """
-        while not self._queued:
-            if self._is_shut_down:
+        while not self._queued.has_next():
+            if self._is_shut_down and not self._queued:
                 raise ShutDown
             await self._wait_for_key()
-        key = self._queued.popleft()
+        key = self._queued.take()
         if (timer := self._timers.pop(key, None)) is not None:
             timer.cancel()
         now = self._now()
@@ -115,8 +129,10 @@ class WorkQueue(Generic[KeyT]):
         if begun is None:
             raise ValueError(f"work queue: done({key!r}) without get(): call done() once for each key that get() returned")
         self._metrics.worked(self._now() - begun)
+        self._queued.release(key)
         if key in self._dirty_since:
             self._enqueue(key)
+        self._wake()
 
     def shut_down(self) -> None:
         """Ignore new keys and drop delayed ones; once the queue is empty, `get` raises `ShutDown`."""
@@ -124,9 +140,7 @@ class WorkQueue(Generic[KeyT]):
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._wake()
 
     def unfinished_seconds(self) -> float:
         """Return the sum of the seconds for which keys have been processed so far; it grows if workers are stuck."""
@@ -140,18 +154,20 @@ class WorkQueue(Generic[KeyT]):
     def _enqueue(self, key: KeyT) -> None:
         self._queued.append(key)
         self._metrics.depth(len(self._queued))
-        self._wake_one()
+        self._wake()
 
     def _fire(self, key: KeyT) -> None:
         del self._timers[key]
         self.add(key)
 
-    def _wake_one(self) -> None:
-        while self._waiters:
+    def _wake(self) -> None:
+        """Wake a worker if there is a key for it; wake all after a shutdown, because each may be the last."""
+        while self._waiters and (self._is_shut_down or self._queued.has_next()):
             waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                return
+                if not self._is_shut_down:
+                    return
 
     async def _wait_for_key(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
@@ -162,7 +178,7 @@ class WorkQueue(Generic[KeyT]):
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             else:
-                self._wake_one()  # this worker was woken, but is cancelled: another one takes the key
+                self._wake()  # this worker was woken, but is cancelled: another one takes the key
             raise
 
     @staticmethod

@@ -15,7 +15,7 @@ async def test_the_rate_is_bound_when_asked_for() -> None:
     begun: list[float] = []
 
     async def work() -> None:
-        async with throttle.turn(None):
+        async with throttle.turn("", None):
             begun.append(loop.time())
 
     await asyncio.gather(*(work() for _ in range(25)))
@@ -29,7 +29,7 @@ async def test_no_rate_is_bound_by_default_and_places_are() -> None:
 
     async def work() -> None:
         nonlocal inside, most
-        async with throttle.turn(None):
+        async with throttle.turn("", None):
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(1)
@@ -40,13 +40,13 @@ async def test_no_rate_is_bound_by_default_and_places_are() -> None:
     assert asyncio.get_running_loop().time() == 3
 
 
-async def requests(throttle: Throttle, flow: Hashable, count: int, log: list[Hashable], seconds: float = 1.0) -> None:
+async def requests(throttle: Throttle, flow: Hashable, count: int, log: list[Hashable], namespace: str = "") -> None:
     """Send `count` requests at once on behalf of `flow`; each is logged when it begins."""
 
     async def request() -> None:
-        async with throttle.turn(flow):
+        async with throttle.turn(namespace, flow):
             log.append(flow)
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(1.0)
 
     await asyncio.gather(*(request() for _ in range(count)))
 
@@ -70,10 +70,21 @@ async def test_who_is_cancelled_leaves_the_turn_to_others() -> None:
 
 async def test_a_place_is_not_lost_when_its_turn_and_the_cancellation_come_together() -> None:
     throttle, log = Throttle(1), list[Hashable]()
-    async with throttle.turn(None):
+    async with throttle.turn("", None):
         waiting = asyncio.create_task(requests(throttle, "a", 1, log))
         await run_ready_tasks()
     waiting.cancel()
     await asyncio.wait([waiting])
     await requests(throttle, "b", 1, log)
     assert log == ["b"]
+
+
+async def test_a_namespace_with_slow_requests_leaves_places_to_others_which_have_one_each() -> None:
+    throttle, log = Throttle(3), list[Hashable]()
+    slow = asyncio.create_task(requests(throttle, "slow", 100, log, "a"))
+    await run_ready_tasks()
+    await asyncio.gather(requests(throttle, "b", 1, log, "b"), requests(throttle, "c", 2, log, "c"))
+    assert log[:5] == ["slow", "slow", "slow", "b", "c"]
+    assert asyncio.get_running_loop().time() <= 2
+    slow.cancel()
+    await asyncio.wait([slow])
