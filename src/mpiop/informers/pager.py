@@ -9,6 +9,7 @@ import structlog
 
 from mpiop.informers.source import ListerWatcher
 from mpiop.kube.errors import StatusError, TooLargeError
+from mpiop.kube.items import each
 from mpiop.kube.objects import Item, Object, ObjectList, Unreadable, key_of
 from mpiop.kube.resources import Selection
 
@@ -102,7 +103,7 @@ class Pager:
     async def _take(self, listing: Listing, page: ObjectList) -> None:
         now = asyncio.get_running_loop().time
         until = now() + SLICE_SECONDS
-        for item in page["items"]:
+        async for item in each(page["items"]):
             prepared = item if isinstance(item, Unreadable) else self.prepare(item)
             if isinstance(prepared, Unreadable) and not key_of(prepared.object).name:
                 log.warning("object skipped", selection=str(self.selection), problem=prepared.problem)

@@ -1,13 +1,13 @@
 """Decodes the objects of lists and watches one by one: one that cannot be decoded is known by its name, and stops nobody else's."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypedDict, TypeVar, cast
 
 import msgspec
 
-from mpiop.kube import outline
-from mpiop.kube.errors import TransportError
+from mpiop.kube import large, outline
 from mpiop.kube.objects import Item, Object, ObjectMeta, Unreadable, WatchEvent
 from mpiop.kube.request import Request
 
@@ -58,31 +58,45 @@ _WHOLE = msgspec.json.Decoder()
 class Items(Sequence[Item]):
     """The items of a page. Each is decoded when it is asked for, and each time: iterate once, and keep one object at a time."""
 
-    def __init__(self, request: Request, texts: Callable[[], Iterator[bytes]]) -> None:
-        """Decode what `texts` returns, as `request` asked for it."""
+    def __init__(self, request: Request, texts: Sequence[bytes | msgspec.Raw]) -> None:
+        """Decode `texts`, as `request` asked for them."""
         self._request = request
         self._texts = texts
 
     def __iter__(self) -> Iterator[Item]:
         """Yield the items."""
-        for text in self._texts():
-            yield _item(self._request, text)
+        for text in self._texts:
+            yield _item(self._request, bytes(text))
+
+    async def one_by_one(self) -> AsyncIterator[Item]:
+        """Yield the items; those of large texts are decoded in a thread."""
+        for text in self._texts:
+            yield await large.read(partial(_item, self._request), bytes(text))
 
     def __len__(self) -> int:
         """Return how many there are."""
-        return sum(1 for _ in self._texts())
+        return len(self._texts)
 
     def __getitem__(self, index: Any) -> Any:
         """Return one item, or several."""
         return cast("Any", list(self)[index])
 
 
+async def each(items: Sequence[Item]) -> AsyncIterator[Item]:
+    """Yield the items of a page, as `Items.one_by_one` if it has such."""
+    if isinstance(items, Items):
+        async for item in items.one_by_one():
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
 def read_page(request: Request, body: bytes) -> dict[str, Any] | None:
     """Return the metadata of the list in `body` and its `Items`; None when `body` is something else."""
     try:
         page = _PAGES.decode(body)
-        texts = page.items or ()
-        return {"metadata": page.metadata, "items": Items(request, lambda: map(bytes, texts))}
+        return {"metadata": page.metadata, "items": Items(request, page.items or ())}
     except RecursionError:
         return _deep_page(request, body)
     except NOT_JSON:
@@ -131,17 +145,11 @@ def _decoder(projection: type[Any] | None) -> _Decoder:
 
 def _deep_page(request: Request, body: bytes) -> dict[str, Any] | None:
     try:
-        metadata, start = read_whole(outline.value(body, b"metadata")), outline.find(body, b"items")
-    except (*NOT_JSON, ValueError):
+        parts = dict(outline.members(body, 0))
+        metadata = read_whole(parts["metadata"])
+        return {"metadata": metadata, "items": Items(request, list(outline.elements(parts["items"], 0)))}
+    except (*NOT_JSON, ValueError, KeyError):
         return None
-    return {"metadata": metadata, "items": Items(request, lambda: _deep_items(request, body, start))}
-
-
-def _deep_items(request: Request, body: bytes, start: int) -> Iterator[bytes]:
-    try:
-        yield from outline.elements(body, start)
-    except ValueError as error:
-        raise TransportError(f"{request}: the answer is not a JSON object: {error}") from error
 
 
 def _event_parts(line: bytes) -> tuple[str, bytes]:

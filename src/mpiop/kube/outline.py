@@ -14,10 +14,12 @@ MOST_LEVELS: Final = 256
 
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 """As signed bytes, 1 for each opening bracket and -1 for each closing one."""
-_OTHERS: Final = bytes(set(range(256)) - set(b'[]{}"'))
-_STEPS_IN_PLACE: Final = bytes(byte if byte == ord('"') else {91: 1, 123: 1, 93: 255, 125: 255}.get(byte, 0) for byte in range(256))
+_OTHERS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS_IN_PLACE: Final = bytes({91: 1, 123: 1, 93: 255, 125: 255}.get(byte, 0) for byte in range(256))
 _SHORT_BYTES: Final = 8192
-"""Up to here, brackets are found one by one; in a longer value, all at once: a mebibyte has as many as its author likes."""
+"""Up to here, brackets are found one by one; in a longer value, block by block: a mebibyte has as many as its author likes."""
+_BLOCK_BYTES: Final = 65_536
+"""Takes a few milliseconds, in which no other thread runs, and a mebibyte of memory."""
 
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _KEY: Final = re.compile(rb"\s*+(%s)\s*+:\s*+" % _STRING, re.DOTALL)
@@ -33,10 +35,13 @@ def is_deep(text: bytes) -> bool:
     """Return whether a JSON text has more than `MOST_LEVELS` levels; for a text with few brackets this takes next to no time."""
     if text.count(b"{") + text.count(b"[") <= MOST_LEVELS:
         return False
-    if b"\\" in text:
-        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    outside_strings = text.translate(_STEPS, _OTHERS).split(b'"')[::2]
-    return max(accumulate(array("b", b"".join(outside_strings))), default=0) > MOST_LEVELS
+    level = 0
+    for _, outside in _blocks(text, 0):
+        levels = _levels(outside.translate(_STEPS, _OTHERS), level)
+        if max(levels) > MOST_LEVELS:
+            return True
+        level = levels[-1]
+    return False
 
 
 def find(text: bytes, *path: bytes) -> int:
@@ -126,17 +131,34 @@ def _end(text: bytes, start: int) -> int:
 
 
 def _end_of_long(text: bytes, start: int) -> int:
-    """Return where the array or object that begins at `start` ends; of a text with more behind it, little of that is looked at."""
-    length = _SHORT_BYTES
-    while True:
-        length *= 8
-        part = text[start : start + length]
-        if b"\\" in part:
-            part = part.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
-        outside_and_in = part.translate(_STEPS_IN_PLACE).split(b'"')
-        outside_and_in[1::2] = [bytes(len(string)) for string in outside_and_in[1::2]]
-        levels = list(accumulate(array("b", b"\0".join(outside_and_in))))
-        if 0 in levels:
-            return start + levels.index(0) + 1
-        if start + length >= len(text):
-            raise ValueError(f"the value at byte {start} does not end")
+    """Return where the array or object that begins at `start` ends."""
+    level = 0
+    for at, outside in _blocks(text, start):
+        levels = _levels(outside.translate(_STEPS, _OTHERS), level)
+        if 0 in levels[1:]:
+            return at + _levels(outside.translate(_STEPS_IN_PLACE), level).index(0, 1)
+        level = levels[-1]
+    raise ValueError(f"the value at byte {start} does not end")
+
+
+def _levels(steps: bytes, level: int) -> list[int]:
+    """Return `level`, and the level after each step from there."""
+    return list(accumulate(array("b", steps), initial=level))
+
+
+def _blocks(text: bytes, start: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the text from `start` on, which is outside of a string, in blocks: where each begins, and its bytes; those of strings are 0."""
+    is_string = 0
+    while start < len(text):
+        block = text[start : start + _BLOCK_BYTES]
+        if (len(block) - len(block.rstrip(b"\\"))) % 2:  # its last backslash escapes what follows
+            block = text[start : start + len(block) + 1]
+        length = len(block)
+        if b"\\" in block:
+            block = block.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+        parts = block.split(b'"')
+        strings = slice(1 - is_string, None, 2)
+        parts[strings] = map(bytes, map(len, parts[strings]))
+        yield start, b"\0".join(parts)
+        is_string = (is_string + len(parts) - 1) % 2
+        start += length

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import aiohttp
 
 from mpiop.clock import Clock, SystemClock
+from mpiop.kube import large
 from mpiop.kube.answers import Head, decode, decode_event, warning_texts
 from mpiop.kube.client import Client
 from mpiop.kube.client_config import ClientConfig
@@ -65,8 +66,6 @@ class TransportOptions:
 
 DEFAULTS = TransportOptions()
 BODY_LIMIT_BYTES = 32 * 1024 * 1024
-LARGE_EVENT_BYTES = 256 * 1024
-"""Larger events are read in a thread: one of 1.5 MB that is deeply nested takes 0.2 s, and anyone who may write objects can make it so."""
 """What is read of an answer. One object has 3 MiB at most, and some 7,000 Pods fit into one list; a list of more is read in pages."""
 
 
@@ -92,7 +91,6 @@ class HttpTransport:
         self._session = open_session()
         self._throttle = Throttle(options.most_in_flight, options.qps, options.burst)
         self._separated: list[HttpTransport] = []
-        self._large_event = asyncio.Lock()
         # Deadlines are ours. What may take longer than a deadline is bound by aiohttp's timeout between two reads.
         timeout = partial(aiohttp.ClientTimeout, total=None, connect=options.connect_seconds)
         self._timeout = timeout()
@@ -180,16 +178,9 @@ class HttpTransport:
             if not chunk:
                 return
             for line in complete:
-                yield await self._event(request, line)
+                yield await large.read(partial(decode_event, request), line)
             if not self._authenticator.is_current(context):
                 return
-
-    async def _event(self, request: Request, line: bytes) -> WatchEvent:
-        """Decode a large event in a thread. One at a time: several threads would hold the interpreter one after the other."""
-        if len(line) <= LARGE_EVENT_BYTES:
-            return decode_event(request, line)
-        async with self._large_event:
-            return await asyncio.to_thread(decode_event, request, line)
 
     async def _send(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> aiohttp.ClientResponse:
         """Send `request` once; return the answer, of which only the head was read, to be used as a context."""
@@ -229,7 +220,7 @@ async def _deadline(request: Request, seconds: float) -> AsyncGenerator[None]:
 
 async def _decoded(request: Request, response: aiohttp.ClientResponse) -> dict[str, Any]:
     """Return the object in `response`, or raise the error that the server returned instead (see `decode`)."""
-    answer = decode(request, Head(response.status, response.headers), await _body(request, response))
+    answer = await large.read(partial(decode, request, Head(response.status, response.headers)), await _body(request, response))
     for header in response.headers.getall("Warning", ()):
         for text in warning_texts(header):
             request.warn(text)

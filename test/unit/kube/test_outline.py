@@ -2,6 +2,7 @@
 
 import json
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +35,7 @@ def test_the_elements_of_an_array_are_found(content: list[Any], is_indented: boo
     assert list(map(json.loads, elements(as_text(content, is_indented=is_indented), 0))) == content
 
 
-@given(VALUES, VALUES, st.integers(0, 3), st.booleans())
+@given(VALUES, VALUES, st.integers(0, 4), st.booleans())
 def test_long_values_end_where_a_decoder_says(first: Any, last: Any, shift: int, is_indented: bool) -> None:  # noqa: FBT001 - as above
     content = {"a": ["x" * shift + '\\"[{' * 30_000, first], "b": last}
     text = as_text(content, is_indented=is_indented)
@@ -62,8 +63,19 @@ def seconds(function: Callable[[], object]) -> float:
 
 @pytest.mark.parametrize("nested", [b"[" * 500_000 + b"]" * 500_000, b"[%s0]" % (b"[[[[]]]]," * 100_000)])
 def test_a_long_value_is_passed_about_as_quickly_as_it_is_counted(nested: bytes) -> None:
-    text = b'{"a":%s,"b":1}' % nested
-    assert seconds(lambda: find(text, b"b")) < 10 * seconds(lambda: is_deep(text))
+    text, flat = b'{"a":%s,"b":1}' % nested, b"[%s0]" % (b"[]," * 500_000)
+    assert seconds(lambda: find(text, b"b")) < 10 * seconds(lambda: is_deep(flat))
+
+
+def test_a_long_value_is_passed_in_little_memory() -> None:
+    text = b'{"a":%s%s,"b":1}' % (b"[" * 1_000_000, b"]" * 1_000_000)
+    tracemalloc.start()
+    try:
+        assert value(text, b"b") == b"1"
+        assert is_deep(text)
+        assert tracemalloc.get_traced_memory()[1] < 8 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

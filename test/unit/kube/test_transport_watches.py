@@ -4,15 +4,18 @@ import asyncio
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
 from fakes.http_server import Exchange
-from mpiop.kube import answers, session, transport
+from mpiop.informers.pager import Pager
+from mpiop.kube import answers, items, session, transport
 from mpiop.kube.errors import StatusError, TransportError
-from mpiop.kube.objects import WatchEvent
+from mpiop.kube.large import LARGE_BYTES
+from mpiop.kube.objects import WatchEvent, key_of, known_part
 from mpiop.kube.request import Request
 from mpiop.kube.resources import PODS, Selection
 
@@ -274,10 +277,39 @@ async def test_a_large_event_is_read_in_a_thread_and_keeps_its_place(bench: Any,
 
     async def script(exchange: Exchange) -> None:
         await exchange.begin_stream()
-        for name in ("a", "b" * transport.LARGE_EVENT_BYTES, "c"):
+        for name in ("a", "b" * LARGE_BYTES, "c"):
             await exchange.event("ADDED", name)
         await exchange.chunk(b"")
 
     monkeypatch.setattr(transport, "decode_event", decode)
     assert [name[0] for name in await names(await bench.client(await bench.serve(script)))] == ["a", "b", "c"]
     assert threads == [True, False, True]
+
+
+async def test_a_large_page_and_its_large_objects_are_read_in_a_thread_and_keep_their_order(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty deeply nested objects of 1.5 MB take seconds to read."""
+    threads: list[tuple[str, bool]] = []
+
+    def noting(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            threads.append((what, threading.current_thread() is threading.main_thread()))
+            return function(*args)
+
+        return call
+
+    deep: dict[str, Any] = {"name": "b", "x": "y" * LARGE_BYTES}
+    for _ in range(400):
+        deep: dict[str, Any] = {"name": "b", "x": deep}
+
+    async def script(exchange: Exchange) -> None:
+        objects = [{"metadata": metadata} for metadata in ({"name": "a"}, deep, {"name": "c"})]
+        await exchange.answer({"kind": "PodList", "metadata": {"resourceVersion": "5"}, "items": objects})
+
+    monkeypatch.setattr(transport, "decode", noting("page", answers.decode))
+    monkeypatch.setattr(items, "read_object", noting("object", items.read_object))
+    pager = Pager(await bench.client(await bench.serve(script)), Selection(PODS), lambda pod: pod)
+    listing = await pager.read("0", 500)
+    assert [key_of(known_part(item)).name for item in listing.items] == ["a", "b", "c"]
+    assert threads == [("page", False), ("object", True), ("object", False), ("object", True)]
