@@ -247,7 +247,7 @@ class Operator:
         """
         probes = {
             "/healthz": health({"leader election": self._elector.check}),
-            "/readyz": health({"informers": self._informer_problems, "gang scheduling": self._discovery.problems}),
+            "/readyz": health({"informers": self._informer_problems, "gang scheduling": self._gang_problems}),
         }
         routes: dict[int, dict[str, Handler]] = {self._options.health_port: probes}
         secure: dict[int, ssl.SSLContext] = {}
@@ -260,11 +260,19 @@ class Operator:
         return [Server("", port, handlers, secure.get(port)) for port, handlers in routes.items() if port]
 
     def _informer_problems(self) -> Sequence[str]:
-        """Return what is missing; nothing of namespaces in which we may have no rights, as long as another one is served."""
-        problems = {selection: f"{selection} not synced" for selection in self._factory.unsynced()} | self._counters.out_of_reach()
+        return [text for selection, text in self._unfollowed().items() if self._prevents_readiness(selection.namespace)]
+
+    def _gang_problems(self) -> Sequence[str]:
+        return [text for namespace, text in self._discovery.problems().items() if self._prevents_readiness(namespace)]
+
+    def _prevents_readiness(self, namespace: str) -> bool:
+        """Return whether a problem in `namespace` counts: one in which we may have no rights does not, as long as another one is served."""
         namespaces = set(self._options.namespaces)
-        is_serving = bool(namespaces - {selection.namespace for selection in problems})
-        return [text for selection, text in problems.items() if not (is_serving and selection.namespace in namespaces)]
+        served = namespaces - {selection.namespace for selection in self._unfollowed()} - self._discovery.problems().keys()
+        return namespace not in namespaces or not served
+
+    def _unfollowed(self) -> Mapping[Selection, str]:
+        return {selection: f"{selection} not synced" for selection in self._factory.unsynced()} | self._counters.out_of_reach()
 
     async def _new_key_pair(self) -> KeyPair:
         key_type = self._options.ssh_key_type

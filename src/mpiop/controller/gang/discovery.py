@@ -1,7 +1,7 @@
 """Finds out which API of gang scheduling the API server serves, and repeats that until it serves one."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -55,10 +55,10 @@ class GangDiscovery:
         """Wait until it is known whether the API can be used, so that no job is Stalled too early."""
         await self._answered.wait()
 
-    def problems(self) -> Sequence[str]:
-        """Return what is missing (for the readiness probe)."""
+    def problems(self) -> Mapping[str, str]:
+        """Return what is missing, by namespace; that of "" is missing in all."""
         namespaces = [""] if self._gang.api is None else self._gang.refusals
-        return [str(missing) for missing in map(self._gang.missing, namespaces) if missing is not None]
+        return {namespace: str(missing) for namespace in namespaces if (missing := self._gang.missing(namespace)) is not None}
 
     async def _find(self) -> bool:
         try:

@@ -78,7 +78,7 @@ async def test_the_best_api_that_is_served_is_taken(scheduler: str, served: set[
         await asyncio.sleep(10)
         assert {resource for resource in OLD | NEW | {VOLCANO_POD_GROUPS, COSCHEDULING_POD_GROUPS} if names(client, resource)} == taken
         assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
-        assert replica._discovery.problems() == []
+        assert replica._gang_problems() == []
         watched = {
             request.resource: request.params.get("labelSelector", "") for request in client.server.requests if request.verb == "watch"
         }
@@ -93,13 +93,13 @@ async def test_an_api_that_comes_later_starts_the_jobs_that_wait_for_it() -> Non
         await asyncio.sleep(40)
         assert names(client, PODS) == []
         assert reasons(client) == ["MPIJobCreated", "GangApiMissing"]
-        [reported] = replica._discovery.problems()
+        [reported] = replica._gang_problems()
         assert "install Volcano" in reported
         client.server.served.add(VOLCANO_POD_GROUPS)
         await asyncio.sleep(80)
         assert names(client, VOLCANO_POD_GROUPS) == ["pi"]
         assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
-        assert replica._discovery.problems() == []
+        assert replica._gang_problems() == []
 
 
 FORBIDDEN = {"code": 403, "reason": "Forbidden", "message": "podgroups.scheduling.volcano.sh is forbidden: no such right"}
@@ -118,13 +118,13 @@ async def test_an_api_that_may_not_be_used_holds_up_nothing_but_what_needs_it(ve
         assert reasons(client) == ["MPIJobCreated", "GangApiMissing"]
         [job] = client.server.objects(MPIJOBS)
         assert "no such right" in job.get("status", {})["conditions"][0]["message"]
-        assert [str(problem) for problem in replica._discovery.problems() if "no such right" in problem]
+        assert [str(problem) for problem in replica._gang_problems() if "no such right" in problem]
         assert names(client, JOBS) == names(client, PODS) == []
         client.server.allow()
         await asyncio.sleep(90)
         assert names(client, VOLCANO_POD_GROUPS) == ["pi"]
         assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
-        assert replica._discovery.problems() == []
+        assert replica._gang_problems() == []
 
 
 async def test_a_namespace_without_the_right_to_gangs_delays_no_other() -> None:
@@ -145,11 +145,21 @@ async def test_a_namespace_without_the_right_to_gangs_delays_no_other() -> None:
         message = server.storage.get(MPIJOBS, Key("team", "pi"))["status"]["conditions"][0]["message"]
         assert "podgroups in team" in message
         assert "give the operator the right" in message
-        assert [problem for problem in replica._discovery.problems() if "no such right" in problem]
+        assert [*replica._gang_problems(), *replica._informer_problems()] == [], "ready, because another namespace is served"
         server.allow()
         await asyncio.sleep(90)
         assert len(server.objects(PODS)) == 4
-        assert replica._discovery.problems() == []
+        assert replica._gang_problems() == []
+
+
+@pytest.mark.parametrize("namespaces", [("default",), ("default", "team")], ids=str)
+async def test_without_the_right_to_gangs_in_any_namespace_a_replica_is_not_ready(namespaces: tuple[str, ...]) -> None:
+    client = FakeClient()
+    client.refuse("*", VOLCANO_POD_GROUPS, "", StatusError("any", FORBIDDEN))
+    client.server.served.add(VOLCANO_POD_GROUPS)
+    async with running(client, "volcano", *namespaces) as replica:
+        await asyncio.sleep(30)
+        assert ["no such right" in problem for problem in replica._gang_problems()] == [True] * len(namespaces)
 
 
 @pytest.mark.parametrize("error", [TransportError("connection refused"), StatusError("discover", {"code": 503})])
