@@ -16,10 +16,10 @@ from mpiop.client.api import Api, Object
 from mpiop.client.arguments import check_arguments
 from mpiop.client.errors import ForbiddenError, InvalidError, NotFoundError
 from mpiop.kubectl.inputs import read_text
+from mpiop.kubectl.yaml_text import read_yaml
 
 _FIELD: Final = re.compile(r"(?:unknown field \\?\"|\")?(?P<path>(?:spec|metadata)(?:\.[A-Za-z0-9_]+|\[[^\]]+\])+)")
 _STEP: Final = re.compile(r"\.?([A-Za-z0-9_]+)|\[(\d+)\]")
-_NULL: Final = "tag:yaml.org,2002:null"
 
 
 class Document(NamedTuple):
@@ -105,35 +105,10 @@ def read_patch(file: str) -> Document:
 
 def _read(file: str, text: str) -> Sequence[Document]:
     """Return the documents of a file; the value of one that is not an object is {}."""
-    try:
-        trees = [tree for tree in yaml.compose_all(text, Loader=yaml.SafeLoader) if tree.tag != _NULL]
-        for tree in trees:
-            _refuse_duplicates(file, tree, set())
-        values = [value for value in yaml.safe_load_all(text) if value is not None]
-    except yaml.YAMLError as error:
-        raise InvalidError(f"{file}: invalid YAML: {' '.join(str(error).split())}") from error
-    except RecursionError as error:
-        raise InvalidError(f"{file}: its objects and lists are nested too deeply") from error
-    if not values:
+    texts = read_yaml(file, text)
+    if not texts:
         raise InvalidError(f"{file} is empty")
-    objects: list[dict[str, Any]] = [cast("dict[str, Any]", value) if isinstance(value, dict) else {} for value in values]
-    return [Document(file, value, tree) for value, tree in zip(objects, trees, strict=True)]
-
-
-def _refuse_duplicates(file: str, tree: yaml.Node, seen: set[int]) -> None:
-    """Raise an error for a key that an object has twice: YAML would take the last one and drop the other silently."""
-    if id(tree) in seen:  # an anchor that is used again
-        return
-    seen.add(id(tree))
-    lines: dict[str, int] = {}
-    for item in tree.value if isinstance(tree, yaml.CollectionNode) else ():
-        key, value = item if isinstance(tree, yaml.MappingNode) else (None, item)
-        if isinstance(key, yaml.ScalarNode):
-            line = key.start_mark.line + 1
-            if key.value in lines:
-                raise InvalidError(f"{file}:{line}: {key.value} is given twice, first in line {lines[key.value]}: remove one of them")
-            lines[key.value] = line
-        _refuse_duplicates(file, value, seen)
+    return [Document(file, cast("dict[str, Any]", value) if isinstance(value, dict) else {}, tree) for value, tree in texts]
 
 
 def located(document: Document, message: str, below: str = "") -> str:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from mpiop.kubectl.verbs import VERBS
 
@@ -28,16 +28,12 @@ def defaults() -> dict[str, dict[str, str]]:
 
 
 def _read(path: Path) -> Mapping[str, str]:
-    import yaml  # noqa: PLC0415 - takes time, and few users have such a file
-
-    from mpiop.client.errors import InvalidError  # noqa: PLC0415 - the same
+    from mpiop.client.errors import InvalidError  # noqa: PLC0415 - takes time, and few users have such a file
     from mpiop.kubectl.inputs import read_text  # noqa: PLC0415
+    from mpiop.kubectl.yaml_text import read_yaml  # noqa: PLC0415
 
-    try:
-        found: Any = yaml.safe_load(read_text(str(path)))
-    except yaml.YAMLError as error:
-        raise InvalidError(f"{path}: invalid YAML: {' '.join(str(error).split())}") from error
-    settings: dict[str, Any] = {} if found is None else found
-    if not isinstance(found, dict | None) or not all(name in _OF_VERBS and isinstance(value, str) for name, value in settings.items()):
+    found, *others = [text.value for text in read_yaml(str(path), read_text(str(path)))] or [{}]
+    settings = cast("dict[str, Any]", found) if isinstance(found, dict) else {"": found}
+    if others or not all(name in _OF_VERBS and isinstance(value, str) for name, value in settings.items()):
         raise InvalidError(f"{path}: write lines such as image: IMAGE, with the names {', '.join(_OF_VERBS)}, each with a text")
     return settings

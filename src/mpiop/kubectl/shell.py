@@ -110,8 +110,7 @@ def _word(node: Node) -> str | None:
 
 def _static(text: str) -> str | None:
     """Return a word if its quotes mean the same to shlex and to a shell, and nothing in it is expanded."""
-    without_single = re.sub(r"'[^']*'", "", text)
-    if any(re.search(r"[$`\\]", part) for part in re.findall(r'"(?:[^"\\]|\\.)*"', without_single, re.DOTALL)):
+    if any(part.startswith('"') and re.search(r"[$`\\]", part) for part in _QUOTED.findall(text)):
         return None
     if "\\\n" in text or re.search(r"[$`*?\[{!]|^~|[=:]~", _QUOTED.sub("", text)):
         return None

@@ -1,5 +1,6 @@
 """`convert`: sizes, options and reports of Slurm scripts; test_slurm_scripts.py runs what it makes."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -340,6 +341,27 @@ def test_a_script_that_slurm_rejects_or_that_cannot_run_is_an_error(script: str,
 @pytest.mark.parametrize("script", ["( " * 3000 + "srun a" + " )" * 3000, "srun $(echo " * 3000 + ")" * 3000, f"srun -n {'9' * 5000} a"])
 def test_a_script_that_is_nested_deeply_or_has_a_long_number_runs_whole(script: str) -> None:
     assert not is_direct(convert(f"{script}\n"))
+
+
+QUOTE = '\\"'
+
+
+@pytest.mark.parametrize("line", ["echo %s", 'echo a"%s', "srun ./a '%s"])
+def test_a_word_of_many_quotes_is_read_in_a_time_that_grows_with_its_length(line: str) -> None:
+    def seconds(length: int) -> float:
+        begun = time.process_time()
+        convert(f"#!/bin/bash\n{line % (QUOTE * length)}\nsrun ./a\n")
+        return time.process_time() - begun
+
+    assert min(seconds(24_000) for _ in range(3)) < 40 * min(seconds(2_000) for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    ("word", "is_expanded"),
+    [("\"it's $HOME it's\"", True), ('\\"$HOME\\"', True), ("'$HOME'", False), ("\"'\"a'$b'", False)],
+)
+def test_quotes_inside_of_quotes_do_not_hide_what_a_shell_expands(word: str, is_expanded: bool) -> None:  # noqa: FBT001 - a table
+    assert is_direct(convert(f"srun ./a {word}\n")) != is_expanded
 
 
 @pytest.mark.parametrize(

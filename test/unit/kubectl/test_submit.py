@@ -132,6 +132,33 @@ def test_an_anchor_that_is_used_twice_is_no_mistake(mpi: Any, apis: dict[str, Fa
     assert list(apis["other"].stored["pi"]["spec"]["mpiReplicaSpecs"]) == ["Launcher", "Worker"]
 
 
+LAUGHS = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 40))
+MERGES = "".join(f"a{level}: &a{level}\n  <<: [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 40))
+LARGE = "its aliases (*name) make it larger than 3 MiB, which no API server accepts"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param(f"a0: &a0 [x]\n{LAUGHS}", f"1: {LARGE}", id="lists of lists"),
+        pytest.param(f"a0: &a0 {{x: y}}\n{MERGES}", f"1: {LARGE}", id="merges of merges"),
+        pytest.param(f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 1000)}]\n", f"1: {LARGE}", id="one long text"),
+        pytest.param("a: 1\nb: &b\n  c: [*b]\n", "2: this part contains itself by an alias (*name)", id="itself"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["submit", "patch", "defaults"])
+def test_aliases_that_never_end_are_refused_with_one_sentence(
+    mpi: Any, api: FakeApi, file: Path, monkeypatch: pytest.MonkeyPatch, verb: str, text: str, problem: str
+) -> None:
+    file.write_text(text)
+    if verb == "defaults":
+        monkeypatch.setenv("MPIOP_CONFIG", str(file))
+    code, _, err = mpi(
+        *{"submit": ["submit", str(file)], "patch": ["run", "--image", "i", "--patch", str(file), "--", "./a"], "defaults": ["list"]}[verb]
+    )
+    assert (code, err, api.requests) == (2, f"error: {file}:{problem}\n", [])
+
+
 @pytest.mark.parametrize("options", [(), ("--dry-run=client",), ("--dry-run=server",)])
 def test_jobs_are_printed_as_kubectl_prints_them(mpi: Any, apis: dict[str, FakeApi], file: Path, options: tuple[str, ...]) -> None:
     assert mpi("submit", str(file), *options, "-o", "name")[1] == "mpijob.kubeflow.org/pi\n"
