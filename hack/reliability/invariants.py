@@ -67,7 +67,7 @@ TITLES: Mapping[str, str] = {
     "Q44": "No namespace occupies all workers, and namespaces take turns",
     "Q45": "A delayed key never comes early; of two delays the earlier counts",
     "Q46": "A key's delay doubles with its failures up to a cap, and forgetting resets it alone",
-    "Q47": "All retries together are bound by a token bucket; the longest delay counts",
+    "Q47": "Retries in a namespace are bound by a token bucket of its own; the longest delay counts",
     "Q48": "Success forgets, failure comes back rate-limited, a key in hand is always given back",
     "Q49": "Depth, adds, latency, work, unfinished work and retries are measured",
     "E50": "What a write makes us wait for is noted from its answer, so that a failed one leaves nothing to wait for",

@@ -8,7 +8,8 @@ import asyncio
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 
 import structlog
 
@@ -118,10 +119,11 @@ class Operator:
         count = metrics.events.labels
         event_client = client.fenced(elector.assert_not_lost)
         self._recorder = EventRecorder(event_client, clock, count=lambda outcome: count(outcome).inc())
+        namespace_of: Callable[[Key], str] = attrgetter("namespace")
         self._queue = WorkQueue[Key](
-            retry_limiter(options.queue_rate_limit, options.queue_burst),
+            retry_limiter(options.queue_rate_limit, options.queue_burst, namespace_of),
             metrics.queue(QUEUE_NAME),
-            namespace_of=lambda key: key.namespace,
+            namespace_of=namespace_of,
             limit=options.threadiness,
         )
         metrics.watch_queue(QUEUE_NAME, self._queue.unfinished_seconds, self._queue.longest_running_seconds)

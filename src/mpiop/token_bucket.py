@@ -33,6 +33,11 @@ class TokenBucket:
         self._tokens -= 1
         return True
 
+    def is_full(self, now: float) -> bool:
+        """Return whether no token is missing at `now` (seconds, monotonic)."""
+        self._fill(now)
+        return self._tokens == self._burst
+
     def _fill(self, now: float) -> None:
         self._tokens = min(self._burst, self._tokens + max(0.0, now - self._filled_at) * self._rate)
         self._filled_at = now

@@ -3,7 +3,6 @@
 import pytest
 
 from mpiop.backoff import SYNC, Backoff
-from mpiop.token_bucket import TokenBucket
 from mpiop.workqueue import BucketLimiter, FailureLimiter, MaxOf, RateLimiter, retry_limiter
 
 
@@ -33,16 +32,27 @@ def test_Q46_forget_resets_only_that_key() -> None:
     assert (limiter.retries("a"), limiter.retries("b")) == (1, 3)
 
 
-def test_Q47_retries_of_all_keys_take_from_one_bucket() -> None:
-    limiter = BucketLimiter[str](TokenBucket(rate=10, burst=3))
+def test_Q47_retries_of_a_namespace_take_from_one_bucket() -> None:
+    limiter = BucketLimiter[str](10, 3, lambda key: key.isupper())
     assert [limiter.delay(key, 100.0) for key in "abcab"] == pytest.approx([0, 0, 0, 0.1, 0.2])
+    assert [limiter.delay(key, 100.0) for key in "ABCA"] == pytest.approx([0, 0, 0, 0.1])
     limiter.forget("a")
     assert limiter.delay("a", 100.0) == pytest.approx(0.3), "a token once taken is spent"
     assert limiter.retries("a") == 0
 
 
+def test_Q47_a_namespace_that_no_longer_fails_is_forgotten_when_its_bucket_is_full() -> None:
+    limiter = BucketLimiter[str](1, 2, lambda key: key)
+    for key in "aab":
+        limiter.delay(key, 0.0)
+    limiter.delay("c", 1.5)
+    assert vars(limiter)["_buckets"].keys() == {"a", "c"}
+    assert limiter.delay("a", 1.5) == 0
+    assert limiter.delay("a", 1.5) == pytest.approx(0.5)
+
+
 def test_Q47_the_overall_delay_is_the_longest_and_retries_are_those_of_the_key() -> None:
-    limiter = MaxOf[str](FailureLimiter(Backoff(1.0, 100.0)), BucketLimiter(TokenBucket(rate=0.5, burst=2)))
+    limiter = MaxOf[str](FailureLimiter(Backoff(1.0, 100.0)), BucketLimiter(0.5, 2, lambda _key: ""))
     assert [limiter.delay("a", 0.0) for _ in range(4)] == [1.0, 2.0, 4.0, 8.0]
     assert limiter.delay("b", 0.0) == 6.0  # its own would be 1 s, but five tokens are gone
     assert (limiter.retries("a"), limiter.retries("b")) == (4, 1)

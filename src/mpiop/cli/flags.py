@@ -104,7 +104,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "controller-queue-rate-limit",
             at_least(0.001, NUMBER),
-            "Retries of failing jobs a second, all jobs together",
+            "Retries of failing jobs a second, in each namespace",
             option="queue_rate_limit",
         ),
         _setting("controller-queue-burst", at_least(1, INTEGER), "Retries at once before that limit counts", option="queue_burst"),

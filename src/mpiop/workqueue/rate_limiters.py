@@ -1,6 +1,6 @@
 """Rate limiters of retries, after client-go's; pure, the time is an argument. Their numbers are in `mpiop.backoff`."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Protocol, TypeVar
 
 from mpiop.backoff import SYNC, Backoff
@@ -51,16 +51,23 @@ class FailureLimiter(RateLimiter[KeyT]):
 
 
 class BucketLimiter(RateLimiter[KeyT]):
-    """Takes a token for each retry, from one bucket for all keys."""
+    """Takes a token for each retry from the bucket of the key's namespace, so that failures in one do not delay retries in another."""
 
-    def __init__(self, bucket: TokenBucket) -> None:
-        """Take tokens from `bucket`."""
-        self._bucket = bucket
+    def __init__(self, rate: float, burst: int, namespace_of: Callable[[KeyT], Hashable]) -> None:
+        """Give each namespace a `TokenBucket` of `rate` and `burst`."""
+        self._rate = rate
+        self._burst = burst
+        self._namespace_of = namespace_of
+        self._buckets: dict[Hashable, TokenBucket] = {}
 
     def delay(self, key: KeyT, now: float) -> float:
         """Return the seconds until there is a token for this retry."""
-        del key  # one bucket for all
-        return self._bucket.reserve(now)
+        namespace = self._namespace_of(key)
+        if namespace not in self._buckets:
+            # A full bucket is as a new one, so those of namespaces that no longer fail are dropped.
+            self._buckets = {other: bucket for other, bucket in self._buckets.items() if not bucket.is_full(now)}
+            self._buckets[namespace] = TokenBucket(self._rate, self._burst)
+        return self._buckets[namespace].reserve(now)
 
     def forget(self, key: KeyT) -> None:
         """Do nothing: a taken token is not returned."""
@@ -92,6 +99,6 @@ class MaxOf(RateLimiter[KeyT]):
         return max([limiter.retries(key) for limiter in self._limiters])
 
 
-def retry_limiter(rate: float = 10.0, burst: int = 100) -> MaxOf[KeyT]:
-    """Return the usual limiter: per key 5 ms doubling up to 60 s, and `rate` retries a second with `burst` for all keys together."""
-    return MaxOf(FailureLimiter[KeyT](SYNC), BucketLimiter[KeyT](TokenBucket(rate, burst)))
+def retry_limiter(rate: float = 10.0, burst: int = 100, namespace_of: Callable[[KeyT], Hashable] = lambda _key: "") -> MaxOf[KeyT]:
+    """Return the usual limiter: per key 5 ms doubling up to 60 s, and per namespace `rate` retries a second with `burst` at once."""
+    return MaxOf(FailureLimiter[KeyT](SYNC), BucketLimiter[KeyT](rate, burst, namespace_of))
