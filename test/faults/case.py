@@ -10,7 +10,7 @@ from faults.disturbance import Disturbance
 from faults.fork_server import MPIOP
 from faults.lifecycles import LIFECYCLES
 from faults.oracle import NOTHING_DIFFERS, Allowance, Reference, complaints
-from faults.plans import Faults, NoFaults, Several
+from faults.plans import Faults, Several
 from faults.run import Action, NotSeenError, Run, new_run
 from faults.state import State, difference
 from faults.testbed import FaultTestbed
@@ -102,7 +102,7 @@ async def run_faultless(testbed: FaultTestbed, namespace: str, lifecycle: str) -
     Raises:
         NotSeenError: It did not come to its end.
     """
-    async with new_run(testbed, namespace, NoFaults(), CASE_SECONDS * testbed.patience) as run:
+    async with new_run(testbed, namespace, Faults(), CASE_SECONDS * testbed.patience) as run:
         await run.launch().start()
         await LIFECYCLES[lifecycle](run)
         await _until_unchanged(run)
@@ -116,7 +116,7 @@ async def run_case(testbed: FaultTestbed, namespace: str, case: Case, reference:
     """Run the case and judge it; `reference` is None for a case with an own life."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    async with new_run(testbed, namespace, NoFaults(), case.seconds * testbed.patience) as run:
+    async with new_run(testbed, namespace, Faults(), case.seconds * testbed.patience) as run:
         run.proxy.plan = plan = case.plan(run)
         run.stages = dict(case.stages)
         for number in range(case.replicas):

@@ -9,7 +9,6 @@ from faults.meaning import Target
 from faults.oracle import NOTHING_DIFFERS, Allowance
 from faults.plans import Faults
 from faults.proxy import Exchange, Fault
-from faults.request_faults import Do
 from faults.run import Action, Run
 from faults.stream import EventFault
 
@@ -26,20 +25,30 @@ class Act:
     Attributes:
         name: What it is called.
         action: What is done.
-        when: As in `Do`.
+        when: `before` asking the server, `after` it but before the answer is delivered, once it is `delivered`, or `instead` of all that.
     """
 
     name: str
     action: Callable[[Run, Exchange], Awaitable[None]]
     when: str = "before"
 
-    def on(self, run: Run) -> Do:
-        """Return the fault for `run`."""
+    def on(self, run: Run) -> Fault:
+        """Return the fault for `run`: the action at its time; the request goes through otherwise."""
 
         async def act(exchange: Exchange) -> None:
-            await self.action(run, exchange)
+            if self.when in {"before", "instead"}:
+                await self.action(run, exchange)
+                if self.when == "before":
+                    await exchange.pass_on()
+                return
+            answer = await exchange.forward()
+            if self.when == "after":
+                await self.action(run, exchange)
+            await exchange.deliver(answer)
+            if self.when == "delivered":
+                await self.action(run, exchange)
 
-        return Do(self.name, act, self.when)
+        return Fault(self.name, act)
 
 
 def targets(lifecycles: Lifecycles, is_desired: Wanted) -> Iterator[tuple[str, Target]]:

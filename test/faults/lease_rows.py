@@ -12,8 +12,8 @@ from faults.enumeration import ENDING, Act, Lifecycles, at_condition, effects_of
 from faults.lifecycles import until_condition
 from faults.oracle import MOST_REQUESTS_A_SECOND, Allowance
 from faults.plans import ALWAYS, Faults
-from faults.proxy import Exchange
-from faults.request_faults import CutBefore, Hang
+from faults.proxy import Exchange, Fault
+from faults.request_faults import CUT_BEFORE, HANG
 from faults.rows import Row
 from faults.run import LOOK_SECONDS, Run
 from faults.trace import Entry, Trace
@@ -115,7 +115,7 @@ def _survived_its_lease(run: Run) -> list[str]:
 def f45(lifecycles: Lifecycles) -> Iterator[Case]:
     """The lease alone cannot be reached for a while; then everything but the lease."""
     for lifecycle in lifecycles:
-        for name, fault in (("cut", CutBefore()), ("hang", Hang())):
+        for name, fault in (("cut", CUT_BEFORE), ("hang", HANG)):
             yield Case(
                 "F45",
                 lifecycle,
@@ -131,7 +131,7 @@ def f45(lifecycles: Lifecycles) -> Iterator[Case]:
             )
 
 
-def _outage(resources: frozenset[str], fault: CutBefore | Hang) -> Callable[[Run], Faults]:
+def _outage(resources: frozenset[str], fault: Fault) -> Callable[[Run], Faults]:
     def plan(_run: Run) -> Faults:
         faults = Faults(resources=resources, requests=fault, times=ALWAYS)
         faults.is_over = True  # until the script begins it

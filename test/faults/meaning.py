@@ -8,6 +8,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource
+
 _PATH = re.compile(
     r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/[^/]+)?/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<subresource>[a-z]+))?"
 )
@@ -16,6 +18,8 @@ _TEXT = re.compile(r"(?P<verb>\w+) (?P<resource>\w+)(?:\.(?P<subresource>\w+))?(
 _MADE_UP = re.compile(r"(?<=-launcher)-[a-z0-9]{5}$")
 """What the Job controller adds to the name of a launcher's pod, another thing in each run."""
 WRITES = frozenset(_VERBS.values())
+FOLLOWED: dict[str, Resource] = {resource.plural: resource for resource in (CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES)}
+"""What the operator watches, by plural."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,27 +1,14 @@
 """Plans: what is done to which requests."""
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from faults.meaning import Target
 from faults.proxy import Fault
 from faults.stream import EventFault
 
 ALWAYS = 1_000_000
-
-
-@dataclass(slots=True)
-class NoFaults:
-    """Let everything pass."""
-
-    def fault_of(self, target: Target) -> Fault | None:
-        """Return none."""
-        del target
-        return None
-
-    def event_fault_of(self, target: Target) -> EventFault | None:
-        """Return none."""
-        del target
-        return None
+FaultT = TypeVar("FaultT")
 
 
 @dataclass(slots=True)
@@ -49,24 +36,23 @@ class Faults:
 
     def fault_of(self, target: Target) -> Fault | None:
         """Return what is done to this request."""
-        if self.requests is None or not self._matches(target):
-            return None
-        self.hits += 1
-        return self.requests
+        return self._taken(self.requests, target)
 
     def event_fault_of(self, target: Target) -> EventFault | None:
         """Return what is done to this event."""
-        if self.events is None or not self._matches(target):
+        return self._taken(self.events, target)
+
+    def _taken(self, fault: FaultT | None, target: Target) -> FaultT | None:
+        if fault is None or not self._matches(target):
             return None
         self.hits += 1
-        return self.events
+        return fault
 
     def _matches(self, target: Target) -> bool:
         if self.is_over or self.hits >= self.times:
             return False
         if self.target is not None:
-            first = self.target.ordinal
-            return target.meaning == self.target.meaning and first <= target.ordinal
+            return target.meaning == self.target.meaning and self.target.ordinal <= target.ordinal
         meaning = target.meaning
         return (not self.verbs or meaning.verb in self.verbs) and (not self.resources or meaning.resource in self.resources)
 

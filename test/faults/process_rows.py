@@ -14,7 +14,7 @@ from faults.meaning import Meaning, Target
 from faults.oracle import LEADERSHIP_LOST, Allowance
 from faults.plans import ALWAYS, Faults
 from faults.proxy import Exchange
-from faults.request_faults import Refuse, RefuseToken
+from faults.request_faults import refuse, refuse_token
 from faults.rows import Row
 from faults.run import Run
 from faults.testbed import new_token
@@ -103,7 +103,7 @@ def f49(lifecycles: Lifecycles) -> Iterator[Case]:
 
 
 def _old_token(run: Run) -> Faults:
-    faults = Faults(requests=RefuseToken(run.testbed.token), times=ALWAYS)
+    faults = Faults(requests=refuse_token(run.testbed.token), times=ALWAYS)
     faults.is_over = True
     return faults
 
@@ -134,7 +134,7 @@ def _spoiled_token(target: Target, content: str | None) -> Callable[[Run], Fault
             path.unlink()
             if content is not None:
                 path.write_text(content.format(run.testbed.token), encoding="ascii")
-            await Refuse(401).act(exchange)
+            await refuse(401).act(exchange)
             # A process that loses its lease meanwhile, for want of processor time, needs the token to start again.
             asyncio.get_running_loop().call_later(SPOILED_SECONDS, _restore, path, run.testbed.token)
 

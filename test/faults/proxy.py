@@ -41,17 +41,12 @@ class Upstream:
         return await asyncio.open_connection(url.hostname, url.port, ssl=self.context, limit=32 * 2**20)
 
 
-class Fault(Protocol):
-    """What is done to a request."""
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is done to a request: `act` answers it, or not, in the fault's own way; case names and traces have its name."""
 
-    @property
-    def name(self) -> str:
-        """Return what it is called in case names and traces."""
-        ...
-
-    async def act(self, exchange: "Exchange") -> None:
-        """Answer the request, or not, in the fault's own way."""
-        ...
+    name: str
+    act: "Callable[[Exchange], Awaitable[None]]"
 
 
 class Plan(Protocol):

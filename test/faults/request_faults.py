@@ -1,12 +1,10 @@
 """Faults of requests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 
 import msgspec
 
-from faults.proxy import Exchange
+from faults.proxy import Exchange, Fault
 from faults.wire import Message
 
 REASONS = {
@@ -20,6 +18,7 @@ REASONS = {
     500: "InternalError",
     503: "ServiceUnavailable",
 }
+GARBLINGS = ("cut-body", "cut-json", "html-502", "empty-200", "html-200")
 
 
 def answer_of(status: int, body: bytes, content_type: str = "application/json", **fields: str) -> Message:
@@ -28,136 +27,76 @@ def answer_of(status: int, body: bytes, content_type: str = "application/json", 
     return Message(f"HTTP/1.1 {status} Status", {"content-type": content_type, **named}, body)
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+def refuse(code: int, retry_after_seconds: int | None = None) -> Fault:
     """Answer in the server's stead with a `metav1.Status`."""
+    name = str(code) if retry_after_seconds is None else f"{code}-after-{retry_after_seconds}"
+    after = {} if retry_after_seconds is None else {"retry_after": str(retry_after_seconds)}
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": REASONS[code]}
 
-    code: int
-    retry_after_seconds: int | None = None
-
-    @property
-    def name(self) -> str:
-        """Return for example `503`, or `429-after-1`."""
-        return str(self.code) if self.retry_after_seconds is None else f"{self.code}-after-{self.retry_after_seconds}"
-
-    async def act(self, exchange: Exchange) -> None:
-        """Refuse."""
-        message = f"injected: {self.name}"
-        body = {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "status": "Failure",
-            "code": self.code,
-            "reason": REASONS[self.code],
-            "message": message,
-        }
-        after = {} if self.retry_after_seconds is None else {"retry_after": str(self.retry_after_seconds)}
-        await exchange.deliver(answer_of(self.code, msgspec.json.encode(body), **after))
+    async def act(exchange: Exchange) -> None:
+        await exchange.deliver(answer_of(code, msgspec.json.encode({**status, "message": f"injected: {name}"}), **after))
         exchange.entry.delivered = False
 
+    return Fault(name, act)
 
-@dataclass(frozen=True, slots=True)
-class RefuseToken:
-    """Answer 401 to clients with an expired token; let all others pass."""
 
-    token: str = field(repr=False)
-    name: str = "old-token"
+def refuse_token(token: str) -> Fault:
+    """Answer 401 to clients with that token, as if it had expired; let all others pass."""
 
-    async def act(self, exchange: Exchange) -> None:
-        """Refuse or pass."""
-        if exchange.request.fields.get("authorization") == f"Bearer {self.token}":
-            await Refuse(401).act(exchange)
+    async def act(exchange: Exchange) -> None:
+        if exchange.request.fields.get("authorization") == f"Bearer {token}":
+            await refuse(401).act(exchange)
         else:
             await exchange.pass_on()
 
-
-@dataclass(frozen=True, slots=True)
-class Hang:
-    """Never answer, and never ask the server."""
-
-    name: str = "hang"
-
-    async def act(self, exchange: Exchange) -> None:
-        """Wait until the operator gives up."""
-        await exchange.until_client_leaves()
-        exchange.cut(reset=True)
+    return Fault("old-token", act)
 
 
-@dataclass(frozen=True, slots=True)
-class Late:
+async def _hang(exchange: Exchange) -> None:
+    await exchange.until_client_leaves()
+    exchange.cut(reset=True)
+
+
+HANG = Fault("hang", _hang)
+"""Never answer, and never ask the server."""
+
+
+def late(seconds: float = 30.0) -> Fault:
     """Ask the server long after the operator gave up."""
 
-    seconds: float = 30.0
-    name: str = "late"
-
-    async def act(self, exchange: Exchange) -> None:
-        """Wait, whatever the operator does meanwhile, then ask the server."""
-        await asyncio.sleep(self.seconds)
+    async def act(exchange: Exchange) -> None:
+        await asyncio.sleep(seconds)
         await exchange.forward()
         exchange.cut(reset=True)
 
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """Ask the server a little later."""
-
-    seconds: float
-
-    @property
-    def name(self) -> str:
-        """Return for example `delay-2`."""
-        return f"delay-{self.seconds:g}"
-
-    async def act(self, exchange: Exchange) -> None:
-        """Wait, then do as without a fault."""
-        await asyncio.sleep(self.seconds)
-        await exchange.pass_on()
+    return Fault("late", act)
 
 
-@dataclass(frozen=True, slots=True)
-class CutBefore:
-    """Break the connection before the server is asked."""
-
-    reset: bool = True
-
-    @property
-    def name(self) -> str:
-        """Return `reset-before` or `close-before`."""
-        return f"{'reset' if self.reset else 'close'}-before"
-
-    async def act(self, exchange: Exchange) -> None:
-        """Cut."""
-        exchange.cut(reset=self.reset)
+async def _cut_before(exchange: Exchange) -> None:
+    exchange.cut(reset=True)
 
 
-@dataclass(frozen=True, slots=True)
-class CutAfter:
+CUT_BEFORE = Fault("reset-before", _cut_before)
+"""Break the connection before the server is asked."""
+
+
+def cut_after(*, reset: bool) -> Fault:
     """Ask the server, then break the connection instead of answering: the operator cannot know what became of its write."""
 
-    reset: bool = True
-
-    @property
-    def name(self) -> str:
-        """Return `reset-after` or `close-after`."""
-        return f"{'reset' if self.reset else 'close'}-after"
-
-    async def act(self, exchange: Exchange) -> None:
-        """Forward, then cut."""
+    async def act(exchange: Exchange) -> None:
         await exchange.forward()
-        exchange.cut(reset=self.reset)
+        exchange.cut(reset=reset)
+
+    return Fault(f"{'reset' if reset else 'close'}-after", act)
 
 
-@dataclass(frozen=True, slots=True)
-class Garble:
-    """Ask the server, and deliver something else than its answer."""
+def garble(name: str) -> Fault:
+    """Ask the server, and deliver what `name` selects: a cut body, a cut JSON, an HTML page, nothing, or JSON that is none."""
 
-    name: str
-
-    async def act(self, exchange: Exchange) -> None:
-        """Deliver what `name` selects: a cut body, a cut JSON, an HTML page, nothing, or JSON that claims to be something else."""
+    async def act(exchange: Exchange) -> None:
         answer = await exchange.forward()
         half = answer.body[: max(1, len(answer.body) // 2)]
-        if self.name == "cut-body":
+        if name == "cut-body":
             exchange.writer.write(answer.head(f"content-length: {len(answer.body)}") + half)
             await exchange.writer.drain()
             exchange.cut(reset=False)
@@ -167,37 +106,7 @@ class Garble:
             "empty-200": answer_of(200, b""),
             "html-200": answer_of(200, b"<html><body>Please log in</body></html>", "text/html"),
         }
-        await exchange.deliver(garbled[self.name])
+        await exchange.deliver(garbled[name])
         exchange.entry.delivered = False
 
-
-GARBLINGS = ("cut-body", "cut-json", "html-502", "empty-200", "html-200")
-
-
-@dataclass(frozen=True, slots=True)
-class Do:
-    """Let the driver do something (kill the operator, edit the object, take the lease) before or after the server is asked.
-
-    Attributes:
-        name: What it is called.
-        action: What is done.
-        when: `before` asking the server, `after` it but before the answer is delivered, once it is `delivered`, or `instead` of all that.
-    """
-
-    name: str
-    action: Callable[[Exchange], Awaitable[None]]
-    when: str = "before"
-
-    async def act(self, exchange: Exchange) -> None:
-        """Do it at its time; the request goes through otherwise."""
-        if self.when in {"before", "instead"}:
-            await self.action(exchange)
-            if self.when == "before":
-                await exchange.pass_on()
-            return
-        answer = await exchange.forward()
-        if self.when == "after":
-            await self.action(exchange)
-        await exchange.deliver(answer)
-        if self.when == "delivered":
-            await self.action(exchange)
+    return Fault(name, act)

@@ -1,9 +1,9 @@
 """A watch on its way through the proxy, event by event."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -19,22 +19,19 @@ Cut = Literal["", "close", "reset"]
 BOOKMARK = b'{"type":"BOOKMARK"'
 
 
-class EventFault(Protocol):
-    """What is done to an event of a watch."""
+@dataclass(frozen=True, slots=True)
+class EventFault:
+    """What is done to an event of a watch.
 
-    @property
-    def name(self) -> str:
-        """Return what it is called in case names and traces."""
-        ...
+    Attributes:
+        name: What it is called in case names and traces.
+        act: Sends a line, or not, in the fault's own way; returns how the stream is to end, "" to continue.
+        lag_seconds: How long after its coming an event is acted on.
+    """
 
-    @property
-    def lag_seconds(self) -> float:
-        """Return how long after its coming an event is acted on."""
-        ...
-
-    async def act(self, stream: "Stream", line: bytes) -> Cut:
-        """Send `line`, or not, in the fault's own way; return how the stream is to end, "" to continue."""
-        ...
+    name: str
+    act: "Callable[[Stream, bytes], Awaitable[Cut]]"
+    lag_seconds: float = 0.0
 
 
 @dataclass(slots=True)

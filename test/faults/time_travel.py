@@ -14,19 +14,18 @@ import msgspec
 
 from faults.case import Case
 from faults.enumeration import Lifecycles
-from faults.meaning import Meaning
+from faults.meaning import FOLLOWED, Meaning
 from faults.oracle import Allowance
 from faults.plans import ALWAYS, Faults
-from faults.proxy import Exchange
-from faults.request_faults import Refuse, answer_of
+from faults.proxy import Exchange, Fault
+from faults.request_faults import answer_of, refuse
 from faults.run import Action, Run
 from faults.trace import Trace
 from faults.wire import Message
 from mpiop.kube.objects import ObjectList
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, Resource, Selection
+from mpiop.kube.resources import MPIJOBS, Selection
 from mpiop.operator import OURS
 
-FOLLOWED: dict[str, Resource] = {resource.plural: resource for resource in (CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES)}
 ACTING_SECONDS = 1.5
 """So long the new process acts on the old view."""
 _STEPS = {
@@ -49,7 +48,6 @@ class StaleServer:
     """
 
     expires: bool
-    name: str = "stale"
     lists: dict[str, ObjectList] = field(default_factory=dict[str, ObjectList])
     has_caught_up: asyncio.Event = field(default_factory=asyncio.Event)
     expired: set[str] = field(default_factory=set[str])
@@ -83,10 +81,10 @@ class StaleServer:
     async def _watch(self, exchange: Exchange) -> None:
         resource = exchange.target.meaning.resource
         if "sendInitialEvents" in exchange.entry.asked:
-            await Refuse(400).act(exchange)
+            await refuse(400).act(exchange)
         elif self.expires and resource not in self.expired:
             self.expired.add(resource)
-            await Refuse(410).act(exchange)
+            await refuse(410).act(exchange)
         else:
             await exchange.begin_stream(Message("HTTP/1.1 200 OK", {"content-type": "application/json"}))
             waiting = {asyncio.create_task(self.has_caught_up.wait()), asyncio.create_task(exchange.until_client_leaves())}
@@ -125,7 +123,7 @@ def _case(lifecycle: str, before: str, then: str, how: str) -> Case:
 
     def plan(run: Run) -> Faults:
         servers[run] = StaleServer(expires=how == "expired")
-        faults = Faults(resources=frozenset(FOLLOWED), requests=servers[run], times=ALWAYS)
+        faults = Faults(resources=frozenset(FOLLOWED), requests=Fault("stale", servers[run].act), times=ALWAYS)
         faults.is_over = True  # until the life has come to where it is to begin
         return faults
 

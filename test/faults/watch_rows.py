@@ -1,23 +1,24 @@
 """Rows about watches: refused, expired, idle, late, with gaps and doubles; and about writes that arrive late."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from faults.case import Case
 from faults.enumeration import Lifecycles, effects_of_a_late_write, is_event, is_write_of_jobs, targets, with_events, with_requests
-from faults.event_faults import CutStream, Duplicate, EditBookmark, Gap, IdleStream, Lag
-from faults.meaning import Meaning, Target
+from faults.event_faults import DUPLICATE, GAP, IDLE, cut_stream, edit_bookmark, lag
+from faults.meaning import FOLLOWED, Meaning, Target
 from faults.oracle import Allowance
 from faults.plans import ALWAYS, Faults, Several
-from faults.request_faults import Late, Refuse
+from faults.proxy import Fault
+from faults.request_faults import late, refuse
 from faults.rows import Row
 from faults.run import Run
+from faults.stream import EventFault
 from faults.time_travel import f24
 
 IDLE_TIMEOUT_SECONDS, SLACK_SECONDS = 150.0, 15.0
 STALE_SECONDS = 100.0
 """Twice what a watch with bookmarks may be idle, nearly."""
-FOLLOWED = ("configmaps", "jobs", "mpijobs", "pods", "services")
 
 
 def f6(lifecycles: Lifecycles) -> Iterator[Case]:
@@ -26,7 +27,7 @@ def f6(lifecycles: Lifecycles) -> Iterator[Case]:
     for resource in FOLLOWED:
         for begin in (1, 2):
             target = Target(Meaning("watch", resource), begin)
-            plan = _at_beginning(target, Refuse(429, 1), times=3)
+            plan = _at_beginning(target, refuse(429, 1), times=3)
             yield Case("F6", "succeed", f"{target}/429-after-1 x3", plan, check=_listed_nothing)
 
 
@@ -35,12 +36,12 @@ def f7(lifecycles: Lifecycles) -> Iterator[Case]:
     del lifecycles
     for resource in FOLLOWED:
         target = Target(Meaning("watch", resource), 2)
-        yield Case("F7", "succeed", f"{target}/410", _at_beginning(target, Refuse(410), times=1))
+        yield Case("F7", "succeed", f"{target}/410", _at_beginning(target, refuse(410), times=1))
 
 
-def _at_beginning(target: Target, fault: Refuse, *, times: int) -> Callable[[Run], Several]:
+def _at_beginning(target: Target, fault: Fault, *, times: int) -> Callable[[Run], Several]:
     def plan(_run: Run) -> Several:
-        cut = Faults(target=Target(Meaning("event", target.meaning.resource)), events=CutStream("close"))
+        cut = Faults(target=Target(Meaning("event", target.meaning.resource)), events=cut_stream("close"))
         plans = [Faults(target=target, requests=fault, times=times)]
         return Several([cut, *plans] if target.ordinal > 1 else plans)
 
@@ -53,14 +54,14 @@ def _listed_nothing(run: Run) -> list[str]:
 
 def f14(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each write reaches the server 30 s after the operator gave it up; a pod made this way is one too many, and taken away again."""
-    for case in with_requests("F14", targets(lifecycles, is_write_of_jobs), [Late()], seconds=150.0):
+    for case in with_requests("F14", targets(lifecycles, is_write_of_jobs), [late()], seconds=150.0):
         yield replace(case, allowance=Allowance(effects=effects_of_a_late_write(case.what)))
 
 
 def f22(lifecycles: Lifecycles) -> Iterator[Case]:
     """Each watch goes idle without an end; it is given up after 150 s."""
     found = ((lifecycle, target) for lifecycle, target in targets(lifecycles, is_event) if target.ordinal == 1)
-    for case in with_events("F22", found, [IdleStream()]):
+    for case in with_events("F22", found, [IDLE]):
         yield replace(case, seconds=260.0, script=_until_watched_again, check=_watched_in_time)
 
 
@@ -104,36 +105,31 @@ def f23(lifecycles: Lifecycles) -> Iterator[Case]:
     for seconds in (5.0, 15.0):
         for resource in FOLLOWED:
             for lifecycle in lifecycles:
-                plan = _all_events(resource, Lag(seconds))
+                plan = _all_events("event", [resource], lag(seconds))
                 yield Case("F23", lifecycle, f"event {resource}/lag-{seconds:g}", plan, seconds=240.0)
 
 
 def f25(lifecycles: Lifecycles) -> Iterator[Case]:
     """From each event on, a second of events is never seen: only the list that follows shows what became of things."""
-    return with_events("F25", targets(lifecycles, is_event), [Gap()])
+    return with_events("F25", targets(lifecycles, is_event), [GAP])
 
 
 def f26(lifecycles: Lifecycles) -> Iterator[Case]:
     """No bookmark reports that the initial events are over; lists are used after a minute."""
     del lifecycles
     for how in ("none", "plain", "false"):
-        plan = _every_bookmark(EditBookmark(how))
-        yield Case("F26", "succeed", f"bookmark/{how}", plan, seconds=180.0)
+        yield Case("F26", "succeed", f"bookmark/{how}", _all_events("bookmark", (), edit_bookmark(how)), seconds=180.0)
 
 
 def f27(lifecycles: Lifecycles) -> Iterator[Case]:
     """Every event of a resource comes twice."""
     for resource in FOLLOWED:
         for lifecycle in lifecycles:
-            yield Case("F27", lifecycle, f"event {resource}/duplicate", _all_events(resource, Duplicate()))
+            yield Case("F27", lifecycle, f"event {resource}/duplicate", _all_events("event", [resource], DUPLICATE))
 
 
-def _all_events(resource: str, fault: Lag | Duplicate) -> Callable[[Run], Faults]:
-    return lambda _run: Faults(verbs=frozenset({"event"}), resources=frozenset({resource}), events=fault, times=ALWAYS)
-
-
-def _every_bookmark(fault: EditBookmark) -> Callable[[Run], Faults]:
-    return lambda _run: Faults(verbs=frozenset({"bookmark"}), events=fault, times=ALWAYS)
+def _all_events(verb: str, resources: Iterable[str], fault: EventFault) -> Callable[[Run], Faults]:
+    return lambda _run: Faults(verbs=frozenset({verb}), resources=frozenset(resources), events=fault, times=ALWAYS)
 
 
 WATCHES = (
