@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import socket
 import ssl
-import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,9 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from fakes.certificates import Pair
+from faults.wire import as_chunk, close, read_message
 from mpiop.kube.tls import ClientCertificate, load_certificate
-
-RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 
 @dataclass(slots=True)
@@ -50,7 +47,7 @@ class Exchange:
 
     async def chunk(self, content: bytes) -> None:
         """Send a chunk of the stream; an empty one ends it."""
-        await self.send(f"{len(content):x}\r\n".encode() + content + b"\r\n")
+        await self.send(as_chunk(content))
 
     async def event(self, kind: str, name: str, **metadata: str) -> None:
         """Send a watch event of an object as a chunk of its own."""
@@ -64,13 +61,11 @@ class Exchange:
 
     def close(self) -> None:
         """End the connection in order (FIN)."""
-        self.writer.close()
+        close(self.writer, reset=False)
 
     def reset(self) -> None:
         """Break the connection (RST)."""
-        connection: socket.socket = self.writer.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
-        self.writer.transport.abort()
+        close(self.writer, reset=True)
 
 
 Handler = Callable[[Exchange], Awaitable[None]]
@@ -117,28 +112,14 @@ class HttpServer:
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> Exchange | None:
         if writer.is_closing():
             return None
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        method, target, _ = head[0].split(" ")
-        headers: dict[str, str] = {}
-        for name, _, value in (line.partition(": ") for line in head[1:] if line):
-            headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
-        url = urlsplit(target)
-        content = await self._body(reader, headers)
+        message = await read_message(reader)
+        method, target, _ = message.first_line.split(" ")
+        headers = {name: value.encode("latin-1").decode() for name, value in message.fields.items()}
+        url, content = urlsplit(target), message.body
         certificate = (writer.get_extra_info("ssl_object") or _NoTLS).getpeercert() or {}
         is_form = headers.get("content-type") == "application/x-www-form-urlencoded"
         body = (content.decode() if is_form else msgspec.json.decode(content)) if content else None
         return Exchange(method, url.path, dict(parse_qsl(url.query)), headers, body, number, writer, certificate)
-
-    @staticmethod
-    async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
-        if headers.get("transfer-encoding") != "chunked":
-            return await reader.readexactly(int(headers.get("content-length", "0")))
-        content = b""
-        while size := int((await reader.readuntil(b"\r\n")).strip(), 16):
-            content += await reader.readexactly(size)
-            await reader.readexactly(2)
-        await reader.readexactly(2)
-        return content
 
 
 class _NoTLS:

@@ -16,9 +16,8 @@ from mpiop.kube.objects import Key, is_terminating, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES
 
 
-def f61(lifecycles: Lifecycles) -> Iterator[Case]:
+def f61(_: Lifecycles) -> Iterator[Case]:
     """The namespace is deleted, in each phase of the job."""
-    del lifecycles
     for phase in ("created", "running", "suspended", "ended"):
         yield alone("F61", f"deleted when {phase}", _namespace_goes(phase), replicas=0)
 

@@ -51,9 +51,8 @@ def _hindered(row: str, what: str, begin: Action, script: Script | None, *, life
     return Case(row, lifecycle, what, stages=(("begin", begin),), script=script, seconds=IDLE_SECONDS, wants_hit=False)
 
 
-def f62(lifecycles: Lifecycles) -> Iterator[Case]:
+def f62(_: Lifecycles) -> Iterator[Case]:
     """A quota or a limit has no room for the Pods, until it has."""
-    del lifecycles
     for room in (1, 2):
         yield _hindered("F62", f"a quota with room for {room} of the Pods", _quota(room), _raise_quota)
     yield _hindered("F62", "a limit below what the Pods request", _limit, _raise_limit)
@@ -89,9 +88,8 @@ async def _raise_limit(run: Run) -> None:
     await remove(run, LIMIT_RANGES, "limit")
 
 
-def f63(lifecycles: Lifecycles) -> Iterator[Case]:
+def f63(_: Lifecycles) -> Iterator[Case]:
     """Policies and webhooks that deny, do not answer, are in the way of deletions, or change what is made."""
-    del lifecycles
     yield _hindered("F63", "a policy that denies Pods", _policy("CREATE"), _allow_after("Forbidden", DENIAL))
     yield _hindered("F63", "a policy that denies deletions", _policy("DELETE"), _allow_deletions)
     yield _hindered("F63", "a webhook that does not answer", _webhook("Fail"), _answer)
@@ -226,9 +224,8 @@ async def _is_added_to(run: Run) -> bool:
     return ADDED_LABEL in made["metadata"].get("labels", {}) and len(made["spec"]["containers"]) > 1
 
 
-def f71(lifecycles: Lifecycles) -> Iterator[Case]:
+def f71(_: Lifecycles) -> Iterator[Case]:
     """What the Pods name does not exist, until it does."""
-    del lifecycles
     yield alone("F71", "no ServiceAccount", _without("serviceAccountName", ACCOUNTS, "absent"), seconds=IDLE_SECONDS)
     yield alone("F71", "no PriorityClass", _without("priorityClassName", PRIORITY_CLASSES, ""), seconds=IDLE_SECONDS)
 

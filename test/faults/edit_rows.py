@@ -83,9 +83,8 @@ async def _job_does_not_go(run: Run) -> None:
         run.findings.append("the operator wrote although the garbage collector removes what belonged to the job")
 
 
-def f65(lifecycles: Lifecycles) -> Iterator[Case]:
+def f65(_: Lifecycles) -> Iterator[Case]:
     """Labels or owner of a child are taken away, or it gets an owner more."""
-    del lifecycles
     for kind in ("Service", "ConfigMap", "Job", "Pod"):
         strip = partial(_strip, *CHILDREN[kind])
         # Watches select by the labels: a worker without them counts as deleted, until its creation is refused.
@@ -188,9 +187,8 @@ async def _other_manager(run: Run) -> None:
         run.findings.append("managedBy of a running job was changed")
 
 
-def f67(lifecycles: Lifecycles) -> Iterator[Case]:
+def f67(_: Lifecycles) -> Iterator[Case]:
     """A child is deleted or edited by hand while the job runs."""
-    del lifecycles
     for kind in ("Service", "ConfigMap", "Pod"):
         resource, name = CHILDREN[kind]
         reported = frozenset({LOST_A_WORKER} if kind == "Pod" else ())

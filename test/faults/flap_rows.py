@@ -17,9 +17,8 @@ from mpiop.kube.resources import JOBS, MPIJOBS
 FLAPS = 6
 
 
-def f68(lifecycles: Lifecycles) -> Iterator[Case]:
+def f68(_: Lifecycles) -> Iterator[Case]:
     """The user changes their mind faster than anything can follow."""
-    del lifecycles
     yield alone("F68", "suspended and resumed", _flap_suspend)
     yield alone("F68", "scaled", _flap_scale)
     yield alone("F68", "deleted and created", _flap_delete)

@@ -37,8 +37,7 @@ def f40(lifecycles: Lifecycles) -> Iterator[Case]:
         yield replace(case, stages=ENDING, check=wrote_after_loss)
 
 
-async def _steal_and_hold(run: Run, exchange: Exchange) -> None:
-    del exchange
+async def _steal_and_hold(run: Run, _exchange: Exchange) -> None:
     await _steal(run)
     for _ in range(int(run.testbed.lease_seconds / LOOK_SECONDS)):  # its watch of the lease shows the theft at once; a renewal would too
         if loss_of(run.proxy.trace):
@@ -99,8 +98,7 @@ def f42(lifecycles: Lifecycles) -> Iterator[Case]:
         yield replace(case, allowance=late, stages=ENDING, check=_survived_its_lease)
 
 
-async def _pause(run: Run, exchange: Exchange) -> None:
-    del exchange
+async def _pause(run: Run, _exchange: Exchange) -> None:
     run.replicas[0].signal(signal.SIGSTOP)
     await run.launch("successor").start()
     await asyncio.sleep(PAUSE_LEASES * run.testbed.lease_seconds)

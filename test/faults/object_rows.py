@@ -71,9 +71,8 @@ async def start(run: Run) -> None:
     await until_addresses(run, 2)
 
 
-def f56(lifecycles: Lifecycles) -> Iterator[Case]:
+def f56(_: Lifecycles) -> Iterator[Case]:
     """Fields that we do not know: those of a newer Kubernetes in a job, and others' annotations on everything that is made of it."""
-    del lifecycles
     yield alone("F56", "a field of the future in a template", _future)
     stages = (("running", _annotate), ("ended", _check_annotations))
     for lifecycle in ("succeed", "suspend"):
@@ -101,9 +100,8 @@ async def _check_annotations(run: Run) -> None:
             run.findings.append(f"another's annotation is gone from {resource.kind} {name}")
 
 
-def f57(lifecycles: Lifecycles) -> Iterator[Case]:
+def f57(_: Lifecycles) -> Iterator[Case]:
     """Jobs that are huge: what cannot be made is reported and not tried all the time, what can be made runs."""
-    del lifecycles
     yield alone("F57", "more workers than a ConfigMap holds hosts", _too_many_workers)
     yield alone("F57", "a command of 20,000 characters", _long_command)
     yield alone("F57", "a template of 1.5 MB", _huge_template)
@@ -149,9 +147,8 @@ def _worker(spec: Any) -> Any:
     return spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
 
 
-def f58(lifecycles: Lifecycles) -> Iterator[Case]:
+def f58(_: Lifecycles) -> Iterator[Case]:
     """Names at their limits, and text that breaks terminals and formats."""
-    del lifecycles
     yield alone("F58", "the longest name", _longest_name)
     yield alone("F58", "strange text", _strange_text)
 
@@ -174,9 +171,8 @@ async def _strange_text(run: Run) -> None:
         run.findings.append("text was changed on its way into a Pod")
 
 
-def f59(lifecycles: Lifecycles) -> Iterator[Case]:
+def f59(_: Lifecycles) -> Iterator[Case]:
     """Many Pods of others are created and change while a job runs."""
-    del lifecycles
     yield alone("F59", "a crowd of others' Pods", _crowd)
 
 
@@ -204,9 +200,8 @@ async def _syncs(run: Run) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
-def f60(lifecycles: Lifecycles) -> Iterator[Case]:
+def f60(_: Lifecycles) -> Iterator[Case]:
     """Each name that a job needs is taken: by nobody's object, and by that of another job."""
-    del lifecycles
     for kind in CHILDREN:
         for owner in ("nobody", "another job"):
             take, give = _take(kind, has_owner=owner != "nobody"), _give_back(kind)

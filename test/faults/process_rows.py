@@ -34,8 +34,7 @@ def f33(lifecycles: Lifecycles) -> Iterator[Case]:
     return with_requests("F33", targets(lifecycles, is_write_of_jobs), faults, allowance=STOPPED)
 
 
-async def _terminate(run: Run, exchange: Exchange) -> None:
-    del exchange
+async def _terminate(run: Run, _exchange: Exchange) -> None:
     run.replicas[0].signal(signal.SIGTERM)
     await asyncio.sleep(0.2)
 
@@ -47,8 +46,7 @@ def f34(lifecycles: Lifecycles) -> Iterator[Case]:
         yield replace(case, module=FAULTY, stages=ENDING, check=_ended_blocked)
 
 
-async def _block(run: Run, exchange: Exchange) -> None:
-    del exchange
+async def _block(run: Run, _exchange: Exchange) -> None:
     run.replicas[0].signal(signal.SIGUSR1)
     await asyncio.sleep(SIGNAL_SECONDS * run.testbed.patience)
 
@@ -69,9 +67,8 @@ def _ended_blocked(run: Run) -> list[str]:
     return found
 
 
-def f36(lifecycles: Lifecycles) -> Iterator[Case]:
+def f36(_: Lifecycles) -> Iterator[Case]:
     """A background task dies while the job runs; the process ends with 1, and the next one continues."""
-    del lifecycles
     for victim in VICTIMS:
         yield Case(
             "F36",
@@ -119,9 +116,8 @@ async def _rotate(run: Run) -> None:
     plan.is_over = False
 
 
-def f50(lifecycles: Lifecycles) -> Iterator[Case]:
+def f50(_: Lifecycles) -> Iterator[Case]:
     """The token file cannot be used at the moment when a 401 makes the operator read it again."""
-    del lifecycles
     target = Target(Meaning("create", "pods", "", "pi-worker-0"))
     for name, content in (("missing", None), ("empty", ""), ("newline", "{}\n"), ("blank", "\n")):
         yield Case("F50", "succeed", f"{target}/token file {name}", _spoiled_token(target, content))

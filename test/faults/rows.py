@@ -75,9 +75,8 @@ def f13(lifecycles: Lifecycles) -> Iterator[Case]:
     return with_requests("F13", targets(lifecycles, is_write), (cut_after(reset=True), cut_after(reset=False)))
 
 
-def f15(lifecycles: Lifecycles) -> Iterator[Case]:
+def f15(_: Lifecycles) -> Iterator[Case]:
     """Each first list comes garbled; watch-lists are refused, so that there are lists."""
-    del lifecycles
     for resource in FOLLOWED:
         for name in GARBLINGS:
             target = Target(Meaning("list", resource))
@@ -127,8 +126,7 @@ def f32(lifecycles: Lifecycles) -> Iterator[Case]:
     return with_requests("F32", targets(lifecycles, is_write_of_jobs), faults, allowance=Allowance(exits=frozenset({-signal.SIGKILL})))
 
 
-async def _kill(run: Run, exchange: Exchange) -> None:
-    del exchange
+async def _kill(run: Run, _exchange: Exchange) -> None:
     for replica in run.replicas:
         replica.signal(signal.SIGKILL)
 

@@ -1,6 +1,7 @@
 """Rows about the server as a whole: restarted, killed, frozen. Nothing else runs next to these."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from faults.case import Case
 from faults.disturbance import Disturbance, Step
@@ -50,36 +51,17 @@ def _cases(
     """Yield a case for each life and stage: one disturbance for all of them together."""
     together = Disturbance(steps)
     for lifecycle in lifecycles:
-        yield Case(
-            row,
-            lifecycle,
-            f"{name} at running",
-            stages=(("running", together.meet),),
-            script=together.live_through,
-            check=check,
-            seconds=_SECONDS,
-            wants_hit=False,
-            disturbance=together,
-        )
-        yield Case(
-            row,
-            lifecycle,
-            f"{name} at {_FIRST_POD}",
-            plan=_meeting(together),
-            stages=(("begin", together.wait_to_start),),
-            script=together.live_through,
-            check=check,
-            seconds=_SECONDS,
-            disturbance=together,
-        )
+        case = Case(row, lifecycle, name, script=together.live_through, check=check, seconds=_SECONDS, disturbance=together)
+        yield replace(case, what=f"{name} at running", stages=(("running", together.meet),), wants_hit=False)
+        begin = (("begin", together.wait_to_start),)
+        yield replace(case, what=f"{name} at {_FIRST_POD}", stages=begin, plan=_meeting(together))
 
 
 def _meeting(together: Disturbance) -> Callable[[Run], Faults]:
     """Hold the first pod's creation until the server is disturbed, then send it there."""
 
     def plan(run: Run) -> Faults:
-        async def meet(run: Run, exchange: Exchange) -> None:
-            del exchange
+        async def meet(run: Run, _exchange: Exchange) -> None:
             try:
                 await together.meet(run)
             except NotSeenError as error:

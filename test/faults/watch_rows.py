@@ -21,9 +21,8 @@ STALE_SECONDS = 100.0
 """Twice what a watch with bookmarks may be idle, nearly."""
 
 
-def f6(lifecycles: Lifecycles) -> Iterator[Case]:
+def f6(_: Lifecycles) -> Iterator[Case]:
     """Each watch is asked three times to return later, at its first and at its second beginning: it does, and nothing is listed."""
-    del lifecycles
     for resource in FOLLOWED:
         for begin in (1, 2):
             target = Target(Meaning("watch", resource), begin)
@@ -31,9 +30,8 @@ def f6(lifecycles: Lifecycles) -> Iterator[Case]:
             yield Case("F6", "succeed", f"{target}/429-after-1 x3", plan, check=_listed_nothing)
 
 
-def f7(lifecycles: Lifecycles) -> Iterator[Case]:
+def f7(_: Lifecycles) -> Iterator[Case]:
     """The second watch of each resource is answered 410, after the first was cut."""
-    del lifecycles
     for resource in FOLLOWED:
         target = Target(Meaning("watch", resource), 2)
         yield Case("F7", "succeed", f"{target}/410", _at_beginning(target, refuse(410), times=1))
@@ -114,9 +112,8 @@ def f25(lifecycles: Lifecycles) -> Iterator[Case]:
     return with_events("F25", targets(lifecycles, is_event), [GAP])
 
 
-def f26(lifecycles: Lifecycles) -> Iterator[Case]:
+def f26(_: Lifecycles) -> Iterator[Case]:
     """No bookmark reports that the initial events are over; lists are used after a minute."""
-    del lifecycles
     for how in ("none", "plain", "false"):
         yield Case("F26", "succeed", f"bookmark/{how}", _all_events("bookmark", (), edit_bookmark(how)), seconds=180.0)
 

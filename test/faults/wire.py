@@ -46,8 +46,10 @@ async def read_head(reader: asyncio.StreamReader, begun: bytes = b"") -> Message
         asyncio.IncompleteReadError: The connection ended before.
     """
     first_line, *lines = (begun + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    fields = (line.partition(":") for line in lines)
-    return Message(first_line, {name.strip().lower(): value.strip() for name, _, value in fields})
+    fields = dict[str, str]()
+    for name, value in ((name.strip().lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)):
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    return Message(first_line, fields)
 
 
 async def read_message(reader: asyncio.StreamReader, begun: bytes = b"") -> Message:
