@@ -10,7 +10,7 @@ from typing import Final
 
 from bench import broken, command, failover, libraries, loads, memory, real_jobs, results, shares, stock, table
 from bench.scenarios import LARGE, Kind, Scenario, find
-from bench.session import Setting, Turns, measure
+from bench.session import Setting, Turns, by_operator, measure
 from demonstration.cluster import ROOT
 from embedded.progress import Progress
 
@@ -19,11 +19,11 @@ PAGE: Final = ROOT / "docs" / "performance.md"
 TURNS: Final[Mapping[Kind, Turns]] = {
     Kind.REAL_JOB: real_jobs.turns,
     Kind.LOAD: loads.turns,
-    Kind.MEMORY: memory.turns,
-    Kind.FAILOVER: failover.turns,
-    Kind.STOCK: stock.turns,
+    Kind.MEMORY: by_operator(memory.turn),
+    Kind.FAILOVER: by_operator(failover.turn),
+    Kind.STOCK: by_operator(stock.turn),
     Kind.LIBRARIES: libraries.turns,
-    Kind.BROKEN: broken.turns,
+    Kind.BROKEN: by_operator(broken.turn),
     Kind.SHARES: shares.turns,
 }
 

@@ -5,27 +5,24 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, cast
 
 from bench.audit import requests_of
 from bench.objects import mpijob
-from bench.operator_process import Access
+from bench.operator_process import Access, access_of
 from bench.scenarios import SMALL
 from demonstration.cluster import environment_of
 from e2e.operator_pods import samples_of
 from e2e.waiting import until
-from faults.testbed import NAMESPACE, command, prepared
+from faults.testbed import NAMESPACE, command, make_namespace, prepared
 from mpiop.kube.client import Client
 from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.config import load_config
 from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Key, Object, key_of, uid_of
-from mpiop.kube.resources import LEASES, MPIJOBS, Resource, Selection
+from mpiop.kube.objects import Key, key_of, uid_of
+from mpiop.kube.resources import LEASES, MPIJOBS, Selection
 from mpiop.kube.transport import TransportOptions, connect
 
 LEASE = Key(NAMESPACE, "mpi-operator")
-_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +55,7 @@ class BenchCluster:
 
     async def make_namespace(self, name: str) -> None:
         """Make a namespace and return when Pods can be made in it."""
-        body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        await self.client.create(_NAMESPACES, cast("Object", body))
-        await until(f"a usable namespace {name}", lambda: self._exists(_ACCOUNTS, Key(name, "default")))
+        await make_namespace(self.client, name)
 
     async def free_lease(self) -> None:
         """Delete the Lease, as if no operator had ever run."""
@@ -79,15 +74,6 @@ class BenchCluster:
         await command("hack/cluster", "stop", "kube-apiserver", "--name", self.cluster)  # it writes what it has kept back
         return requests_of(self.cluster, namespace)
 
-    async def _exists(self, resource: Resource, key: Key) -> bool:
-        try:
-            await self.client.get(resource, key)
-        except StatusError as error:
-            if error.is_not_found:
-                return False
-            raise
-        return True
-
 
 @contextlib.asynccontextmanager
 async def bench_cluster(cluster: str, folder: Path, *, nodes: int = 0, has_audit: bool = False) -> AsyncIterator[BenchCluster]:
@@ -101,7 +87,7 @@ async def bench_cluster(cluster: str, folder: Path, *, nodes: int = 0, has_audit
         config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
         await until("watches of MPIJobs, whose definition is new", lambda: _is_watchable(testbed.client))
         await _make_and_delete_one(testbed.client)
-        yield BenchCluster(cluster, config, testbed.client, Access(config.server, _authority(config), testbed.token), folder, has_audit)
+        yield BenchCluster(cluster, config, testbed.client, access_of(config, testbed.token), folder, has_audit)
 
 
 async def _make_and_delete_one(client: Client) -> None:
@@ -118,7 +104,3 @@ async def _is_watchable(client: Client) -> bool:
         if error.is_not_found or error.code == HTTPStatus.TOO_MANY_REQUESTS:
             return False
         raise
-
-
-def _authority(config: ClientConfig) -> str:
-    return config.tls.ca_data or Path(config.tls.ca_file).read_text(encoding="ascii")

@@ -1,27 +1,19 @@
 """Jobs that cannot start: what an operator spends on them in their first two minutes."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Mapping
-from functools import partial
 from typing import Final
 
 from bench.objects import mpijob
 from bench.results import Sample
-from bench.session import NAMESPACE, OPERATORS, Setting, Turn, operator_at
+from bench.session import NAMESPACE, Setting, operator_at
 from embedded.progress import Step
 from mpiop.kube.resources import MPIJOBS
 
 MEASURED_SECONDS: Final = 120.0
 
 
-@contextlib.asynccontextmanager
-async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
-    """Yield the turns of each operator."""
-    yield {who: partial(_turn, setting, who) for who in OPERATORS}
-
-
-async def _turn(setting: Setting, who: str, step: Step) -> Sample:
+async def turn(setting: Setting, who: str, step: Step) -> Sample:
+    """Measure an operator in a new cluster."""
     jobs = setting.scenario.jobs
     step.now_left("a cluster")
     async with setting.bench_cluster(has_audit=True) as here:

@@ -1,10 +1,7 @@
 """A planned failover: from the SIGTERM to the leader of two replicas to the first write of the other."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -14,7 +11,7 @@ from bench.objects import job_name, mpijob
 from bench.observer import Observer
 from bench.operator_process import OperatorProcess, Program
 from bench.results import REFERENCE, Sample
-from bench.session import NAMESPACE, OPERATORS, Setting, Turn, leading, program_of, standing_by
+from bench.session import NAMESPACE, Setting, leading, program_of, standing_by
 from bench.watching import News, watching
 from demonstration.cluster import ROOT
 from embedded.progress import Step
@@ -25,13 +22,8 @@ from mpiop.leaderelection.record import holder_of
 PATIENCE_SECONDS: Final = 60.0
 
 
-@contextlib.asynccontextmanager
-async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
-    """Yield the turns of each operator."""
-    yield {who: partial(_turn, setting, who) for who in OPERATORS}
-
-
-async def _turn(setting: Setting, who: str, step: Step) -> Sample:
+async def turn(setting: Setting, who: str, step: Step) -> Sample:
+    """Measure two replicas of an operator in a new cluster."""
     step.now_left("a cluster")
     async with setting.bench_cluster() as here:
         await here.make_namespace(NAMESPACE)

@@ -1,22 +1,13 @@
 """Resident memory of an operator that has no job: alone in a cluster, and next to Pods of others."""
 
-import contextlib
-from collections.abc import AsyncIterator, Mapping
-from functools import partial
-
 from bench.loads import make_foreign_pods
 from bench.results import Sample
-from bench.session import OPERATORS, Setting, Turn, operator_at
+from bench.session import Setting, operator_at
 from embedded.progress import Step
 
 
-@contextlib.asynccontextmanager
-async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
-    """Yield the turns of each operator."""
-    yield {who: partial(_turn, setting, who) for who in OPERATORS}
-
-
-async def _turn(setting: Setting, who: str, step: Step) -> Sample:
+async def turn(setting: Setting, who: str, step: Step) -> Sample:
+    """Measure an operator in a new cluster."""
     step.now_left("a cluster")
     async with setting.bench_cluster() as here, operator_at(here, who) as operator:
         idle_mib = operator.rss_mib()

@@ -18,6 +18,7 @@ from demonstration.cluster import ROOT
 from e2e.operator_pods import samples_of
 from e2e.waiting import until
 from faults.replica import free_port
+from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.config import SERVICE_ACCOUNT
 
 STOP_SECONDS = 10.0
@@ -44,6 +45,11 @@ class Access:
     server: str
     authority: str
     token: str
+
+
+def access_of(config: ClientConfig, token: str) -> Access:
+    """Return the access to the server of `config` with that token."""
+    return Access(config.server, config.tls.ca_data or Path(config.tls.ca_file).read_text(encoding="ascii"), token)
 
 
 _MOUNT_ACCOUNT: Final = 'mount -t tmpfs none /run; mkdir -p "$0"; mount --bind "$1" "$0"; shift; exec "$@"'

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -41,6 +42,11 @@ Turn: TypeAlias = Callable[[Step], Awaitable[Sample]]
 """One run; returns its figures, and reports to the step what it waits for."""
 Turns: TypeAlias = Callable[[Setting], AbstractAsyncContextManager[Mapping[str, Turn]]]
 """Yields whose turns there are, by name; what the rounds share lives as long as the block."""
+
+
+def by_operator(turn: Callable[[Setting, str, Step], Awaitable[Sample]]) -> Turns:
+    """Return the turns of each operator, which share nothing."""
+    return lambda setting: contextlib.nullcontext({who: partial(turn, setting, who) for who in OPERATORS})
 
 
 async def measure(setting: Setting, turns: Turns, rounds: int, progress: Progress) -> None:

@@ -10,20 +10,19 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench import command
 from bench.soak_samples import REFERENCE_SECONDS, WARM_UP_SECONDS, Course, Sample, complaints, sample_of, table
 from demonstration.cluster import ROOT
 from e2e.stream import JobStream
 from e2e.team import Member, Team, team_of
 from e2e.waiting import until
 from faults.testbed import prepared
-from mpiop import log
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, uid_of
 from mpiop.kube.resources import MPIJOBS
@@ -173,14 +172,7 @@ def main() -> int:
         parser.error(f"--minutes {given.minutes:g}: the first {(WARM_UP_SECONDS + REFERENCE_SECONDS) / 60:g} show nothing, so make it more")
     folder = ROOT / "build" / "soak" / f"s{os.getpid()}"
     begun = time.monotonic()
-    log.configure("text", "error", fd=sys.stderr.fileno())  # the driver watches too, and would report each watch that ends
-    # SIGTERM ends it as Ctrl-C does, also where a shell has put it into the background: clusters and processes are cleaned up.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    try:
-        code = asyncio.run(soak(given.minutes, given.jobs, folder))
-    except KeyboardInterrupt:
-        return 130
+    code = asyncio.run(soak(given.minutes, given.jobs, folder))
     print(f"took {time.monotonic() - begun:.0f} s" + (f"; logs: {folder.relative_to(ROOT)}" if code else ""))
     if not code:
         shutil.rmtree(folder)
@@ -188,4 +180,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run("soak", main))

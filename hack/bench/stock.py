@@ -1,12 +1,10 @@
 """A cluster full of jobs, or one that fills: how long an operator takes to start, its memory, and how soon it sees to one more job."""
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +14,7 @@ from bench.objects import children, mpijob
 from bench.results import Sample
 from bench.samples import percentile, sum_of
 from bench.scenarios import Scenario
-from bench.session import NAMESPACE, OPERATORS, Setting, Turn, operator_at
+from bench.session import NAMESPACE, Setting, operator_at
 from e2e.waiting import until
 from embedded.progress import Step
 from mpiop.api import constants as c
@@ -38,13 +36,8 @@ _SERVER_MEMORY: Final = "process_resident_memory_bytes"
 _FOREVER: Final = {"mpiop.test/complete-after": "86400s"}
 
 
-@contextlib.asynccontextmanager
-async def turns(setting: Setting) -> AsyncIterator[Mapping[str, Turn]]:
-    """Yield the turns of each operator."""
-    yield {who: partial(_turn, setting, who) for who in OPERATORS}
-
-
-async def _turn(setting: Setting, who: str, step: Step) -> Sample:
+async def turn(setting: Setting, who: str, step: Step) -> Sample:
+    """Measure an operator in a new cluster that is filled first."""
     scenario = setting.scenario
     step.now_left("a cluster")
     async with setting.bench_cluster(has_audit=True) as here:

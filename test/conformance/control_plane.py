@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.operator_process import Access, OperatorProcess, ours, start_operator
+from bench.operator_process import Access, OperatorProcess, access_of, ours, start_operator
 from conformance.follower import Follower
 from demonstration.cluster import environment_of
 from faults.testbed import command, prepared
 from mpiop.kube.client import Client
-from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.config import load_config
 
 CLUSTER = "conformance"
@@ -56,10 +55,5 @@ async def control_plane(folder: Path, cluster: str = CLUSTER) -> AsyncIterator[C
         # It would report of each Pod that no node is there for it, and so would the job, in Stalled.
         await command("hack/cluster", "stop", "kube-scheduler", "--name", cluster)
         config = load_config(kubeconfig=environment_of(cluster)["KUBECONFIG"])
-        access = Access(config.server, _authority(config), testbed.token)
         async with Follower(testbed.client).running() as follower:
-            yield ControlPlane(testbed.client, follower, access, folder, cluster)
-
-
-def _authority(config: ClientConfig) -> str:
-    return config.tls.ca_data or Path(config.tls.ca_file).read_text(encoding="ascii")
+            yield ControlPlane(testbed.client, follower, access_of(config, testbed.token), folder, cluster)

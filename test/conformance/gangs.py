@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from conformance.control_plane import ControlPlane
-from conformance.life import NAMESPACES
 from conformance.recordings import recorded_cases
 from e2e.waiting import until
+from faults.testbed import make_namespace
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import COSCHEDULING_POD_GROUPS, MPIJOBS, PRIORITY_CLASSES, VOLCANO_POD_GROUPS, Resource, Selection
@@ -51,8 +51,7 @@ async def live_as_gangs(here: ControlPlane, scheduler: str) -> Gangs:
     """Return what an operator with that `--gang-scheduling` makes."""
     namespace = f"{scheduler}-gang"
     async with here.operator(scheduler, (f"--gang-scheduling={scheduler}",)):
-        body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        await here.client.create(NAMESPACES, cast("Object", body))
+        await make_namespace(here.client, namespace)
         for job in _jobs(namespace):
             await here.client.create(MPIJOBS, cast("Object", job))
         groups, pods = await _look(here, namespace, GROUPS[scheduler])

@@ -18,14 +18,13 @@ from conformance.follower import Follower
 from conformance.normal import normalised
 from conformance.recordings import Case, Objects, Stage
 from e2e.waiting import until
+from faults.testbed import make_namespace
 from mpiop.clock import format_time
 from mpiop.kube.client import Client
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 PATIENCE_SECONDS = 20.0
 """The Job controller makes the next Pod of a failed launcher after 10 s."""
 LATEST_SECONDS = 3.0
@@ -64,17 +63,12 @@ class Life:
         self._versions: dict[str, str] = {}
         self._pods: list[dict[str, Any]] = []
 
-    async def make_namespace(self) -> None:
-        """Make the namespace, and wait until Pods can be made in it."""
-        namespace: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
-        await self._client.create(NAMESPACES, cast("Object", namespace))
-        await until("a usable namespace", self._is_usable)
-
     async def live(self, turn: asyncio.Lock) -> Lived:
         """Go through all stages; who has the `turn` creates its MPIJob, so that times belong to one job at a time."""
         lived = Lived()
         try:
-            await self.make_namespace()
+            await make_namespace(self._client, self.namespace)
+            await until("the authority of the namespace", self._has_authority)
             for stage in self._case.stages:
                 if not lived.stages:
                     async with turn:
@@ -107,17 +101,8 @@ class Life:
         desired = self._case.stages[0].objects
         return all(not desired[each.kind] or self._follower.first_seen(each, self.namespace, name) is not None for each, name in SUPPORTS)
 
-    async def _is_usable(self) -> bool:
-        return self._follower.first_seen(CONFIG_MAPS, self.namespace, "kube-root-ca.crt") is not None and await self._has_account()
-
-    async def _has_account(self) -> bool:
-        try:
-            await self._client.get(ACCOUNTS, Key(self.namespace, "default"))
-        except StatusError as error:
-            if error.is_not_found:
-                return False
-            raise
-        return True
+    async def _has_authority(self) -> bool:
+        return self._follower.first_seen(CONFIG_MAPS, self.namespace, "kube-root-ca.crt") is not None
 
     async def _settled(self, stage: Stage) -> Objects:
         """Return the objects when nothing changes any more, and they are as in the recording, for as long as that may take.

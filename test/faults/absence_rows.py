@@ -9,10 +9,10 @@ from faults.lifecycles import job, until_addresses, until_condition, until_hosts
 from faults.neighbours import change, change_job, find, remove, stay_calm, until_gone, until_reason, until_there
 from faults.object_rows import alone
 from faults.rows import Row
-from faults.run import NAMESPACES, Action, Run
+from faults.run import Action, Run
 from faults.state import JOB, objects
-from faults.testbed import NAMESPACE
-from mpiop.kube.objects import Key, is_terminating, uid_of
+from faults.testbed import NAMESPACE, NAMESPACES, delete_namespace
+from mpiop.kube.objects import is_terminating
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES
 
 
@@ -29,12 +29,11 @@ def _namespace_goes(phase: str) -> Action:
         await run.testbed.client.create(MPIJOBS, job(run))
         await _phases()[phase](run)
         run.bystanders.clear()
-        found = await run.testbed.client.get(NAMESPACES, Key("", run.namespace))
-        await run.testbed.client.delete(NAMESPACES, Key("", run.namespace), uid=uid_of(found))
+        await delete_namespace(run.testbed.client, run.namespace)
 
         async def is_gone() -> bool:
             await _end_pods(run)
-            return await find_namespace(run) is None
+            return await find(run, NAMESPACES, run.namespace) is None
 
         await run.until("the end of the namespace", is_gone)
         await stay_calm(run)
@@ -47,11 +46,6 @@ async def _end_pods(run: Run) -> None:
     for pod in await objects(run.testbed.client, PODS, run.namespace):
         if is_terminating(pod):
             await change(run, PODS, pod["metadata"]["name"], {"status": {"phase": "Failed"}}, subresource="status")
-
-
-async def find_namespace(run: Run) -> Any:
-    """Return the run's namespace; None if it is gone."""
-    return await find(run, NAMESPACES, run.namespace)
 
 
 def _phases() -> dict[str, Callable[[Run], Awaitable[None]]]:

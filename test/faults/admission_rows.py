@@ -9,7 +9,6 @@ from faults.contention_rows import MUTATING, MUTATING_BINDINGS, contentions
 from faults.enumeration import Lifecycles
 from faults.lifecycles import job, until_condition, until_workers
 from faults.neighbours import (
-    ACCOUNTS,
     CHILDREN,
     CONTAINERS,
     LIMIT_RANGES,
@@ -29,6 +28,7 @@ from faults.object_rows import IDLE_SECONDS, alone, job_with, live_on, start
 from faults.rows import Row
 from faults.run import Action, Run
 from faults.state import BYSTANDER
+from faults.testbed import ACCOUNTS
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import MPIJOBS, PODS

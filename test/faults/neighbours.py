@@ -14,7 +14,6 @@ POLICY_BINDINGS = Resource(_ADMISSION, "v1", "validatingadmissionpolicybindings"
 WEBHOOKS = Resource(_ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", namespaced=False)
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange")
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 EVENTS = Resource("", "v1", "events", "Event")
 

@@ -10,12 +10,11 @@ from faults.change_feed import wait_for_change
 from faults.proxy import Plan, Proxy, fault_proxy
 from faults.replica import Launch, Replica
 from faults.state import BYSTANDER, JOB, State, objects, read_state, role
-from faults.testbed import FaultTestbed
+from faults.testbed import FaultTestbed, delete_namespace, make_namespace
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, is_terminating, uid_of
-from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, SECRETS, Resource
+from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, SECRETS
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 ADDRESSES = {f"{JOB}-worker-{index}": f"10.0.0.{index + 1}" for index in range(2)}
 OTHER_ADDRESS = "10.0.0.99"
 LOOK_SECONDS = 0.1
@@ -166,11 +165,9 @@ class Run:
 @contextlib.asynccontextmanager
 async def new_run(testbed: FaultTestbed, namespace: str, plan: Plan, seconds: float) -> AsyncIterator[Run]:
     """Yield a run of at most `seconds` with nothing started but the proxy and the kubelet; all of it is gone afterwards."""
-    body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-    await testbed.client.create(NAMESPACES, body)
+    await make_namespace(testbed.client, namespace)
     async with fault_proxy(testbed.upstream, plan, testbed.context) as proxy:
         run = Run(testbed, namespace, proxy, asyncio.get_running_loop().time() + seconds)
-        await run.until("the namespace to be usable", lambda: _is_usable(run))
         await run.place_bystanders()
         kubelet = asyncio.create_task(run.play_kubelet())
         try:
@@ -181,12 +178,4 @@ async def new_run(testbed: FaultTestbed, namespace: str, plan: Plan, seconds: fl
             for replica in run.replicas:
                 await replica.stop()
             with contextlib.suppress(KubeError):
-                made = await testbed.client.get(NAMESPACES, Key("", namespace))
-                await testbed.client.delete(NAMESPACES, Key("", namespace), uid=uid_of(made))
-
-
-async def _is_usable(run: Run) -> bool:
-    """Return whether pods can be made: their service account is made a little after the namespace."""
-    accounts = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-    await run.testbed.client.get(accounts, Key(run.namespace, "default"))
-    return True
+                await delete_namespace(testbed.client, namespace)

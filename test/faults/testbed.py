@@ -12,6 +12,7 @@ from typing import Any, cast
 import yaml
 
 from demonstration.cluster import ROOT, environment_of
+from e2e.waiting import until
 from embedded.layout import state_folder
 from embedded.locks import locked
 from fakes.certificates import Authority
@@ -22,12 +23,15 @@ from faults.proxy import Upstream
 from faults.replica import surroundings
 from mpiop.kube.client import Client
 from mpiop.kube.config import load_config
-from mpiop.kube.objects import Object
+from mpiop.kube.errors import StatusError
+from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import Resource
 from mpiop.kube.tls import TLSConfig
 from mpiop.kube.transport import TransportOptions, connect
 
 NAMESPACE = "mpi-operator"
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 BASE = ROOT / "manifests" / "base"
 APPLIED = frozenset({"Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"})
 TOKEN_SECONDS = 3 * 3600
@@ -147,6 +151,29 @@ async def _prepare(cluster: str, client: Client, environment: dict[str, str], fo
         token=await new_token(client),
         folder=folder,
     )
+
+
+async def make_namespace(client: Client, name: str) -> None:
+    """Make a namespace, and return when Pods can be made in it: their service account comes a little later."""
+    body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    await client.create(NAMESPACES, body)
+
+    async def is_usable() -> bool:
+        try:
+            await client.get(ACCOUNTS, Key(name, "default"))
+        except StatusError as error:
+            if error.is_not_found:
+                return False
+            raise
+        return True
+
+    await until(f"a usable namespace {name}", is_usable)
+
+
+async def delete_namespace(client: Client, name: str) -> None:
+    """Delete a namespace, and do not wait for its end."""
+    made = await client.get(NAMESPACES, Key("", name))
+    await client.delete(NAMESPACES, Key("", name), uid=uid_of(made))
 
 
 async def _until_established(environment: dict[str, str]) -> None:

@@ -15,9 +15,9 @@ from typing import Any, cast
 import msgspec
 
 from conformance.control_plane import ControlPlane, control_plane
-from e2e.waiting import until
 from embedded.progress import Step
 from faults.state import objects
+from faults.testbed import delete_namespace, make_namespace
 from fuzz.jobs import Strange, good_job, random_jobs
 from fuzz.verdicts import Verdict, verdict
 from mpiop.kube.errors import KubeError, StatusError, TransportError
@@ -36,8 +36,6 @@ MOST_MIB = 300
 """Of memory: the operator has some 60 at rest."""
 NESTING = 60_000
 """Calls on the stack, as the operator allows them, to read deep jobs."""
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 JOB_NAME = "training.kubeflow.org/job-name"
 
 
@@ -105,8 +103,7 @@ class _Batch:
     _made: dict[str, Strange] = field(default_factory=dict[str, Strange])
 
     async def run(self, jobs: list[Strange]) -> None:
-        await self.here.client.create(NAMESPACES, cast("Object", _named("v1", "Namespace", self.namespace)))
-        await until("a usable namespace", self._is_usable)
+        await make_namespace(self.here.client, self.namespace)
         turns, middle = asyncio.Semaphore(CREATES), len(jobs) // 2
         good = [Strange("good", good_job(f"good-{index}")) for index in range(2)]
 
@@ -124,17 +121,7 @@ class _Batch:
         else:
             self.report.problems += [f"{name} in {self.namespace} is still there after its deletion" for name in left]
         with contextlib.suppress(StatusError):
-            made = await self.here.client.get(NAMESPACES, Key("", self.namespace))
-            await self.here.client.delete(NAMESPACES, Key("", self.namespace), uid=made["metadata"].get("uid", ""))
-
-    async def _is_usable(self) -> bool:
-        try:
-            await self.here.client.get(ACCOUNTS, Key(self.namespace, "default"))
-        except StatusError as error:
-            if not error.is_not_found:
-                raise
-            return False
-        return True
+            await delete_namespace(self.here.client, self.namespace)
 
     async def _create(self, strange: Strange) -> None:
         strange.job["metadata"]["namespace"] = self.namespace
