@@ -101,7 +101,7 @@ def _command(layout: Layout, record: Record, component: Component) -> list[str]:
     if component.node:
         holder = ask(layout, {"op": "status"})[component.node].pid
         return [sys.executable, *second_node.MODULE, "run", str(layout.root), str(holder), *command]
-    return [*_as_own_user(record.addresses.index), *command] if component.own_user else command
+    return [*_as_own_user(record.index), *command] if component.own_user else command
 
 
 def _as_own_user(index: int) -> list[str]:

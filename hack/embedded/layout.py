@@ -2,7 +2,6 @@
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from embedded.errors import ClusterError
@@ -30,67 +29,37 @@ def state_folder() -> Path:
     return _base("MPIOP_STATE", "XDG_STATE_HOME", ".local/state")
 
 
-@dataclass(frozen=True)
 class Layout:
-    """The state folder of one cluster and the paths in it."""
+    """The state folder of one cluster and the paths in it.
 
-    name: str
-    root: Path
+    Attributes:
+        record: What `up` decided: options, addresses, versions.
+        supervisor: Process id of the supervisor, as the host sees it.
+        socket: Where the supervisor listens.
+        logs: One file per component.
+        certificates: Keys and certificates, in files named for who uses them.
+        config: Configuration files of the components and their kubeconfigs.
+        kubeconfig: The administrator's kubeconfig, for people and tests.
+        bin: Links to kubectl and ctr, for PATH.
+        private: What the cluster sees as /run, /var/lib and /var/log.
+        second_private: The same for the second node.
+        lock: Of commands that change the cluster. It is next to the state folder, because it outlives that.
+    """
 
-    @property
-    def record(self) -> Path:
-        """What `up` decided: options, addresses, versions."""
-        return self.root / "cluster.json"
-
-    @property
-    def supervisor(self) -> Path:
-        """Process id of the supervisor, as the host sees it."""
-        return self.root / "supervisor.json"
-
-    @property
-    def socket(self) -> Path:
-        """Where the supervisor listens."""
-        return self.root / "supervisor.sock"
-
-    @property
-    def logs(self) -> Path:
-        """One file per component."""
-        return self.root / "logs"
-
-    @property
-    def certificates(self) -> Path:
-        """Keys and certificates, in files named for who uses them."""
-        return self.root / "certificates"
-
-    @property
-    def config(self) -> Path:
-        """Configuration files of the components and their kubeconfigs."""
-        return self.root / "config"
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig, for people and tests."""
-        return self.root / "kubeconfig"
-
-    @property
-    def bin(self) -> Path:
-        """Links to kubectl and ctr, for PATH."""
-        return self.root / "bin"
-
-    @property
-    def private(self) -> Path:
-        """What the cluster sees as /run, /var/lib and /var/log."""
-        return self.root / "private"
-
-    @property
-    def second_private(self) -> Path:
-        """The same for the second node."""
-        return self.root / "private-2"
-
-    @property
-    def lock(self) -> Path:
-        """Return the lock of commands that change the cluster. It is next to the state folder, because it outlives that."""
-        return self.root.parent / f"{self.name}.lock"
+    def __init__(self, name: str, root: Path) -> None:
+        """Lay out the cluster `name` below the folder `root`."""
+        self.name, self.root = name, root
+        self.record = root / "cluster.json"
+        self.supervisor = root / "supervisor.json"
+        self.socket = root / "supervisor.sock"
+        self.logs = root / "logs"
+        self.certificates = root / "certificates"
+        self.config = root / "config"
+        self.kubeconfig = root / "kubeconfig"
+        self.bin = root / "bin"
+        self.private = root / "private"
+        self.second_private = root / "private-2"
+        self.lock = root.parent / f"{name}.lock"
 
     def log(self, component: str) -> Path:
         """Return the log file of `component`."""

@@ -7,7 +7,6 @@ import ipaddress
 import json
 import os
 import subprocess
-from dataclasses import dataclass
 
 from embedded.errors import ClusterError
 
@@ -15,89 +14,46 @@ from embedded.errors import ClusterError
 FIRST, COUNT = 128, 64
 
 
-@dataclass(frozen=True)
 class Addresses:
-    """The addresses of the cluster number `index`; all within `block`."""
+    """The addresses of the cluster number `index`; all within `block`.
 
-    index: int
+    Attributes:
+        block: All that follows.
+        pods: Pods of the first node.
+        gateway: The bridge that the pods are on.
+        services: Cluster IPs.
+        api_service: `kubernetes.default`.
+        dns_service: `kube-dns.kube-system`, the name server of the pods.
+        host: The host, as the cluster sees it.
+        node: The first node and the API server, as all others see them.
+        second_link: The link between the two nodes.
+        towards_second: The first node, as the second sees it.
+        second_node: The second node, as all others see it.
+        second_pods: Pods of the second node.
+        second_gateway: The bridge that they are on.
+        simulated_pods: Pods of kwok's nodes; nothing answers there.
+        interface: The host's end of the veth pair.
+    """
 
-    def _in_block(self, offset: str) -> str:
-        return f"10.{FIRST + self.index}.{offset}"
-
-    @property
-    def block(self) -> str:
-        """All that follows."""
-        return self._in_block("0.0/16")
-
-    @property
-    def pods(self) -> str:
-        """Pods of the first node."""
-        return self._in_block("0.0/18")
-
-    @property
-    def gateway(self) -> str:
-        """The bridge that the pods are on."""
-        return self._in_block("0.1")
-
-    @property
-    def services(self) -> str:
-        """Cluster IPs."""
-        return self._in_block("64.0/19")
-
-    @property
-    def api_service(self) -> str:
-        """`kubernetes.default`."""
-        return self._in_block("64.1")
-
-    @property
-    def dns_service(self) -> str:
-        """`kube-dns.kube-system`, the name server of the pods."""
-        return self._in_block("64.10")
-
-    @property
-    def host(self) -> str:
-        """The host, as the cluster sees it."""
-        return self._in_block("96.1")
-
-    @property
-    def node(self) -> str:
-        """The first node and the API server, as all others see them."""
-        return self._in_block("96.2")
-
-    @property
-    def second_link(self) -> str:
-        """The link between the two nodes."""
-        return self._in_block("96.4/30")
-
-    @property
-    def towards_second(self) -> str:
-        """The first node, as the second sees it."""
-        return self._in_block("96.5")
-
-    @property
-    def second_node(self) -> str:
-        """The second node, as all others see it."""
-        return self._in_block("96.6")
-
-    @property
-    def second_pods(self) -> str:
-        """Pods of the second node."""
-        return self._in_block("112.0/20")
-
-    @property
-    def second_gateway(self) -> str:
-        """The bridge that they are on."""
-        return self._in_block("112.1")
-
-    @property
-    def simulated_pods(self) -> str:
-        """Pods of kwok's nodes; nothing answers there."""
-        return self._in_block("128.0/17")
-
-    @property
-    def interface(self) -> str:
-        """The host's end of the veth pair."""
-        return f"mpiop-{self.index}"
+    def __init__(self, index: int) -> None:
+        """Compute them."""
+        start = f"10.{FIRST + index}"
+        self.index = index
+        self.block = f"{start}.0.0/16"
+        self.pods = f"{start}.0.0/18"
+        self.gateway = f"{start}.0.1"
+        self.services = f"{start}.64.0/19"
+        self.api_service = f"{start}.64.1"
+        self.dns_service = f"{start}.64.10"
+        self.host = f"{start}.96.1"
+        self.node = f"{start}.96.2"
+        self.second_link = f"{start}.96.4/30"
+        self.towards_second = f"{start}.96.5"
+        self.second_node = f"{start}.96.6"
+        self.second_pods = f"{start}.112.0/20"
+        self.second_gateway = f"{start}.112.1"
+        self.simulated_pods = f"{start}.128.0/17"
+        self.interface = f"mpiop-{index}"
 
 
 def free_indices(destinations: list[str]) -> list[int]:

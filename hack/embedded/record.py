@@ -23,12 +23,17 @@ class Options:
 
 @dataclass(frozen=True)
 class Record:
-    """One cluster. `ready` is written last, so a record without it is of an `up` that did not come to its end."""
+    """One cluster; `index` determines its addresses. `ready` is written last: a record without it is of an `up` that did not end."""
 
     options: Options
-    addresses: Addresses
+    index: int
     programs: dict[str, str]
     ready: bool = False
+
+    @property
+    def addresses(self) -> Addresses:
+        """The cluster's addresses."""
+        return Addresses(self.index)
 
 
 def write_record(layout: Layout, record: Record) -> None:
@@ -42,6 +47,6 @@ def read_record(layout: Layout) -> Record | None:
     """Return the record of the cluster; None when there is none that is whole."""
     try:
         stored = json.loads(layout.record.read_text(encoding="utf-8"))
-        return Record(Options(**stored["options"]), Addresses(**stored["addresses"]), stored["programs"], stored["ready"])
+        return Record(Options(**stored["options"]), stored["index"], stored["programs"], stored["ready"])
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None

@@ -121,7 +121,7 @@ def _create(layout: Layout, options: Options, progress: Progress) -> Record:
         group.create()
         process = _start_supervisor(layout, group)
         addresses = network.join(process, interface_alias(layout))
-        record = Record(options, addresses, build.programs_of(desired_parts(options)))
+        record = Record(options, addresses.index, build.programs_of(desired_parts(options)))
         write_record(layout, record)
         plan = plan_of(layout, record)
         make_certificates(layout.certificates, controlplane.leaves(plan))

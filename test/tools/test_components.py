@@ -8,12 +8,11 @@ import pytest
 from embedded import controlplane, node
 from embedded.component import Plan
 from embedded.layout import Layout
-from embedded.network import Addresses
 from embedded.parts import CONTROL_PLANE, NODE, PARTS, SIMULATED
 from embedded.record import Options, Record
 from embedded.up import components, desired_parts, is_ready
 
-PLAN = Plan(Layout("x", Path("/state/x")), Record(Options(), Addresses(3), programs={}), may_lower_oom_score=True)
+PLAN = Plan(Layout("x", Path("/state/x")), Record(Options(), 3, programs={}), may_lower_oom_score=True)
 
 
 def with_options(**options: object) -> Plan:

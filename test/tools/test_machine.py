@@ -15,7 +15,6 @@ from embedded.images import pause_archive
 from embedded.kubeconfig import render_kubeconfig
 from embedded.layout import Layout, cache_folder, cluster_names, layout_of, state_folder
 from embedded.machine import CAP_SYS_RESOURCE, check_system, has_capability
-from embedded.network import Addresses
 from embedded.progress import Progress
 from embedded.record import Options, Record, read_record, write_record
 from embedded.status import ClusterStatus, ComponentStatus, parse_namespaced_pids
@@ -72,7 +71,7 @@ def test_only_state_folders_count_as_clusters(monkeypatch: pytest.MonkeyPatch, t
     assert cluster_names() == ["one", "two"]
 
 
-RECORD = Record(Options(simulated_nodes=2, audit=True), Addresses(3), programs={"kubectl": "/cache/kubectl"}, ready=True)
+RECORD = Record(Options(simulated_nodes=2, audit=True), 3, programs={"kubectl": "/cache/kubectl"}, ready=True)
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -82,7 +81,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_record(layout) == RECORD
 
 
-@pytest.mark.parametrize("text", ["", "{", "{}", '{"options": {"no such": 1}, "addresses": {"index": 0}, "programs": {}, "ready": true}'])
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"options": {"no such": 1}, "index": 0, "programs": {}, "ready": true}'])
 def test_a_record_that_is_not_whole_counts_as_none(text: str, tmp_path: Path) -> None:
     layout = Layout("x", tmp_path)
     layout.record.write_text(text)
