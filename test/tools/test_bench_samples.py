@@ -32,32 +32,28 @@ def test_the_interval_holds_the_ratio_and_is_narrow_when_samples_are_alike() -> 
     assert 0.5 <= ratio.low <= ratio.value <= ratio.high <= 0.52
 
 
-def test_the_interval_is_wide_when_samples_differ() -> None:
-    ratio = ratio_of_medians([1.0, 1.0, 1.0, 3.0, 3.0], [1.0, 1.0, 1.0, 1.0, 1.0])
+SLOW = [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("samples", "base", "low", "value", "high"),
+    [
+        pytest.param([1.0, 1.0, 1.0, 3.0, 3.0], [1.0] * 5, 1.0, 1.0, 3.0, id="it is wide when samples differ"),
+        pytest.param([0.8 * each for each in SLOW], SLOW, 0.8, 0.8, 0.8, id="a machine that gets slow hurts both of a round"),
+        pytest.param([3.0], [2.0], 1.5, 1.5, 1.5, id="a single round has none"),
+    ],
+)
+def test_the_interval(samples: list[float], base: list[float], low: float, value: float, high: float) -> None:
+    ratio = ratio_of_medians(samples, base)
 
     assert ratio is not None
-    assert (ratio.low, ratio.value, ratio.high) == (1.0, 1.0, 3.0)
-
-
-def test_a_machine_that_gets_slow_hurts_both_of_a_round() -> None:
-    slow = [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]
-    ratio = ratio_of_medians([0.8 * each for each in slow], slow)
-
-    assert ratio is not None
-    assert [ratio.low, ratio.high] == pytest.approx([0.8, 0.8])
+    assert [ratio.low, ratio.value, ratio.high] == pytest.approx([low, value, high])
 
 
 def test_the_same_samples_have_the_same_interval() -> None:
     samples, base = [1.0, 2.0, 3.0, 4.0], [2.0, 1.0, 2.0, 1.0]
 
     assert ratio_of_medians(samples, base) == ratio_of_medians(samples, base)
-
-
-def test_a_single_round_has_no_interval() -> None:
-    ratio = ratio_of_medians([3.0], [2.0])
-
-    assert ratio is not None
-    assert (ratio.low, ratio.value, ratio.high) == (1.5, 1.5, 1.5)
 
 
 def test_nothing_is_divided_by_nothing() -> None:

@@ -28,6 +28,14 @@ IMAGES = files.Images(
 CHANGELOG = "# Changelog\n\n## Unreleased\n\n- new\n\n## 0.1.0 - 2026-11-27\n\n- first\n\n## 0.0.9 - 2026-11-20\n\n- before\n"
 
 
+def chart(images: files.Images | None) -> dict[str, bytes]:
+    """Return the files of the packed chart, which is the same each time."""
+    made = files.chart(ROOT / "charts/mpiop", images, 1_800_000_000)
+    assert made == files.chart(ROOT / "charts/mpiop", images, 1_800_000_000)
+    with tarfile.open(fileobj=io.BytesIO(made)) as archive:
+        return {name: stream.read() for name in archive.getnames() if (stream := archive.extractfile(name))}
+
+
 def test_a_checkout_of_another_version_is_refused_with_what_is_missing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["9.9.9", f"--output={tmp_path}"]) == 1
     said = capsys.readouterr().err
@@ -53,24 +61,16 @@ def test_the_manifest_names_the_images_by_their_digests() -> None:
     assert f"--agent-image={IMAGES.agent}" in container["args"]
 
 
-def test_the_chart_is_the_same_each_time_and_names_the_images_by_their_digests() -> None:
-    made = files.chart(ROOT / "charts/mpiop", IMAGES, 1_800_000_000)
-    assert made == files.chart(ROOT / "charts/mpiop", IMAGES, 1_800_000_000)
-    with tarfile.open(fileobj=io.BytesIO(made)) as archive:
-        assert "mpiop/Chart.yaml" in archive.getnames()
-        stream = archive.extractfile("mpiop/values.yaml")
-        assert stream is not None
-        values = yaml.safe_load(stream.read())
+def test_the_chart_names_the_images_by_their_digests() -> None:
+    made = chart(IMAGES)
+    assert "mpiop/Chart.yaml" in made
+    values = yaml.safe_load(made["mpiop/values.yaml"])
     assert f"{values['image']['repository']}@{values['image']['digest']}" == IMAGES.operator
     assert f"{values['agent']['image']['repository']}@{values['agent']['image']['digest']}" == IMAGES.agent
 
 
 def test_without_images_the_chart_stays_as_it_is() -> None:
-    made = files.chart(ROOT / "charts/mpiop", None, 0)
-    with tarfile.open(fileobj=io.BytesIO(made)) as archive:
-        stream = archive.extractfile("mpiop/values.yaml")
-        assert stream is not None
-        assert stream.read() == (ROOT / "charts/mpiop/values.yaml").read_bytes()
+    assert chart(None)["mpiop/values.yaml"] == (ROOT / "charts/mpiop/values.yaml").read_bytes()
 
 
 def test_values_that_look_otherwise_are_not_guessed_at() -> None:

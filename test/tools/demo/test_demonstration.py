@@ -11,12 +11,19 @@ from demonstration.cluster import Cluster, current_cluster
 from demonstration.loading import Loader
 from demonstration.screen import DemoError, Screen
 
+Install = Callable[[str, str], Path]
 JOB_LINES = r"""
 Created|True|MPIJob default/pi is created.
 Created|True|MPIJob default/pi is created.
 Running|True|MPIJob default/pi is running.
 Created|True|MPIJob default/pi is created.
 """
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in operator_images.SETTINGS:
+        monkeypatch.delenv(name, raising=False)
 
 
 def programs(folder: Path, ending: str) -> dict[str, str]:
@@ -79,63 +86,43 @@ def test_the_image_for_the_users_cluster(name: str, version: str, desired: str, 
     assert operator_images.desired_image() == desired.format(repository=repository, version=tag)
 
 
-def test_a_kubectl_that_fails_is_quoted(tmp_path: Path) -> None:
-    kubectl = tmp_path / "kubectl"
-    kubectl.write_text("#!/bin/sh\necho no such thing >&2\nexit 1\n")
-    kubectl.chmod(0o755)
-    broken = Cluster(is_current=False, environment={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+def test_a_kubectl_that_fails_is_quoted(install: Install) -> None:
+    install("kubectl", "echo no such thing >&2\nexit 1")
     with pytest.raises(DemoError, match="kubectl get this failed: no such thing"):
-        broken.kubectl("get", "this")
+        Cluster(is_current=False, environment=dict(os.environ)).kubectl("get", "this")
 
 
-KIND = """case "$*" in
-"get clusters") printf 'other\\nteam-dev\\n';;
-"load image-archive --name team-dev "*) printf '%s\\n' "$4" "$5" >>"$LOADED"
-    [ "${5##*/}" != broken.tar ] || { echo no space left >&2; exit 1; };;
+KIND, K3D = (
+    f"""case "$*" in
+"{listing}") printf '{clusters}';;
+"{load} team-dev "*) printf '%s\\n' "$4" "$5" >>"$CALLS"
+    [ "${{5##*/}}" != broken.tar ] || {{ echo no space left >&2; exit 1; }};;
 *) exit 2;;
 esac"""
-K3D = """case "$*" in
-"cluster list --no-headers") printf 'other 1/1 0/0 true\\nteam-dev   1/1   0/0   true\\n';;
-"image import --cluster team-dev "*) printf '%s\\n' "$4" "$5" >>"$LOADED"
-    [ "${5##*/}" != broken.tar ] || { echo no space left >&2; exit 1; };;
-*) exit 2;;
-esac"""
+    for listing, clusters, load in (
+        ("get clusters", r"other\nteam-dev\n", "load image-archive --name"),
+        ("cluster list --no-headers", r"other 1/1 0/0 true\nteam-dev   1/1   0/0   true\n", "image import --cluster"),
+    )
+)
 """Stand in for the programs: two clusters, and the command lines that load an archive into one of them."""
 
 
-@pytest.fixture
-def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Put a shell script on an otherwise empty PATH; what it loads, it writes into `loaded`."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setenv("LOADED", str(tmp_path / "loaded"))
-    for name in operator_images.SETTINGS:
-        monkeypatch.delenv(name, raising=False)
-
-    def put(name: str, script: str) -> None:
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n", "utf-8")
-        (folder / name).chmod(0o755)
-
-    return put
-
-
-def of_context(context: str, on_path: Callable[[str, str], None]) -> Cluster:
+def of_context(context: str, install: Install) -> Cluster:
     """Return the user's cluster in a context."""
-    on_path("kubectl", f'case "$*" in "config current-context") echo {context};; "get --raw /readyz") echo ok;; *) exit 1;; esac')
+    install("kubectl", f'case "$*" in "config current-context") echo {context};; "get --raw /readyz") echo ok;; *) exit 1;; esac')
     return current_cluster(Screen(steps=1))
 
 
 @pytest.mark.parametrize(("program", "script"), [("kind", KIND), ("k3d", K3D)])
 def test_a_cluster_of_kind_or_k3d_gets_the_images_loaded(
-    program: str, script: str, on_path: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str, script: str, install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_path(program, script)
-    found = of_context(f"{program}-team-dev", on_path)
+    loaded = install(program, script)
+    found = of_context(f"{program}-team-dev", install)
     assert operator_images.are_loaded(found)
     assert found.loader == Loader(program, "team-dev")
     found.loader.load(["/a/operator.tar", "/a/pi.tar"])
-    assert (tmp_path / "loaded").read_text("utf-8").split() == ["team-dev", "/a/operator.tar", "team-dev", "/a/pi.tar"]
+    assert loaded.read_text("utf-8").split() == ["team-dev", "/a/operator.tar", "team-dev", "/a/pi.tar"]
     with pytest.raises(DemoError, match=f"{program} could not load broken.tar into the cluster team-dev: no space left"):
         found.loader.load(["/a/broken.tar"])
     monkeypatch.setenv("IMAGE_NAME", "registry.example.com/op")
@@ -152,9 +139,9 @@ def test_a_cluster_of_kind_or_k3d_gets_the_images_loaded(
         pytest.param("kind", ("kind", "k3d"), id="no name"),
     ],
 )
-def test_nothing_is_loaded_into_other_clusters(context: str, installed: tuple[str, ...], on_path: Callable[[str, str], None]) -> None:
+def test_nothing_is_loaded_into_other_clusters(context: str, installed: tuple[str, ...], install: Install) -> None:
     for program in installed:
-        on_path(program, {"kind": KIND, "k3d": K3D}[program])
-    found = of_context(context, on_path)
+        install(program, {"kind": KIND, "k3d": K3D}[program])
+    found = of_context(context, install)
     assert found.loader is None
     assert not operator_images.are_loaded(found)

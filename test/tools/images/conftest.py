@@ -1,7 +1,6 @@
 """Programs and a console for the tests of hack/images."""
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,20 +17,3 @@ def output() -> io.StringIO:
 @pytest.fixture
 def programs(tmp_path: Path, output: io.StringIO) -> Programs:
     return Programs(Console(output), tmp_path / "logs")
-
-
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
-    """Return a function that puts a shell script on an otherwise empty PATH, and gives the file that it may write into ($CALLS)."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    calls = tmp_path / "calls"
-    monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setenv("CALLS", str(calls))
-
-    def put(name: str, body: str) -> Path:
-        (folder / name).write_text(f"#!/bin/sh\n{body}\n", "utf-8")
-        (folder / name).chmod(0o755)
-        return calls
-
-    return put

@@ -1,5 +1,6 @@
 """An image is built when what goes in has changed, and only then."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,40 +33,32 @@ def engine_of(building: Building) -> FakeEngine:
     return building.engine
 
 
-def test_the_first_build_says_base_version_and_inputs(building: Building, root: Path) -> None:
+def test_the_first_build_says_base_version_and_inputs(building: Building, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://user:word@proxy")
     assert building.build(IMAGE).startswith("built in")
     [build] = engine_of(building).builds
     assert (build.reference, build.context, build.arguments["BASE_IMAGE"]) == ("x.io/a:v1", root / "a", "base")
+    assert build.arguments["http_proxy"] == "http://user:word@proxy"
     assert build.labels[VERSION_LABEL] == "v1"
     assert len(build.labels[INPUTS_LABEL]) == 32
 
 
-def test_nothing_is_built_twice(building: Building) -> None:
+@pytest.mark.parametrize(
+    ("change", "builds"),
+    [
+        pytest.param(lambda *_: None, 1, id="nothing"),
+        pytest.param(lambda building, _: (building.root / "a/main.c").write_text("int main;"), 2, id="a file"),
+        pytest.param(lambda building, _: building.engine.images.update(base={"updated": "yes"}), 2, id="the image called like the base"),
+        pytest.param(lambda _, patch: patch.setenv("http_proxy", "http://other"), 1, id="a proxy, which the image does not have"),
+    ],
+)
+def test_it_is_built_again_after_a_change_of(
+    building: Building, change: Callable[[Building, pytest.MonkeyPatch], object], builds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     building.build(IMAGE)
-    assert building.build(IMAGE) == "nothing changed"
-    assert len(engine_of(building).builds) == 1
-
-
-def test_a_changed_file_is_built(building: Building, root: Path) -> None:
-    building.build(IMAGE)
-    (root / "a/main.c").write_text("int main;", "utf-8")
-    building.build(IMAGE)
-    assert len(engine_of(building).builds) == 2
-
-
-def test_another_image_under_the_name_of_the_base_is_built_on(building: Building) -> None:
-    building.build(IMAGE)
-    engine_of(building).images["base"] = {"updated": "yes"}
-    building.build(IMAGE)
-    assert len(engine_of(building).builds) == 2
-
-
-def test_a_proxy_makes_no_difference_to_the_image(building: Building, monkeypatch: pytest.MonkeyPatch) -> None:
-    building.build(IMAGE)
-    monkeypatch.setenv("http_proxy", "http://user:word@proxy")
-    assert building.build(IMAGE) == "nothing changed"
-    building.build(replace(IMAGE, target="new"))
-    assert engine_of(building).builds[-1].arguments["http_proxy"] == "http://user:word@proxy"
+    change(building, monkeypatch)
+    assert (building.build(IMAGE) == "nothing changed") is (builds == 1)
+    assert len(engine_of(building).builds) == builds
 
 
 def test_fresh_means_built_in_any_case(building: Building) -> None:

@@ -8,30 +8,27 @@ from pathlib import Path
 import pytest
 
 from imaging.errors import ImagesError
-from imaging.finding import find_engine
+from imaging.finding import ENGINE_NAMES, find_engine
 from imaging.process import Programs
 
 Install = Callable[[str, str], Path]
 
 
 @pytest.mark.parametrize(
-    ("scripts", "found"),
+    ("codes", "desired", "found"),
     [
-        pytest.param({"docker": "exit 0", "podman": "exit 0", "buildah": "exit 0"}, "docker", id="docker first"),
-        pytest.param({"docker": "exit 1", "podman": "exit 0", "buildah": "exit 0"}, "podman", id="a docker without engine does not count"),
-        pytest.param({"docker": "exit 1", "podman": "exit 1", "buildah": "exit 0"}, "buildah", id="buildah needs no engine"),
+        pytest.param((0, 0, 0), "", "docker", id="docker first"),
+        pytest.param((1, 0, 0), "", "podman", id="a docker without engine does not count"),
+        pytest.param((1, 1, 0), "", "buildah", id="buildah needs no engine"),
+        pytest.param((0, 0, 0), "buildah", "buildah", id="the requested one"),
     ],
 )
-def test_the_first_that_works(scripts: dict[str, str], found: str, programs: Programs, tmp_path: Path, install: Install) -> None:
-    for name, body in scripts.items():
-        install(name, body)
-    assert find_engine(tmp_path, programs).name == found
-
-
-def test_the_requested_one_is_used(programs: Programs, tmp_path: Path, install: Install) -> None:
-    install("docker", "exit 0")
-    install("buildah", "exit 0")
-    assert find_engine(tmp_path, programs, desired="buildah").name == "buildah"
+def test_the_first_that_works(
+    codes: tuple[int, ...], desired: str, found: str, programs: Programs, tmp_path: Path, install: Install
+) -> None:
+    for name, code in zip(ENGINE_NAMES, codes, strict=True):
+        install(name, f"exit {code}")
+    assert find_engine(tmp_path, programs, desired=desired).name == found
 
 
 @pytest.mark.parametrize(
@@ -59,16 +56,19 @@ def test_buildah_is_installed_by_root_on_debian(
     assert "installing Debian packages: buildah" in output.getvalue()
 
 
-def test_without_root_the_command_is_printed(programs: Programs, tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        pytest.param("apt-get", "as root with: apt-get install buildah", id="without root"),
+        pytest.param("unrelated", "install docker, podman or buildah", id="without Debian"),
+    ],
+)
+def test_who_cannot_install_one_is_told_what_to_do(
+    program: str, message: str, programs: Programs, tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    install("apt-get", "exit 0")
-    with pytest.raises(ImagesError, match="as root with: apt-get install buildah"):
-        find_engine(tmp_path, programs)
-
-
-def test_without_debian_the_choice_is_printed(programs: Programs, tmp_path: Path, install: Install) -> None:
-    install("unrelated", "exit 0")
-    with pytest.raises(ImagesError, match="install docker, podman or buildah"):
+    install(program, "exit 0")
+    with pytest.raises(ImagesError, match=message):
         find_engine(tmp_path, programs)
 
 
