@@ -8,8 +8,11 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock file `path`; call `waiting` once when another process has it. The kernel frees it when we end, however we do."""
+def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[int]:
+    """Hold the lock file `path`; call `waiting` once when another process has it.
+
+    The kernel frees it when we and those that got the descriptor, which is yielded, have ended, however we do.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -18,6 +21,6 @@ def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[N
         except BlockingIOError:
             waiting()
             fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        yield handle
     finally:
         os.close(handle)

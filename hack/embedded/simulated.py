@@ -51,15 +51,11 @@ def simulated_node(index: int, *, tainted: bool) -> dict[str, Any]:
             "capacity": CAPACITY,
             "nodeInfo": {
                 "architecture": "amd64",
-                "bootID": "",
                 "containerRuntimeVersion": "kwok",
                 "kernelVersion": "kwok",
-                "kubeProxyVersion": "",
                 "kubeletVersion": "kwok",
-                "machineID": "",
                 "operatingSystem": "linux",
                 "osImage": "kwok",
-                "systemUUID": "",
             },
         },
     }

@@ -1,13 +1,13 @@
 """The folder that keeps what is worth keeping between two runs, and the lock that lets one run at a time use it."""
 
-import fcntl
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from embedded import locks
 from imaging.console import Console
 from imaging.errors import ImagesError
 
@@ -26,19 +26,9 @@ def cache_folder() -> Path:
     return folder
 
 
-@contextmanager
-def locked(folder: Path, console: Console) -> Iterator[int]:
-    """Hold the lock of `folder`, waiting for its holder; yield its file descriptor.
-
-    The kernel lets go of the lock when all processes that have the descriptor are gone.
-    """
-    with (folder / "lock").open("w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            console.say("another hack/images is at work; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock.fileno()
+def locked(folder: Path, console: Console) -> AbstractContextManager[int]:
+    """Hold the lock of `folder`, waiting for its holder; yield its file descriptor."""
+    return locks.locked(folder / "lock", lambda: console.say("another hack/images is at work; waiting for it"))
 
 
 @contextmanager

@@ -1,13 +1,13 @@
 """Other programs, run so that a failure can be understood."""
 
 import os
-import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from embedded import interrupts
 from imaging.console import Console
 from imaging.errors import ImagesError
 
@@ -55,26 +55,28 @@ class Programs:
             )
 
     def _stream(self, command: Sequence[str], write: Callable[[str], object]) -> int:
-        with (
-            interrupts_held() as let_go,
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                env=self._environment(),
-                pass_fds=self.kept_open,
-            ) as process,
-        ):
+        process: subprocess.Popen[str] | None = None
+        with ExitStack() as stack:
             try:
-                let_go()
+                with interrupts.deferred():  # a program that has been started but not yet been taken charge of would outlive us
+                    process = stack.enter_context(
+                        subprocess.Popen(
+                            command,
+                            stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT,
+                            text=True,
+                            errors="replace",
+                            env=self._environment(),
+                            pass_fds=self.kept_open,
+                        )
+                    )
                 for line in process.stdout or ():
                     write(line)
                     self.console.step(line)
             except KeyboardInterrupt:
-                process.terminate()
+                if process is not None:
+                    process.terminate()
                 raise
         return process.returncode
 
@@ -96,25 +98,3 @@ class Programs:
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, **self.environment}
-
-
-@contextmanager
-def interrupts_held() -> Iterator[Callable[[], None]]:
-    """Hold back SIGINT and SIGTERM until the callable is called, which then raises KeyboardInterrupt if one came.
-
-    A program that has been started but not yet been taken charge of would outlive its interrupted parent.
-    """
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda which, _frame: came.append(which)) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def let_go() -> None:
-        while before:
-            signal.signal(*before.popitem())
-        if came:
-            raise KeyboardInterrupt
-
-    try:
-        yield let_go
-    finally:
-        while before:
-            signal.signal(*before.popitem())

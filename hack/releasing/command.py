@@ -129,7 +129,7 @@ def _write_client_files(root: Path, version: str, output: Path, url: str, enviro
         built = Path(folder) / plugin.NAME
         _say(f"building {archive.name}")
         plugin.build(root, output / client.wheel_name(version), built, environment)
-        archive.write_bytes(plugin.pack(built, _commit_seconds(root)))
+        archive.write_bytes(files.pack(built, _commit_seconds(root)))
         made = plugin.manifest(version, archive, plugin.needed_glibc(built), url)
         (output / plugin.MANIFEST).write_text(yaml.safe_dump(made, sort_keys=False), "utf-8")
         scan = [str(_program(root, "syft")), "scan", "--quiet", f"dir:{built}", f"--output=cyclonedx-json={output / plugin.BILL}"]

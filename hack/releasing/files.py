@@ -3,10 +3,12 @@
 import gzip
 import hashlib
 import io
+import os
 import re
 import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from releasing.errors import ReleaseError
@@ -87,21 +89,31 @@ def _replaced(text: str, made: Mapping[str, str], file: str) -> str:
 
 
 def chart(folder: Path, images: Images | None, seconds: int) -> bytes:
-    """Return the chart in `folder` as `helm package` makes it; the same input gives the same bytes.
+    """Return the chart in `folder` as `helm package` makes it.
 
     Args:
         folder: The chart's.
         images: The default of its values; None leaves them as they are.
         seconds: Modification time of all files.
     """
+    file = folder / "values.yaml"
+    return pack(folder, seconds, {} if images is None else {file: values(file.read_text("utf-8"), images).encode()})
+
+
+def pack(folder: Path, seconds: int, changed: Mapping[Path, bytes] = MappingProxyType({})) -> bytes:
+    """Return a folder as .tar.gz; the same files give the same bytes. Links become files, because krew refuses links.
+
+    Args:
+        folder: Its name is the first part of all paths.
+        seconds: Modification time of all files.
+        changed: Other contents of some files.
+    """
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=seconds) as stream, tarfile.open(fileobj=stream, mode="w") as archive:
         for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-            content = file.read_bytes()
-            if file == folder / "values.yaml" and images is not None:
-                content = values(content.decode(), images).encode()
+            content = changed.get(file) or file.read_bytes()
             member = tarfile.TarInfo(str(Path(folder.name) / file.relative_to(folder)))
-            member.size, member.mtime, member.mode = len(content), seconds, 0o644
+            member.size, member.mtime, member.mode = len(content), seconds, 0o755 if os.access(file, os.X_OK) else 0o644
             archive.addfile(member, io.BytesIO(content))
     return packed.getvalue()
 

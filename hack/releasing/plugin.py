@@ -1,14 +1,10 @@
 """The archive of kubectl-mpi: one folder with Python and all libraries, for machines without Python, and its manifest for krew."""
 
-import gzip
 import hashlib
-import io
-import os
 import platform
 import re
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,23 +63,6 @@ def build(root: Path, wheel: Path, folder: Path, environment: Mapping[str, str])
         variables = {**environment, "PYTHONPATH": f"{work}/client", "PYTHONHASHSEED": "0", "PYINSTALLER_CONFIG_DIR": f"{work}/config"}
         subprocess.run([python, "-m", "PyInstaller", *options, str(_PROGRAM)], check=True, stdin=subprocess.DEVNULL, env=variables)
     shutil.copyfile(root / "LICENSE", folder / "LICENSE")
-
-
-def pack(folder: Path, seconds: int) -> bytes:
-    """Return a folder as .tar.gz; the same files give the same bytes. Links become files, because krew refuses links.
-
-    Args:
-        folder: Its name is the first part of all paths.
-        seconds: Modification time of all files.
-    """
-    packed = io.BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=seconds) as stream, tarfile.open(fileobj=stream, mode="w") as archive:
-        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-            member = tarfile.TarInfo(str(Path(folder.name) / file.relative_to(folder)))
-            content = file.read_bytes()
-            member.size, member.mtime, member.mode = len(content), seconds, 0o755 if os.access(file, os.X_OK) else 0o644
-            archive.addfile(member, io.BytesIO(content))
-    return packed.getvalue()
 
 
 def needed_glibc(folder: Path) -> str:

@@ -224,8 +224,8 @@ def test_the_archive_is_the_same_each_time_and_has_no_links(tmp_path: Path) -> N
     (folder / "kubectl-mpi").write_text("program")
     (folder / "kubectl-mpi").chmod(0o700)
     (folder / "library").symlink_to("kubectl-mpi")
-    packed = plugin.pack(folder, 1_800_000_000)
-    assert packed == plugin.pack(folder, 1_800_000_000)
+    packed = files.pack(folder, 1_800_000_000)
+    assert packed == files.pack(folder, 1_800_000_000)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         members = {member.name: (member.isreg(), member.mode) for member in archive.getmembers()}
     assert members == {"kubectl-mpi/kubectl-mpi": (True, 0o755), "kubectl-mpi/library": (True, 0o755)}
