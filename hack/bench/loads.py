@@ -18,6 +18,7 @@ from bench.results import FLOOR, Sample
 from bench.scenarios import Scenario
 from bench.session import NAMESPACE, OPERATORS, Setting, Turn, operator_at
 from embedded.progress import Step
+from fakes.following import background
 from mpiop.kube.client import Client
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import MPIJOBS, PODS
@@ -200,11 +201,8 @@ async def _shown(step: Step, scenario: Scenario, observer: Observer) -> AsyncIte
             await asyncio.sleep(_SHOW_SECONDS[sys.stderr.isatty()])
             step.now_left(_state(scenario, observer))
 
-    task = asyncio.create_task(show())
-    try:
+    async with background(asyncio.create_task(show())):
         yield
-    finally:
-        task.cancel()
 
 
 def _state(scenario: Scenario, observer: Observer) -> str:

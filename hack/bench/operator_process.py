@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ import aiohttp
 from demonstration.cluster import ROOT
 from e2e.operator_pods import samples_of
 from e2e.waiting import until
-from faults.replica import free_port
+from faults.replica import free_port, write_kubeconfig
 from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.config import SERVICE_ACCOUNT
 
@@ -242,24 +241,10 @@ def _with_access(program: Program, access: Access, folder: Path, name: str) -> t
     (account / "ca.crt").write_text(access.authority, encoding="ascii")
     (account / "token").write_text(access.token, encoding="ascii")
     if not program.is_in_pod:
-        return (*program.command, f"--kubeConfig={write_kubeconfig(access, account)}"), program.environment
+        write_kubeconfig(account / "kubeconfig", access.server, account / "ca.crt", account / "token")
+        return (*program.command, f"--kubeConfig={account / 'kubeconfig'}"), program.environment
     server = urlsplit(access.server)
     host = {"KUBERNETES_SERVICE_HOST": server.hostname or "", "KUBERNETES_SERVICE_PORT": str(server.port)}
     # A mount namespace of its own, in which the account is where a Pod has it; the process stays the same.
     unshare = ("unshare", "--mount", *(() if os.geteuid() == 0 else ("--map-root-user",)))
     return (*unshare, "sh", "-ec", _MOUNT_ACCOUNT, str(SERVICE_ACCOUNT), str(account), *program.command), {**program.environment, **host}
-
-
-def write_kubeconfig(access: Access, account: Path) -> Path:
-    """Write a kubeconfig that names the files in the folder `account`, and return its path."""
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "bench", "cluster": {"server": access.server, "certificate-authority": str(account / "ca.crt")}}],
-        "users": [{"name": "operator", "user": {"tokenFile": str(account / "token")}}],
-        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "operator"}}],
-        "current-context": "bench",
-    }
-    kubeconfig = account / "kubeconfig"
-    kubeconfig.write_text(json.dumps(content), encoding="utf-8")
-    return kubeconfig

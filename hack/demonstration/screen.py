@@ -31,16 +31,13 @@ class Screen:
 
     def step(self, title: str) -> None:
         """Begin the next step."""
-        self._note_end()
+        self.finish()
         self._step += 1
         left = f"; {in_words(self._forecast.left_seconds())} left" if self._forecast else ""
         self._write(f"\n{self._bold}== {self._step}/{self._steps} {title} ({self.elapsed_seconds:.0f} s{left}){self._plain}")
 
     def finish(self) -> None:
         """End the last step."""
-        self._note_end()
-
-    def _note_end(self) -> None:
         now = time.monotonic()
         if self._forecast and self._step:
             self._forecast.done(now - self._step_began)

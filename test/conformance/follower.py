@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 from e2e.waiting import until
+from fakes.following import background
 from mpiop.informers.factory import InformerFactory
 from mpiop.informers.store import Notification
 from mpiop.kube.client import Client
@@ -31,14 +32,10 @@ class Follower:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Follower"]:
         """Watch until the context is left."""
-        following = asyncio.create_task(self._factory.run())
-        try:
+        async with background(asyncio.create_task(self._factory.run())):
             for informer in self._factory:
                 await informer.wait_for_sync()
             yield self
-        finally:
-            following.cancel()
-            await asyncio.wait({following})
 
     def first_seen(self, resource: Resource, namespace: str, name: str) -> float | None:
         """Return the loop time at which an object was first seen."""

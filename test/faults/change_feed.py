@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from fakes.following import background
 from mpiop.informers.factory import InformerFactory
 from mpiop.informers.store import Notification
 from mpiop.kube.client import Client
@@ -26,12 +27,8 @@ class ChangeFeed:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["ChangeFeed"]:
         """Watch until the context is left."""
-        following = asyncio.create_task(self._factory.run())
-        try:
+        async with background(asyncio.create_task(self._factory.run())):
             yield self
-        finally:
-            following.cancel()
-            await asyncio.wait({following})
 
     def next_change(self, namespace: str) -> asyncio.Event:
         """Return what is set when something changes in a namespace; ask before looking how things are."""

@@ -166,16 +166,20 @@ class Replica:
         # A file of its own: what one process reads, the start of the next must not write.
         authority = self._kubeconfig.with_suffix(".crt")
         authority.write_text(self._launch.authority, encoding="ascii")
-        cluster = {"server": self._launch.server, "certificate-authority": str(authority)}
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "proxy", "cluster": cluster}],
-            "users": [{"name": "operator", "user": {"tokenFile": str(self.token_file)}}],
-            "contexts": [{"name": "faults", "context": {"cluster": "proxy", "user": "operator"}}],
-            "current-context": "faults",
-        }
-        self._kubeconfig.write_text(json.dumps(content), encoding="utf-8")
+        write_kubeconfig(self._kubeconfig, self._launch.server, authority, self.token_file)
+
+
+def write_kubeconfig(path: Path, server: str, authority: Path, token: Path) -> None:
+    """Write a kubeconfig that names the files with the authority's PEM and with the token."""
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": {"server": server, "certificate-authority": str(authority)}}],
+        "users": [{"name": "operator", "user": {"tokenFile": str(token)}}],
+        "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "operator"}}],
+        "current-context": "context",
+    }
+    path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def surroundings() -> dict[str, str]:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from faults.change_feed import wait_for_change
 from faults.proxy import Plan, Proxy, fault_proxy
@@ -21,7 +21,7 @@ LOOK_SECONDS = 0.1
 MOST_LOOK_SECONDS = 1.0
 """Who waits is notified of changes, and polls less and less often without."""
 # Whom no run may touch: they carry the operator's label and the job's names as far as others may.
-_LABELS = {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": JOB}
+_LABELS = {"operator-name": "mpi-operator", "job-name": JOB, "job-role": "worker"}
 
 
 class NotSeenError(AssertionError):
@@ -111,35 +111,22 @@ class Run:
         is_ready = "True" if desired == "Running" else "False"
         key = Key(self.namespace, pod["metadata"]["name"])
         address = ADDRESSES.get(key.name, OTHER_ADDRESS)
-        status = {
-            "phase": desired,
-            "conditions": [{"type": "Ready", "status": is_ready}],
-            "podIP": address,
-            "podIPs": [{"ip": address}],
-        }
+        ready = [{"type": "Ready", "status": is_ready}]
+        status = {"phase": desired, "conditions": ready, "podIP": address, "podIPs": [{"ip": address}]}
         body = {"metadata": {"uid": uid_of(pod)}, "status": status}
         await self.testbed.client.patch(PODS, key, body, subresource="status")
 
     async def place_bystanders(self) -> None:
         """Make objects of others, which the run must leave as they are."""
-        for resource in (CONFIG_MAPS, SECRETS):
-            body = {
-                "apiVersion": "v1",
-                "kind": resource.kind,
-                "metadata": {"namespace": self.namespace, "name": f"{BYSTANDER}-config", "labels": _LABELS},
-            }
-            self.bystanders.append(await self.testbed.client.create(resource, cast("Object", body)))
-        pod: Any = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
+        spec = {"schedulerName": "nobody", "containers": [{"name": "main", "image": "nothing"}]}
+        for resource, name, more in ((CONFIG_MAPS, "config", {}), (SECRETS, "config", {}), (PODS, "worker-0", {"spec": spec})):
+            metadata = {
                 "namespace": self.namespace,
-                "name": f"{BYSTANDER}-worker-0",
-                "labels": _LABELS | {"training.kubeflow.org/job-role": "worker"},
-            },
-            "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "nothing"}]},
-        }
-        self.bystanders.append(await self.testbed.client.create(PODS, pod))
+                "name": f"{BYSTANDER}-{name}",
+                "labels": {f"training.kubeflow.org/{label}": value for label, value in _LABELS.items()},
+            }
+            body: Any = {"apiVersion": "v1", "kind": resource.kind, "metadata": metadata, **more}
+            self.bystanders.append(await self.testbed.client.create(resource, body))
 
     def end_launcher(self, phase: str) -> None:
         """Let the launcher's pod end so as soon as there is one."""
