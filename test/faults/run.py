@@ -21,7 +21,8 @@ LOOK_SECONDS = 0.1
 MOST_LOOK_SECONDS = 1.0
 """Who waits is notified of changes, and polls less and less often without."""
 # Whom no run may touch: they carry the operator's label and the job's names as far as others may.
-_LABELS = {"operator-name": "mpi-operator", "job-name": JOB, "job-role": "worker"}
+_OURS = "training.kubeflow.org"
+_LABELS = {f"{_OURS}/operator-name": "mpi-operator", f"{_OURS}/job-name": JOB, f"{_OURS}/job-role": "worker"}
 
 
 class NotSeenError(AssertionError):
