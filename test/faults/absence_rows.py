@@ -1,16 +1,15 @@
 """Rows about what goes away: the namespace, and the operator while the job ends."""
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
 
 from faults.case import Case
 from faults.enumeration import Lifecycles
 from faults.lifecycles import job, until_addresses, until_condition, until_hosts, until_workers
-from faults.neighbours import change, change_job, find, remove, stay_calm, until_gone, until_reason, until_there
+from faults.neighbours import change, change_job, remove, stay_calm, until_gone, until_reason, until_there
 from faults.object_rows import alone
 from faults.rows import Row
 from faults.run import Action, Run
-from faults.state import JOB, objects
+from faults.state import JOB, conditions, objects
 from faults.testbed import NAMESPACE, NAMESPACES, delete_namespace
 from mpiop.kube.objects import is_terminating
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES
@@ -33,7 +32,7 @@ def _namespace_goes(phase: str) -> Action:
 
         async def is_gone() -> bool:
             await _end_pods(run)
-            return await find(run, NAMESPACES, run.namespace) is None
+            return await run.find(NAMESPACES, run.namespace) is None
 
         await run.until("the end of the namespace", is_gone)
         await stay_calm(run)
@@ -84,12 +83,10 @@ def _end_unseen(lifecycle: str) -> Action:
         await until_addresses(run, 2)
         await run.replicas[0].stop()
         run.end_launcher("Succeeded" if lifecycle == "succeed" else "Failed")
-
-        async def has_ended() -> bool:
-            launcher: Any = await find(run, JOBS, "pi-launcher")
-            return any(each["type"] in {"Complete", "Failed"} for each in launcher.get("status", {}).get("conditions") or ())
-
-        await run.until("a launcher Job that has ended", has_ended)
+        ended = {"Complete", "Failed"}
+        await run.until_object(
+            JOBS, "pi-launcher", "a launcher Job that has ended", lambda launcher: bool(ended & conditions(launcher).keys())
+        )
         await run.replicas[0].start()
 
     return end
@@ -106,7 +103,7 @@ async def _all_gone(run: Run) -> None:
     await until_gone(run, JOBS, "pi-launcher")
     await run.replicas[0].start()
     await until_reason(run, "Failed", "LauncherJobNotFound")
-    if await find(run, CONFIG_MAPS, "pi-config") is None or await find(run, JOBS, "pi-launcher") is not None:
+    if await run.find(CONFIG_MAPS, "pi-config") is None or await run.find(JOBS, "pi-launcher") is not None:
         run.findings.append("after the end something was made again, or is gone")
 
 

@@ -18,7 +18,6 @@ from faults.neighbours import (
     QUOTAS,
     WEBHOOKS,
     change,
-    find,
     make,
     remove,
     stay_calm,
@@ -30,7 +29,6 @@ from faults.run import Action, Run
 from faults.state import BYSTANDER
 from faults.testbed import ACCOUNTS
 from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Key
 from mpiop.kube.resources import MPIJOBS, PODS
 
 Script = Callable[[Run], Coroutine[Any, Any, None]]
@@ -62,12 +60,7 @@ def _quota(room: int) -> Action:
     async def begin(run: Run) -> None:
         # One of the Pods that are there is the bystander.
         await make(run, QUOTAS, "quota", spec={"hard": {"pods": str(room + 1)}})
-
-        async def is_counted() -> bool:
-            found: Any = await run.testbed.client.get(QUOTAS, Key(run.namespace, "quota"))
-            return "pods" in found.get("status", {}).get("used", {})
-
-        await run.until("a quota that counts", is_counted)
+        await run.until_object(QUOTAS, "quota", "a quota that counts", lambda found: "pods" in found.get("status", {}).get("used", {}))
 
     return begin
 
@@ -207,7 +200,7 @@ async def _additions(run: Run) -> None:
     await run.until("policies that add", lambda: _is_added_to(run))
     await start(run)
     await stay_calm(run)
-    found = [await find(run, *child) for child in CHILDREN.values()]
+    found = [await run.find(*child) for child in CHILDREN.values()]
     if bare := [each["metadata"]["name"] for each in found if ADDED_LABEL not in each["metadata"]["labels"]]:
         run.findings.append(f"what was added is gone: {bare}")
     run.end_launcher("Succeeded")

@@ -5,7 +5,7 @@ from typing import Any
 
 from faults.case import Case
 from faults.lifecycles import job
-from faults.neighbours import make, remove, stay_calm
+from faults.neighbours import make, remove, stay_calm, until_reason
 from faults.object_rows import alone
 from faults.run import Run
 from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, Resource
@@ -55,13 +55,7 @@ async def _is_changed(run: Run) -> bool:
 
 async def _check_damping(run: Run, resource: str, reason: str, words: str) -> None:
     """Note it if the job does not report who changes its objects back, or if they are written too often before it reports it."""
-
-    async def is_said() -> bool:
-        found: Any = await run.job()
-        conditions = found.get("status", {}).get("conditions") or ()
-        return any(row["reason"] == reason and words in row["message"] for row in conditions if row["status"] == "True")
-
-    await run.until(f"{reason}: {words}", is_said)
+    await until_reason(run, "", reason, words)
     await stay_calm(run)
     written = sum(entry.took_effect and entry.target.meaning.resource == resource for entry in run.proxy.trace.entries)
     if written > MOST_RESTORES:

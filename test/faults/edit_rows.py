@@ -7,7 +7,7 @@ from typing import Any
 from faults.case import Case
 from faults.enumeration import Lifecycles
 from faults.lifecycles import until_addresses, until_condition, until_workers
-from faults.neighbours import CHILDREN, change, change_job, find, remove, stay_calm, until_gone, until_reason
+from faults.neighbours import CHILDREN, change, change_job, remove, stay_calm, until_gone, until_reason
 from faults.object_rows import IDLE_SECONDS, alone, start
 from faults.oracle import Allowance
 from faults.rows import Row
@@ -40,21 +40,17 @@ async def _remove_finalizer(run: Run, resource: Resource, name: str) -> None:
 
 
 async def _remove_finalizer_after_a_while(run: Run) -> None:
-    async def is_leaving() -> bool:
-        found = await find(run, PODS, "pi-worker-0")
-        return found is not None and is_terminating(found)
-
-    await run.until("a worker that is leaving", is_leaving)
+    await run.until_object(PODS, "pi-worker-0", "a worker that is leaving", is_terminating)
     await stay_calm(run)
     await _remove_finalizer(run, PODS, "pi-worker-0")
 
 
 async def _replace_late(run: Run) -> None:
     await _hold(PODS, "pi-worker-0", run)
-    before: Any = await find(run, PODS, "pi-worker-0")
+    before: Any = await run.find(PODS, "pi-worker-0")
     await remove(run, PODS, "pi-worker-0")
     await stay_calm(run)
-    if uid_of(await find(run, PODS, "pi-worker-0")) != uid_of(before):
+    if uid_of(await run.find(PODS, "pi-worker-0")) != uid_of(before):
         run.findings.append("a worker was replaced before it was gone")
     await _remove_finalizer(run, PODS, "pi-worker-0")
     await _until_another(run, PODS, "pi-worker-0", uid_of(before))
@@ -62,11 +58,7 @@ async def _replace_late(run: Run) -> None:
 
 
 async def _until_another(run: Run, resource: Resource, name: str, uid: str) -> None:
-    async def is_another() -> bool:
-        found = await find(run, resource, name)
-        return found is not None and uid_of(found) != uid
-
-    await run.until(f"another {resource.kind} {name}", is_another)
+    await run.until_object(resource, name, f"another {resource.kind} {name}", lambda found: uid_of(found) != uid)
 
 
 async def _job_does_not_go(run: Run) -> None:
@@ -97,15 +89,10 @@ def f65(_: Lifecycles) -> Iterator[Case]:
 
 
 async def _strip(resource: Resource, name: str, run: Run) -> None:
-    before: Any = await find(run, resource, name)
+    before: Any = await run.find(resource, name)
     await change(run, resource, name, {"metadata": {"labels": {LABEL: None}}})
-
-    async def is_labelled() -> bool:
-        found: Any = await find(run, resource, name)
-        return found is not None and LABEL in found["metadata"].get("labels", {})
-
-    await run.until(f"the labels of {name}", is_labelled)
-    if uid_of(await find(run, resource, name)) != uid_of(before):
+    await run.until_object(resource, name, f"the labels of {name}", lambda found: LABEL in found["metadata"].get("labels", {}))
+    if uid_of(await run.find(resource, name)) != uid_of(before):
         run.findings.append(f"{resource.kind} {name} was made anew")
 
 
@@ -113,9 +100,9 @@ async def _orphaned(resource: Resource, name: str, run: Run) -> None:
     """An object without its owner is not the job's any more: it is left alone, and when it goes there is another."""
     await start(run)
     orphan = await change(run, resource, name, {"metadata": {"ownerReferences": None}})
-    await until_said(run, "ResourceExists")
+    await until_reason(run, "", "ResourceExists")
     await stay_calm(run)
-    now: Any = await find(run, resource, name)
+    now: Any = await run.find(resource, name)
     if (uid_of(now), now["metadata"].get("ownerReferences")) != (uid_of(orphan), None):
         run.findings.append(f"{resource.kind} {name} was touched although it has no owner")
     await remove(run, resource, name)
@@ -129,31 +116,17 @@ async def _shared(run: Run) -> None:
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": other["metadata"]["name"], "uid": uid_of(other)}
     shared = list[Any]()
     for resource, name in CHILDREN.values():
-        found: Any = await find(run, resource, name)
+        found: Any = await run.find(resource, name)
         owners = [owner, *found["metadata"]["ownerReferences"]]
         shared.append(await change(run, resource, name, {"metadata": {"ownerReferences": owners}}))
     await stay_calm(run)
     for (resource, name), before in zip(CHILDREN.values(), shared, strict=True):
-        now: Any = await find(run, resource, name)
+        now: Any = await run.find(resource, name)
         if (uid_of(now), now["metadata"]["ownerReferences"]) != (uid_of(before), before["metadata"]["ownerReferences"]):
             run.findings.append(f"{resource.kind} {name} was changed or made anew because of a second owner")
     run.end_launcher("Succeeded")
     await until_condition(run, "Succeeded")
     await until_workers(run, 0)
-
-
-async def until_said(run: Run, reason: str) -> None:
-    """Wait until Reconciling, Stalled or Degraded reports a reason: which of them depends on how far the job is."""
-
-    async def is_said() -> bool:
-        found: Any = await run.job()
-        conditions = found.get("status", {}).get("conditions") or ()
-        return any(
-            each["type"] in {"Reconciling", "Stalled", "Degraded"} and each["status"] == "True" and each["reason"] == reason
-            for each in conditions
-        )
-
-    await run.until(f"a condition because of {reason}", is_said)
 
 
 def f66(lifecycles: Lifecycles) -> Iterator[Case]:
@@ -168,10 +141,10 @@ def f66(lifecycles: Lifecycles) -> Iterator[Case]:
 
 
 async def _edit(run: Run) -> None:
-    before: Any = await find(run, JOBS, "pi-launcher")
+    before: Any = await run.find(JOBS, "pi-launcher")
     await change_job(run, {"slotsPerWorker": 4, "mpiReplicaSpecs": {"Launcher": {"template": {"metadata": {"labels": {"edited": "yes"}}}}}})
     await until_reason(run, "UpdatePending", "EditedAfterStart")
-    now: Any = await find(run, JOBS, "pi-launcher")
+    now: Any = await run.find(JOBS, "pi-launcher")
     if (uid_of(now), now["spec"]["template"]) != (uid_of(before), before["spec"]["template"]):
         run.findings.append("the launcher of a running job was changed or made anew")
 
@@ -205,7 +178,7 @@ def f67(_: Lifecycles) -> Iterator[Case]:
 
 
 async def _delete_and_wait(resource: Resource, name: str, run: Run) -> None:
-    before: Any = await find(run, resource, name)
+    before: Any = await run.find(resource, name)
     await remove(run, resource, name)
     await _until_another(run, resource, name, uid_of(before))
     await until_workers(run, 2)
@@ -213,14 +186,10 @@ async def _delete_and_wait(resource: Resource, name: str, run: Run) -> None:
 
 async def _spoil(resource: Resource, name: str, body: dict[str, Any], run: Run) -> None:
     [(section, fields)] = body.items()
-    before: Any = await find(run, resource, name)
+    before: Any = await run.find(resource, name)
     await change(run, resource, name, body)
-
-    async def is_restored() -> bool:
-        found: Any = await find(run, resource, name)
-        return all(found[section][field] == before[section][field] for field in fields)
-
-    await run.until(f"{name} as it was", is_restored)
+    was = {field: before[section][field] for field in fields}
+    await run.until_object(resource, name, f"{name} as it was", lambda found: found[section] == found[section] | was)
 
 
 async def _spoil_addresses(run: Run) -> None:
@@ -228,11 +197,7 @@ async def _spoil_addresses(run: Run) -> None:
     [pod] = [each for each in await _launcher_pods(run) if not is_terminating(each)]
     name = pod["metadata"]["name"]
     await change(run, PODS, name, {"metadata": {"annotations": {"mpiop.kubeflow.org/addresses": "0 6.6.6.6"}}})
-
-    async def are_restored() -> bool:
-        return len(published_addresses(await find(run, PODS, name))) == 2
-
-    await run.until("the addresses as they were", are_restored)
+    await run.until_object(PODS, name, "the addresses as they were", lambda pod: len(published_addresses(pod)) == 2)
 
 
 async def _launcher_pods(run: Run) -> list[Any]:
@@ -249,11 +214,11 @@ async def _launcher_lost(run: Run) -> None:
 async def _secret_lost(run: Run) -> None:
     """No Pod gets another key while others run with the old one; a resume gives all of them a new one."""
     await start(run)
-    before: Any = await find(run, SECRETS, "pi-ssh")
+    before: Any = await run.find(SECRETS, "pi-ssh")
     await remove(run, SECRETS, "pi-ssh")
     await remove(run, CONFIG_MAPS, "pi-config")  # without its note the Secret is looked up at once
-    await until_said(run, "SecretLost")
-    if await find(run, SECRETS, "pi-ssh") is not None:
+    await until_reason(run, "", "SecretLost")
+    if await run.find(SECRETS, "pi-ssh") is not None:
         run.findings.append("the key was changed under Pods that run")
     await change_job(run, {"runPolicy": {"suspend": True}})
     await until_condition(run, "Suspended")

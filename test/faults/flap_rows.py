@@ -6,7 +6,7 @@ from typing import Any
 from faults.case import Case
 from faults.enumeration import Lifecycles
 from faults.lifecycles import job, until_condition, until_workers
-from faults.neighbours import CHILDREN, change_job, find, remove, until_gone, until_there
+from faults.neighbours import CHILDREN, change_job, remove, until_gone, until_there
 from faults.object_rows import alone, start
 from faults.rows import Row
 from faults.run import Run
@@ -50,7 +50,7 @@ async def _flap_delete(run: Run) -> None:
     await _end(run)
     owner = uid_of(await run.job())
     for resource, name in (CHILDREN["Service"], CHILDREN["ConfigMap"], CHILDREN["Secret"], CHILDREN["Job"]):
-        found: Any = await find(run, resource, name)
+        found: Any = await run.find(resource, name)
         if [each["uid"] for each in found["metadata"]["ownerReferences"]] != [owner]:
             run.findings.append(f"{resource.kind} {name} belongs to a job that is gone")
 

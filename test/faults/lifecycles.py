@@ -42,11 +42,7 @@ async def create(run: Run) -> None:
 
 async def until_condition(run: Run, type_: str) -> None:
     """Wait until the job's condition is True."""
-
-    async def is_true() -> bool:
-        return conditions(cast("dict[str, Any]", await run.job())).get(type_) == "True"
-
-    await run.until(f"MPIJob condition {type_}", is_true)
+    await run.until_object(MPIJOBS, JOB, f"MPIJob condition {type_}", lambda job: conditions(job).get(type_) == "True")
 
 
 async def until_workers(run: Run, count: int) -> None:
@@ -62,12 +58,8 @@ async def until_workers(run: Run, count: int) -> None:
 
 async def until_hosts(run: Run, count: int) -> None:
     """Wait until discover_hosts.sh lists so many workers: that follows with a delay, and never after the end."""
-
-    async def are_listed() -> bool:
-        stored = cast("dict[str, Any]", await run.testbed.client.get(CONFIG_MAPS, Key(run.namespace, f"{JOB}-config")))
-        return str(stored["data"]["discover_hosts.sh"]).count("echo ") == count
-
-    await run.until(f"{count} hosts in discover_hosts.sh", are_listed)
+    what = f"{count} hosts in discover_hosts.sh"
+    await run.until_object(CONFIG_MAPS, f"{JOB}-config", what, lambda found: found["data"]["discover_hosts.sh"].count("echo ") == count)
 
 
 async def until_addresses(run: Run, count: int) -> None:
@@ -119,7 +111,7 @@ async def restart(run: Run) -> None:
     await until_addresses(run, 2)
     await run.reach("running")
     await _lose_worker(run)
-    await run.until("the end of the restart", lambda: _is_restarted(run))
+    await run.until_object(MPIJOBS, JOB, "the end of the restart", _is_restarted)
     await _run_and_end(run, "Succeeded", "restarted")
 
 
@@ -161,9 +153,8 @@ async def _lose_worker(run: Run) -> None:
     await run.until("its loss", is_lost)
 
 
-async def _is_restarted(run: Run) -> bool:
-    stored = cast("dict[str, Any]", await run.job())
-    return stored["status"].get("restarts") == 1 and conditions(stored).get("Restarting") == "False"
+def _is_restarted(stored: Any) -> bool:
+    return bool(stored["status"].get("restarts") == 1 and conditions(stored).get("Restarting") == "False")
 
 
 async def _is_launcher_suspended(run: Run) -> bool:

@@ -4,6 +4,7 @@ import time
 from typing import Any, cast
 
 from faults.run import Run
+from faults.state import JOB
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource, Selection
@@ -54,46 +55,29 @@ async def change(run: Run, resource: Resource, name: str, body: dict[str, Any], 
     return await run.testbed.client.patch(resource, Key(run.namespace, name), body, subresource=subresource)
 
 
-async def find(run: Run, resource: Resource, name: str) -> Any:
-    """Return an object of the run's namespace; None if there is none."""
-    try:
-        return await run.testbed.client.get(resource, Key(run.namespace, name))
-    except StatusError as error:
-        if error.is_not_found:
-            return None
-        raise
-
-
 async def until_reason(run: Run, type_: str, reason: str, words: str = "") -> None:
-    """Wait until a condition of the job is True for that reason, and its message has the words; Reconciling counts as Stalled."""
+    """Wait until a condition of the job, "" is any, is True for that reason, with the words; Reconciling counts as Stalled."""
     types = {type_, "Reconciling"} if type_ == "Stalled" else {type_}
 
-    async def is_said() -> bool:
-        job: Any = await run.job()
-        return any(
-            each["type"] in types and each["status"] == "True" and each["reason"] == reason and words in each["message"]
-            for each in job.get("status", {}).get("conditions") or ()
-        )
+    def is_said(job: Any) -> bool:
+        rows = [each for each in job.get("status", {}).get("conditions") or () if each["status"] == "True" and each["reason"] == reason]
+        return any(words in each["message"] and (not type_ or each["type"] in types) for each in rows)
 
-    await run.until(f"{type_} because of {reason}", is_said)
+    await run.until_object(MPIJOBS, JOB, f"{type_ or 'a condition'} because of {reason}: {words}", is_said)
 
 
 async def until_gone(run: Run, resource: Resource, name: str) -> None:
     """Wait until an object does not exist."""
 
     async def is_gone() -> bool:
-        return await find(run, resource, name) is None
+        return await run.find(resource, name) is None
 
     await run.until(f"no {resource.kind} {name}", is_gone)
 
 
 async def until_there(run: Run, resource: Resource, name: str) -> None:
     """Wait until an object exists."""
-
-    async def is_there() -> bool:
-        return await find(run, resource, name) is not None
-
-    await run.until(f"{resource.kind} {name}", is_there)
+    await run.until_object(resource, name, f"{resource.kind} {name}", lambda _: True)
 
 
 async def events_of(run: Run, reason: str) -> list[Object]:

@@ -14,7 +14,6 @@ from faults.neighbours import (
     change,
     change_job,
     events_of,
-    find,
     make,
     remove,
     stay_calm,
@@ -23,7 +22,7 @@ from faults.neighbours import (
 )
 from faults.rows import Row
 from faults.run import Action, Run
-from faults.state import BYSTANDER, JOB
+from faults.state import BYSTANDER, JOB, conditions
 from mpiop.kube.objects import Object, uid_of
 from mpiop.kube.resources import MPIJOBS, PODS
 
@@ -54,12 +53,7 @@ async def live_on(run: Run, made: Object, name: str = JOB) -> None:
     await run.testbed.client.create(MPIJOBS, made)
     await until_workers(run, 2)
     run.end_launcher("Succeeded")
-
-    async def is_done() -> bool:
-        found: Any = await find(run, MPIJOBS, name)
-        return any(each["type"] == "Succeeded" and each["status"] == "True" for each in found.get("status", {}).get("conditions") or ())
-
-    await run.until(f"{name} to succeed", is_done)
+    await run.until_object(MPIJOBS, name, f"{name} to succeed", lambda found: conditions(found).get("Succeeded") == "True")
 
 
 async def start(run: Run) -> None:
@@ -96,7 +90,7 @@ async def _annotate(run: Run) -> None:
 
 async def _check_annotations(run: Run) -> None:
     for resource, name in (CHILDREN["Service"], CHILDREN["ConfigMap"], CHILDREN["Job"], (MPIJOBS, JOB)):
-        if (await find(run, resource, name))["metadata"].get("annotations", {}).get(OTHERS_NOTE) != "kept":
+        if (await run.find(resource, name))["metadata"].get("annotations", {}).get(OTHERS_NOTE) != "kept":
             run.findings.append(f"another's annotation is gone from {resource.kind} {name}")
 
 
@@ -166,7 +160,7 @@ async def _strange_text(run: Run) -> None:
             role["template"]["spec"]["containers"][0]["env"] = [{"name": "NUMBER", "value": "0x1e309"}]
 
     await live_on(run, job_with(run, edit))
-    pod: Any = await find(run, PODS, "pi-worker-0")
+    pod: Any = await run.find(PODS, "pi-worker-0")
     if pod is not None and STRANGE_NOTE not in pod["spec"]["containers"][0]["args"]:
         run.findings.append("text was changed on its way into a Pod")
 
@@ -237,7 +231,7 @@ def _give_back(kind: str) -> Callable[[Run], Any]:
         await run.until("the event", lambda: _is_reported(run))
         # The Job controller and the kubelet write to it as well, so its version does not report whether the operator did.
         touched = [each for each in run.proxy.trace.effects("patch", "update", "delete") if each.endswith(f" {resource.plural}/{name}")]
-        now: Any = await find(run, resource, name)
+        now: Any = await run.find(resource, name)
         if touched or OTHERS_NOTE not in now["metadata"].get("annotations", {}):
             run.findings.append(f"somebody else's {kind} {name} was touched: {touched}")
         await remove(run, resource, name)

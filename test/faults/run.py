@@ -11,9 +11,9 @@ from faults.proxy import Plan, Proxy, fault_proxy
 from faults.replica import Launch, Replica
 from faults.state import BYSTANDER, JOB, State, objects, read_state, role
 from faults.testbed import FaultTestbed, delete_namespace, make_namespace
-from mpiop.kube.errors import KubeError
+from mpiop.kube.errors import KubeError, StatusError
 from mpiop.kube.objects import Key, Object, is_terminating, uid_of
-from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, SECRETS
+from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, SECRETS, Resource
 
 ADDRESSES = {f"{JOB}-worker-{index}": f"10.0.0.{index + 1}" for index in range(2)}
 OTHER_ADDRESS = "10.0.0.99"
@@ -92,6 +92,28 @@ class Run:
                 raise NotSeenError(f"never seen: {what}")
             await wait_for_change(change, pause)
             pause = min(1.3 * pause, MOST_LOOK_SECONDS)
+
+    async def until_object(self, resource: Resource, name: str, what: str, is_so: Callable[[Any], bool]) -> None:
+        """Wait until an object of the namespace exists and is so; `what` is for the message.
+
+        Raises:
+            NotSeenError: The run's time is over.
+        """
+
+        async def is_seen() -> bool:
+            found = await self.find(resource, name)
+            return found is not None and is_so(found)
+
+        await self.until(what, is_seen)
+
+    async def find(self, resource: Resource, name: str) -> Any:
+        """Return an object of the namespace; None if there is none."""
+        try:
+            return await self.testbed.client.get(resource, Key(self.namespace, name))
+        except StatusError as error:
+            if error.is_not_found:
+                return None
+            raise
 
     async def play_kubelet(self) -> None:
         """Let pods run, and the launcher end as requested, until cancelled."""
