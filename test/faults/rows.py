@@ -26,9 +26,8 @@ class Row:
     cases: Callable[[Lifecycles], Iterable[Case]]
 
 
-def f8(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each request is refused once as if the server were broken."""
-    return with_requests("F8", targets(lifecycles, is_request), (refuse(500), refuse(503)))
+def _is_no_watch(target: Target) -> bool:
+    return is_request(target) and target.meaning.verb != "watch"
 
 
 def f9(lifecycles: Lifecycles) -> Iterator[Case]:
@@ -37,12 +36,6 @@ def f9(lifecycles: Lifecycles) -> Iterator[Case]:
     yield from with_requests("F9", found, [refuse(429, 1)])
     writes = [(lifecycle, target) for lifecycle, target in found if target.meaning.is_write and target.ordinal == 1]
     yield from with_requests("F9", writes, [refuse(429, 1)], times=10)
-
-
-def f10(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each request hangs; a watch that does not even begin is found by the idle timeout, which takes longer."""
-    found = targets(lifecycles, lambda target: is_request(target) and target.meaning.verb != "watch")
-    return with_requests("F10", found, [HANG])
 
 
 def f11(lifecycles: Lifecycles) -> Iterator[Case]:
@@ -63,16 +56,6 @@ async def _edit(run: Run, exchange: Exchange) -> None:
     except StatusError as error:
         if not error.is_not_found:
             raise
-
-
-def f12(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each write is cut off before the server sees it."""
-    return with_requests("F12", targets(lifecycles, is_write), [CUT_BEFORE])
-
-
-def f13(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each write takes effect, and its answer is lost."""
-    return with_requests("F13", targets(lifecycles, is_write), (cut_after(reset=True), cut_after(reset=False)))
 
 
 def f15(_: Lifecycles) -> Iterator[Case]:
@@ -103,45 +86,43 @@ def _all_unauthorized(_run: Run) -> Faults:
     return Faults(resources=frozenset({*FOLLOWED, "secrets"}), requests=refuse(401), times=20)
 
 
-def f19(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each watch is cut after each event."""
-    return with_events("F19", targets(lifecycles, is_event), (cut_stream("close"), cut_stream("reset")))
-
-
-def f20(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each watch is cut in the middle of each event, inside a character where there is one."""
-    return with_events("F20", targets(lifecycles, is_event), [CUT_LINE])
-
-
-def f21(lifecycles: Lifecycles) -> Iterator[Case]:
-    """Each watch ends with an ERROR event in place of its first events."""
-    errors = [error_event(f"error-{code}", code=code, reason=REASONS[code]) for code in (410, 429, 500, 403)]
-    found = targets(lifecycles, lambda target: is_event(target) and target.ordinal <= 2)
-    return with_events("F21", found, [*errors, error_event("error-bare")])
-
-
-def f32(lifecycles: Lifecycles) -> Iterator[Case]:
-    """The operator is killed at each write: once it took effect, and once the answer was delivered too."""
-    faults = [Act("killed-undelivered", _kill, "after"), Act("killed-delivered", _kill, "delivered")]
-    return with_requests("F32", targets(lifecycles, is_write_of_jobs), faults, allowance=Allowance(exits=frozenset({-signal.SIGKILL})))
-
-
 async def _kill(run: Run, _exchange: Exchange) -> None:
     for replica in run.replicas:
         replica.signal(signal.SIGKILL)
 
 
+ERRORS = [error_event(f"error-{code}", code=code, reason=REASONS[code]) for code in (410, 429, 500, 403)] + [error_event("error-bare")]
+KILLS = (Act("killed-undelivered", _kill, "after"), Act("killed-delivered", _kill, "delivered"))
+KILLED = Allowance(exits=frozenset({-signal.SIGKILL}))
+
 ENUMERATED = (
-    Row("F8", "each request answered 500, 503", f8),
+    Row("F8", "each request answered 500, 503", lambda lives: with_requests("F8", targets(lives, is_request), (refuse(500), refuse(503)))),
     Row("F9", "each request answered 429 with Retry-After, once; each write ten times", f9),
-    Row("F10", "each request hangs", f10),
+    # A watch that does not even begin is found by the idle timeout, which takes longer.
+    Row("F10", "each request hangs", lambda lives: with_requests("F10", targets(lives, _is_no_watch), [HANG])),
     Row("F11", "each update conflicts, made up and real", f11),
-    Row("F12", "each write reset before the server sees it", f12),
-    Row("F13", "each write takes effect, its answer is lost (RST, FIN)", f13),
+    Row("F12", "each write reset before the server sees it", lambda lives: with_requests("F12", targets(lives, is_write), [CUT_BEFORE])),
+    Row(
+        "F13",
+        "each write takes effect, its answer is lost (RST, FIN)",
+        lambda lives: with_requests("F13", targets(lives, is_write), (cut_after(reset=True), cut_after(reset=False))),
+    ),
     Row("F15", "each list garbled in five ways", f15),
     Row("F17", "each request answered 401; all for a while", f17),
-    Row("F19", "each watch cut after each event (FIN, RST)", f19),
-    Row("F20", "each watch cut inside each event", f20),
-    Row("F21", "ERROR events 410, 429, 500, 403 and without a code", f21),
-    Row("F32", "killed at each write, answer delivered or not", f32),
+    Row(
+        "F19",
+        "each watch cut after each event (FIN, RST)",
+        lambda lives: with_events("F19", targets(lives, is_event), (cut_stream("close"), cut_stream("reset"))),
+    ),
+    Row("F20", "each watch cut inside each event", lambda lives: with_events("F20", targets(lives, is_event), [CUT_LINE])),
+    Row(
+        "F21",
+        "ERROR events 410, 429, 500, 403 and without a code",
+        lambda lives: with_events("F21", targets(lives, lambda target: is_event(target) and target.ordinal <= 2), ERRORS),
+    ),
+    Row(
+        "F32",
+        "killed at each write, answer delivered or not",
+        lambda lives: with_requests("F32", targets(lives, is_write_of_jobs), KILLS, allowance=KILLED),
+    ),
 )

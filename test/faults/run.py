@@ -143,11 +143,7 @@ class Run:
         """Make objects of others, which the run must leave as they are."""
         spec = {"schedulerName": "nobody", "containers": [{"name": "main", "image": "nothing"}]}
         for resource, name, more in ((CONFIG_MAPS, "config", {}), (SECRETS, "config", {}), (PODS, "worker-0", {"spec": spec})):
-            metadata = {
-                "namespace": self.namespace,
-                "name": f"{BYSTANDER}-{name}",
-                "labels": {f"training.kubeflow.org/{label}": value for label, value in _LABELS.items()},
-            }
+            metadata = {"namespace": self.namespace, "name": f"{BYSTANDER}-{name}", "labels": _LABELS}
             body: Any = {"apiVersion": "v1", "kind": resource.kind, "metadata": metadata, **more}
             self.bystanders.append(await self.testbed.client.create(resource, body))
 

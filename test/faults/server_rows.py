@@ -17,11 +17,6 @@ _SECONDS = 300.0
 _FIRST_POD = Target(Meaning("create", "pods", "", "pi-worker-0"))
 
 
-def f1(lifecycles: Lifecycles) -> Iterator[Case]:
-    """The API server is restarted in order."""
-    return _cases("F1", lifecycles, "restarted", [("stop", _API_SERVER), ("start", _API_SERVER)])
-
-
 def f2(lifecycles: Lifecycles) -> Iterator[Case]:
     """The API server is killed and stays away."""
     for seconds in (10.0, 60.0):
@@ -33,11 +28,6 @@ def f3(lifecycles: Lifecycles) -> Iterator[Case]:
     """The store of the API server stalls."""
     for seconds in (5.0, 20.0, 60.0):
         yield from _cases("F3", lifecycles, f"etcd-stalls-{seconds:g}", [("pause", "etcd"), seconds, ("resume", "etcd")])
-
-
-def f4(lifecycles: Lifecycles) -> Iterator[Case]:
-    """The store of the API server is killed and started again."""
-    return _cases("F4", lifecycles, "etcd-killed", [("stop", "etcd", "--kill"), ("start", "etcd")])
 
 
 def _has_ended(run: Run) -> list[str]:
@@ -73,8 +63,8 @@ def _meeting(together: Disturbance) -> Callable[[Run], Faults]:
 
 
 SERVERS = (
-    Row("F1", "API server restarted", f1),
+    Row("F1", "API server restarted", lambda lives: _cases("F1", lives, "restarted", [("stop", _API_SERVER), ("start", _API_SERVER)])),
     Row("F2", "API server killed, away for 10 s and 60 s", f2),
     Row("F3", "etcd stalls for 5 s, 20 s and 60 s", f3),
-    Row("F4", "etcd killed and back", f4),
+    Row("F4", "etcd killed and back", lambda lives: _cases("F4", lives, "etcd-killed", [("stop", "etcd", "--kill"), ("start", "etcd")])),
 )
