@@ -99,7 +99,7 @@ class Subject:
     async def wait_until_collected(self, resource: Resource, name: str) -> None:
         """Wait until the garbage collector has taken the object."""
         if self.fake is not None:
-            self.fake.collect_garbage()
+            self.fake.server.collect_garbage()
         async with asyncio.timeout(60):
             while not await self.is_gone(resource, name):  # noqa: ASYNC110 - the state of a server, not of this process
                 await asyncio.sleep(0.2)

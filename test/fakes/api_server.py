@@ -209,7 +209,3 @@ class FakeClient(Client):
     def refuse(self, verb: str, resource: Resource | None, name: str, error: KubeError, **how: Any) -> Refusal:
         """Let matching requests fail (see `FakeApiServer.refuse`)."""
         return self.server.refuse(verb, resource, name, error, **how)
-
-    def collect_garbage(self) -> list[Key]:
-        """Delete what has lost all its owners."""
-        return self.server.collect_garbage()

@@ -233,7 +233,7 @@ class Cluster:
                 self._control(job)
 
     def collect_garbage(self) -> None:
-        self.client.collect_garbage()
+        self.server.collect_garbage()
         for job in self.server.objects(JOBS):
             if is_terminating(job):
                 children = [pod for pod in self.pods() if _controller_uid(pod) == uid_of(job)]

@@ -130,7 +130,7 @@ async def test_garbage_is_collected_through_the_generations(propagation: str, le
     root = await client.create(CONFIG_MAPS, BODY)
     await owned(client, "a-grandchild", await owned(client, "a-child", root))
     await client.create(CONFIG_MAPS, {"metadata": {"name": "other", "namespace": "n"}})
-    assert client.collect_garbage() == []
+    assert client.server.collect_garbage() == []
     await client.delete(CONFIG_MAPS, KEY, uid=root["metadata"]["uid"], propagation=propagation)
-    client.collect_garbage()
+    client.server.collect_garbage()
     assert [obj["metadata"]["name"] for obj in client.server.objects(CONFIG_MAPS)] == left

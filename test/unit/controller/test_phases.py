@@ -80,10 +80,10 @@ async def test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector(phas
 async def test_of_a_deleted_job_nothing_is_left_and_a_namesake_starts_afresh(phase: Phase) -> None:
     world = await phase()
     world.client.server.remove(MPIJOBS, KEY)
-    world.client.collect_garbage()
+    world.client.server.collect_garbage()
     for job in world.client.server.objects(JOBS):
         world.client.server.remove(JOBS, Key("default", job["metadata"]["name"]))
-    world.client.collect_garbage()
+    world.client.server.collect_garbage()
     await world.sync()
     assert [name for resource in (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS) for name in world.names(resource)] == []
     await world.client.create(MPIJOBS, mpijob())

@@ -293,6 +293,6 @@ async def test_the_group_of_a_deleted_job_of_the_same_name_is_waited_for() -> No
     await world.submit()
     with pytest.raises(ExceptionGroup, match="sync of default/pi"):
         await world.sync()
-    world.client.collect_garbage()
+    world.client.server.collect_garbage()
     await world.sync_until_idle()
     assert world.names(VOLCANO_POD_GROUPS) == ["pi"]
