@@ -7,7 +7,7 @@ from typing import Any
 from fakes.semantics import merged
 from mpiop.api import constants as c
 from mpiop.client.api import LogOptions, Object
-from mpiop.client.errors import ClientError, ConflictError, NotFoundError
+from mpiop.client.errors import ConflictError, NotFoundError
 from mpiop.client.progress import is_worker
 
 NOON = "2026-11-25T12:00:00Z"
@@ -51,6 +51,15 @@ def pod(name: str, *, job: str = "", role: str = "worker", node: str = "node-1",
     }
 
 
+def raises(error: BaseException) -> Callable[[], None]:
+    """Return a step that raises `error`."""
+
+    def step() -> None:
+        raise error
+
+    return step
+
+
 class FakeApi:
     """Keeps jobs, Pods, Events, ConfigMaps and logs; each call of `step` comes before a job is read.
 
@@ -65,19 +74,21 @@ class FakeApi:
         self.all_events: list[Object] = []
         self.config_maps: dict[str, Object | None] = {}
         self.logs: dict[str, list[bytes | Exception]] = {}
-        self.answers: dict[str, Object | ClientError] = {}
+        self.answers: dict[str, Object | BaseException] = {}
         self.forbidden: set[str] = set()
         self.requests: list[tuple[Any, ...]] = []
         self.steps: list[Callable[[], None]] = []
 
-    def ends(self, state: str) -> None:
+    def ends(self, state: str, **status: Any) -> None:
         """Let each job that is created have ended."""
         create = self.create_job
 
         def created(job: Object, *, is_dry_run: bool = False) -> Object:
             made = create(job, is_dry_run=is_dry_run)
             if not is_dry_run:
-                self.stored[made["metadata"]["name"]] = stored(made["metadata"]["name"], state=state)
+                found = stored(made["metadata"]["name"], state=state, **status)
+                found["metadata"]["annotations"] = made["metadata"].get("annotations", {})
+                self.stored[found["metadata"]["name"]] = found
             return made
 
         self.create_job = created  # type: ignore[method-assign]
@@ -100,9 +111,10 @@ class FakeApi:
 
     def create_job(self, job: Object, *, is_dry_run: bool = False) -> Object:
         self.requests.append(("create", job, is_dry_run))
-        if isinstance(error := self.answers.get("create"), ClientError):
-            raise error
         name = job["metadata"].get("name") or job["metadata"]["generateName"] + "abcde"
+        for what in ("create", "dry run" if is_dry_run else f"create {name}"):
+            if isinstance(error := self.answers.get(what), BaseException):
+                raise error
         if name in self.stored and not is_dry_run:
             raise ConflictError(f"job team/{name}: already exists")
         made = {**job, "metadata": {**job["metadata"], "name": name, "namespace": "team", "uid": f"uid-{name}"}}
@@ -112,7 +124,7 @@ class FakeApi:
 
     def check_pod(self, template: Object) -> None:
         self.requests.append(("check", template))
-        if isinstance(error := self.answers.get("check"), ClientError):
+        if isinstance(error := self.answers.get("check"), BaseException):
             raise error
 
     def patch_job(self, name: str, patch: Object) -> Object:
@@ -183,7 +195,7 @@ class FakeApi:
 
     def get(self, path: str) -> Object:
         answer = self.answers.get(path.partition("?")[0], NotFoundError(f"{path}: not found"))
-        if isinstance(answer, ClientError):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 

@@ -341,7 +341,8 @@ async def test_at_the_end_an_event_that_was_being_tried_is_not_doubled(scene: Sc
 
 
 async def test_at_the_end_nobody_waits_for_a_server_that_is_gone(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
-    scene.recorder._client = HangingClient()
+    scene.recorder._client = client = SlowClient(scene.client)
+    client.seconds = 1000
     scene.record()
     scene.record(obj=other(2))
     await asyncio.sleep(1)
@@ -396,17 +397,6 @@ class FaultyClient(SlowClient):
             await asyncio.sleep(self.seconds / 2)
             raise ValueError("a defect")
         return await super().create(resource, body, metadata_only=metadata_only)
-
-
-class HangingClient:
-    """A client that gets no answer for a long time."""
-
-    async def create(self, *_: object, **__: object) -> Object:
-        await asyncio.sleep(1000)
-        raise NO_ANSWER
-
-    async def patch(self, *_: object) -> Object:
-        return await self.create()
 
 
 def occurrence(name: str, message: str) -> Occurrence:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import FakeApi, pod, stored
+from fakes.client_api import FakeApi, pod, raises, stored
 from mpiop.client import MPI, AsyncJob, Files, ForbiddenError, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
 from mpiop.client.api import LogOptions
 from mpiop.client.job import Job
@@ -48,12 +48,6 @@ def test_waiting_reports_each_stage_and_ends_with_success() -> None:
     reported: list[str] = []
     assert job_of(api).wait(report=reported.append).has_succeeded
     assert reported == ["scheduling: 0/2 workers have a node", "running: 0/2 workers", "succeeded"]
-
-
-def test_a_failed_job_raises_with_its_cause() -> None:
-    api = FakeApi(stored(state="Failed"))
-    with pytest.raises(JobFailed, match="job pi failed: MPIJobFailed"):
-        job_of(api).wait()
 
 
 LOG = [f"2026-11-25T12:00:00.{number:02}Z line {number}\n".encode() for number in range(30)]
@@ -107,11 +101,7 @@ def test_another_job_of_the_same_name_is_not_taken_for_it() -> None:
 
 def test_waiting_outlives_an_api_server_that_is_away() -> None:
     api = FakeApi(stored(state="Running"))
-
-    def away() -> None:
-        raise UnreachableError("no answer")
-
-    api.steps = [away, becomes(api, "Succeeded")]
+    api.steps = [raises(UnreachableError("no answer")), becomes(api, "Succeeded")]
     reported: list[str] = []
     job_of(api).wait(report=reported.append)
     assert reported == ["waits for the API server: no answer", "succeeded"]

@@ -26,6 +26,20 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
 
 
 @pytest.fixture
+def apis(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeApi]:
+    """An API server for each namespace that a verb works in; the context's is team."""
+    made: dict[str, FakeApi] = {}
+
+    def connect(session: Session) -> FakeApi:
+        namespace = session.namespace or "team"
+        made.setdefault(namespace, FakeApi()).namespace = namespace
+        return made[namespace]
+
+    monkeypatch.setattr(Session, "api", connect)
+    return made
+
+
+@pytest.fixture
 def mpi(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> Verb:
     """Run `kubectl mpi` and return its exit code, output and errors."""
     del api

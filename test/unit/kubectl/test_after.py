@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.client_api import FakeApi, stored
+from fakes.client_api import FakeApi, raises, stored
 from mpiop.client.errors import ForbiddenError, InvalidError, UnreachableError
-from mpiop.kubectl.session import Session
 
 SCRIPT = "#!/bin/bash\n#SBATCH --job-name=melt {0}\nsrun ./solver\n"
 Step = Callable[[], None]
@@ -24,13 +23,6 @@ def nothing() -> None: ...
 
 def is_now(api: FakeApi, name: str, state: str, **status: Any) -> Step:
     return lambda: api.stored.update({name: stored(name, state=state, **status)})
-
-
-def raises(error: BaseException) -> Step:
-    def step() -> None:
-        raise error
-
-    return step
 
 
 @pytest.fixture
@@ -194,15 +186,7 @@ def test_a_dependency_of_a_script_is_reported_or_replaced(
         assert mpi("convert", str(script), "--image=i", "--strict")[0] == 2
 
 
-def test_jobs_of_two_namespaces_have_no_common_job_to_wait_for(mpi: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    apis: dict[str, FakeApi] = {}
-
-    def connect(session: Session) -> FakeApi:
-        made = apis.setdefault(session.namespace, FakeApi())
-        made.namespace = session.namespace
-        return made
-
-    monkeypatch.setattr(Session, "api", connect)
+def test_jobs_of_two_namespaces_have_no_common_job_to_wait_for(mpi: Any, apis: dict[str, FakeApi], tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("a", "b")]
     for path in files:
         path.write_text(yaml.safe_dump(stored() | {"metadata": {"name": "pi", "namespace": path.name}, "status": {}}))

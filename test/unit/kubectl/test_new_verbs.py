@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import NOON, FakeApi, stored
+from fakes.client_api import NOON, FakeApi, raises, stored
 from fakes.http_server import Exchange, http_server
 from mpiop import __version__
 from mpiop.client.errors import ForbiddenError, UnreachableError
@@ -35,12 +35,7 @@ def test_wait_returns_the_exit_code_of_the_program(mpi: Any, api: FakeApi, codes
     def end() -> None:
         api.stored |= {job["metadata"]["name"]: job for job in jobs}
 
-    away = UnreachableError("no answer")
-
-    def fail() -> None:
-        raise away
-
-    api.steps = [lambda: None] * len(jobs) * 2 + [fail, end]
+    api.steps = [lambda: None] * len(jobs) * 2 + [raises(UnreachableError("no answer")), end]
     code, out, err = mpi("wait", *api.stored)
     assert (code, err) == (expected, "")
     assert sorted(line.split(":")[0] for line in out.splitlines()) == [

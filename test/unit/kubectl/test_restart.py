@@ -1,13 +1,12 @@
 """`restart` and `suspend`: nothing is lost that was not asked for."""
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import yaml
 
-from fakes.client_api import FakeApi, stored
+from fakes.client_api import FakeApi, raises, stored
 from mpiop.client.api import Object
 from mpiop.client.errors import ClientError, ForbiddenError, NotFoundError, UnreachableError
 
@@ -55,18 +54,6 @@ def test_restart_deletes_nothing_that_cannot_be_created_again(mpi: Any, api: Fak
     assert (api.stored["pi"], [request[0] for request in api.requests if "delete" in request[0]]) == (job, [])
 
 
-def refuses(api: FakeApi, error: BaseException) -> None:
-    """Let each real creation fail."""
-    create: Callable[..., Any] = api.create_job
-
-    def refused(job: Object, *, is_dry_run: bool = False) -> Any:
-        if is_dry_run:
-            return create(job, is_dry_run=True)
-        raise error
-
-    api.create_job = refused  # type: ignore[method-assign]
-
-
 @pytest.mark.parametrize(
     ("error", "code", "sentence"),
     [(ForbiddenError("exceeded quota"), 4, "error: exceeded quota"), (KeyboardInterrupt(), 130, "stopped")],
@@ -75,7 +62,7 @@ def test_restart_prints_a_job_that_it_could_not_create_again(
     mpi: Any, api: FakeApi, error: BaseException, code: int, sentence: str
 ) -> None:
     job = with_files(api)
-    refuses(api, error)
+    api.answers["create pi"] = error
     found, out, err = mpi("restart", "pi")
     printed = yaml.safe_load(out)
     assert (found, printed["metadata"]["name"], printed["spec"]) == (code, "pi", job["spec"])
@@ -87,24 +74,15 @@ def test_restart_prints_a_job_that_it_could_not_create_again(
 
 def test_restart_waits_for_an_api_server_that_is_away(mpi: Any, api: FakeApi) -> None:
     api.stored["pi"] = stored(state="Failed")
-
-    def away() -> None:
-        raise UnreachableError("no answer")
-
-    api.steps = [lambda: None, away]
+    api.steps = [lambda: None, raises(UnreachableError("no answer"))]
     assert mpi("restart", "pi") == (0, "job pi created again\n", "")
 
 
 @pytest.mark.parametrize("verb", ["suspend", "restart"])
 def test_a_degraded_job_that_runs_is_asked_about(mpi: Any, api: FakeApi, verb: str) -> None:
     job = stored(state="Running")
-    job["status"]["conditions"].append({
-        "type": "Degraded",
-        "status": "True",
-        "reason": "NodeLost",
-        "message": "",
-        "lastTransitionTime": "",
-    })
+    degraded = {"type": "Degraded", "status": "True", "reason": "NodeLost", "message": "", "lastTransitionTime": ""}
+    job["status"]["conditions"].append(degraded)
     job["status"]["summary"]["state"] = "NodeLost"
     api.stored["pi"] = job
     code, _, err = mpi(verb, "pi")
@@ -114,12 +92,5 @@ def test_a_degraded_job_that_runs_is_asked_about(mpi: Any, api: FakeApi, verb: s
 
 def test_a_quota_that_the_job_itself_fills_is_no_reason_not_to_restart_it(mpi: Any, api: FakeApi) -> None:
     api.stored["pi"] = stored(state="Failed")
-    create: Callable[..., Any] = api.create_job
-
-    def counted(job: Object, *, is_dry_run: bool = False) -> Any:
-        if is_dry_run:
-            raise ForbiddenError("exceeded quota: jobs")
-        return create(job)
-
-    api.create_job = counted  # type: ignore[method-assign]
+    api.answers["dry run"] = ForbiddenError("exceeded quota: jobs")
     assert mpi("restart", "pi") == (0, "job pi created again\n", "")

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from fakes.client_api import FakeApi, stored
-from mpiop.client.api import Object
 from mpiop.client.arguments import LONGEST_ARGUMENT
 from mpiop.client.errors import ClientError, ForbiddenError, UnreachableError
 from mpiop.kubectl.session import Session
@@ -29,20 +28,6 @@ spec:
           containers:
           - name: a
 """
-
-
-@pytest.fixture
-def apis(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeApi]:
-    """An API server for each namespace that a verb works in; the context's is team."""
-    made: dict[str, FakeApi] = {}
-
-    def connect(session: Session) -> FakeApi:
-        namespace = session.namespace or "team"
-        made.setdefault(namespace, FakeApi()).namespace = namespace
-        return made[namespace]
-
-    monkeypatch.setattr(Session, "api", connect)
-    return made
 
 
 @pytest.fixture
@@ -97,14 +82,7 @@ def test_two_namespaces_are_refused(
 def test_what_was_created_before_an_error_is_said(mpi: Any, api: FakeApi, file: Path, failing: str, error: ClientError, end: str) -> None:
     text = JOB.replace("  namespace: other\n", "")
     file.write_text(text + "---\n" + text.replace("name: pi", "name: two"))
-    create = api.create_job
-
-    def created(job: Object, *, is_dry_run: bool = False) -> Object:
-        if job["metadata"]["name"] == failing and not is_dry_run:
-            raise error
-        return create(job, is_dry_run=is_dry_run)
-
-    api.create_job = created  # type: ignore[method-assign]
+    api.answers[f"create {failing}"] = error
     assert mpi("submit", str(file))[2] == f"error: {end}\n"
 
 

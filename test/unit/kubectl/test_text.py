@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.client.api import Object
 from mpiop.kubectl import output, run
 from mpiop.kubectl.main import main
 from mpiop.kubectl.verbs import VERBS
@@ -46,18 +45,8 @@ def test_a_message_with_line_breaks_stays_in_its_row(mpi: Any, api: FakeApi) -> 
 
 def test_run_shows_progress_without_control_characters(mpi: Any, api: FakeApi) -> None:
     spoiled(api)
-    wanted = api.stored["pi"]
-    create = api.create_job
-
-    def created(job: Object, *, is_dry_run: bool = False) -> Object:
-        found = create(job, is_dry_run=is_dry_run)
-        api.stored["pi"] = wanted
-        return found
-
-    del api.stored["pi"]
-    api.create_job = created  # type: ignore[method-assign]
-    api.all_pods = []
-    api.steps = [lambda: None, api.stored.clear]
+    wanted, api.all_pods = api.stored.pop("pi"), []
+    api.steps = [lambda: api.stored.update(pi=wanted), api.stored.clear]
     err = mpi("run", "--image", "i", "--name", "pi", "--", "./a")[2]
     assert (f"Lost: [/opt]{SAFE}" in err, "\x1b" in err) == (True, False)
 

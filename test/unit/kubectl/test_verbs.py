@@ -3,14 +3,14 @@
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fakes.client_api import NOON, FakeApi, pod, stored
+from fakes.client_api import NOON, FakeApi, pod, raises, stored
 from mpiop.client.errors import (
     ClientError,
     ConflictError,
@@ -29,17 +29,7 @@ RUN = ("run", "--image", "i", "--name", "pi", "-n", "2")
 
 def done(api: FakeApi, name: str, state: str = "Succeeded", **status: Any) -> None:
     """Let a job that is created be in that state, with a launcher that printed something."""
-    create = api.create_job
-
-    def created(job: Any, *, is_dry_run: bool = False) -> Any:
-        made = create(job, is_dry_run=is_dry_run)
-        if not is_dry_run:
-            found = stored(made["metadata"]["name"], state=state, **status)
-            found["metadata"]["annotations"] = made["metadata"].get("annotations", {})
-            api.stored[made["metadata"]["name"]] = found
-        return made
-
-    api.create_job = created  # type: ignore[method-assign]
+    api.ends(state, **status)
     api.all_pods = [pod(f"{name}-launcher-x", role="launcher")]
     api.logs = {f"{name}-launcher-x": [b"1 [1,0]<stdout>:hello\n"]}
 
@@ -112,30 +102,23 @@ def test_an_array_runs_a_few_at_a_time(mpi: Any, api: FakeApi) -> None:
     assert (code, err) == (1, "0 of 2 jobs succeeded\n")
 
 
-def fails(error: BaseException) -> Callable[[], None]:
-    def step() -> None:
-        raise error
-
-    return step
-
-
 def test_an_array_goes_on_while_the_api_server_is_away_and_after_a_deletion(mpi: Any, api: FakeApi) -> None:
     done(api, "pi")
-    api.steps = [fails(UnreachableError("no answer")), fails(NotFoundError("no job"))]
+    api.steps = [raises(UnreachableError("no answer")), raises(NotFoundError("no job"))]
     code, out, err = mpi(*RUN, "--array", "1-2", "--parallel", "1", "--", "./a")
     assert (code, err) == (1, "1 of 2 jobs succeeded\n")
     assert out.splitlines() == ["pi-1: somebody deleted it before it ended", "pi-2: succeeded"]
 
 
 def test_an_array_that_is_stopped_says_what_goes_on(mpi: Any, api: FakeApi) -> None:
-    api.steps = [fails(KeyboardInterrupt())]
+    api.steps = [raises(KeyboardInterrupt())]
     code, _, err = mpi(*RUN, "--array", "1-3", "--parallel", "2", "--", "./a")
     assert code == 130
     assert "2 jobs keep running: kubectl mpi list, or kubectl mpi delete pi-1 pi-2; not started: --array 3\n" in err
 
 
 def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(mpi: Any, api: FakeApi) -> None:
-    api.steps = [fails(KeyboardInterrupt())]
+    api.steps = [raises(KeyboardInterrupt())]
     code, _, err = mpi(*RUN, "--", "./a")
     assert (code, "pi" in api.stored) == (130, True)
     assert "Reattach with: kubectl mpi logs -f pi --namespace team\n" in err
