@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.store_memory import running_pod
 from mpiop.informers.compaction import Compactor, has_name, preparation
 from mpiop.kube.objects import Key, Object
 
@@ -96,64 +97,9 @@ def test_what_has_no_name_is_left_out(thing: Any) -> None:
     assert preparation()(thing) is None
 
 
-def worker(job: int, index: int) -> Object:
-    """Return a pod with about what a running worker has on the wire."""
-    name, volume = f"job-{job}-worker-{index}", f"kube-api-access-{index}"
-    stamp = f"2026-01-01T00:01:{index % 60:02d}Z"
-    conditions = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-    container = {
-        "name": "worker",
-        "image": "mpiop.invalid/mpi-pi:openmpi",
-        "command": ["/usr/sbin/sshd"],
-        "args": ["-De", "-f", "/home/mpiuser/.sshd_config"],
-        "env": [{"name": f"VARIABLE_{number}", "value": "value" * 4} for number in range(10)],
-        "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}},
-        "volumeMounts": [
-            {"name": "ssh-auth", "mountPath": "/root/.ssh"},
-            {"name": volume, "mountPath": "/var/run/secrets", "readOnly": True},
-        ],
-    }
-    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": f"job-{job}", "uid": f"{job:036d}", "controller": True}
-    labels = {
-        "training.kubeflow.org/job-name": f"job-{job}",
-        "training.kubeflow.org/job-role": "worker",
-        "training.kubeflow.org/replica-index": str(index),
-    }
-    whole = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "ns",
-            "uid": f"{job:018d}{index:018d}",
-            "resourceVersion": str(1000 * job + index),
-            "creationTimestamp": stamp,
-            "labels": labels,
-            "ownerReferences": [owner],
-            "managedFields": [{"manager": "kubelet", "fieldsV1": {f"f:{number}": {"f:x": {}} for number in range(60)}}],
-        },
-        "spec": {
-            "hostname": name,
-            "volumes": [{"name": "ssh-auth"}, {"name": volume}],
-            "containers": [container],
-            "nodeName": f"node-{index}",
-        },
-        "status": {
-            "phase": "Running",
-            "conditions": [{"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": stamp} for kind in conditions],
-            "podIP": f"10.1.{job}.{index}",
-            "podIPs": [{"ip": f"10.1.{job}.{index}"}],
-            "containerStatuses": [
-                {"name": "worker", "ready": True, "state": {"running": {"startedAt": stamp}}, "containerID": f"{job:032d}{index:032d}"}
-            ],
-        },
-    }
-    return cast("Object", msgspec.json.decode(msgspec.json.encode(whole)))
-
-
 def test_a_whole_pod_takes_no_more_than_4_kib() -> None:
     prepare = preparation()
-    pods = [worker(job, index) for job in range(10) for index in range(30)]
+    pods = [msgspec.json.decode(msgspec.json.encode(running_pod(number))) for number in range(300)]
     tracemalloc.start()
     try:
         kept = [prepare(whole) for whole in pods]

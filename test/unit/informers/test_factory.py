@@ -7,7 +7,6 @@ import pytest
 
 from fakes.api_server import FakeClient
 from fakes.following import background
-from fakes.scripted_server import pod
 from mpiop.informers import InformerFactory
 from mpiop.kube.objects import Key, Object, PartialObjectMetadata, labels_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, Selection
@@ -111,4 +110,3 @@ async def test_the_store_follows_the_fake_server_through_cuts_and_compaction() -
         await asyncio.sleep(60)
         expected = {Key("ns", f"p{number}") for number in range(30) if number % 5}
         assert set(pods.store.keys()) == expected
-    assert pod("p1", 1)["kind"] == "Pod"

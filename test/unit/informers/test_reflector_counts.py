@@ -184,16 +184,6 @@ async def test_R11_after_a_bookmark_a_watch_from_nowhere_is_in_order() -> None:
     assert followed.said()[1:] == ["put a", "bookmark 40", "put b 41"]
 
 
-async def test_R16_the_limit_stays_when_pages_expired_on_the_way() -> None:
-    server = ScriptedServer(
-        list_replies=[page(version=10, token="t"), refusal(**EXPIRED), page(version=12), page(version=13)],
-        watch_replies=[[error_event(410, "Expired")]],
-    )
-    async with following(server):
-        await asyncio.sleep(60)
-    assert [(asked.resource_version, asked.limit) for asked in server.lists] == [("0", 500), ("", 500), ("0", 0), ("12", 500)]
-
-
 async def test_R21_lists_watches_events_and_failures_are_measured_and_failures_logged() -> None:
     server = ScriptedServer(
         list_replies=[page(pod("a", 1), pod("b", 2), version=10), page(version=20)],

@@ -153,13 +153,6 @@ async def test_R06_a_watch_that_ends_at_once_with_nothing_goes_through_the_backo
     assert len(server.log) < 12
 
 
-async def test_R06_a_stream_that_is_always_cut_before_its_first_event_ends_in_a_list() -> None:
-    server = server_of([page(version=10), page(version=12)], [[TransportError("line too long")], [TransportError("line too long")]])
-    async with following(server):
-        await asyncio.sleep(30)
-    assert server.log == ["LIST 0", "WATCH 10", "WATCH 10", "LIST 10", "WATCH 12"]
-
-
 @pytest.mark.parametrize(
     "failure",
     [
@@ -403,19 +396,6 @@ async def test_R15_a_continuation_that_expired_is_followed_by_a_full_list_at_the
     assert followed.said() == ["replace b,c 12"]
 
 
-async def test_R15_a_first_page_that_expired_is_an_error_upward() -> None:
-    server = server_of([refusal(**EXPIRED)])
-    with pytest.raises(StatusError, match="410"):
-        await Pager(server, SELECTION, preparation()).read("7", 500)
-    assert server.log == ["LIST 7"]
-
-
-async def test_R15_other_errors_of_a_later_page_are_errors_upward() -> None:
-    server = server_of([page(pod("a", 1), version=10, token="t1"), refusal(500)])
-    with pytest.raises(StatusError, match="500"):
-        await Pager(server, SELECTION, preparation()).read("0", 500)
-
-
 TOO_MANY_BYTES = TooLargeError("list pods: the answer has too many bytes")
 
 
@@ -439,32 +419,50 @@ async def test_R15_a_page_of_too_many_bytes_is_read_again_with_a_smaller_limit_d
     assert followed.said() == ["replace a,b 10"]
 
 
-async def test_R15_one_object_of_too_many_bytes_is_an_error_upward() -> None:
-    server = server_of([TOO_MANY_BYTES] * 5)
-    with pytest.raises(TooLargeError):
-        await Pager(server, SELECTION, preparation()).read("7", 0)
-    assert [(asked.resource_version, asked.limit) for asked in server.lists] == [("7", 0), ("", 50), ("", 5), ("", 1)]
+@pytest.mark.parametrize(
+    ("lists", "error", "log"),
+    [
+        pytest.param([refusal(**EXPIRED)], "410", ["LIST 7"], id="a first page that expired"),
+        pytest.param([page(version=10, token="t"), refusal(500)], "500", ["LIST 7", "PAGE t"], id="another error of a later page"),
+        pytest.param([TOO_MANY_BYTES] * 5, "too many bytes", ["LIST 7", *["LIST "] * 3], id="one object of too many bytes"),
+        pytest.param(
+            [page(version=10, token="t"), refusal(**EXPIRED), TOO_MANY_BYTES, page(version=11, token="u"), refusal(**EXPIRED)],
+            "410",
+            ["LIST 7", "PAGE t", "LIST 7", "LIST ", "PAGE u"],
+            id="too large in one piece, and expired in pages",
+        ),
+    ],
+)
+async def test_R15_what_pages_do_not_help_against_is_an_error_upward(lists: list[ListReply], error: str, log: list[str]) -> None:
+    server = server_of(lists)
+    with pytest.raises(KubeError, match=error):
+        await Pager(server, SELECTION, preparation()).read("7", 500)
+    assert server.log == log
 
 
-async def test_R15_a_list_that_is_too_large_in_one_piece_and_expires_in_pages_is_an_error_upward() -> None:
-    server = server_of([page(version=10, token="t"), refusal(**EXPIRED), TOO_MANY_BYTES, page(version=11, token="u"), refusal(**EXPIRED)])
-    with pytest.raises(StatusError, match="410"):
-        await Pager(server, SELECTION, preparation()).read("0", 500)
-    assert server.log == ["LIST 0", "PAGE t", "LIST 0", "LIST ", "PAGE u"]
-
-
-async def test_R16_no_limit_at_a_known_version() -> None:
-    server = server_of([page(version=10), page(version=11)], [[error_event(410, "Expired")]])
+@pytest.mark.parametrize(
+    ("lists", "asked"),
+    [
+        pytest.param([page(version=10), page(version=11)], [("0", 500), ("10", 0)], id="at a known version"),
+        pytest.param(
+            [page(version=10, token="t"), page(version=10), page(version=11)],
+            [("0", 500), ("", 500), ("10", 500)],
+            id="the list at 0 came in pages",
+        ),
+        pytest.param(
+            [page(version=10, token="t"), refusal(**EXPIRED), page(version=12), page(version=13)],
+            [("0", 500), ("", 500), ("0", 0), ("12", 500)],
+            id="it came in pages, of which one expired",
+        ),
+    ],
+)
+async def test_R16_no_limit_at_a_known_version_unless_the_server_has_shown_that_it_pages(
+    lists: list[ListReply], asked: list[tuple[str, int]]
+) -> None:
+    server = server_of(lists, [[error_event(410, "Expired")]])
     async with following(server):
         await asyncio.sleep(60)
-    assert [(asked.resource_version, asked.limit) for asked in server.lists] == [("0", 500), ("10", 0)]
-
-
-async def test_R16_the_limit_stays_when_the_list_at_0_came_in_pages() -> None:
-    server = server_of([page(version=10, token="t"), page(version=10), page(version=11)], [[error_event(410, "Expired")]])
-    async with following(server):
-        await asyncio.sleep(60)
-    assert [(asked.resource_version, asked.limit) for asked in server.lists] == [("0", 500), ("", 500), ("10", 500)]
+    assert [(listed.resource_version, listed.limit) for listed in server.lists] == asked
 
 
 STOPS: dict[str, tuple[ScriptedServer, float, int]] = {
@@ -529,15 +527,6 @@ async def test_R21_a_sink_that_fails_is_reported_and_the_list_repeated() -> None
         await asyncio.sleep(30)
     assert server.log == ["LIST 0", "WATCH 10", "LIST 10", "WATCH 11"]
     assert len(taken) == 2
-
-
-async def test_R22_an_idle_stream_is_left_and_watched_again() -> None:
-    idle = TransportError("watch pods: no byte for 150 s")
-    server = server_of([page(version=10)], [[bookmark(11), Sleep(150), idle]])
-    async with following(server):
-        await asyncio.sleep(200)
-    assert server.log == ["LIST 0", "WATCH 10", "WATCH 11"]
-    assert server.watches[1].opened_at == 150
 
 
 async def test_R22_two_streams_that_never_said_anything_are_followed_by_a_list() -> None:

@@ -111,14 +111,6 @@ async def test_R18_cut_after_the_bookmark_is_followed_by_a_plain_watch_from_the_
     assert followed.said() == ["replace  10", "put a 11", "put a 12"]
 
 
-async def test_R18_a_stream_that_is_always_cut_ends_in_a_list() -> None:
-    server = server_of([[TransportError("reset")], [TransportError("reset")]], [page(pod("a", 1), version=10)])
-    async with following(server, STREAMS) as followed:
-        await asyncio.sleep(30)
-    assert server.log == ["STREAM ", "STREAM ", "LIST 0", "WATCH 10"]
-    assert followed.said() == ["replace a 10"]
-
-
 @pytest.mark.parametrize("code", [400, 403, 404, 405, 422, 500, 503])
 async def test_R19_refused_watch_list_is_followed_by_list_and_watch_at_once(code: int) -> None:
     server = server_of([refusal(code, "Whatever")], [page(pod("a", 1), version=10)])

@@ -104,33 +104,11 @@ def test_I27_versions_that_cannot_be_compared_count_as_newer() -> None:
     assert store.put(pod("a", "")) is not None
 
 
-def test_I28_indexes_follow_adds_updates_and_deletes() -> None:
-    store = Store({"app": by_app})
-    store.replace([labelled("a", 1, "x"), labelled("b", 2, "x.y"), labelled("c", 3, "")], "10")
-    assert [obj["metadata"].get("name") for obj in store.by_index("app", "x")] == ["a", "b"]
-    assert [obj["metadata"].get("name") for obj in store.by_index("app", "y")] == ["b"]
-    store.put(labelled("b", 11, "y.z"))
-    assert [obj["metadata"].get("name") for obj in store.by_index("app", "x")] == ["a"]
-    assert store.by_index("app", "z") == [labelled("b", 11, "y.z")]
-    store.remove(labelled("b", 12, "y.z"))
-    store.replace([], "20")
-    assert store.by_index("app", "x") == []
-
-
 def test_I28_an_update_that_changes_no_value_keeps_its_place() -> None:
     store = Store({"app": by_app})
     store.replace([labelled("a", 1, "x"), labelled("b", 2, "x")], "10")
     store.put(labelled("a", 11, "x"))
     assert store.by_index("app", "x") == [labelled("a", 11, "x"), labelled("b", 2, "x")]
-
-
-def test_I28_empty_sets_are_removed() -> None:
-    store = Store({"app": by_app})
-    for version in range(100):
-        store.put(labelled("a", version, f"app-{version}"))
-    assert list(store._indexes["app"]) == ["app-99"]
-    store.remove(pod("a", 100))
-    assert not store._indexes["app"]
 
 
 def test_I28_an_index_added_later_holds_what_is_there() -> None:

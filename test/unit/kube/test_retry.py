@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpiop.kube.errors import KubeError, ResetError, StatusError, TransportError
+from mpiop.kube.errors import ResetError, StatusError, TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.request import METHODS, Request
 from mpiop.kube.resources import PODS
@@ -44,11 +44,6 @@ def test_T3_a_broken_connection_is_tried_again_for_reads_alone(verb: str) -> Non
 
 def test_T3_other_failures_of_the_connection_are_final() -> None:
     assert retry_delay_seconds(request("get"), TransportError("refused"), 0) is None
-
-
-def test_T3_ten_times_are_enough() -> None:
-    error: KubeError = refusal(503, 1)
-    assert [retry_delay_seconds(request("get"), error, retries) for retries in (9, 10)] == [1, None]
 
 
 def test_a_version_from_the_future_is_for_the_reflector_to_handle() -> None:
