@@ -13,7 +13,6 @@ import pytest
 import structlog
 
 from mpiop import log
-from mpiop.cli.flags import GROUPS
 
 PRIVATE_KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----"
 
@@ -91,15 +90,6 @@ def test_what_is_below_the_level_is_dropped(capture: Capture, level: str, shown:
     for name in ("debug", "info", "warning", "error"):
         getattr(logger(), name)("something happened")
     assert [record["level"] for record in capture.records()] == shown
-
-
-def test_every_choice_of_the_flags_is_understood(capture: Capture) -> None:
-    kinds = {setting.option: setting.flag.kind.placeholder.split("|") for setting in GROUPS["Observation"]}
-    for log_format in kinds["log_format"]:
-        for level in kinds["log_level"]:
-            log.configure(log_format, level, fd=capture.fd)
-            logger().error("something happened")
-    assert len(capture.text().splitlines()) == len(kinds["log_format"]) * len(kinds["log_level"]) == 12
 
 
 def test_the_standard_librarys_records_come_the_same_way(capture: Capture) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.world import mpijob
 from mpiop.api.checkpoint import Checkpoint
-from mpiop.api.parse import ParseError, parse_mpijob, parse_next
+from mpiop.api.parse import ParseError, parse_mpijob
 
 PREFIX = "mpiop.kubeflow.org/"
 INJECTED = {"ssh": "Injected"}
@@ -62,8 +62,3 @@ def test_what_is_wrong_with_them_is_said(annotations: dict[str, Any], words: str
         parse_mpijob(annotated(annotations))
     assert len(caught.value.errors) == 1
     assert words in caught.value.errors[0]
-
-
-def test_another_signal_is_seen_by_the_next_parse() -> None:
-    raw = annotated(INJECTED | {"checkpoint-signal": "SIGUSR1"})
-    assert parse_next(parse_mpijob(raw), annotated(INJECTED | {"checkpoint-signal": "SIGUSR2"})) is None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fakes.world import mpijob
-from mpiop.api.parse import ParseError, parse_mpijob, parse_next
+from mpiop.api.parse import ParseError, parse_mpijob
 from mpiop.api.restart import NO_BUDGET, RestartPolicy
 
 PREFIX = "mpiop.kubeflow.org/"
@@ -60,11 +60,3 @@ def test_what_is_wrong_with_them_is_said(annotations: dict[str, Any], words: str
         parse_mpijob(annotated(**annotations))
     assert len(caught.value.errors) == 1
     assert words in caught.value.errors[0]
-
-
-def test_a_budget_may_be_changed_while_the_job_runs() -> None:
-    raw = annotated(max_restarts="1")
-    job = parse_mpijob(raw)
-    more = {**raw, "metadata": {**raw["metadata"], "annotations": {PREFIX + "max-restarts": "2"}}}
-    assert parse_next(job, raw) is not None
-    assert parse_next(job, more) is None

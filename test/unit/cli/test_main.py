@@ -47,12 +47,6 @@ def test_answers_go_to_standard_output(argument: str, beginning: str, capsys: py
             "else a second leader may start before the first has stopped\n",
             id="L60: lease times that do not fit together",
         ),
-        pytest.param(
-            ["--monitoring-port=9090", "--metrics-cert-dir=/tls"],
-            "mpiop: --metrics-cert-dir is for HTTPS: add --metrics-secure, or leave it out\n",
-            id="a certificate without HTTPS",
-        ),
-        pytest.param(["--lock-namespace="], "mpiop: leader election needs a Lease: set --lock-namespace and --lease-name\n", id="no lease"),
     ],
 )
 def test_what_is_not_understood_is_one_line_and_exit_code_2(
@@ -62,12 +56,6 @@ def test_what_is_not_understood_is_one_line_and_exit_code_2(
     captured = capsys.readouterr()
     assert captured.err == complaint
     assert not captured.out
-
-
-def test_the_arguments_of_the_process_are_the_default(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["mpiop", "--version"])
-    assert main() == 0
-    assert capsys.readouterr().out == "mpiop 0.1.0\n"
 
 
 def test_without_an_api_server_it_fails_with_one_line_of_json() -> None:

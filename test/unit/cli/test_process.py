@@ -40,13 +40,6 @@ def signals_as_before() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def test_work_that_ends_by_itself_is_exit_code_0() -> None:
-    async def work() -> None:
-        await asyncio.sleep(0)
-
-    assert run_until_stopped(work, uses_uvloop=LOOP["uses_uvloop"]) == 0
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_F33_a_signal_cancels_the_work_and_waits_for_its_end(number: signal.Signals) -> None:
     reported = []

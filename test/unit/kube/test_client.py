@@ -6,7 +6,7 @@ from fakes.api_server import FakeClient
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key
 from mpiop.kube.request import Request
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, Resource, Selection
+from mpiop.kube.resources import JOBS, PODS, Resource, Selection
 
 NAMELESS = Key("default", "")
 
@@ -31,25 +31,12 @@ async def test_E57_a_delete_needs_the_uid() -> None:
     assert client.server.requests == []
 
 
-async def test_unknown_fields_survive() -> None:
-    client = FakeClient()
-    created = await client.create(PODS, {"metadata": {"name": "a", "namespace": "n"}, "spec": {"fieldOf2031": {"x": [1, None]}}})
-    assert created["spec"]["fieldOf2031"] == {"x": [1, None]}
-
-
 async def test_discovery_passes_other_errors_on() -> None:
     client = FakeClient()
     client.refuse("discover", None, "", StatusError("discover", {"code": 403}))
     with pytest.raises(StatusError) as caught:
         await client.discover("batch", "v1")
     assert caught.value.code == 403
-
-
-async def test_separate_connections_lead_to_the_same_server() -> None:
-    client = FakeClient()
-    await client.separate(2.5).create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "n"}})
-    assert (await client.get(CONFIG_MAPS, Key("n", "a")))["metadata"]["name"] == "a"
-    await client.close()
 
 
 PATHS = [

@@ -96,11 +96,6 @@ def test_a_pod_without_a_token_says_what_to_do(tmp_path: Path) -> None:
         load_config(environment=POD, service_account=tmp_path)
 
 
-def test_a_token_without_a_server_says_what_to_do(account: Path) -> None:
-    with pytest.raises(ConfigError, match="no API server is known"):
-        load_config(environment={}, service_account=account)
-
-
 def test_an_address_must_be_http(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"'ftp://x' is neither http:// nor https://"):
         load_config("ftp://x", environment={}, service_account=tmp_path)

@@ -39,10 +39,3 @@ def test_E57_a_controller_is_known_by_namespace_group_kind_and_uid_and_not_by_na
 def test_termination() -> None:
     assert objects.is_terminating(of(deletionTimestamp="2026-01-01T00:00:00Z"))
     assert not objects.is_terminating(of())
-
-
-def test_resource_versions_are_ordered_as_numbers_and_others_only_equal_or_not() -> None:
-    assert objects.is_at_least("10", "9") is True
-    assert objects.is_at_least("9", "10") is False
-    assert objects.is_at_least("x", "x") is True
-    assert objects.is_at_least("", "9") is None

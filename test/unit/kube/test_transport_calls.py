@@ -9,12 +9,9 @@ import pytest
 
 from fakes.http_server import Exchange
 from mpiop import __version__
-from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.errors import CalledOffError, StatusError, TooLargeError, TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, LEASES, MPIJOBS, PODS, Selection
-from mpiop.kube.tls import TLSConfig
-from mpiop.kube.transport import connect
 
 pytestmark = pytest.mark.real_time
 
@@ -117,14 +114,6 @@ async def test_metadata_alone_is_asked_for(bench: Any) -> None:
     assert list(found["items"]) == []
     assert server.exchanges[0].headers["accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     assert server.exchanges[0].query == {"labelSelector": "a in (b,c)", "fieldSelector": "x=y", "resourceVersion": "0", "limit": "5"}
-
-
-async def test_a_path_of_the_server_comes_first(bench: Any) -> None:
-    server = await bench.serve(answer)
-    client = await connect(ClientConfig(f"{server.url}/k8s/clusters/c-1", TLSConfig(ca_data=bench.authority.certificate)))
-    bench.stack.push_async_callback(client.close)
-    await client.get(PODS, POD)
-    assert server.exchanges[0].path == "/k8s/clusters/c-1/api/v1/namespaces/default/pods/a"
 
 
 async def test_F8_a_refusal_without_retry_after_is_reported_at_once(bench: Any) -> None:

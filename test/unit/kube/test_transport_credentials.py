@@ -1,17 +1,15 @@
 """Credentials over real connections: 401, rotation, client certificates, server names, proxies (T1, T2, T6, F17, F51)."""
 
 import asyncio
-import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fakes.certificates import Authority
 from fakes.http_server import Exchange, http_server
 from mpiop.kube import session
 from mpiop.kube.client_config import ClientConfig
-from mpiop.kube.errors import ConfigError, StatusError, TransportError
+from mpiop.kube.errors import ConfigError, StatusError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import PODS, Selection
 from mpiop.kube.tls import CHECK_SECONDS, TLSConfig
@@ -107,18 +105,6 @@ async def test_T6_a_401_runs_the_plugin_once_more(bench: Any) -> None:
     assert len(runs) == 2
 
 
-async def test_a_client_certificate_is_shown(bench: Any) -> None:
-    async def who(exchange: Exchange) -> None:
-        subject = dict(pair[0] for pair in exchange.client_certificate.get("subject", ()))
-        await exchange.answer({"kind": "Pod", "metadata": {"name": subject.get("commonName", "nobody")}})
-
-    server = await bench.serve(who)
-    pair = bench.authority.issue("alice")
-    tls = TLSConfig(ca_data=bench.authority.certificate, certificate_data=pair.certificate, key_data=pair.key)
-    assert (await (await bench.client(server, config={"tls": tls})).get(PODS, POD))["metadata"]["name"] == "alice"
-    assert (await (await bench.client(server)).get(PODS, POD))["metadata"]["name"] == "nobody"
-
-
 async def test_T2_a_rotated_client_certificate_is_used_and_old_connections_end(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "IDLE_SECONDS", 0.3)
     certificate, key = bench.directory / "tls.crt", bench.directory / "tls.key"
@@ -179,30 +165,6 @@ async def test_T2_a_call_under_way_is_not_cut_by_a_rotation(bench: Any, monkeypa
     async with asyncio.timeout(5):
         while server.open_connections > 1:  # noqa: ASYNC110 - the other side of a socket
             await asyncio.sleep(0.01)
-
-
-async def test_a_server_of_another_authority_is_not_talked_to(bench: Any) -> None:
-    server = await bench.serve(accepting("secret"))
-    client = await bench.client(server, config={"token": "secret", "tls": TLSConfig(ca_data=Authority("other").certificate)})
-    with pytest.raises(TransportError, match=r"no connection to 127\.0\.0\.1:\d+: SSLCertVerificationError: .*certificate verify failed"):
-        await client.get(PODS, POD)
-    assert server.exchanges == []
-
-
-async def test_the_name_in_the_certificate_can_be_another(authority: Authority) -> None:
-    async with http_server(accepting("t"), authority.issue("kubernetes.example.com", address="192.0.2.1")) as server:
-        for name, works in (("", False), ("kubernetes.example.com", True)):
-            tls = TLSConfig(ca_data=authority.certificate, server_name=name)
-            client = await connect(ClientConfig(server.url, tls, token="t"))
-            with contextlib.nullcontext() if works else pytest.raises(TransportError, match="IP address mismatch"):
-                await client.get(PODS, POD)
-            await client.close()
-
-
-async def test_insecure_talks_to_anybody(bench: Any) -> None:
-    server = await bench.serve(accepting("t"))
-    client = await bench.client(server, config={"token": "t", "tls": TLSConfig(is_insecure=True)})
-    await client.get(PODS, POD)
 
 
 async def test_plain_http_needs_no_certificates() -> None:
