@@ -473,6 +473,18 @@ CASES: Final = (
 )
 
 
+def kubeconfig(cluster: dict[str, Any], user: dict[str, Any], **context: str) -> dict[str, Any]:
+    """Return a kubeconfig with the context c, of the cluster k and the user u."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u", **context}}],
+        "clusters": [{"name": "k", "cluster": cluster}],
+        "users": [{"name": "u", "user": user}],
+    }
+
+
 def write(folder: Path, case: Case, url: str, authority: Authority) -> Path:
     """Write the kubeconfig of `case` for the server at `url`, and its other files; return its path."""
     alice, bob = authority.issue("alice"), authority.issue("bob")
@@ -493,14 +505,7 @@ def write(folder: Path, case: Case, url: str, authority: Authority) -> Path:
         return words.get(value, value.replace("$URL", url)) if isinstance(value, str) else value
 
     cluster = {"server": url, "certificate-authority-data": "$CA64", **case.cluster}
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        "clusters": [{"name": "k", "cluster": {key: value for key, value in filled(cluster).items() if value is not None}}],
-        "users": [{"name": "u", "user": filled(case.user)}],
-    } | case.top
+    content = kubeconfig({key: value for key, value in filled(cluster).items() if value is not None}, filled(case.user)) | case.top
     folder.mkdir(exist_ok=True)
     path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(content))

@@ -127,6 +127,19 @@ class VirtualClock:
         return self._loop.time()
 
 
+class ManualClock:
+    """A clock that stands still until a test moves it, for tests on an ordinary loop."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
 async def turns_until(condition: Callable[[], bool], limit: int = 10_000) -> int:
     """Let other tasks run, while no virtual time passes, until `condition` holds; return the turns of the loop that it took."""
     for turn in range(limit):

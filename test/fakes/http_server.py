@@ -161,3 +161,11 @@ def server_context(pair: Pair, client_authority: str = "") -> ssl.SSLContext:
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
     """Use `pair` for new connections."""
     load_certificate(context, ClientCertificate(pair.certificate, pair.key), "the certificate of the test")
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

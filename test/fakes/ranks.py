@@ -13,6 +13,22 @@ Log: TypeAlias = Callable[[bytes], Sequence[str]]
 """Returns the lines that are printed where the key of the call is known."""
 
 
+def world(size: int) -> str:
+    """Return a module `mpi4py.MPI` for rank 0 of `size`, whose neighbours do the same."""
+    return f"""
+import os, time
+
+time.sleep = lambda seconds: None
+
+
+class COMM_WORLD:
+    rank, size = 0, {size}
+    bcast = staticmethod(lambda value: value)
+    gather = staticmethod(lambda result: [result] * {size})
+    Abort = staticmethod(os._exit)
+"""
+
+
 def printed(results: Sequence[bytes], *, run: str = "0" * 16) -> Log:
     """Return a log with each of the results, by rank."""
 

@@ -76,6 +76,17 @@ class LeaseServer(FakeApiServer):
     def spec(self) -> dict[str, Any]:
         return self.lease().get("spec") or {}
 
+    def label(self, value: str) -> None:
+        """Let somebody else change the labels of the Lease alone."""
+        lease = self.lease()
+        self.put(LEASES, {**lease, "metadata": {**lease["metadata"], "labels": {"touched": value}}})
+
+    def spoil(self) -> None:
+        """Store a Lease that only the watch sees, and that nothing can read."""
+        lease = self.lease()
+        self.put(LEASES, {**lease, "spec": "nonsense"})
+        self.put(LEASES, lease)
+
     def held_by(self, holder: str, *, duration: Any = 15, **spec: Any) -> None:
         """Let somebody else write the Lease."""
         desired = {"holderIdentity": holder, "leaseDurationSeconds": duration, "leaseTransitions": 3, **spec}
@@ -232,8 +243,7 @@ async def test_L61_a_new_label_is_no_renewal(server: LeaseServer) -> None:
     server.held_by("other")
     async with replica(server) as candidate:
         await asyncio.sleep(14)
-        lease = server.lease()
-        server.put(LEASES, {**lease, "metadata": {**lease["metadata"], "labels": {"new": "label"}}})
+        server.label("by kubectl")
         await candidate.has_begun.wait()
         assert candidate.began_at == pytest.approx(15, abs=0.2)
 
@@ -347,8 +357,7 @@ async def test_L62_T4_a_renewal_costs_one_request_and_reads_only_after_a_conflic
         assert [request.verb for request in server.requests if request.verb != "watch"] == []
         await asyncio.sleep(7.1)
         assert [request.verb for request in server.requests if request.verb != "watch"] == ["update"] * 3
-        lease = server.lease()
-        server.put(LEASES, {**lease, "metadata": {**lease["metadata"], "labels": {"touched": "by kubectl"}}})
+        server.label("by kubectl")
         server.requests.clear()
         await asyncio.sleep(3)
         assert [request.verb for request in server.requests] == ["update", "get", "update"]
@@ -371,8 +380,7 @@ async def test_L62_a_renewal_that_a_busy_server_refuses_is_tried_again_later_and
 async def test_L62_T4_a_version_that_was_refused_is_not_sent_again(server: LeaseServer) -> None:
     async with replica(server) as leader:
         await leader.has_begun.wait()
-        lease = server.lease()
-        server.put(LEASES, {**lease, "metadata": {**lease["metadata"], "labels": {"touched": "by kubectl"}}})
+        server.label("by kubectl")
         server.refuse("get", LEASES, "", unavailable(), times=1)
         server.requests.clear()
         await asyncio.sleep(6.5)
@@ -863,9 +871,7 @@ async def test_F36_a_defect_of_the_watch_ends_the_election(server: LeaseServer, 
     server.held_by(holder)
     candidate = Replica(server, "a")
     await asyncio.sleep(1)
-    lease = server.lease()
-    server.put(LEASES, {**lease, "spec": "nonsense"})
-    server.put(LEASES, lease)  # before anybody reads it: only the watch sees the nonsense
+    server.spoil()
     with pytest.raises(AttributeError):
         await candidate.task
     assert now() == pytest.approx(1, abs=0.1), "at once, not at the next try"
@@ -875,9 +881,7 @@ async def test_L65_after_a_defect_the_lease_is_left_to_expire_while_the_work_goe
     leader = Replica(server, "a")
     leader.seconds_to_stop = 500.0
     await asyncio.sleep(1)
-    lease = server.lease()
-    server.put(LEASES, {**lease, "spec": "nonsense"})  # ends the watch
-    server.put(LEASES, lease)  # before anybody else reads it
+    server.spoil()  # ends the watch
     with pytest.raises(AttributeError):
         await leader.task
     assert leader.ended_at is None
@@ -956,8 +960,7 @@ async def inflict(server: LeaseServer, replicas: list[Replica], fault: str) -> N
             replicas.append(Replica(server, f"next-{len(replicas)}"))
             replicas.append(replicas.pop(0))
         case "touch" if server.objects(LEASES):
-            lease = server.lease()
-            server.put(LEASES, {**lease, "metadata": {**lease["metadata"], "labels": {"touched": str(now())}}})
+            server.label(str(now()))
         case _:
             server.allow()
             server.seconds_before = server.seconds_after = 0.0

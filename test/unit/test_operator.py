@@ -1,7 +1,7 @@
 """The operator as a whole over a server in memory: what its parts do together, and how it ends."""
 
 import asyncio
-import socket
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +10,9 @@ import aiohttp
 import pytest
 
 from fakes.api_server import FakeClient
+from fakes.http_server import free_port
 from fakes.world import KEY, mpijob
+from kubeconfig_cases import kubeconfig
 from mpiop import operator
 from mpiop.api import constants as c
 from mpiop.api.capabilities import NAME as CAPABILITIES
@@ -280,20 +282,10 @@ async def test_a_namespace_that_takes_our_rights_away_does_not_stop_the_others()
         assert {str(key_of(obj)) for obj in server.objects(JOBS)} == {"default/pi-launcher", "team/pi-launcher"}
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @pytest.mark.real_time
 async def test_without_an_api_server_it_lives_is_not_ready_and_shows_its_metrics(tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
-    config.write_text(
-        '{"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": "t"}}],'
-        ' "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"}'
-    )
+    config.write_text(json.dumps(kubeconfig({"server": "http://127.0.0.1:1"}, {"token": "t"})))
     health_port, monitoring_port = free_port(), free_port()
     options = Options(kubeconfig=str(config), health_port=health_port, monitoring_port=monitoring_port)
     task = asyncio.create_task(operator.run(options))

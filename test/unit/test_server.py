@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 import aiohttp
 import pytest
 
+from fakes.http_server import free_port
 from mpiop.metrics import Metrics
 from mpiop.server import Check, Handler, Server, ServerError, health, scrape
 
@@ -23,13 +24,6 @@ async def serving(routes: Mapping[str, Handler]) -> AsyncIterator[str]:
     finally:
         await server.close()
         await server.close()
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 async def fetch(url: str, **headers: str) -> tuple[int, str]:

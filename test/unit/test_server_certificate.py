@@ -16,6 +16,7 @@ from fakes.certificates import Authority
 from mpiop.clock import SystemClock
 from mpiop.kube.tls import CHECK_SECONDS
 from mpiop.server import Server, ServerError, health, serving_context
+from virtual_time import ManualClock
 
 pytestmark = pytest.mark.real_time
 
@@ -23,19 +24,6 @@ pytestmark = pytest.mark.real_time
 @pytest.fixture(scope="session")
 def authority() -> Authority:
     return Authority()
-
-
-class Clock:
-    """A clock whose seconds pass when a test moves it."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return self.seconds
 
 
 async def shown(context: ssl.SSLContext, *, host: str = "", trust: str = "") -> x509.Certificate:
@@ -80,7 +68,7 @@ async def test_without_a_folder_it_is_self_signed_for_this_host_and_valid_now() 
 @pytest.mark.parametrize("in_folder", [False, True])
 def test_tls_older_than_1_2_is_refused(tmp_path: Path, authority: Authority, *, in_folder: bool) -> None:
     write(tmp_path, authority, "one")
-    assert serving_context(str(tmp_path) if in_folder else "", "host", Clock()).minimum_version == ssl.TLSVersion.TLSv1_2
+    assert serving_context(str(tmp_path) if in_folder else "", "host", ManualClock()).minimum_version == ssl.TLSVersion.TLSv1_2
 
 
 async def test_two_processes_do_not_share_a_key() -> None:
@@ -91,7 +79,7 @@ async def test_two_processes_do_not_share_a_key() -> None:
 
 @pytest.mark.parametrize("host", ["", "one"], ids=["no name is sent along", "a name is sent along"])
 async def test_a_folders_certificate_is_shown_and_renewed_without_a_restart(tmp_path: Path, authority: Authority, host: str) -> None:
-    clock = Clock()
+    clock = ManualClock()
     write(tmp_path, authority, "one")
     context = serving_context(str(tmp_path), "host", clock)
     assert name_of(await shown(context, host=host, trust=authority.certificate)) == "one"
@@ -120,7 +108,7 @@ BREAKAGES: list[tuple[str, Callable[[Path, Authority], object]]] = [
 async def test_a_broken_renewal_is_logged_and_the_certificate_before_stays_until_it_is_whole(
     tmp_path: Path, authority: Authority, breakage: Callable[[Path, Authority], object]
 ) -> None:
-    clock = Clock()
+    clock = ManualClock()
     write(tmp_path, authority, "one")
     context = serving_context(str(tmp_path), "host", clock)
     breakage(tmp_path, authority)
@@ -152,6 +140,6 @@ def test_what_cannot_be_used_at_the_start_says_what_is_wrong_where_and_what_to_d
     write(tmp_path, authority, "one")
     breakage(tmp_path, authority)
     with pytest.raises(ServerError) as caught:
-        serving_context(str(tmp_path), "host", Clock())
+        serving_context(str(tmp_path), "host", ManualClock())
     assert str(caught.value).startswith(f"--metrics-cert-dir={tmp_path} needs tls.crt and tls.key, one pair as PEM; mount a Secret")
     assert reason.format(folder=tmp_path) in str(caught.value)

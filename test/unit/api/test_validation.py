@@ -5,29 +5,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mpiop.api.status_types import MPIJobStatus
-from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy, SchedulingPolicy
+from fakes.world import mpijob
+from mpiop.api.parse import parse_mpijob
+from mpiop.api.types import ReplicaSpec, RunPolicy, SchedulingPolicy
 from mpiop.api.validation import validate
 
 TEMPLATE = {"spec": {"containers": [{"name": "mpi", "image": "pi"}]}}
 LAUNCHER = ReplicaSpec(1, TEMPLATE, "OnFailure")
 WORKER = ReplicaSpec(2, TEMPLATE, "Never")
-JOB = MPIJob(
-    namespace="default",
-    name="pi",
-    uid="u1",
-    generation=1,
-    raw={"metadata": {}},
-    slots_per_worker=1,
-    run_launcher_as_worker=False,
-    ssh_auth_mount_path="/root/.ssh",
-    launcher_creation_policy="AtStartup",
-    mpi_implementation="OpenMPI",
-    run_policy=RunPolicy(),
-    launcher=LAUNCHER,
-    worker=WORKER,
-    status=MPIJobStatus(),
-)
+JOB = replace(parse_mpijob(mpijob()), launcher=LAUNCHER, worker=WORKER)
 FOUND = "spec.mpiReplicaSpecs"
 LONG = (
     'metadata.name: Invalid value: "{name}": too long by 1: the host name {name}-worker-{index} of a worker may have at most 63 characters'

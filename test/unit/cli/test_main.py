@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kubeconfig_cases import kubeconfig
 from mpiop.cli import main
 
 pytestmark = pytest.mark.real_time
@@ -86,16 +87,6 @@ def test_F33_sigterm_before_anything_has_begun_ends_it_too() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-KUBECONFIG = """
-apiVersion: v1
-kind: Config
-current-context: nowhere
-contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
-clusters: [{name: nowhere, cluster: {server: "http://127.0.0.1:1"}}]
-users: [{name: nobody, user: {token: hunter2-hunter2}}]
-"""
-
-
 @pytest.fixture
 def process_state() -> Iterator[None]:
     """Give signals back as they were."""
@@ -108,7 +99,7 @@ def process_state() -> Iterator[None]:
 @pytest.mark.usefixtures("process_state")
 def test_F2_F33_with_the_api_server_down_it_waits_and_sigterm_ends_it_in_order(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "config"
-    config.write_text(KUBECONFIG, encoding="utf-8")
+    config.write_text(json.dumps(kubeconfig({"server": "http://127.0.0.1:1"}, {"token": "hunter2-hunter2"})))
     killer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGTERM))
     killer.start()
     assert main([f"--kube-config={config}", "--health-port=0", "-logtostderr"]) == 0

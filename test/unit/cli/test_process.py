@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from mpiop.cli.process import _log_failure, run_until_stopped, stdout_descriptor
+from mpiop.cli.process import _log_failure, run_until_stopped
 from mpiop.cli.watchdog import _waited_seconds
 from mpiop.kube.errors import ConfigError, TransportError
 from mpiop.leaderelection import LeaseLostError
@@ -38,32 +38,6 @@ def signals_as_before() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_F33_a_signal_cancels_the_work_and_waits_for_its_end(number: signal.Signals) -> None:
-    reported = []
-
-    async def work() -> None:
-        try:
-            os.kill(os.getpid(), number)
-            await asyncio.Event().wait()
-        finally:
-            await asyncio.sleep(0.01)
-            reported.append("ended in order")
-
-    assert run_until_stopped(work, uses_uvloop=LOOP["uses_uvloop"]) == 0
-    assert reported == ["ended in order"]
-
-
-def test_F38_without_standard_output_there_is_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", None)
-    assert stdout_descriptor() is None
-
-
-def test_standard_output_has_its_descriptor(capfd: pytest.CaptureFixture[str]) -> None:
-    with capfd.disabled():
-        assert stdout_descriptor() == sys.stdout.fileno()
 
 
 @pytest.mark.parametrize(

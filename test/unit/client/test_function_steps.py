@@ -11,23 +11,12 @@ from typing import Any
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
+from fakes.ranks import world
 from mpiop.api.annotations import ALLOCATION
 from mpiop.client import MPI, AsyncMPI, ClientError, JobFailed
 from mpiop.client.allocations import in_order
 
 pytestmark = pytest.mark.real_time
-WORLD = """
-import os, time
-
-time.sleep = lambda seconds: None
-
-
-class COMM_WORLD:
-    rank, size = 0, 1
-    bcast = staticmethod(lambda value: value)
-    gather = staticmethod(lambda result: [result])
-    Abort = staticmethod(os._exit)
-"""
 KUBECTL = """#!/bin/sh
 folder=${0%/*}
 echo "$*" >>"$folder/words"
@@ -55,7 +44,7 @@ echo "${report}ended $code " >&2
 def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeApi:
     (tmp_path / "mpi4py").mkdir()
     (tmp_path / "mpi4py/__init__.py").touch()
-    (tmp_path / "mpi4py/MPI.py").write_text(WORLD)
+    (tmp_path / "mpi4py/MPI.py").write_text(world(1))
     program = tmp_path / "kubectl"
     program.write_text(KUBECTL.replace("INTERPRETER", sys.executable))
     program.chmod(0o755)

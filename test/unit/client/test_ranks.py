@@ -15,22 +15,9 @@ import pytest
 import yaml
 
 from fakes.client_api import FakeApi, stored
+from fakes.ranks import world
 from mpiop.client import MPI, JobFailed
 from mpiop.client.functions import FunctionCall
-
-WORLD = """
-import os, time
-
-time.sleep = lambda seconds: None
-
-
-class COMM_WORLD:
-    rank, size = 0, 2
-    bcast = staticmethod(lambda value: value)
-    gather = staticmethod(lambda result: [result] * 2)
-    Abort = staticmethod(os._exit)
-"""
-"""Of a rank whose neighbour does the same."""
 
 
 class Rank:
@@ -38,7 +25,7 @@ class Rank:
 
     def __init__(self, folder: Path, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         call = FunctionCall(function, args, kwargs)
-        content = {**call.files.content, "mpi4py/__init__.py": b"", "mpi4py/MPI.py": WORLD.encode()}
+        content = {**call.files.content, "mpi4py/__init__.py": b"", "mpi4py/MPI.py": world(2).encode()}
         for name, text in content.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(text)

@@ -1,7 +1,7 @@
 """Store and informer against a model: a dict, and a server whose history is changed, cut and forgotten at random."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -105,6 +105,14 @@ class InformerMachine(RuleBasedStateMachine):
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(coroutine)
 
+    def call(self, function: Callable[..., Any], *args: Any) -> None:
+        """Call a function that needs the running loop."""
+
+        async def within() -> None:
+            function(*args)
+
+        self.run(within())
+
     def teardown(self) -> None:
         async def stop() -> None:
             self.client.server.allow()
@@ -142,42 +150,26 @@ class InformerMachine(RuleBasedStateMachine):
                     self.broken.append(f"went back from {known} to {notification.new}")
                 view[notification.key] = notification.new
 
-        async def call() -> None:
-            self.informer.add_handler(handle)
-
-        self.run(call())
+        self.call(self.informer.add_handler, handle)
         self.views.append(view)
 
     @rule(name=NAMES, role=ROLES)
     def write(self, name: str, role: str) -> None:
-        async def call() -> None:
-            self.client.server.put(
-                PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "ns", "name": name, "labels": {"role": role}}}
-            )
-
-        self.run(call())
+        metadata = {"namespace": "ns", "name": name, "labels": {"role": role}}
+        self.call(self.client.server.put, PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
 
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
-        async def call() -> None:
-            if any(key_of(obj) == Key("ns", name) for obj in self.client.server.objects(PODS)):
-                self.client.server.remove(PODS, Key("ns", name))
-
-        self.run(call())
+        if any(key_of(obj) == Key("ns", name) for obj in self.client.server.objects(PODS)):
+            self.call(self.client.server.remove, PODS, Key("ns", name))
 
     @rule()
     def cut(self) -> None:
-        async def call() -> None:
-            self.client.server.cut_streams()
-
-        self.run(call())
+        self.call(self.client.server.cut_streams)
 
     @rule()
     def compact(self) -> None:
-        async def call() -> None:
-            self.client.server.compact()
-
-        self.run(call())
+        self.call(self.client.server.compact)
 
     @rule(verb=st.sampled_from(["list", "watch"]), code=st.sampled_from([0, 403, 410, 429, 500, 503]))
     def refuse(self, verb: str, code: int) -> None:

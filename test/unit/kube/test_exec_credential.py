@@ -7,14 +7,13 @@ import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from kubeconfig_cases import V1, credential
+from kubeconfig_cases import V1, credential, kubeconfig
 from mpiop.clock import SystemClock
 from mpiop.kube import exec_plugin
 from mpiop.kube.client_config import ClientConfig
@@ -22,20 +21,9 @@ from mpiop.kube.credentials import AsyncAuthenticator
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.exec_credential import ExecCredential
 from mpiop.kube.kubeconfig import load_kubeconfig
+from virtual_time import ManualClock
 
 pytestmark = pytest.mark.real_time
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class Wall:
-    """A wall clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.time = NOW
-
-    def __call__(self) -> datetime:
-        return self.time
 
 
 class Plugin:
@@ -53,22 +41,16 @@ class Plugin:
 
     def config(self, cluster: dict[str, Any] | None = None, **fields: Any) -> ClientConfig:
         """Return a kubeconfig that names the plug-in."""
-        content = {
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-            "clusters": [{"name": "k", "cluster": {"server": "https://a", **(cluster or {})}}],
-            "users": [
-                {"name": "u", "user": {"exec": {"apiVersion": V1, "command": "./bin/plugin", "interactiveMode": "IfAvailable", **fields}}}
-            ],
-        }
+        user = {"exec": {"apiVersion": V1, "command": "./bin/plugin", "interactiveMode": "IfAvailable", **fields}}
+        content = kubeconfig({"server": "https://a", **(cluster or {})}, user)
         (self.directory / "config").write_text(yaml.safe_dump(content))
         return load_kubeconfig([self.directory / "config"])
 
-    def credential(self, wall: Wall | None = None, **fields: Any) -> ExecCredential:
+    def credential(self, clock: ManualClock | None = None, **fields: Any) -> ExecCredential:
         """Return its credential."""
         found = self.config(**fields).exec_plugin
         assert found is not None
-        return ExecCredential(found, wall or Wall())
+        return ExecCredential(found, (clock or ManualClock()).now)
 
     @property
     def runs(self) -> int:
@@ -91,14 +73,14 @@ def test_a_token_without_expiry_is_kept(plugin: Plugin) -> None:
 
 
 def test_an_expiring_token_is_renewed_in_time(plugin: Plugin) -> None:
-    wall = Wall()
+    clock = ManualClock()
     plugin.write(credential(token="one", expirationTimestamp="2026-01-01T01:00:00Z"))
-    source = plugin.credential(wall)
+    source = plugin.credential(clock)
     source.current()
-    wall.time = NOW + timedelta(seconds=3589)
+    clock.seconds = 3589
     source.current()
     assert plugin.runs == 1
-    wall.time = NOW + timedelta(seconds=3590)
+    clock.seconds = 3590
     source.current()
     assert plugin.runs == 2
 

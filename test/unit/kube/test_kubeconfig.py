@@ -8,22 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
+from kubeconfig_cases import kubeconfig
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.kubeconfig import load_kubeconfig
 from mpiop.kube.tls import TLSConfig
 
 
 def write(path: Path, *, user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None, **top: Any) -> Path:
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "other", "context": {}}, {"name": "c", "context": {"cluster": "k", "user": "u", "namespace": "n"}}],
-        "clusters": [{"name": "k", "cluster": {"server": "https://k:6443/", **(cluster or {})}}],
-        "users": [{"name": "u", "user": user or {}}],
-    } | top
+    content = kubeconfig({"server": "https://k:6443/", **(cluster or {})}, user or {}, namespace="n")
+    content["contexts"].insert(0, {"name": "other", "context": {}})
     path.parent.mkdir(exist_ok=True)
-    path.write_text(yaml.safe_dump(content))
+    path.write_text(yaml.safe_dump(content | top))
     return path
 
 
@@ -60,13 +55,6 @@ def test_a_server_that_is_named_replaces_that_of_the_cluster(tmp_path: Path) -> 
     path = write(tmp_path / "config", user={"token": "t"}, cluster={"tls-server-name": "k"})
     config = load_kubeconfig([path], server="https://other")
     assert (config.server, config.token, config.tls.server_name) == ("https://other", "t", "")
-
-
-def test_F52_the_environment_names_no_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "https_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert load_kubeconfig([write(tmp_path / "config")]).proxy_url == ""
-    assert load_kubeconfig([write(tmp_path / "config", cluster={"proxy-url": "http://p:1"})]).proxy_url == "http://p:1"
 
 
 def test_of_several_files_the_first_that_names_a_thing_wins(tmp_path: Path) -> None:

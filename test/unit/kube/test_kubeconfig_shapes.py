@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.certificates import Authority
+from kubeconfig_cases import kubeconfig
 from mpiop.clock import SystemClock
 from mpiop.kube.credentials import Authenticator
 from mpiop.kube.errors import ConfigError
@@ -49,17 +50,6 @@ VALUES = st.recursive(
 )
 
 
-def config_of(user: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u", "namespace": "n"}}],
-        "clusters": [{"name": "k", "cluster": CLUSTER}],
-        "users": [{"name": "u", "user": user}],
-    }
-
-
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
@@ -70,7 +60,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @pytest.mark.parametrize("kind", USERS)
 @given(data=st.data())
 def test_a_wrong_value_is_no_traceback(kind: str, data: st.DataObject) -> None:
-    config = copy.deepcopy(config_of(USERS[kind]))
+    config = copy.deepcopy(kubeconfig(CLUSTER, USERS[kind], namespace="n"))
     *way, last = data.draw(st.sampled_from([path for path in places(config) if path[-1] != "command"]))
     parent = config
     for key in way:
@@ -90,8 +80,8 @@ def test_a_wrong_value_is_no_traceback(kind: str, data: st.DataObject) -> None:
 
 def test_a_key_that_is_a_number_is_read_as_text_and_one_with_a_line_end_stays_in_its_line(tmp_path: Path) -> None:
     path = tmp_path / "config"
-    path.write_text(yaml.safe_dump(config_of(USERS["token"] | {"as-user-extra": {5: ["a"]}})))
+    path.write_text(yaml.safe_dump(kubeconfig(CLUSTER, USERS["token"] | {"as-user-extra": {5: ["a"]}})))
     assert ("Impersonate-Extra-5", "a") in load_kubeconfig([path]).headers
-    path.write_text(yaml.safe_dump(config_of(USERS["token"] | {"as-user-extra": {"a\nb": [1]}})))
+    path.write_text(yaml.safe_dump(kubeconfig(CLUSTER, USERS["token"] | {"as-user-extra": {"a\nb": [1]}})))
     with pytest.raises(ConfigError, match=r"'a\\nb' of the user's as-user-extra must be a list of texts: put them in quotes$"):
         load_kubeconfig([path])

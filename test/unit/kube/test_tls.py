@@ -9,16 +9,7 @@ import pytest
 from fakes.certificates import Authority
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.tls import CHECK_SECONDS, ClientCertificate, TLSConfig, TLSContexts, build_context
-
-
-class Seconds:
-    """A monotonic clock that is frozen until a test moves it."""
-
-    def __init__(self) -> None:
-        self.value = 0.0
-
-    def __call__(self) -> float:
-        return self.value
+from virtual_time import ManualClock
 
 
 def trusted(context: ssl.SSLContext | None) -> list[Any]:
@@ -56,43 +47,43 @@ def test_a_file_stays_unread_where_there_is_data(tmp_path: Path, authority: Auth
 
 
 def test_T2_a_rotated_authority_is_used_after_the_next_check(tmp_path: Path) -> None:
-    now = Seconds()
+    clock = ManualClock()
     link = mounted(tmp_path, "one", Authority("one").certificate)
-    contexts = TLSContexts(TLSConfig(ca_file=str(tmp_path / "ca.crt")), now)
+    contexts = TLSContexts(TLSConfig(ca_file=str(tmp_path / "ca.crt")), clock.monotonic)
     first = contexts.current()
-    now.value = CHECK_SECONDS
+    clock.seconds = CHECK_SECONDS
     assert contexts.current() is first, "nothing changed"
     swap(tmp_path, link, "two", Authority("two").certificate)
     assert contexts.current() is first, "checked a moment ago"
     assert contexts.is_current(first)
-    now.value = 2 * CHECK_SECONDS
+    clock.seconds = 2 * CHECK_SECONDS
     assert not contexts.is_current(first)
     second = contexts.current()
     assert trusted(second) != trusted(first)
-    now.value = 3 * CHECK_SECONDS
+    clock.seconds = 3 * CHECK_SECONDS
     assert contexts.current() is second
 
 
 def test_T2_a_half_written_certificate_keeps_the_context_until_it_is_whole(tmp_path: Path, authority: Authority) -> None:
-    now = Seconds()
+    clock = ManualClock()
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     authority.issue("one").write(certificate, key)
-    contexts = TLSContexts(TLSConfig(certificate_file=str(certificate), key_file=str(key)), now)
+    contexts = TLSContexts(TLSConfig(certificate_file=str(certificate), key_file=str(key)), clock.monotonic)
     first = contexts.current()
     new = authority.issue("two")
     certificate.write_text(new.certificate)
-    now.value += CHECK_SECONDS
+    clock.seconds += CHECK_SECONDS
     assert contexts.current() is first, "the key is still that of the old pair"
     key.unlink()
-    now.value += CHECK_SECONDS
+    clock.seconds += CHECK_SECONDS
     assert contexts.current() is first
     key.write_text(new.key)
-    now.value += CHECK_SECONDS
+    clock.seconds += CHECK_SECONDS
     assert contexts.current() is not first
 
 
 def test_a_plugins_certificate_wins_and_changes_the_context(authority: Authority) -> None:
-    contexts = TLSContexts(TLSConfig(ca_data=authority.certificate), Seconds())
+    contexts = TLSContexts(TLSConfig(ca_data=authority.certificate), ManualClock().monotonic)
     plain = contexts.current()
     pair = authority.issue("one")
     certificate = ClientCertificate(pair.certificate, pair.key)

@@ -14,23 +14,11 @@ from mpiop.kube.objects import Key
 from mpiop.kube.resources import PODS, Selection
 from mpiop.kube.tls import CHECK_SECONDS, TLSConfig
 from mpiop.kube.transport import connect
+from virtual_time import ManualClock
 
 pytestmark = pytest.mark.real_time
 
 POD = Key("default", "a")
-
-
-class SteppedClock:
-    """A clock that a test puts forward."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def now(self) -> Any:
-        raise NotImplementedError
-
-    def monotonic(self) -> float:
-        return self.seconds
 
 
 def accepting(token: str) -> Any:
@@ -121,7 +109,7 @@ async def test_T2_a_rotated_client_certificate_is_used_and_old_connections_end(b
         subject = dict(pair[0] for pair in exchange.client_certificate["subject"])
         await exchange.answer({"kind": "Pod", "metadata": {"name": subject["commonName"]}})
 
-    clock = SteppedClock()
+    clock = ManualClock()
     server = await bench.serve(script)
     tls = TLSConfig(ca_data=bench.authority.certificate, certificate_file=str(certificate), key_file=str(key))
     client = await bench.client(server, config={"tls": tls}, clock=clock)
@@ -151,7 +139,7 @@ async def test_T2_a_call_under_way_is_not_cut_by_a_rotation(bench: Any, monkeypa
             await release.wait()
         await exchange.answer({"kind": "Pod"})
 
-    clock = SteppedClock()
+    clock = ManualClock()
     server = await bench.serve(script)
     client = await bench.client(server, config={"tls": TLSConfig(ca_file=str(path))}, clock=clock)
     slow = asyncio.create_task(client.get(PODS, Key("default", "slow")))

@@ -1,6 +1,7 @@
 """`wait`, `history`, `nodes` and `version`: what users type and see."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from fakes.client_api import NOON, FakeApi, raises, stored
 from fakes.http_server import Exchange, http_server
+from kubeconfig_cases import kubeconfig
 from mpiop import __version__
 from mpiop.client.errors import ForbiddenError, UnreachableError
 from mpiop.kubectl.main import run
@@ -175,8 +177,7 @@ async def test_each_verb_reports_that_it_waits_for_the_api_server(
 
     async with http_server(late) as server:
         path = tmp_path / "kubeconfig"
-        text = "{current-context: c, contexts: [{name: c, context: {cluster: k}}], clusters: [{name: k, cluster: {server: URL}}]}"
-        path.write_text(text.replace("URL", f"'{server.url}'"))
+        path.write_text(json.dumps(kubeconfig({"server": server.url}, {})))
         assert await asyncio.to_thread(run, [*verb, "--kubeconfig", str(path)]) == 4
     first, *others = capsys.readouterr().err.splitlines()
     assert first == f"waiting for the API server {server.url}"
