@@ -12,10 +12,15 @@ from mpiop.informers.compaction import preparation
 from mpiop.informers.pager import Pager
 from mpiop.informers.reflector import Output, Reflector, ReflectorSettings
 from mpiop.informers.watching import Apply, Bookmark
-from mpiop.kube.objects import Item, Unreadable, known_part
+from mpiop.kube.objects import Item, Object, Unreadable, known_part, labels_of
 from mpiop.kube.resources import Selection
 
 CHANCE_SEED = 7
+
+
+def by_role(obj: Object) -> list[str]:
+    """Index under the label `role`."""
+    return [labels_of(obj).get("role", "")]
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import msgspec
 from fakes.certificates import Pair
 from faults.wire import as_chunk, close, read_message
 from mpiop.kube.tls import ClientCertificate, load_certificate
+from mpiop.server import Server
 
 
 @dataclass(slots=True)
@@ -161,6 +163,16 @@ def server_context(pair: Pair, client_authority: str = "") -> ssl.SSLContext:
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
     """Use `pair` for new connections."""
     load_certificate(context, ClientCertificate(pair.certificate, pair.key), "the certificate of the test")
+
+
+@contextlib.asynccontextmanager
+async def listening(server: Server) -> AsyncIterator[int]:
+    """Let a server of the operator serve; yield its port."""
+    port = await server.listen()
+    try:
+        yield port
+    finally:
+        await server.close()
 
 
 def free_port() -> int:

@@ -251,11 +251,3 @@ def test_every_example_is_a_valid_job(path: Path) -> None:
     assert jobs
     for job in jobs:
         assert validate(parse_mpijob(job)) == ()
-
-
-def test_the_benchmark_of_the_documents_is_there_under_both_names() -> None:
-    one, other = (read_yaml(path)[0] for path in EXAMPLES if path.name == "tensorflow-benchmarks.yaml")
-    assert one == other
-    launcher, worker = one["spec"]["mpiReplicaSpecs"]["Launcher"], one["spec"]["mpiReplicaSpecs"]["Worker"]
-    assert launcher["template"]["spec"]["containers"][0]["command"][-1] == "--variable_update=horovod"
-    assert worker["template"]["spec"]["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": 2}}

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 import aiohttp
 import pytest
 
-from fakes.http_server import free_port
+from fakes.http_server import free_port, listening
 from mpiop.metrics import Metrics
 from mpiop.server import Check, Handler, Server, ServerError, health, scrape
 
@@ -17,13 +17,8 @@ pytestmark = pytest.mark.real_time
 
 @contextlib.asynccontextmanager
 async def serving(routes: Mapping[str, Handler]) -> AsyncIterator[str]:
-    server = Server("127.0.0.1", 0, routes)
-    port = await server.listen()
-    try:
+    async with listening(Server("127.0.0.1", 0, routes)) as port:
         yield f"http://127.0.0.1:{port}"
-    finally:
-        await server.close()
-        await server.close()
 
 
 async def fetch(url: str, **headers: str) -> tuple[int, str]:
@@ -132,8 +127,6 @@ async def test_it_serves_until_it_is_cancelled_and_then_lets_the_port_go() -> No
 
 async def test_every_address_of_the_host_is_served() -> None:
     port = free_port()
-    server = Server("", port, {"/healthz": health({})})
-    assert await server.listen() == port
-    for host in ("127.0.0.1", "127.0.0.2", "localhost"):
-        assert await fetch(f"http://{host}:{port}/healthz") == (200, "ok")
-    await server.close()
+    async with listening(Server("", port, {"/healthz": health({})})):
+        for host in ("127.0.0.1", "127.0.0.2", "localhost"):
+            assert await fetch(f"http://{host}:{port}/healthz") == (200, "ok")

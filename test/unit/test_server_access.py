@@ -11,6 +11,7 @@ import structlog
 from multidict import CIMultiDict
 
 from fakes.api_server import FakeClient
+from fakes.http_server import listening
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Object
 from mpiop.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
@@ -45,12 +46,8 @@ def asked(client: FakeClient) -> list[str]:
 async def serving(client: FakeClient) -> AsyncGenerator[str]:
     """Serve metrics over HTTPS."""
     handler = authorized(Access(client, "/metrics"), scrape(Metrics(version="1")))
-    server = Server("127.0.0.1", 0, {"/metrics": handler}, serving_context("", "here", VirtualClock()))
-    port = await server.listen()
-    try:
+    async with listening(Server("127.0.0.1", 0, {"/metrics": handler}, serving_context("", "here", VirtualClock()))) as port:
         yield f"https://127.0.0.1:{port}/metrics"
-    finally:
-        await server.close()
 
 
 async def scraped(url: str, *authorizations: str) -> tuple[int, str, str]:

@@ -5,11 +5,13 @@ import contextlib
 import ssl
 import time
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from fakes.http_server import listening
 from mpiop.clock import SystemClock
 from mpiop.server import Server, health, listener, serving_context
 
@@ -18,14 +20,8 @@ pytestmark = pytest.mark.real_time
 MANY = 300
 
 
-@contextlib.asynccontextmanager
-async def serving(tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    server = Server("127.0.0.1", 0, {"/healthz": health({})}, tls)
-    port = await server.listen()
-    try:
-        yield port
-    finally:
-        await server.close()
+def serving(tls: ssl.SSLContext | None = None) -> AbstractAsyncContextManager[int]:
+    return listening(Server("127.0.0.1", 0, {"/healthz": health({})}, tls))
 
 
 async def is_alive(port: int, scheme: str = "http") -> bool:

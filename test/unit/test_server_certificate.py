@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from fakes.certificates import Authority
+from fakes.http_server import listening
 from mpiop.clock import SystemClock
 from mpiop.kube.tls import CHECK_SECONDS
 from mpiop.server import Server, ServerError, health, serving_context
@@ -33,16 +34,12 @@ async def shown(context: ssl.SSLContext, *, host: str = "", trust: str = "") -> 
         client.load_verify_locations(cadata=trust)
     else:
         client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
-    server = Server("127.0.0.1", 0, {"/": health({})}, context)
-    port = await server.listen()
-    try:
+    async with listening(Server("127.0.0.1", 0, {"/": health({})}, context)) as port:
         # Of an address no name is sent along (SNI), as Prometheus does when it finds Pods by their address.
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client, server_hostname=host or "127.0.0.1")
         certificate = x509.load_der_x509_certificate(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
         writer.transport.abort()
         return certificate
-    finally:
-        await server.close()
 
 
 def name_of(certificate: x509.Certificate) -> str:

@@ -6,13 +6,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
 from fakes.ranks import world
-from mpiop.api.annotations import ALLOCATION
 from mpiop.client import MPI, AsyncMPI, ClientError, JobFailed
 from mpiop.client.allocations import in_order
 
@@ -50,16 +48,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeApi:
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     api = FakeApi()
-    create = api.create_job
-
-    def run(job: Any, *, is_dry_run: bool = False) -> Any:
-        made = create(job, is_dry_run=is_dry_run)
-        running = stored("dev", state="Running")
-        running["metadata"]["annotations"] = {ALLOCATION.name: "true"}
-        api.stored["dev"] = running
-        return made
-
-    monkeypatch.setattr(api, "create_job", run)
+    api.ends("Running")
     api.all_pods = [pod("dev-launcher-x", role="launcher"), pod("dev-worker-0")]
     return api
 

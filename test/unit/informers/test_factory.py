@@ -6,18 +6,14 @@ from dataclasses import replace
 import pytest
 
 from fakes.api_server import FakeClient
-from fakes.following import background
+from fakes.following import background, by_role
 from mpiop.informers import InformerFactory
-from mpiop.kube.objects import Key, Object, PartialObjectMetadata, labels_of
+from mpiop.kube.objects import Key, Object, PartialObjectMetadata
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, Selection
 from virtual_time import VirtualClock
 
 PODS_OF_PI = Selection(PODS, label_selector="app=pi")
 ALL_JOBS = Selection(JOBS)
-
-
-def by_role(obj: Object) -> list[str]:
-    return [labels_of(obj).get("role", "")]
 
 
 def body(name: str, **labels: str) -> Object:

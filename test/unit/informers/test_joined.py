@@ -5,16 +5,12 @@ import asyncio
 import pytest
 
 from fakes.api_server import FakeClient
-from fakes.following import background
+from fakes.following import background, by_role
 from mpiop.informers import InformerFactory, JoinedInformer
 from mpiop.informers.joined import wait_for_any
-from mpiop.kube.objects import Key, Object, labels_of
+from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import CONFIG_MAPS, Selection
 from virtual_time import VirtualClock
-
-
-def by_role(obj: Object) -> list[str]:
-    return [labels_of(obj).get("role", "")]
 
 
 def body(namespace: str, name: str, role: str = "worker") -> Object:

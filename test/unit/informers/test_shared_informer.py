@@ -325,16 +325,6 @@ async def test_I37_after_a_stop_nothing_that_is_buffered_is_delivered() -> None:
     assert len(slow) == handled < 100
 
 
-async def test_I33_a_closed_handler_takes_nothing_more() -> None:
-    heard = Heard()
-    listener = Listener(heard, 0.0, lambda _listener: None)
-    listener.push([Notification(None, pod("a", 1))])
-    listener.close()
-    listener.push([Notification(None, pod("b", 2))])
-    await run_ready_tasks()
-    assert (heard.lines(), listener.backlog) == ([], 0)
-
-
 async def test_I36_a_quick_handler_gets_through_its_backlog_in_one_turn() -> None:
     heard = Heard()
     Listener(heard, 0.0, lambda _listener: None).push([Notification(None, pod(f"p{number}", 1)) for number in range(100)])

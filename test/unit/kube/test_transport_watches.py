@@ -31,6 +31,13 @@ async def names(client: Any) -> list[str]:
         return [event["object"]["metadata"]["name"] async for event in events]
 
 
+async def one_event(exchange: Exchange) -> None:
+    """Send an event, and nothing more."""
+    await exchange.begin_stream()
+    await exchange.event("ADDED", "a")
+    await exchange.writer.wait_closed()
+
+
 async def test_what_a_watch_asks_for(bench: Any) -> None:
     async def nothing(exchange: Exchange) -> None:
         await exchange.begin_stream()
@@ -103,12 +110,7 @@ async def test_F31_an_event_of_20_mebibytes(bench: Any) -> None:
 
 
 async def test_R22_F22_an_idle_watch_is_an_error(bench: Any) -> None:
-    async def script(exchange: Exchange) -> None:
-        await exchange.begin_stream()
-        await exchange.event("ADDED", "a")
-        await asyncio.Event().wait()
-
-    client = await bench.client(await bench.serve(script), idle_timeout_seconds=0.3)
+    client = await bench.client(await bench.serve(one_event), idle_timeout_seconds=0.3)
     with pytest.raises(TransportError, match=r"^watch pods default: .*[Tt]imeout"):
         await names(client)
 
@@ -176,12 +178,7 @@ async def test_another_success_than_200_is_no_stream(bench: Any) -> None:
 
 
 async def test_R20_leaving_early_closes_the_connection(bench: Any) -> None:
-    async def script(exchange: Exchange) -> None:
-        await exchange.begin_stream()
-        await exchange.event("ADDED", "a")
-        await exchange.writer.wait_closed()
-
-    server = await bench.serve(script)
+    server = await bench.serve(one_event)
     client = await bench.client(server)
     async with watch(client) as events:
         async for _ in events:
@@ -231,12 +228,7 @@ async def test_R20_cancelling_closes_the_connection(bench: Any) -> None:
 
 
 async def test_an_exception_of_the_consumer_passes_unchanged(bench: Any) -> None:
-    async def script(exchange: Exchange) -> None:
-        await exchange.begin_stream()
-        await exchange.event("ADDED", "a")
-        await exchange.writer.wait_closed()
-
-    client = await bench.client(await bench.serve(script))
+    client = await bench.client(await bench.serve(one_event))
 
     async def consume() -> None:
         async with watch(client) as events:
