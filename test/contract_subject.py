@@ -2,11 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 import yaml
 
 from fakes.api_server import FakeClient
@@ -24,6 +26,14 @@ KUBECONFIG = os.environ.get("MPIOP_TEST_KUBECONFIG", "")
 """Of a real API server that is to pass the suite too; "" is none."""
 CRD = Path(__file__).parents[1] / "manifests" / "base" / "kubeflow.org_mpijobs.yaml"
 CONTAINER = {"name": "main", "image": "registry.example.com/none"}
+
+
+@contextmanager
+def refused(reason: str, match: str | None = None) -> Iterator[None]:
+    """Expect that the server refuses, and that its answer `is_<reason>`."""
+    with pytest.raises(StatusError, match=match) as caught:
+        yield
+    assert getattr(caught.value, f"is_{reason}")
 
 
 @dataclass(frozen=True, slots=True)

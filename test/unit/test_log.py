@@ -113,7 +113,7 @@ def test_warnings_of_the_interpreter_are_logged(capture: Capture) -> None:
     log.configure("json", "info", fd=capture.fd)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        logging.getLogger("py.warnings").warning("something is deprecated")
+        warnings.warn("something is deprecated", stacklevel=1)
     assert capture.record()["logger"] == "py.warnings"
 
 

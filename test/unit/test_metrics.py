@@ -150,11 +150,6 @@ def test_requests_and_informers_are_measured(metrics: Metrics) -> None:
     assert 'mpiop_build_info{version="1.2.3"} 1.0' in page
 
 
-def test_two_operators_in_one_process_count_apart(metrics: Metrics) -> None:
-    metrics.jobs_created.inc()
-    assert sample(Metrics(version="2"), "mpi_operator_jobs_created") == ["mpi_operator_jobs_created_total 0.0"]
-
-
 @pytest.mark.parametrize(
     ("accept", "content_type", "end"),
     [

@@ -108,11 +108,6 @@ def test_an_unnamed_container_is_named_after_its_role_and_the_stored_object_stay
     assert raw == before
 
 
-def test_a_template_without_oddities_is_passed_on_as_the_very_same_object() -> None:
-    raw = manifest()
-    assert parse_mpijob(raw).launcher.template is raw["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]
-
-
 def test_nulls_in_a_template_count_as_absent_and_unknown_fields_stay() -> None:
     raw = manifest()
     container = {"name": "mpi", "env": [{"name": "A", "value": None}], "command": None, "novel": None}

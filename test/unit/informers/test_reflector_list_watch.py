@@ -282,14 +282,6 @@ async def test_R11_a_watch_from_nowhere_advances_only_from_the_first_event_that_
     assert followed.said()[1:] == ["put a", "put b", "put c", "put a 31", "put d 32"]
 
 
-async def test_R12_a_bookmark_changes_the_version_and_nothing_else() -> None:
-    server = server_of([page(pod("a", 5), version=10)], [[bookmark(42), Hang()]])
-    async with following(server) as followed:
-        await asyncio.sleep(1)
-        assert followed.reflector.resource_version == "42"
-    assert followed.said() == ["replace a 10", "bookmark 42"]
-
-
 MALFORMED = {
     "another kind": added({**pod("x", 11), "kind": "Job"}),
     "a Table": added({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": "11"}, "rows": []}),

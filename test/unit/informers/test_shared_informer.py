@@ -105,7 +105,7 @@ async def test_I26_the_store_is_updated_before_a_handler_is_called() -> None:
     assert ahead == [True, True, True]
 
 
-async def test_I29_a_bookmark_moves_the_version_of_the_store_and_calls_nobody() -> None:
+async def test_R12_I29_a_bookmark_moves_the_version_of_the_store_and_calls_nobody() -> None:
     informer = informer_of([page(pod("a", 1), version=10)], [[bookmark(42), Hang()]])
     heard = Heard()
     informer.add_handler(heard)

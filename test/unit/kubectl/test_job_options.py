@@ -145,15 +145,6 @@ def test_a_dry_run_prints_as_kubectl_does(mpi: Any, api: FakeApi, output: str) -
     assert mpi(*RUN, "-o", "name", "--", "./a")[0] == 2
 
 
-def test_the_image_may_come_from_the_environment(mpi: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MPIOP_IMAGE", "solver:1")
-    monkeypatch.setenv("MPIOP_QUEUE", "gpus")
-    job = yaml.safe_load(mpi("run", *PROGRAM)[1])
-    assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpus"}
-    assert job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["image"] == "solver:1"
-    assert yaml.safe_load(mpi(*RUN, *PROGRAM)[1])["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["image"] == "i"
-
-
 PATCH = """\
 metadata:
   annotations: {team: a}
