@@ -128,7 +128,7 @@ class VirtualClock:
 
 
 class ManualClock:
-    """A clock that stands still until a test moves it, for tests on an ordinary loop."""
+    """A clock that only moves when a test sets it, for tests on an ordinary loop."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
