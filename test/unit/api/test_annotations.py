@@ -54,7 +54,9 @@ def test_each_row_is_read_into_its_field(row: JobAnnotation[Any]) -> None:
 @pytest.mark.parametrize("row", rows.JOB_ANNOTATIONS, ids=lambda row: row.name)
 def test_an_edit_of_each_is_noticed(row: JobAnnotation[Any]) -> None:
     raw = annotated(needed(row))
-    assert parse_next(parse_mpijob(raw), {**annotated({**needed(row), row.name: row.examples[0]}), "spec": raw["spec"]}) is None
+    job = parse_mpijob(raw)
+    assert parse_next(job, raw) is not None
+    assert parse_next(job, {**annotated({**needed(row), row.name: row.examples[0]}), "spec": raw["spec"]}) is None
 
 
 def test_places_in_revisions_differ() -> None:
