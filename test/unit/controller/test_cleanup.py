@@ -85,8 +85,7 @@ async def test_scaling_a_finished_job_makes_nothing() -> None:
     world = await running()
     end(world, "Succeeded")
     await world.sync_until_idle()
-    await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}})
-    await world.sync_until_idle()
+    await world.change(mpiReplicaSpecs={"Worker": {"replicas": 5}})
     assert workers(world) == {"pi-worker-0", "pi-worker-1"}
 
 

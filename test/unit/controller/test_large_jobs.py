@@ -92,9 +92,7 @@ async def test_a_large_job_runs_and_is_computed_outside_the_event_loop(monkeypat
     await world.sync_until_idle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
     assert world.names(CONFIG_MAPS) == ["pi-config"]
-    world.start_workers()
-    world.start_launcher()
-    await world.sync_until_idle()
+    await world.run_job()
     assert world.status.is_true("Running")
     assert threads
     assert threading.main_thread() not in threads
@@ -133,9 +131,7 @@ async def test_a_pod_template_that_is_not_kept_is_read_before_the_launcher_is_re
     await world.submit(mpiReplicaSpecs=replicas, runPolicy={"suspend": True})
     await world.sync_until_idle()
     selector = {"old": None, "new": "1"}
-    template = {"template": {"spec": {"nodeSelector": selector, "tolerations": []}}}
-    await world.edit({"spec": {"runPolicy": {"suspend": False}, "mpiReplicaSpecs": {"Launcher": template}}})
-    await world.sync_until_idle()
+    await world.resume(mpiReplicaSpecs={"Launcher": {"template": {"spec": {"nodeSelector": selector, "tolerations": []}}}})
     job = world.one(JOBS, "pi-launcher")["spec"]
     assert not job["suspend"]
     assert job["template"]["spec"]["nodeSelector"] == {"new": "1"}
@@ -149,9 +145,7 @@ async def test_a_launcher_that_does_not_go_and_whose_template_is_not_kept_does_n
     }
     await world.submit(mpiReplicaSpecs={"Launcher": {"template": template}, "Worker": {"replicas": 2, "template": template}})
     await world.sync_until_idle()
-    world.start_workers()
-    world.start_launcher()
-    await world.sync_until_idle()
+    await world.run_job()
     launcher: Any = world.one(JOBS, "pi-launcher")
     metadata = {**launcher["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/x"]}
     world.client.server.put(JOBS, {**launcher, "spec": {**launcher["spec"], "suspend": True}, "metadata": metadata})

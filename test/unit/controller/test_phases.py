@@ -30,15 +30,13 @@ async def resumed() -> World:
 
 async def succeeded() -> World:
     world = await running()
-    world.end_launcher()
-    await world.sync_until_idle()
+    await world.end()
     return world
 
 
 async def failed() -> World:
     world = await running()
-    world.end_launcher("Failed")
-    await world.sync_until_idle()
+    await world.end("Failed")
     return world
 
 
@@ -208,8 +206,7 @@ async def test_a_pod_with_the_jobs_labels_but_another_owner_is_none_of_its_worke
     await world.sync_until_idle()
     assert (world.writes, world.recorder.reported) == ([], [])
     world.end_launcher()
-    await world.edit({"spec": {"runPolicy": {"cleanPodPolicy": "All"}}})
-    await world.sync_until_idle()
+    await world.change(runPolicy={"cleanPodPolicy": "All"})
     assert "stranger" in world.names(PODS)
 
 
@@ -251,9 +248,7 @@ async def test_a_launcher_that_waits_for_a_worker_that_has_ended_says_so(end: st
 @pytest.mark.parametrize("workers", [0, 2])
 async def test_a_launcher_as_worker_is_the_first_host_with_workers_and_without(workers: int) -> None:
     world = await starting(workers=workers, runLauncherAsWorker=True, slotsPerWorker=2)
-    world.start_workers()
-    world.start_launcher()
-    await world.sync_until_idle()
+    await world.run_job()
     hosts = ["pi-launcher", *(f"pi-worker-{index}" for index in range(workers))]
     data = world.one(CONFIG_MAPS, "pi-config")["data"]
     assert data["hostfile"] == "".join(f"{host}.pi.default.svc slots=2\n" for host in hosts)
@@ -267,8 +262,7 @@ async def test_a_launcher_as_worker_is_the_first_host_with_workers_and_without(w
 async def test_scaling_follows_in_pods_and_in_both_lists_of_hosts(policy: str, *, as_worker: bool) -> None:
     world = await new(workers=3, launcherCreationPolicy=policy, runLauncherAsWorker=as_worker)
     for desired in (3, 2, 1, 4):
-        await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": desired}}}})
-        await world.sync_until_idle()
+        await world.change(mpiReplicaSpecs={"Worker": {"replicas": desired}})
         world.start_workers()
         await world.sync_until_idle()
         workers = [f"pi-worker-{index}" for index in range(desired)]

@@ -115,8 +115,7 @@ async def test_scaling_changes_how_many_are_waited_for() -> None:
     world = GangWorld("my-scheduler")
     await world.submit()
     await world.sync_until_idle()
-    await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}})
-    await world.sync_until_idle()
+    await world.change(mpiReplicaSpecs={"Worker": {"replicas": 5}})
     assert world.group["spec"]["minMember"] == 6
 
 
@@ -157,8 +156,7 @@ async def test_at_the_end_the_gang_goes_with_the_workers(policy: str, left: list
     world = GangWorld("volcano")
     await world.submit(runPolicy={"cleanPodPolicy": policy})
     await world.sync_until_idle()
-    world.end_launcher()
-    await world.sync_until_idle()
+    await world.end()
     assert world.status.is_finished
     assert world.names(VOLCANO_POD_GROUPS) == left
 

@@ -89,8 +89,7 @@ async def test_the_status_keeps_them_when_the_pod_is_gone() -> None:
     world.client.server.put_status(PODS, pod, {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": ENDED}}]})
     await world.sync_until_idle()
     world.client.server.remove(PODS, pod)
-    world.end_launcher("Failed", reason="BackoffLimitExceeded", message="no more tries")
-    await world.sync_until_idle()
+    await world.end("Failed", reason="BackoffLimitExceeded", message="no more tries")
     assert world.status.last_failure is not None
     assert world.status.last_failure.log == "Traceback: no such file"
     row = world.condition("Failed")
