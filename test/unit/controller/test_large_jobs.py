@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakes.world import KEY, World, mpijob, new, starting
+from fakes.world import KEY, World, mpijob, new, running
 from mpiop.controller.observe.projections import trims
 from mpiop.controller.observe.stored_specs import Specs, stored_spec
 from mpiop.kube.errors import StatusError
@@ -44,8 +44,7 @@ async def test_a_spec_that_is_not_kept_is_read_once_and_the_job_runs() -> None:
 
 
 async def test_a_spec_that_is_kept_is_not_read() -> None:
-    world = await starting()
-    await world.run_job()
+    world = await running()
     assert reads(world) == 0
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from fakes.world import KEY, World, new, starting
+from fakes.world import KEY, World, new, running, starting
 from mpiop.api import constants as c
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.memory import JobMemory
@@ -252,8 +252,7 @@ async def test_T4_conflicts_without_end_are_met_with_ever_longer_pauses() -> Non
 
 
 async def test_E54_workers_are_not_deleted_for_a_scale_up_that_the_cache_does_not_show_yet() -> None:
-    world = await starting()
-    await world.run_job()
+    world = await running()
     old = world.one(MPIJOBS, "pi")
     await world.change(mpiReplicaSpecs={"Worker": {"replicas": 4}})
     successor = World(client=world.client)

@@ -65,9 +65,7 @@ def quiet(world: World) -> None:
 @in_each_phase
 async def test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector(phase: Phase) -> None:
     world = await phase()
-    job = world.one(MPIJOBS, "pi")
-    job["metadata"]["finalizers"] = ["example.com/keep"]
-    world.client.server.put(MPIJOBS, job)
+    job = world.put_metadata(MPIJOBS, "pi", finalizers=["example.com/keep"])
     await world.client.delete(MPIJOBS, KEY, uid=uid_of(job))
     quiet(world)
     assert await world.sync() is None

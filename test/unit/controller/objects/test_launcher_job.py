@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from example_children import build_worker_pod
 from example_jobs import PI, container, template, with_launcher
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
 from mpiop.controller.objects import BuildOptions
@@ -50,9 +51,10 @@ def test_the_users_template_stays_as_it_was_and_no_part_of_it_is_shared() -> Non
 
 
 def test_shared_memory_is_a_volume_in_memory() -> None:
-    spec = pod_of(replace(PI, shm="8Gi"))["spec"]
-    assert {"name": "mpiop-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in spec["volumes"]
-    assert {"name": "mpiop-shm", "mountPath": "/dev/shm"} in spec["containers"][0]["volumeMounts"]  # noqa: S108
+    job = replace(PI, shm="8Gi")
+    for spec in (pod_of(job)["spec"], build_worker_pod(job, 0, BuildOptions())["spec"]):
+        assert {"name": "mpiop-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in spec["volumes"]
+        assert {"name": "mpiop-shm", "mountPath": "/dev/shm"} in spec["containers"][0]["volumeMounts"]  # noqa: S108
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
@@ -83,11 +85,6 @@ def test_variables_of_the_user_win_except_for_the_gpus() -> None:
     assert found[:3] == [("OMPI_MCA_plm_rsh_args", "-p 2222"), ("A", "1"), ("K_MPI_JOB_ROLE", "launcher")]
     assert found[-2:] == [("NVIDIA_VISIBLE_DEVICES", ""), ("NVIDIA_DRIVER_CAPABILITIES", "")]
     assert len({name for name, _ in found}) == len(found)
-
-
-@pytest.mark.parametrize("implementation", ["Intel", "MPICH"])
-def test_hydra_gets_variables_of_its_own(implementation: str) -> None:
-    assert not [name for name, _ in environment(replace(PI, mpi_implementation=implementation)) if "_MCA_" in name]
 
 
 def test_what_the_user_mounts_at_etc_mpi_stays() -> None:

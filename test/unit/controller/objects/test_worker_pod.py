@@ -38,12 +38,6 @@ def test_the_users_template_stays_as_it_was_and_no_part_of_it_is_shared() -> Non
     assert text == before
 
 
-def test_shared_memory_is_a_volume_in_memory() -> None:
-    pod = build_worker_pod(replace(PI, shm="8Gi"), 0, BuildOptions())
-    assert {"name": "mpiop-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in pod["spec"]["volumes"]
-    assert {"name": "mpiop-shm", "mountPath": "/dev/shm"} in first(pod)["volumeMounts"]  # noqa: S108
-
-
 @pytest.mark.parametrize("path", ["/dev/shm", "dev/shm/", "/dev", "/dev/shm/cache"])  # noqa: S108
 def test_shared_memory_of_the_template_wins(path: str) -> None:
     text = template(container(volumeMounts=[{"name": "own", "mountPath": path}]))
