@@ -15,17 +15,17 @@ from mpiop.controller.gang.gang import Gang
 from mpiop.controller.memory import JobMemory
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
 from mpiop.controller.observe.observed import Listers
-from mpiop.controller.plan.diff import Create, Delete
-from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.plan.diff import Delete
+from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, Unreadable, resource_version_of, uid_of
 from mpiop.kube.resources import MPIJOBS, PODS
 from mpiop.workqueue import NotReady, WorkQueue, work
+from unit.controller.write.test_apply import OWNER, create, pod
 from virtual_time import VirtualClock
 
-OWNER = Owner(PI.key, PI.uid)
 STATUS = "patch MPIJob/status default/pi"
 
 
@@ -44,19 +44,6 @@ class Scene:
 
     def is_waiting(self) -> bool:
         return self.consistency.wait_seconds(PI.key, PI.uid) > 0
-
-
-def pod(name: str, **metadata: object) -> Object:
-    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": PI.uid, "controller": True}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "ownerReferences": [owner], **metadata},  # type: ignore[typeddict-item]
-    }
-
-
-def create(name: str) -> Create:
-    return Create(PODS, Key("default", name), lambda: pod(name))
 
 
 @pytest.mark.parametrize("error", [StatusError("create", {"code": 500}), TransportError("no answer")], ids=["refused", "no answer"])
