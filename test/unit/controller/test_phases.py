@@ -3,6 +3,7 @@
 import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import product
 
 import pytest
@@ -28,15 +29,9 @@ async def resumed() -> World:
     return world
 
 
-async def succeeded() -> World:
+async def ended(type_: str) -> World:
     world = await running()
-    await world.end()
-    return world
-
-
-async def failed() -> World:
-    world = await running()
-    await world.end("Failed")
+    await world.end(type_)
     return world
 
 
@@ -47,8 +42,8 @@ PHASES: dict[str, Phase] = {
     "running": running,
     "suspended": suspended,
     "resumed": resumed,
-    "succeeded": succeeded,
-    "failed": failed,
+    "succeeded": partial(ended, "Complete"),
+    "failed": partial(ended, "Failed"),
 }
 in_each_phase = pytest.mark.parametrize("phase", PHASES.values(), ids=PHASES)
 
