@@ -14,8 +14,6 @@ from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource
 
-STATUS = "patch MPIJob/status default/pi"
-
 
 async def suspended() -> World:
     world = await running()

@@ -16,7 +16,6 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERV
 
 LAUNCHER = Key("default", "pi-launcher")
 STARTED = "2026-01-01T00:00:00Z"
-STATUS = "patch MPIJob/status default/pi"
 UNSUSPEND = "patch Job default/pi-launcher"
 SUSPEND, RESUME = ({"runPolicy": {"suspend": value}} for value in (True, False))
 

@@ -72,8 +72,6 @@ def running(job: MPIJob) -> MPIJob:
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-"""Not too long after the deletion of children that are Terminating."""
 NOT_READY = {"type": "Ready", "status": "False"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 
