@@ -118,24 +118,24 @@ FAILURE = {"type": "Failed", "reason": "BackoffLimitExceeded"}
 OPTED_OUT = with_annotations(PI, {"mpiop.kubeflow.org/ssh-agent": "false"})
 LOGGED = with_launcher(PI, fields(terminationMessagePolicy="FallbackToLogsOnError"))
 OWN_PROGRAM = with_launcher(PI, fields(env=[{"name": "PRTE_MCA_plm_ssh_agent", "value": "rsh"}]))
-FINE = [
-    ("ssh was called", status_of(ended(message=f"{MARK}\n"))),
-    ("the program wrote a message of its own over the mark", status_of(ended(message="loss 0.1"))),
-    ("the launcher failed", status_of(ended("Failed", exitCode=1), outcome=FAILURE)),
-    ("the pod's end is not seen yet", status_of(stored(launcher_pod("Running")))),
-    ("another container than the launcher's ended", status_of(ended(container="sidecar"))),
-    ("the pod was made without the script", status_of(ended(metadata={"annotations": {}}))),
-    ("no pod is left", status_of()),
-    ("opted out", status_of(ended(), job=OPTED_OUT)),
-    ("the end of the log is to be the message", status_of(ended(), job=LOGGED)),
-    ("a program of the user's", status_of(ended(), job=OWN_PROGRAM)),
-    ("no workers", status_of(ended(), job=with_workers(PI, 0))),
+FINE: list[tuple[str, list[Object], dict[str, Any]]] = [
+    ("ssh was called", [ended(message=f"{MARK}\n")], {}),
+    ("the program wrote a message of its own over the mark", [ended(message="loss 0.1")], {}),
+    ("the launcher failed", [ended("Failed", exitCode=1)], {"outcome": FAILURE}),
+    ("the pod's end is not seen yet", [stored(launcher_pod("Running"))], {}),
+    ("another container than the launcher's ended", [ended(container="sidecar")], {}),
+    ("the pod was made without the script", [ended(metadata={"annotations": {}})], {}),
+    ("no pod is left", [], {}),
+    ("opted out", [ended()], {"job": OPTED_OUT}),
+    ("the end of the log is to be the message", [ended()], {"job": LOGGED}),
+    ("a program of the user's", [ended()], {"job": OWN_PROGRAM}),
+    ("no workers", [ended()], {"job": with_workers(PI, 0)}),
 ]
 
 
-@pytest.mark.parametrize("status", [row[1] for row in FINE], ids=[row[0] for row in FINE])
-def test_who_is_not_reported(status: MPIJobStatus) -> None:
-    assert "WorkersUnused" not in types(status)
+@pytest.mark.parametrize(("pods", "given"), [row[1:] for row in FINE], ids=[row[0] for row in FINE])
+def test_who_is_not_reported(pods: list[Object], given: dict[str, Any]) -> None:
+    assert "WorkersUnused" not in types(status_of(*pods, **given))
 
 
 def test_a_pod_whose_end_is_seen_after_the_jobs_is_judged_then() -> None:
