@@ -137,15 +137,18 @@ class World:
         await self.client.patch(MPIJOBS, KEY, body)
         self.client.actions.clear()
 
-    async def suspend(self) -> None:
-        """Suspend the job as a user, and sync until that is done."""
-        await self.edit({"spec": {"runPolicy": {"suspend": True}}})
+    async def change(self, **spec: Any) -> None:
+        """Change the spec as a user, and sync until that is done."""
+        await self.edit({"spec": spec})
         await self.sync_until_idle()
 
-    async def resume(self) -> None:
-        """Resume the job as a user, and sync until that is done."""
-        await self.edit({"spec": {"runPolicy": {"suspend": False}}})
-        await self.sync_until_idle()
+    async def suspend(self, **changes: Any) -> None:
+        """Suspend the job as a user, with other changes of its spec, and sync until that is done."""
+        await self.change(runPolicy={"suspend": True}, **changes)
+
+    async def resume(self, **changes: Any) -> None:
+        """Resume the job as a user, with other changes of its spec, and sync until that is done."""
+        await self.change(runPolicy={"suspend": False}, **changes)
 
     async def sync(self, key: Key = KEY) -> float | None:
         """Refresh the caches, then sync: it changes no stored object, and its requests take turns with those of other jobs."""
@@ -222,6 +225,23 @@ class World:
     def end_launcher(self, type_: str = "Complete", **status: Any) -> None:
         """Let the launcher Job end."""
         self.client.server.put_status(JOBS, Key("default", "pi-launcher"), {"conditions": [{"type": type_, "status": "True", **status}]})
+
+    async def end(self, type_: str = "Complete", **status: Any) -> None:
+        """Let the launcher Job end, and sync until that is reported."""
+        self.end_launcher(type_, **status)
+        await self.sync_until_idle()
+
+    async def wait_on_timers(self, seconds: float) -> None:
+        """Let time pass in which nothing else happens: the job is synced only when its last sync has asked for that."""
+        while (wait := await self.sync()) is not None and wait <= seconds:
+            await asyncio.sleep(wait)
+            seconds -= wait
+        await asyncio.sleep(seconds)
+
+    def put_metadata(self, resource: Resource, name: str, **metadata: Any) -> Object:
+        """Let somebody set metadata of an object; return it."""
+        obj = self.one(resource, name)
+        return self.client.server.put(resource, {**obj, "metadata": {**obj["metadata"], **metadata}})  # type: ignore[typeddict-item]
 
     def one(self, resource: Resource, name: str) -> Object:
         """Return an object as the server has it."""

@@ -74,8 +74,7 @@ async def test_no_launcher_runs_on_and_one_that_ended_stays_for_its_log(policy: 
 async def test_a_worker_that_appears_after_the_end_goes_too() -> None:
     world = await running(runPolicy={"cleanPodPolicy": "All"})
     left = world.one(PODS, "pi-worker-0")
-    end(world, "Succeeded")
-    await world.sync_until_idle()
+    await world.end()
     world.client.server.put(PODS, {**left, "metadata": {**left["metadata"], "resourceVersion": ""}})
     await world.sync_until_idle()
     assert workers(world) == set()
@@ -83,10 +82,8 @@ async def test_a_worker_that_appears_after_the_end_goes_too() -> None:
 
 async def test_scaling_a_finished_job_makes_nothing() -> None:
     world = await running()
-    end(world, "Succeeded")
-    await world.sync_until_idle()
-    await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}})
-    await world.sync_until_idle()
+    await world.end()
+    await world.change(mpiReplicaSpecs={"Worker": {"replicas": 5}})
     assert workers(world) == {"pi-worker-0", "pi-worker-1"}
 
 
@@ -157,8 +154,7 @@ async def test_a_time_to_live_of_0_is_over_once_the_end_is_recorded() -> None:
 
 async def test_without_a_time_to_live_everything_stays() -> None:
     world = await running()
-    end(world, "Succeeded")
-    await world.sync_until_idle()
+    await world.end()
     await asyncio.sleep(10**6)
     assert await world.sync() is None
     assert len(left(world)) == 7
@@ -188,19 +184,15 @@ async def test_the_config_map_which_knows_the_secret_goes_last_and_not_before_it
 @pytest.mark.parametrize("noted", [{}, {ANNOTATION_SECRET_UID: "garbled"}], ids=["not at all", "wrongly"])
 async def test_a_secret_that_is_not_noted_is_removed_if_it_is_the_jobs(noted: dict[str, str]) -> None:
     world = await expired()
-    config_map = world.one(CONFIG_MAPS, "pi-config")
-    config_map["metadata"]["annotations"] = noted
-    world.client.server.put(CONFIG_MAPS, config_map)
+    world.put_metadata(CONFIG_MAPS, "pi-config", annotations=noted)
     await world.sync_until_idle()
     assert world.names(SECRETS) == world.names(CONFIG_MAPS) == []
 
 
 async def test_a_secret_of_somebody_else_stays() -> None:
     world = await expired()
-    config_map = world.one(CONFIG_MAPS, "pi-config")
-    config_map["metadata"]["annotations"] = {}
-    world.client.server.put(CONFIG_MAPS, config_map)
-    world.client.server.put(SECRETS, {**world.one(SECRETS, "pi-ssh"), "metadata": {"name": "pi-ssh", "namespace": "default"}})
+    world.put_metadata(CONFIG_MAPS, "pi-config", annotations={})
+    world.put_metadata(SECRETS, "pi-ssh", ownerReferences=[])
     await world.sync_until_idle()
     assert world.names(SECRETS) == ["pi-ssh"]
     assert world.names(CONFIG_MAPS) == []
@@ -248,7 +240,6 @@ async def test_a_job_that_has_ended_is_left_alone_though_a_worker_is_broken() ->
     world = await running()
     killed = {"name": "worker", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
     world.pod_status("pi-worker-1", "Failed", containerStatuses=[killed])
-    end(world, "Succeeded")
-    await world.sync_until_idle()
+    await world.end()
     assert world.status.is_finished
     assert await world.sync() is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakes.world import KEY, World, mpijob, new, starting
+from fakes.world import KEY, World, mpijob, new, running
 from mpiop.controller.observe.projections import trims
 from mpiop.controller.observe.stored_specs import Specs, stored_spec
 from mpiop.kube.errors import StatusError
@@ -44,8 +44,7 @@ async def test_a_spec_that_is_not_kept_is_read_once_and_the_job_runs() -> None:
 
 
 async def test_a_spec_that_is_kept_is_not_read() -> None:
-    world = await starting()
-    await world.run_job()
+    world = await running()
     assert reads(world) == 0
 
 
@@ -92,9 +91,7 @@ async def test_a_large_job_runs_and_is_computed_outside_the_event_loop(monkeypat
     await world.sync_until_idle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
     assert world.names(CONFIG_MAPS) == ["pi-config"]
-    world.start_workers()
-    world.start_launcher()
-    await world.sync_until_idle()
+    await world.run_job()
     assert world.status.is_true("Running")
     assert threads
     assert threading.main_thread() not in threads
@@ -133,9 +130,7 @@ async def test_a_pod_template_that_is_not_kept_is_read_before_the_launcher_is_re
     await world.submit(mpiReplicaSpecs=replicas, runPolicy={"suspend": True})
     await world.sync_until_idle()
     selector = {"old": None, "new": "1"}
-    template = {"template": {"spec": {"nodeSelector": selector, "tolerations": []}}}
-    await world.edit({"spec": {"runPolicy": {"suspend": False}, "mpiReplicaSpecs": {"Launcher": template}}})
-    await world.sync_until_idle()
+    await world.resume(mpiReplicaSpecs={"Launcher": {"template": {"spec": {"nodeSelector": selector, "tolerations": []}}}})
     job = world.one(JOBS, "pi-launcher")["spec"]
     assert not job["suspend"]
     assert job["template"]["spec"]["nodeSelector"] == {"new": "1"}
@@ -149,9 +144,7 @@ async def test_a_launcher_that_does_not_go_and_whose_template_is_not_kept_does_n
     }
     await world.submit(mpiReplicaSpecs={"Launcher": {"template": template}, "Worker": {"replicas": 2, "template": template}})
     await world.sync_until_idle()
-    world.start_workers()
-    world.start_launcher()
-    await world.sync_until_idle()
+    await world.run_job()
     launcher: Any = world.one(JOBS, "pi-launcher")
     metadata = {**launcher["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/x"]}
     world.client.server.put(JOBS, {**launcher, "spec": {**launcher["spec"], "suspend": True}, "metadata": metadata})

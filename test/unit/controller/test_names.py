@@ -3,14 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from example_jobs import PI
 from mpiop.api.names import worker_name
 from mpiop.controller import names
-
-JOB_NAMES = st.from_regex(r"\A[a-z]([-a-z0-9]{0,40}[a-z0-9])?\Z")
 
 
 def test_children_are_called_after_the_job() -> None:
@@ -20,29 +16,6 @@ def test_children_are_called_after_the_job() -> None:
     assert PI.secret_name == "pi-ssh"  # noqa: S105 - the name of an object
     assert PI.launcher_name == "pi-launcher"
     assert worker_name(PI.name, 10) == "pi-worker-10"
-
-
-@given(name=JOB_NAMES, other=JOB_NAMES, index=st.integers(0, 99), another=st.integers(0, 99))
-def test_names_within_a_job_never_meet(name: str, other: str, index: int, another: int) -> None:
-    job = replace(PI, name=name)
-    assert (worker_name(name, index) == worker_name(name, another)) == (index == another)
-    of_one_kind = {job.config_map_name, replace(PI, name=other).config_map_name}
-    assert len(of_one_kind) == (1 if name == other else 2)
-
-
-@pytest.mark.parametrize(
-    ("domain", "host"),
-    [("", "pi-worker-0.pi.default.svc"), ("cluster.local", "pi-worker-0.pi.default.svc.cluster.local")],
-)
-def test_host_is_the_pods_name_below_the_service(domain: str, host: str) -> None:
-    assert PI.host("pi-worker-0", domain) == host
-
-
-def test_selector() -> None:
-    assert names.selector("pi") == {
-        "training.kubeflow.org/operator-name": "mpi-operator",
-        "training.kubeflow.org/job-name": "pi",
-    }
 
 
 def test_children_carry_app_beside_what_we_select_by() -> None:

@@ -9,23 +9,23 @@ import pytest
 
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from fakes.world import KEY, World, new, starting
+from fakes.world import KEY, World, new, running, starting
 from mpiop.api import constants as c
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.memory import JobMemory
 from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
 from mpiop.controller.observe.observed import Listers
-from mpiop.controller.plan.diff import Create, Delete
-from mpiop.controller.write.apply import Applier, Owner
+from mpiop.controller.plan.diff import Delete
+from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, Unreadable, resource_version_of, uid_of
 from mpiop.kube.resources import MPIJOBS, PODS
 from mpiop.workqueue import NotReady, WorkQueue, work
+from unit.controller.write.test_apply import OWNER, create, pod
 from virtual_time import VirtualClock
 
-OWNER = Owner(PI.key, PI.uid)
 STATUS = "patch MPIJob/status default/pi"
 
 
@@ -44,19 +44,6 @@ class Scene:
 
     def is_waiting(self) -> bool:
         return self.consistency.wait_seconds(PI.key, PI.uid) > 0
-
-
-def pod(name: str, **metadata: object) -> Object:
-    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": PI.uid, "controller": True}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "ownerReferences": [owner], **metadata},  # type: ignore[typeddict-item]
-    }
-
-
-def create(name: str) -> Create:
-    return Create(PODS, Key("default", name), lambda: pod(name))
 
 
 @pytest.mark.parametrize("error", [StatusError("create", {"code": 500}), TransportError("no answer")], ids=["refused", "no answer"])
@@ -252,11 +239,9 @@ async def test_T4_conflicts_without_end_are_met_with_ever_longer_pauses() -> Non
 
 
 async def test_E54_workers_are_not_deleted_for_a_scale_up_that_the_cache_does_not_show_yet() -> None:
-    world = await starting()
-    await world.run_job()
+    world = await running()
     old = world.one(MPIJOBS, "pi")
-    await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}})
-    await world.sync_until_idle()
+    await world.change(mpiReplicaSpecs={"Worker": {"replicas": 4}})
     successor = World(client=world.client)
     successor.refresh()
     successor.stores[MPIJOBS].replace([successor.trims[MPIJOBS](old)], resource_version_of(old))

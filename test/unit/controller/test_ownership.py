@@ -144,6 +144,5 @@ async def test_a_tenant_cannot_fail_the_job_of_another_nor_keep_its_workers_from
     assert own == {"pi-worker-0", "pi-worker-1"}
     await world.run_job()
     assert not world.status.is_finished
-    world.end_launcher()
-    await world.sync_until_idle()
+    await world.end()
     assert world.status.is_true("Succeeded")

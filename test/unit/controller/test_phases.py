@@ -3,6 +3,7 @@
 import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import product
 
 import pytest
@@ -12,8 +13,6 @@ from mpiop.api import constants as c
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource
-
-STATUS = "patch MPIJob/status default/pi"
 
 
 async def suspended() -> World:
@@ -28,17 +27,9 @@ async def resumed() -> World:
     return world
 
 
-async def succeeded() -> World:
+async def ended(type_: str) -> World:
     world = await running()
-    world.end_launcher()
-    await world.sync_until_idle()
-    return world
-
-
-async def failed() -> World:
-    world = await running()
-    world.end_launcher("Failed")
-    await world.sync_until_idle()
+    await world.end(type_)
     return world
 
 
@@ -49,8 +40,8 @@ PHASES: dict[str, Phase] = {
     "running": running,
     "suspended": suspended,
     "resumed": resumed,
-    "succeeded": succeeded,
-    "failed": failed,
+    "succeeded": partial(ended, "Complete"),
+    "failed": partial(ended, "Failed"),
 }
 in_each_phase = pytest.mark.parametrize("phase", PHASES.values(), ids=PHASES)
 
@@ -67,9 +58,7 @@ def quiet(world: World) -> None:
 @in_each_phase
 async def test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector(phase: Phase) -> None:
     world = await phase()
-    job = world.one(MPIJOBS, "pi")
-    job["metadata"]["finalizers"] = ["example.com/keep"]
-    world.client.server.put(MPIJOBS, job)
+    job = world.put_metadata(MPIJOBS, "pi", finalizers=["example.com/keep"])
     await world.client.delete(MPIJOBS, KEY, uid=uid_of(job))
     quiet(world)
     assert await world.sync() is None
@@ -208,8 +197,7 @@ async def test_a_pod_with_the_jobs_labels_but_another_owner_is_none_of_its_worke
     await world.sync_until_idle()
     assert (world.writes, world.recorder.reported) == ([], [])
     world.end_launcher()
-    await world.edit({"spec": {"runPolicy": {"cleanPodPolicy": "All"}}})
-    await world.sync_until_idle()
+    await world.change(runPolicy={"cleanPodPolicy": "All"})
     assert "stranger" in world.names(PODS)
 
 
@@ -251,9 +239,7 @@ async def test_a_launcher_that_waits_for_a_worker_that_has_ended_says_so(end: st
 @pytest.mark.parametrize("workers", [0, 2])
 async def test_a_launcher_as_worker_is_the_first_host_with_workers_and_without(workers: int) -> None:
     world = await starting(workers=workers, runLauncherAsWorker=True, slotsPerWorker=2)
-    world.start_workers()
-    world.start_launcher()
-    await world.sync_until_idle()
+    await world.run_job()
     hosts = ["pi-launcher", *(f"pi-worker-{index}" for index in range(workers))]
     data = world.one(CONFIG_MAPS, "pi-config")["data"]
     assert data["hostfile"] == "".join(f"{host}.pi.default.svc slots=2\n" for host in hosts)
@@ -267,8 +253,7 @@ async def test_a_launcher_as_worker_is_the_first_host_with_workers_and_without(w
 async def test_scaling_follows_in_pods_and_in_both_lists_of_hosts(policy: str, *, as_worker: bool) -> None:
     world = await new(workers=3, launcherCreationPolicy=policy, runLauncherAsWorker=as_worker)
     for desired in (3, 2, 1, 4):
-        await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": desired}}}})
-        await world.sync_until_idle()
+        await world.change(mpiReplicaSpecs={"Worker": {"replicas": desired}})
         world.start_workers()
         await world.sync_until_idle()
         workers = [f"pi-worker-{index}" for index in range(desired)]

@@ -14,17 +14,16 @@ from mpiop.controller import names
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.observe import pods
 from mpiop.controller.observe.rejections import is_rejected, least_age_seconds
-from mpiop.kube.objects import Key, annotations_of, key_of
+from mpiop.kube.objects import Key, annotations_of
 from mpiop.kube.resources import PODS
-from unit.controller.test_restarts import BUDGET, WORKER, Mortal, Story, wait_on_timers
+from unit.controller.test_restarts import BUDGET, WORKER, Mortal, Story, running
 
 WORDS = "Pod was rejected: Node didn't have enough resource: cpu, requested: 10000, used: 250, capacity: 2000"
 
 
 def reject(story: Story, name: str = WORKER.name, reason: str = "OutOfcpu") -> None:
     """Let the kubelet reject a worker, as it does when a Pod with a `nodeName` has no room there."""
-    pod = story.leader.one(PODS, name)
-    pod["metadata"]["finalizers"] = []
+    pod = story.leader.put_metadata(PODS, name, finalizers=[])
     story.cluster.server.put(PODS, {**pod, "status": {"phase": "Failed", "reason": reason, "message": WORDS}})
 
 
@@ -142,23 +141,18 @@ async def test_a_rejected_pod_that_is_held_keeps_its_count() -> None:
     story = Story()
     await story.sync()
     await reject_each(story, 5, WORKER.name)
-    pod = story.leader.one(PODS, WORKER.name)
-    pod["metadata"]["finalizers"] = ["example.com/held"]
-    story.cluster.server.put(PODS, pod)
+    story.leader.put_metadata(PODS, WORKER.name, finalizers=["example.com/held"])
     await reject_each(story, 30, WORKER.name)
     assert story.condition(c.CONDITION_RECONCILING) == ("True", "WorkerRejected")
     assert not any("AlreadyExists" in write for write in story.leader.writes)
-    pod = story.leader.one(PODS, WORKER.name)
-    pod["metadata"]["finalizers"] = []
-    story.cluster.server.put(PODS, pod)
-    story.cluster.server.remove(PODS, key_of(pod))
+    story.leader.put_metadata(PODS, WORKER.name, finalizers=[])
+    story.cluster.server.remove(PODS, WORKER)
     await story.sync()
     assert annotations_of(story.leader.one(PODS, WORKER.name))["mpiop.kubeflow.org/rejections"] == "1"
 
 
 async def test_a_node_that_comes_back_and_rejects_its_worker_costs_a_restart_if_there_is_a_budget() -> None:
-    story = Story(annotations=BUDGET)
-    await story.run()
+    story = await running(annotations=BUDGET)
     reject(story, reason="UnexpectedAdmissionError")
     await story.go_on(30)
     assert [row.reason for row in story.status.last_restarts] == ["WorkerRejected"]
@@ -167,8 +161,7 @@ async def test_a_node_that_comes_back_and_rejects_its_worker_costs_a_restart_if_
 
 
 async def test_a_worker_that_is_rejected_beneath_mpirun_is_created_again_and_the_launcher_decides() -> None:
-    story = Story()
-    await story.run()
+    story = await running()
     reject(story, reason="UnexpectedAdmissionError")
     await story.sync()
     assert story.condition(c.CONDITION_DEGRADED) == ("True", "WorkerRejected")
@@ -183,7 +176,7 @@ async def test_the_time_of_the_next_pod_is_kept_though_nothing_else_happens() ->
     await story.sync()
     reject(story)
     uid = story.leader.one(PODS, WORKER.name)["metadata"]["uid"]
-    await wait_on_timers(story, 12)
+    await story.leader.wait_on_timers(12)
     assert story.leader.one(PODS, WORKER.name)["metadata"]["uid"] != uid
 
 
@@ -192,8 +185,7 @@ async def test_a_suspended_job_creates_no_rejected_worker_again() -> None:
     await story.sync()
     reject(story)
     await story.sync()
-    await story.leader.edit({"spec": {"runPolicy": {"suspend": True}}})
-    await story.go_on(20)
+    await story.suspend(20)
     assert story.cluster.workers() == []
     assert story.condition(c.CONDITION_RECONCILING) == ("", "")
 

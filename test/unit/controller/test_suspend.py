@@ -1,6 +1,5 @@
 """Suspending and resuming, edits in between included, as the API server sees it (KEP-2926)."""
 
-import asyncio
 import copy
 from typing import Any
 
@@ -17,8 +16,8 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERV
 
 LAUNCHER = Key("default", "pi-launcher")
 STARTED = "2026-01-01T00:00:00Z"
-STATUS = "patch MPIJob/status default/pi"
 UNSUSPEND = "patch Job default/pi-launcher"
+SUSPEND, RESUME = ({"runPolicy": {"suspend": value}} for value in (True, False))
 
 
 async def started(world: World | None = None, **spec: Any) -> World:
@@ -26,22 +25,18 @@ async def started(world: World | None = None, **spec: Any) -> World:
     world = world or World()
     await world.submit(**spec)
     await world.sync_until_idle()
-    world.start_workers()
-    await world.sync_until_idle()
-    world.start_launcher()
+    await world.run_job()
     job_status(world, active=1, startTime=STARTED)
     await world.sync_until_idle()
-    assert world.status.is_true(c.CONDITION_RUNNING)
     world.recorder.reported.clear()
     return world
 
 
-async def suspended(**spec: Any) -> World:
+async def suspended(*, start_time: str | None = None, **spec: Any) -> World:
     """Return a world in which a job that ran is suspended, and none of its pods is left."""
     world = await started(**spec)
-    await suspend(world)
-    await world.sync_until_idle()
-    carry_out(world, startTime=None)
+    await world.suspend()
+    carry_out(world, startTime=start_time)
     await world.sync_until_idle()
     assert world.names(PODS) == []
     world.client.actions.clear()
@@ -60,14 +55,6 @@ def carry_out(world: World, **status: Any) -> None:
     job_status(world, active=0, conditions=[{"type": "Suspended", "status": "True"}], **status)
 
 
-async def suspend(world: World, **changes: Any) -> None:
-    await world.edit({"spec": {"runPolicy": {"suspend": True}, **changes}})
-
-
-async def resume(world: World, **changes: Any) -> None:
-    await world.edit({"spec": {"runPolicy": {"suspend": False}, **changes}})
-
-
 def launcher_template(**spec: Any) -> dict[str, Any]:
     """Return the part of an edit that gives the launcher's template `spec`."""
     return {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {**MPIRUN["spec"], **spec}}}}}
@@ -79,13 +66,8 @@ def launcher(world: World) -> Object:
 
 async def test_a_job_created_suspended_has_all_but_its_pods_and_no_start() -> None:
     world = await starting(runPolicy={"suspend": True})
-    assert [world.names(resource) for resource in (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS)] == [
-        ["pi"],
-        ["pi-config"],
-        ["pi-ssh"],
-        ["pi-launcher"],
-        [],
-    ]
+    children = [name for resource in (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS) for name in world.names(resource)]
+    assert children == ["pi", "pi-config", "pi-ssh", "pi-launcher"]
     assert launcher(world)["spec"]["suspend"] is True
     assert world.status.start_time is None
     assert world.recorder.reasons == ["MPIJobCreated", "MPIJobSuspended"]
@@ -94,7 +76,7 @@ async def test_a_job_created_suspended_has_all_but_its_pods_and_no_start() -> No
 
 async def test_suspended_is_set_at_once_and_the_counts_show_when_no_pod_is_left() -> None:
     world = await started()
-    await suspend(world)
+    await world.edit({"spec": SUSPEND})
     await world.sync()
     assert world.status.is_true(c.CONDITION_SUSPENDED)
     assert not world.status.is_true(c.CONDITION_RUNNING)
@@ -107,10 +89,8 @@ async def test_suspended_is_set_at_once_and_the_counts_show_when_no_pod_is_left(
 
 async def test_a_launcher_that_still_runs_is_not_let_go_again() -> None:
     world = await started()
-    await suspend(world)
-    await world.sync_until_idle()
-    await resume(world)
-    await world.sync_until_idle()
+    await world.suspend()
+    await world.resume()
     assert launcher(world)["spec"]["suspend"] is True, "its pod would run on with workers that are gone"
     carry_out(world)
     await world.sync_until_idle()
@@ -119,14 +99,9 @@ async def test_a_launcher_that_still_runs_is_not_let_go_again() -> None:
 
 @pytest.mark.parametrize("clears", [True, False], ids=["1.36", "1.35"])
 async def test_the_launcher_follows_the_directives_of_scheduling_before_it_is_let_go(*, clears: bool) -> None:
-    world = await started()
-    await suspend(world)
-    await world.sync_until_idle()
-    carry_out(world, startTime=None if clears else STARTED)
-    await world.sync_until_idle()
+    world = await suspended(start_time=None if clears else STARTED)
     uid = uid_of(launcher(world))
-    await resume(world, **launcher_template(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}]))
-    await world.sync_until_idle()
+    await world.resume(**launcher_template(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}]))
     status_first = [] if clears else ["patch Job/status default/pi-launcher"]
     assert [write for write in world.writes if "Job" in write and "MPI" not in write] == [*status_first, UNSUSPEND]
     spec = launcher(world)["spec"]
@@ -139,27 +114,24 @@ async def test_the_launcher_follows_the_directives_of_scheduling_before_it_is_le
 async def test_suspending_and_restoring_templates_in_one_edit_is_for_the_next_start() -> None:
     """Kueue does so when it takes a job's quota away."""
     world = await started()
-    await suspend(world, **launcher_template(nodeSelector={"zone": "a"}))
-    await world.sync_until_idle()
+    await world.suspend(**launcher_template(nodeSelector={"zone": "a"}))
     carry_out(world, startTime=None)
     await world.sync_until_idle()
     assert "nodeSelector" not in launcher(world)["spec"]["template"]["spec"]
-    await resume(world, **launcher_template(nodeSelector={"zone": "b"}))
-    await world.sync_until_idle()
+    await world.resume(**launcher_template(nodeSelector={"zone": "b"}))
     assert launcher(world)["spec"]["template"]["spec"]["nodeSelector"] == {"zone": "b"}
 
 
 async def test_workers_are_made_from_the_template_as_it_is_then() -> None:
     world = await suspended()
-    await resume(world, mpiReplicaSpecs={"Worker": {"template": {"spec": {"nodeSelector": {"zone": "a"}}}}})
-    await world.sync_until_idle()
+    await world.resume(mpiReplicaSpecs={"Worker": {"template": {"spec": {"nodeSelector": {"zone": "a"}}}}})
     assert world.one(PODS, "pi-worker-0")["spec"]["nodeSelector"] == {"zone": "a"}
 
 
 async def test_an_edit_that_a_job_cannot_follow_replaces_the_launcher_before_the_resume_is_reported() -> None:
     world = await suspended()
     uid = uid_of(launcher(world))
-    await resume(world, **launcher_template(containers=[{"name": "launcher", "image": "example.com/other"}]))
+    await world.edit({"spec": RESUME | launcher_template(containers=[{"name": "launcher", "image": "example.com/other"}])})
     await world.sync()
     assert "delete Job default/pi-launcher" in world.writes
     assert world.status.is_true(c.CONDITION_SUSPENDED), "a launcher that is missing later would be a lost one"
@@ -175,24 +147,20 @@ async def test_an_edit_that_a_job_cannot_follow_replaces_the_launcher_before_the
 
 async def test_a_suspended_launcher_is_not_replaced_before_the_resume() -> None:
     world = await suspended()
-    await suspend(world, slotsPerWorker=2)
-    await world.sync_until_idle()
+    await world.suspend(slotsPerWorker=2)
     assert [write for write in world.writes if "Job default" in write] == []
 
 
 async def test_an_edit_of_a_running_job_is_said_to_be_pending_until_the_next_start() -> None:
     world = await started()
-    await world.edit({"spec": {"slotsPerWorker": 2}})
-    await world.sync_until_idle()
+    await world.change(slotsPerWorker=2)
     pending = world.condition(c.CONDITION_UPDATE_PENDING)
     assert (pending.status, pending.reason) == ("True", "EditedAfterStart")
     assert world.recorder.reported == [("Normal", "EditedAfterStart", pending.message)]
     assert [write for write in world.writes if "Job default" in write] == [], "nothing of what runs is touched"
-    await suspend(world)
-    await world.sync_until_idle()
+    await world.suspend()
     carry_out(world, startTime=None)
-    await resume(world)
-    await world.sync_until_idle()
+    await world.resume()
     world.client.server.remove(JOBS, LAUNCHER)
     await world.sync_until_idle()
     assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
@@ -209,9 +177,8 @@ def drop_unknown_field(world: World) -> None:
 
 def forget_generation(world: World) -> None:
     """Make the launcher Job one of an earlier version."""
-    made = copy.deepcopy(launcher(world))
-    del annotations_of(made)[names.ANNOTATION_START_GENERATION]  # type: ignore[attr-defined]
-    world.client.server.put(JOBS, made)
+    noted = {name: text for name, text in annotations_of(launcher(world)).items() if name != names.ANNOTATION_START_GENERATION}
+    world.put_metadata(JOBS, "pi-launcher", annotations=noted)
 
 
 SCALED, EDITED = {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}, {"slotsPerWorker": 2}
@@ -247,19 +214,15 @@ async def test_a_field_that_the_api_server_drops_is_no_edit(how: dict[str, Any],
 
 async def test_taking_an_edit_back_ends_its_being_pending() -> None:
     world = await started()
-    await world.edit({"spec": {"slotsPerWorker": 2}})
-    await world.sync_until_idle()
-    await world.edit({"spec": {"slotsPerWorker": 1}})
-    await world.sync_until_idle()
+    await world.change(slotsPerWorker=2)
+    await world.change(slotsPerWorker=1)
     assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
 
 
 async def test_what_is_pending_at_the_end_is_so_no_more() -> None:
     world = await started()
-    await world.edit({"spec": {"slotsPerWorker": 2}})
-    await world.sync_until_idle()
-    world.end_launcher()
-    await world.sync_until_idle()
+    await world.change(slotsPerWorker=2)
+    await world.end()
     assert not world.status.is_true(c.CONDITION_UPDATE_PENDING)
     assert world.status.conditions[-1].type == "Succeeded"
 
@@ -267,11 +230,8 @@ async def test_what_is_pending_at_the_end_is_so_no_more() -> None:
 async def test_a_launcher_of_the_go_operator_is_unsuspended_as_it_is() -> None:
     """It notes no revisions: nobody knows from what it was made, and only what a Job can follow is looked at."""
     world = await suspended()
-    go_made = launcher(world)
-    go_made["metadata"]["annotations"] = {}
-    world.client.server.put(JOBS, go_made)
-    await resume(world, slotsPerWorker=2, **launcher_template(nodeSelector={"zone": "a"}))
-    await world.sync_until_idle()
+    go_made = world.put_metadata(JOBS, "pi-launcher", annotations={})
+    await world.resume(slotsPerWorker=2, **launcher_template(nodeSelector={"zone": "a"}))
     assert uid_of(launcher(world)) == uid_of(go_made)
     assert launcher(world)["spec"]["suspend"] is False
     assert launcher(world)["spec"]["template"]["spec"]["nodeSelector"] == {"zone": "a"}
@@ -279,8 +239,7 @@ async def test_a_launcher_of_the_go_operator_is_unsuspended_as_it_is() -> None:
 
 async def test_waiting_for_workers_is_judged_anew_after_a_resume() -> None:
     world = await suspended(launcherCreationPolicy="WaitForWorkersReady")
-    await resume(world)
-    await world.sync_until_idle()
+    await world.resume()
     assert launcher(world)["spec"]["suspend"] is True
     world.start_workers()
     await world.sync_until_idle()
@@ -290,14 +249,10 @@ async def test_waiting_for_workers_is_judged_anew_after_a_resume() -> None:
 async def test_a_worker_that_had_ended_does_not_fail_the_job_after_its_resume() -> None:
     world = await started(runPolicy={"cleanPodPolicy": "Running"})
     world.pod_status("pi-worker-0", "Succeeded")
-    await suspend(world)
-    await world.sync_until_idle()
+    await world.suspend()
     carry_out(world, startTime=None)
-    await resume(world)
-    await world.sync_until_idle()
-    world.start_workers()
-    world.start_launcher()
-    await world.sync_until_idle()
+    await world.resume()
+    await world.run_job()
     assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1"]
     assert world.status.is_true(c.CONDITION_RUNNING)
 
@@ -305,8 +260,7 @@ async def test_a_worker_that_had_ended_does_not_fail_the_job_after_its_resume() 
 async def test_resuming_sets_the_start_time_anew_and_records_it_once() -> None:
     world = await suspended()
     before = world.status.start_time
-    await resume(world)
-    await world.sync_until_idle()
+    await world.resume()
     assert before is not None
     assert world.status.start_time is not None
     assert world.status.start_time >= before
@@ -319,22 +273,16 @@ async def test_a_resume_forgets_how_the_launcher_failed_before() -> None:
     world.pod_status("pi-launcher-x", "Running", containerStatuses=[status])
     await world.sync_until_idle()
     assert world.status.last_failure is not None
-    await suspend(world)
-    await world.sync_until_idle()
+    await world.suspend()
     carry_out(world)
-    await resume(world)
-    await world.sync_until_idle()
+    await world.resume()
     assert world.status.last_failure is None
 
 
 async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None:
-    world = await started()
-    await suspend(world)
-    await world.sync_until_idle()
-    carry_out(world)
-    await world.sync_until_idle()
+    world = await suspended(start_time=STARTED)
     world.client.refuse("patch", JOBS, "pi-launcher", StatusError("test", {"code": 403, "message": "jobs/status is forbidden"}), times=1)
-    await resume(world, **launcher_template(nodeSelector={"zone": "a"}))
+    await world.edit({"spec": RESUME | launcher_template(nodeSelector={"zone": "a"})})
     await world.sync_refused()
     stalled = world.condition(c.CONDITION_STALLED)
     assert (stalled.reason, stalled.message) == (
@@ -347,12 +295,9 @@ async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None
 
 async def test_a_suspended_launcher_that_goes_while_the_job_is_resumed_is_made_again() -> None:
     world = await suspended()
-    deleted = launcher(world)
-    deleted["metadata"]["finalizers"] = ["foregroundDeletion"]
-    world.client.server.put(JOBS, deleted)
+    deleted = world.put_metadata(JOBS, "pi-launcher", finalizers=["foregroundDeletion"])
     await world.client.delete(JOBS, LAUNCHER, uid=uid_of(deleted))
-    await resume(world)
-    await world.sync_until_idle()
+    await world.resume()
     world.client.server.remove(JOBS, LAUNCHER)
     await world.sync_until_idle()
     assert launcher(world)["spec"]["suspend"] is False
@@ -363,14 +308,13 @@ async def test_a_suspended_launcher_that_goes_while_the_job_is_resumed_is_made_a
 async def test_a_suspension_that_was_never_reported_is_no_start_that_an_edit_takes_effect_at() -> None:
     """The launcher is unsuspended as it is, because a deleted one would look like a lost one."""
     world = await started()
-    await suspend(world)
+    await world.edit({"spec": SUSPEND})
     world.client.refuse("patch", MPIJOBS, "pi", StatusError("test", {"code": 500}), times=1)
     with pytest.raises(StatusError):
         await world.sync()
     carry_out(world, startTime=None)
     uid = uid_of(launcher(world))
-    await resume(world, slotsPerWorker=2)
-    await world.sync_until_idle()
+    await world.resume(slotsPerWorker=2)
     assert uid_of(launcher(world)) == uid
     assert launcher(world)["spec"]["suspend"] is False
     assert world.status.is_true(c.CONDITION_UPDATE_PENDING)
@@ -384,10 +328,7 @@ async def test_a_job_that_is_edited_and_resumed_before_its_first_status_is_store
         await world.sync()
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
     assert not world.status.conditions
-    container = {**MPIRUN, "image": "example.com/new"}
-    template = {"spec": {"containers": [container]}}
-    await world.edit({"spec": {"runPolicy": {"suspend": False}, "mpiReplicaSpecs": {"Launcher": {"template": template}}}})
-    await world.sync_until_idle()
+    await world.resume(**launcher_template(containers=[{"name": "launcher", "image": "example.com/new"}]))
     world.client.server.remove(JOBS, LAUNCHER)  # which is being deleted in the foreground
     await world.sync_until_idle()
     assert launcher(world)["spec"]["suspend"] is False
@@ -399,36 +340,28 @@ async def test_a_job_that_is_edited_and_resumed_before_its_first_status_is_store
 HELD = {"metadata": {"finalizers": ["example.com/held"]}}
 
 
-async def wait_on_timers(world: World, seconds: float) -> None:
-    """Let time pass in which nothing happens: the job is synced only when its last sync has asked for that."""
-    while (wait := await world.sync()) is not None and wait <= seconds:
-        await asyncio.sleep(wait)
-        seconds -= wait
-    await asyncio.sleep(seconds)
-
-
 @pytest.mark.parametrize("pod", ["pi-worker-1", "pi-launcher-x"])
 @pytest.mark.parametrize("resumes", [False, True], ids=["suspend", "resume"])
 async def test_a_pod_that_does_not_go_is_reported_by_itself_after_a_minute(pod: str, *, resumes: bool) -> None:
     world = await started()
     await world.client.patch(PODS, Key("default", pod), HELD)
-    await suspend(world)
-    await wait_on_timers(world, 1)
+    await world.edit({"spec": SUSPEND})
+    await world.wait_on_timers(1)
     if pod == "pi-launcher-x":  # the Job controller waits for it
         world.client.server.writes.remove_or_mark(PODS, Key("default", pod))
     else:
         carry_out(world)
     if resumes:
-        await resume(world)
-    await wait_on_timers(world, 50)
+        await world.edit({"spec": RESUME})
+    await world.wait_on_timers(50)
     assert current_problem(world.status) is None
-    await wait_on_timers(world, 15)
+    await world.wait_on_timers(15)
     stalled = world.condition(c.CONDITION_RECONCILING)
     assert (stalled.status, stalled.reason, world.status.summary.state) == ("True", "StuckTerminating", "StuckTerminating")
     assert f"Pod {pod}" in stalled.message
     assert "example.com/held" in stalled.message
     await world.client.patch(PODS, Key("default", pod), {"metadata": {"finalizers": []}})
     carry_out(world)
-    await wait_on_timers(world, 5)
+    await world.wait_on_timers(5)
     assert current_problem(world.status) is None
     assert world.status.is_true(c.CONDITION_SUSPENDED) != resumes

@@ -50,6 +50,19 @@ async def running(client: FakeClient, scheduler: str, *namespaces: str) -> Async
         await asyncio.wait({task})
 
 
+def volcano() -> FakeClient:
+    """Return a client of an API server that serves Volcano's PodGroups."""
+    client = FakeClient()
+    client.server.served.add(VOLCANO_POD_GROUPS)
+    return client
+
+
+async def submitted(client: FakeClient, seconds: float) -> None:
+    """Submit the job, and let so much time pass."""
+    await client.create(MPIJOBS, mpijob())
+    await asyncio.sleep(seconds)
+
+
 def names(client: FakeClient, resource: Resource) -> list[str]:
     return [obj["metadata"]["name"] for obj in client.server.objects(resource)]
 
@@ -74,8 +87,7 @@ async def test_the_best_api_that_is_served_is_taken(scheduler: str, served: set[
     client = FakeClient()
     client.server.served |= served
     async with running(client, scheduler) as replica:
-        await client.create(MPIJOBS, mpijob())
-        await asyncio.sleep(10)
+        await submitted(client, 10)
         assert {resource for resource in OLD | NEW | {VOLCANO_POD_GROUPS, COSCHEDULING_POD_GROUPS} if names(client, resource)} == taken
         assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
         assert replica._gang_problems() == []
@@ -89,8 +101,7 @@ async def test_the_best_api_that_is_served_is_taken(scheduler: str, served: set[
 async def test_an_api_that_comes_later_starts_the_jobs_that_wait_for_it() -> None:
     client = FakeClient()
     async with running(client, "volcano") as replica:
-        await client.create(MPIJOBS, mpijob())
-        await asyncio.sleep(40)
+        await submitted(client, 40)
         assert names(client, PODS) == []
         assert reasons(client) == ["MPIJobCreated", "GangApiMissing"]
         [reported] = replica._gang_problems()
@@ -108,13 +119,11 @@ FORBIDDEN = {"code": 403, "reason": "Forbidden", "message": "podgroups.schedulin
 @pytest.mark.parametrize("resource", [VOLCANO_POD_GROUPS, PRIORITY_CLASSES], ids=lambda resource: resource.plural)
 @pytest.mark.parametrize("verbs", [("list", "watch"), ("discover",)], ids=str)
 async def test_an_api_that_may_not_be_used_holds_up_nothing_but_what_needs_it(verbs: tuple[str, ...], resource: Resource) -> None:
-    client = FakeClient()
-    client.server.served.add(VOLCANO_POD_GROUPS)
+    client = volcano()
     for verb in verbs:
         client.refuse(verb, None if verb == "discover" else resource, "", StatusError(verb, FORBIDDEN))
     async with running(client, "volcano") as replica:
-        await client.create(MPIJOBS, mpijob())
-        await asyncio.sleep(30)
+        await submitted(client, 30)
         assert reasons(client) == ["MPIJobCreated", "GangApiMissing"]
         [job] = client.server.objects(MPIJOBS)
         assert "no such right" in job.get("status", {})["conditions"][0]["message"]
@@ -164,12 +173,10 @@ async def test_without_the_right_to_gangs_in_any_namespace_a_replica_is_not_read
 
 @pytest.mark.parametrize("error", [TransportError("connection refused"), StatusError("discover", {"code": 503})])
 async def test_without_an_answer_no_job_is_stalled_for_a_missing_api(error: StatusError | TransportError) -> None:
-    client = FakeClient()
-    client.server.served.add(VOLCANO_POD_GROUPS)
+    client = volcano()
     client.refuse("discover", None, "", error, times=3 if isinstance(error, TransportError) else 1)
     async with running(client, "volcano"):
-        await client.create(MPIJOBS, mpijob())
-        await asyncio.sleep(10)
+        await submitted(client, 10)
         assert reasons(client) == []
         await asyncio.sleep(70)
         assert "GangApiMissing" not in reasons(client)
@@ -177,11 +184,9 @@ async def test_without_an_answer_no_job_is_stalled_for_a_missing_api(error: Stat
 
 
 async def test_a_group_deleted_by_hand_is_made_again() -> None:
-    client = FakeClient()
-    client.server.served.add(VOLCANO_POD_GROUPS)
+    client = volcano()
     async with running(client, "volcano"):
-        await client.create(MPIJOBS, mpijob())
-        await asyncio.sleep(10)
+        await submitted(client, 10)
         [group] = client.server.objects(VOLCANO_POD_GROUPS)
         await client.delete(VOLCANO_POD_GROUPS, KEY, uid=uid_of(group))
         await asyncio.sleep(5)
@@ -204,14 +209,12 @@ async def test_the_values_of_priority_classes_come_from_the_server() -> None:
 
 
 async def test_what_was_written_is_waited_for_and_not_written_again() -> None:
-    client = FakeClient()
-    client.server.served.add(VOLCANO_POD_GROUPS)
+    client = volcano()
     async with running(client, "volcano"):
         await asyncio.sleep(5)
         client.refuse("watch", VOLCANO_POD_GROUPS, "", TransportError("connection refused"))
         client.server.cut_streams()
-        await client.create(MPIJOBS, mpijob())
-        await asyncio.sleep(20)
+        await submitted(client, 20)
         assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
         assert len([action for action in client.actions if action.resource is VOLCANO_POD_GROUPS]) == 1
 
@@ -219,7 +222,6 @@ async def test_what_was_written_is_waited_for_and_not_written_again() -> None:
 async def test_off_nothing_is_asked() -> None:
     client = FakeClient()
     async with running(client, ""):
-        await client.create(MPIJOBS, mpijob())
-        await asyncio.sleep(10)
+        await submitted(client, 10)
         assert names(client, PODS) == ["pi-worker-0", "pi-worker-1"]
         assert {request.verb for request in client.server.requests} & {"discover"} == set()

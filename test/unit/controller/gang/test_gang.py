@@ -20,9 +20,6 @@ from mpiop.kube.objects import Object
 from mpiop.kube.resources import JOBS, MPIJOBS, NATIVE_POD_GROUPS_1_36, PODS, VOLCANO_POD_GROUPS, Resource
 from virtual_time import EPOCH
 
-POLICY = ("runPolicy", "schedulingPolicy")
-FINALIZER = "scheduling.k8s.io/podgroup-protection"
-
 
 class GangWorld(World):
     """A world in which the API server serves the `number`th API of a scheduler; None: none of them."""
@@ -56,12 +53,16 @@ class GangWorld(World):
         return [str(action).split()[1] for action in self.client.actions if str(action).startswith("create")]
 
     async def policy(self, **fields: Any) -> None:
-        """Change the scheduling policy as a user."""
-        await self.edit({"spec": {"runPolicy": {"schedulingPolicy": fields}}})
+        """Change the scheduling policy as a user, and sync until that is done."""
+        await self.change(runPolicy={"schedulingPolicy": fields})
 
-    async def suspend(self, *, suspend: bool) -> None:
-        """Suspend or resume as a user."""
-        await self.edit({"spec": {"runPolicy": {"suspend": suspend}}})
+
+async def gang(scheduler: str, number: int = 0, **spec: Any) -> GangWorld:
+    """Return a world with the `number`th API of the scheduler, in which a job was submitted and synced."""
+    world = GangWorld(scheduler, number)
+    await world.submit(**spec)
+    await world.sync_until_idle()
+    return world
 
 
 SCHEDULERS = [
@@ -74,9 +75,7 @@ SCHEDULERS = [
 
 @pytest.mark.parametrize(("scheduler", "number", "kinds"), SCHEDULERS)
 async def test_the_gang_is_made_before_its_pods_and_only_once(scheduler: str, number: int, kinds: list[str]) -> None:
-    world = GangWorld(scheduler, number)
-    await world.submit()
-    await world.sync_until_idle()
+    world = await gang(scheduler, number)
     made = world.kinds()
     assert made[: len(kinds) + 3] == ["Secret", "Service", "ConfigMap", *kinds]
     assert made[len(kinds) + 3 :] == ["Pod", "Pod", "Job"]
@@ -99,66 +98,45 @@ def named(scheduler: str, pod: Mapping[str, Any]) -> object:
 
 
 async def test_an_edited_policy_changes_the_group_and_what_others_filled_in_stays() -> None:
-    world = GangWorld("volcano")
-    await world.submit(runPolicy={"schedulingPolicy": {"minResources": {"cpu": "8", "memory": "1Gi"}, "priorityClass": "high"}})
-    await world.sync_until_idle()
+    world = await gang("volcano", runPolicy={"schedulingPolicy": {"minResources": {"cpu": "8", "memory": "1Gi"}, "priorityClass": "high"}})
     world.client.server.put(VOLCANO_POD_GROUPS, {**world.group, "spec": {**world.group["spec"], "queue": "default", "more": 1}})
     await world.policy(minAvailable=2, minResources={"cpu": "4", "memory": None}, priorityClass=None)
-    await world.sync_until_idle()
     assert world.group["spec"] == {"minMember": 2, "minResources": {"cpu": "4"}, "queue": "default", "more": 1}
     await world.policy(minResources=None, queue="mine")
-    await world.sync_until_idle()
     assert world.group["spec"] == {"minMember": 2, "queue": "mine", "more": 1}
 
 
 async def test_scaling_changes_how_many_are_waited_for() -> None:
-    world = GangWorld("my-scheduler")
-    await world.submit()
-    await world.sync_until_idle()
-    await world.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}})
-    await world.sync_until_idle()
+    world = await gang("my-scheduler")
+    await world.change(mpiReplicaSpecs={"Worker": {"replicas": 5}})
     assert world.group["spec"]["minMember"] == 6
 
 
 @pytest.mark.parametrize(("number", "count"), [pytest.param(0, 2, id="1.37: followed"), pytest.param(1, 3, id="1.36: at the next start")])
 async def test_a_changed_number_in_native_gangs(number: int, count: int) -> None:
-    world = GangWorld("kubernetes", number)
-    await world.submit()
-    await world.sync_until_idle()
+    world = await gang("kubernetes", number)
     await world.policy(minAvailable=2, priorityClass="high")
-    await world.sync_until_idle()
     assert world.group["spec"]["schedulingPolicy"]["gang"]["minCount"] == count
-    await world.suspend(suspend=True)
-    await world.sync_until_idle()
-    await world.suspend(suspend=False)
-    await world.sync_until_idle()
+    await world.suspend()
+    await world.resume()
     assert world.group["spec"]["schedulingPolicy"]["gang"]["minCount"] == 2
 
 
 @pytest.mark.parametrize(("scheduler", "number", "kinds"), SCHEDULERS)
 async def test_a_suspended_job_has_no_gang(scheduler: str, number: int, kinds: list[str]) -> None:
-    world = GangWorld(scheduler, number)
+    world = await gang(scheduler, number, runPolicy={"suspend": True})
     resources = [part.resource for part in world.gang.api or ()]
-    await world.submit(runPolicy={"suspend": True})
-    await world.sync_until_idle()
     assert [world.names(resource) for resource in resources] == [[]] * len(kinds)
-    await world.suspend(suspend=False)
-    await world.sync_until_idle()
+    await world.resume()
     assert [world.names(resource) for resource in resources] == [["pi"]] * len(kinds)
-    await world.suspend(suspend=True)
-    await world.sync_until_idle()
+    await world.suspend()
     assert [world.names(resource) for resource in resources] == [[]] * len(kinds)
 
 
-@pytest.mark.parametrize(
-    ("policy", "left"), [pytest.param(c.CLEAN_NONE, ["pi"]), pytest.param(c.CLEAN_RUNNING, []), pytest.param(c.CLEAN_ALL, [])]
-)
+@pytest.mark.parametrize(("policy", "left"), [(c.CLEAN_NONE, ["pi"]), (c.CLEAN_RUNNING, []), (c.CLEAN_ALL, [])])
 async def test_at_the_end_the_gang_goes_with_the_workers(policy: str, left: list[str]) -> None:
-    world = GangWorld("volcano")
-    await world.submit(runPolicy={"cleanPodPolicy": policy})
-    await world.sync_until_idle()
-    world.end_launcher()
-    await world.sync_until_idle()
+    world = await gang("volcano", runPolicy={"cleanPodPolicy": policy})
+    await world.end()
     assert world.status.is_finished
     assert world.names(VOLCANO_POD_GROUPS) == left
 
@@ -215,9 +193,7 @@ async def test_without_the_api_a_job_says_what_to_do_and_starts_when_it_is_there
 
 
 async def test_without_the_api_what_runs_already_runs_on_to_its_end() -> None:
-    world = GangWorld("volcano")
-    await world.submit(runPolicy={"cleanPodPolicy": "Running"})
-    await world.sync_until_idle()
+    world = await gang("volcano", runPolicy={"cleanPodPolicy": "Running"})
     world.start_workers()
     world.gang.api = None
     world.end_launcher()
@@ -232,26 +208,23 @@ async def test_an_api_that_was_removed_later_is_reported_too() -> None:
     world.client.server.served.remove(VOLCANO_POD_GROUPS)
     await world.submit()
     await world.sync_refused()
-    stalled = world.condition(c.CONDITION_RECONCILING)
-    assert stalled.reason == "GangApiMissing"
+    assert world.condition(c.CONDITION_RECONCILING).reason == "GangApiMissing"
+
+
+def leaving(group: Object) -> Object:
+    """Return the group as it waits for a finalizer."""
+    return {**group, "metadata": {**group["metadata"], **TERMINATING, "finalizers": ["scheduling.k8s.io/podgroup-protection"]}}  # type: ignore[typeddict-item]
 
 
 async def test_a_resumed_job_waits_until_the_old_group_is_gone() -> None:
-    world = GangWorld("kubernetes", 1)
-    await world.submit()
-    await world.sync_until_idle()
-    await world.suspend(suspend=True)
-    leaving = {
-        **world.group,
-        "metadata": {**world.group["metadata"], "finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"},
-    }
-    await world.sync_until_idle()
-    world.client.server.put(NATIVE_POD_GROUPS_1_36, leaving)
+    world = await gang("kubernetes", 1)
+    group = world.group
+    await world.suspend()
+    world.client.server.put(NATIVE_POD_GROUPS_1_36, leaving(group))
     await world.edit({"metadata": {"labels": {"any": "change"}}})
     await world.sync_until_idle()
     assert world.writes == [], "what is on its way out is not deleted again"
-    await world.suspend(suspend=False)
-    await world.sync_until_idle()
+    await world.resume()
     assert world.names(PODS) == [], "pods that name the old group would keep it from going"
     assert world.one(JOBS, "pi-launcher")["spec"]["suspend"] is True
     world.client.server.remove(NATIVE_POD_GROUPS_1_36, KEY)
@@ -262,15 +235,9 @@ async def test_a_resumed_job_waits_until_the_old_group_is_gone() -> None:
 
 
 async def test_a_job_that_runs_does_not_wait_for_a_group_that_somebody_deletes() -> None:
-    world = GangWorld("kubernetes", 1)
-    await world.submit()
-    await world.sync_until_idle()
+    world = await gang("kubernetes", 1)
     world.start_workers()
-    leaving = {
-        **world.group,
-        "metadata": {**world.group["metadata"], "finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"},
-    }
-    world.client.server.put(NATIVE_POD_GROUPS_1_36, leaving)
+    world.client.server.put(NATIVE_POD_GROUPS_1_36, leaving(world.group))
     world.client.server.remove(PODS, KEY._replace(name="pi-worker-0"))
     await world.sync_until_idle()
     assert world.names(PODS) == ["pi-worker-0", "pi-worker-1"]
@@ -286,9 +253,7 @@ def test_workers_that_have_ended_are_kept_while_the_old_group_goes() -> None:
 
 
 async def test_the_group_of_a_deleted_job_of_the_same_name_is_waited_for() -> None:
-    world = GangWorld("volcano")
-    await world.submit()
-    await world.sync_until_idle()
+    world = await gang("volcano")
     world.client.server.remove(MPIJOBS, KEY)
     await world.submit()
     with pytest.raises(ExceptionGroup, match="sync of default/pi"):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from example_jobs import PI, with_annotations, with_workers
+from example_jobs import PI, container, template, with_annotations, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob, RunPolicy, SchedulingPolicy
 from mpiop.controller import names
@@ -15,22 +15,24 @@ from mpiop.controller.gang.pod_group import build_coscheduling_pod_group, build_
 PRIORITIES = {"high": 1000, "low": -5, "zero": 0}
 
 
-def container(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None) -> dict[str, Any]:
-    given = {"requests": requests, "limits": limits}
-    return {"name": "c", "image": "i", "resources": {key: value for key, value in given.items() if value is not None}}
-
-
-def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    return {"spec": {"containers": list(containers), **spec}}
+def asking(**resources: Any) -> dict[str, Any]:
+    """Return a container that asks for these."""
+    return container(resources={"requests": resources})
 
 
 def job(workers: int = 3, *, launcher: dict[str, Any] | None = None, worker: dict[str, Any] | None = None, **policy: Any) -> MPIJob:
     """Return a job whose launcher asks for 1 CPU and whose workers ask for 4, by default."""
     made = with_workers(PI, workers)
-    made = replace(made, launcher=replace(made.launcher, template=launcher or pod(container({"cpu": 1}))))
+    made = replace(made, launcher=replace(made.launcher, template=launcher or template(asking(cpu=1))))
     if made.worker:
-        made = replace(made, worker=replace(made.worker, template=worker or pod(container({"cpu": "4"}))))
+        made = replace(made, worker=replace(made.worker, template=worker or template(asking(cpu="4"))))
     return replace(made, run_policy=RunPolicy(scheduling_policy=SchedulingPolicy(**policy))) if policy else made
+
+
+def ranked(workers: int = 3, *, launcher: str | None = None, worker: str | None = None, **policy: Any) -> MPIJob:
+    """Return such a job whose Pods have these priority classes."""
+    of_launcher = template(asking(cpu=1), priorityClassName=launcher)
+    return job(workers, launcher=of_launcher, worker=template(asking(cpu=4), priorityClassName=worker), **policy)
 
 
 def patient(made: MPIJob) -> MPIJob:
@@ -44,7 +46,8 @@ class Case(NamedTuple):
     resources: dict[str, str] | None
 
 
-TWO = pod(container({"cpu": "250m", "memory": "1Gi"}), container({"cpu": "750m"}, {"cpu": "9", "nvidia.com/gpu": 1}))
+LIMITED = container(resources={"requests": {"cpu": "750m"}, "limits": {"cpu": "9", "nvidia.com/gpu": 1}})
+TWO = template(asking(cpu="250m", memory="1Gi"), LIMITED)
 CASES = [
     Case("launcher and workers", job(), 4, {"cpu": "13"}),
     Case("a launcher on its own", job(0), 1, {"cpu": "1"}),
@@ -55,46 +58,26 @@ CASES = [
         2,
         {"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "1"},
     ),
-    Case("limits alone", job(1, worker=pod(container(None, {"memory": "2Gi"}))), 2, {"cpu": "1", "memory": "2Gi"}),
-    Case("nothing asked for", job(launcher=pod(container()), worker=pod(container())), 4, None),
+    Case("limits alone", job(1, worker=template(container(resources={"limits": {"memory": "2Gi"}}))), 2, {"cpu": "1", "memory": "2Gi"}),
+    Case("nothing asked for", job(launcher=template(), worker=template()), 4, None),
     Case(
         "init containers and overhead are not counted",
-        job(1, worker=pod(container({"cpu": 2}), initContainers=[container({"cpu": 64})], overhead={"cpu": 8})),
+        job(1, worker=template(asking(cpu=2), initContainers=[asking(cpu=64)], overhead={"cpu": 8})),
         2,
         {"cpu": "3"},
     ),
     Case(
         "what is no quantity is left to the API server",
-        job(1, worker=pod(container({"cpu": "much", "memory": "1Gi"}))),
+        job(1, worker=template(asking(cpu="much", memory="1Gi"))),
         2,
         {"cpu": "1", "memory": "1Gi"},
     ),
     Case("fewer desired: the launcher before workers of its rank", job(min_available=2), 2, {"cpu": "5"}),
     Case("fewer desired: one", job(min_available=1), 1, {"cpu": "1"}),
-    Case(
-        "fewer desired: the more important workers first",
-        job(min_available=2, worker=pod(container({"cpu": 4}), priorityClassName="high")),
-        2,
-        {"cpu": "8"},
-    ),
-    Case(
-        "fewer desired: the more important launcher first",
-        job(min_available=2, launcher=pod(container({"cpu": 1}), priorityClassName="high")),
-        2,
-        {"cpu": "5"},
-    ),
-    Case(
-        "fewer desired: a launcher of less importance comes last",
-        job(min_available=3, launcher=pod(container({"cpu": 1}), priorityClassName="low")),
-        3,
-        {"cpu": "12"},
-    ),
-    Case(
-        "an unknown PriorityClass counts 0",
-        job(min_available=1, worker=pod(container({"cpu": 4}), priorityClassName="nobody's")),
-        1,
-        {"cpu": "1"},
-    ),
+    Case("fewer desired: the more important workers first", ranked(worker="high", min_available=2), 2, {"cpu": "8"}),
+    Case("fewer desired: the more important launcher first", ranked(launcher="high", min_available=2), 2, {"cpu": "5"}),
+    Case("fewer desired: a launcher of less importance comes last", ranked(launcher="low", min_available=3), 3, {"cpu": "12"}),
+    Case("an unknown PriorityClass counts 0", ranked(worker="nobody's", min_available=1), 1, {"cpu": "1"}),
     Case("as many desired as there are", job(min_available=4), 4, {"cpu": "13"}),
     Case("more desired than there are: passed on", job(min_available=10), 10, {"cpu": "13"}),
     Case("none desired", job(min_available=0), 0, None),
@@ -158,15 +141,13 @@ def test_the_queue(said: str, annotations: dict[str, str], queue: str | None) ->
     [("p", "l", "w", "p"), ("", "l", "w", "l"), ("", None, "w", "w"), ("", "", "w", "w"), ("", None, None, None)],
 )
 def test_the_priority_class(said: str, launcher: str | None, worker: str | None, want: str | None) -> None:
-    made = job(
-        launcher=pod(container(), priorityClassName=launcher), worker=pod(container(), priorityClassName=worker), priority_class=said
-    )
+    made = ranked(launcher=launcher, worker=worker, priority_class=said)
     assert build_volcano_pod_group(made, {})["spec"].get("priorityClassName") == want
     assert "priorityClassName" not in build_coscheduling_pod_group(made, {})["spec"]
 
 
 def test_without_workers_the_priority_class_is_the_launchers() -> None:
-    assert build_volcano_pod_group(job(0, launcher=pod(container(), priorityClassName="l")), {})["spec"]["priorityClassName"] == "l"
+    assert build_volcano_pod_group(ranked(0, launcher="l"), {})["spec"]["priorityClassName"] == "l"
 
 
 def test_the_timeout() -> None:

@@ -1,6 +1,7 @@
 """Kubernetes' own gangs, on the shapes that k8s.io/api publishes: v1alpha2 of 0.36, v1beta1 of 0.37."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -25,38 +26,30 @@ METADATA = {
 CONTROLLER = {"apiGroup": "kubeflow.org", "kind": "MPIJob", "name": "pi"}
 
 
+def made(version: str, kind: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": f"scheduling.k8s.io/{version}", "kind": kind, "metadata": METADATA, "spec": spec}
+
+
 def test_kubernetes_1_36() -> None:
     gang = {"schedulingPolicy": {"gang": {"minCount": 3}}}
     # A PriorityClass would be refused without a feature gate of its own.
-    assert build_workload_1_36(URGENT) == {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
-        "kind": "Workload",
-        "metadata": METADATA,
-        "spec": {"controllerRef": CONTROLLER, "podGroupTemplates": [{"name": "gang", **gang}]},
-    }
-    assert build_pod_group_1_36(URGENT) == {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
-        "kind": "PodGroup",
-        "metadata": METADATA,
-        "spec": {"podGroupTemplateRef": {"workload": {"workloadName": "pi", "podGroupTemplateName": "gang"}}, **gang},
-    }
+    templates = [{"name": "gang", **gang}]
+    assert build_workload_1_36(URGENT) == made("v1alpha2", "Workload", controllerRef=CONTROLLER, podGroupTemplates=templates)
+    reference = {"workload": {"workloadName": "pi", "podGroupTemplateName": "gang"}}
+    assert build_pod_group_1_36(URGENT) == made("v1alpha2", "PodGroup", podGroupTemplateRef=reference, **gang)
 
 
 def test_kubernetes_1_37() -> None:
     gang = {"schedulingPolicy": {"gang": {"minCount": 3}}, "priorityClassName": "urgent"}
-    assert build_workload_1_37(URGENT) == {
-        "apiVersion": "scheduling.k8s.io/v1beta1",
-        "kind": "Workload",
-        "metadata": METADATA,
-        "spec": {"controllerRef": CONTROLLER, "podGroupTemplates": [{"name": "gang", **gang}]},
-    }
-    assert build_pod_group_1_37(URGENT) == {
-        "apiVersion": "scheduling.k8s.io/v1beta1",
-        "kind": "PodGroup",
-        "metadata": METADATA,
-        "spec": {"workloadRef": {"workloadName": "pi", "templateName": "gang"}, **gang},
-    }
+    templates = [{"name": "gang", **gang}]
+    assert build_workload_1_37(URGENT) == made("v1beta1", "Workload", controllerRef=CONTROLLER, podGroupTemplates=templates)
+    reference = {"workloadName": "pi", "templateName": "gang"}
+    assert build_pod_group_1_37(URGENT) == made("v1beta1", "PodGroup", workloadRef=reference, **gang)
     assert "priorityClassName" not in build_pod_group_1_37(PI)["spec"]
+
+
+def of_at_least(members: int) -> MPIJob:
+    return replace(PI, run_policy=RunPolicy(scheduling_policy=SchedulingPolicy(min_available=members)))
 
 
 @pytest.mark.parametrize(
@@ -64,10 +57,8 @@ def test_kubernetes_1_37() -> None:
     [
         pytest.param(replace(PI, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY), 2, id="patient: workers only"),
         pytest.param(with_workers(PI, 0), 1, id="a launcher on its own"),
-        pytest.param(replace(PI, run_policy=RunPolicy(scheduling_policy=SchedulingPolicy(min_available=2))), 2, id="fewer desired"),
-        pytest.param(
-            replace(PI, run_policy=RunPolicy(scheduling_policy=SchedulingPolicy(min_available=0))), 1, id="none desired is not allowed"
-        ),
+        pytest.param(of_at_least(2), 2, id="fewer desired"),
+        pytest.param(of_at_least(0), 1, id="none desired is not allowed"),
     ],
 )
 def test_how_many(job: MPIJob, count: int) -> None:

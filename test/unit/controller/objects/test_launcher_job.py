@@ -1,12 +1,12 @@
 """The launcher Job: a row for each rule; the whole of one is compared by test/conformance, our files in test_ssh_script."""
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from example_children import build_worker_pod
 from example_jobs import PI, container, template, with_launcher
 from mpiop.api.types import MPIJob, ReplicaSpec, RunPolicy
 from mpiop.controller.objects import BuildOptions
@@ -35,30 +35,19 @@ def test_limits_are_passed_on_but_a_time_to_live_that_could_end_before_the_end_i
     assert limits == {"ttlSecondsAfterFinished": passed_on, "activeDeadlineSeconds": 0, "backoffLimit": 3}
 
 
-def test_the_users_template_stays_as_it_was_and_no_part_of_it_is_shared() -> None:
-    text = template(
-        container(env=[{"name": "A", "value": "1"}], securityContext={"runAsUser": 1}),
-        metadata={"labels": {"a": "b"}},
-        initContainers=[{"name": "mine", "image": "example.com/mine"}],
-    )
-    before = deepcopy(text)
-    pod = pod_of(with_launcher(PI, text))
-    pod["metadata"]["labels"]["a"] = "changed"
-    pod["spec"]["containers"][0]["securityContext"]["runAsUser"] = 2
-    pod["spec"]["initContainers"][0]["name"] = "changed"
-    assert text == before
-
-
 def test_shared_memory_is_a_volume_in_memory() -> None:
-    spec = pod_of(replace(PI, shm="8Gi"))["spec"]
-    assert {"name": "mpiop-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in spec["volumes"]
-    assert {"name": "mpiop-shm", "mountPath": "/dev/shm"} in spec["containers"][0]["volumeMounts"]  # noqa: S108
+    job = replace(PI, shm="8Gi")
+    for spec in (pod_of(job)["spec"], build_worker_pod(job, 0, BuildOptions())["spec"]):
+        assert {"name": "mpiop-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in spec["volumes"]
+        assert {"name": "mpiop-shm", "mountPath": "/dev/shm"} in spec["containers"][0]["volumeMounts"]  # noqa: S108
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_the_replica_specs_restart_policy_overrides_the_templates(policy: str) -> None:
-    job = replace(PI, launcher=ReplicaSpec(1, template(restartPolicy="Always"), policy))
-    assert pod_of(job)["spec"]["restartPolicy"] == policy
+    role = ReplicaSpec(1, template(restartPolicy="Always"), policy)
+    job = replace(PI, launcher=role, worker=role)
+    for pod in (pod_of(job), build_worker_pod(job, 0, BuildOptions())):
+        assert pod["spec"]["restartPolicy"] == policy
 
 
 def test_dns_policy_follows_the_host_network_and_searches_stay() -> None:
@@ -83,11 +72,6 @@ def test_variables_of_the_user_win_except_for_the_gpus() -> None:
     assert found[:3] == [("OMPI_MCA_plm_rsh_args", "-p 2222"), ("A", "1"), ("K_MPI_JOB_ROLE", "launcher")]
     assert found[-2:] == [("NVIDIA_VISIBLE_DEVICES", ""), ("NVIDIA_DRIVER_CAPABILITIES", "")]
     assert len({name for name, _ in found}) == len(found)
-
-
-@pytest.mark.parametrize("implementation", ["Intel", "MPICH"])
-def test_hydra_gets_variables_of_its_own(implementation: str) -> None:
-    assert not [name for name, _ in environment(replace(PI, mpi_implementation=implementation)) if "_MCA_" in name]
 
 
 def test_what_the_user_mounts_at_etc_mpi_stays() -> None:

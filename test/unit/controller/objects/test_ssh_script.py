@@ -1,7 +1,7 @@
 """Who gets the script that stands in for ssh; what it does is in test_ssh_script_runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,27 +60,19 @@ def test_every_library_is_configured_to_call_it_and_finds_it(implementation: str
     assert files(launcher)["addresses"] == ""
 
 
-@dataclass(frozen=True)
-class Case:
-    """A job whose `mpirun` calls the image's ssh, or a program of the user's."""
-
-    id: str
-    job: MPIJob
-
-
-CASES = [
-    Case("no worker to reach", with_workers(PI, 0)),
-    Case("the user opted out, for an image without a shell", with_annotations(PI, {"mpiop.kubeflow.org/ssh-agent": "false"})),
-    Case("the user names a program", with_launcher(PI, changed(MPIRUN, env=[{"name": "OMPI_MCA_plm_rsh_agent", "value": "rsh"}]))),
-    Case("the launcher's own mount covers it", with_launcher(PI, changed(MPIRUN, **mounting(MOUNT)))),
-    Case("the workers' own mount covers it", with_worker(PI, changed(SSHD, **mounting(f"{MOUNT}/")))),
-    Case("the workers' own mount above covers it", with_worker(PI, changed(SSHD, **mounting("/etc")))),
-]
+OTHERS = {
+    "no worker to reach": with_workers(PI, 0),
+    "the user opted out, for an image without a shell": with_annotations(PI, {"mpiop.kubeflow.org/ssh-agent": "false"}),
+    "the user names a program": with_launcher(PI, changed(MPIRUN, env=[{"name": "OMPI_MCA_plm_rsh_agent", "value": "rsh"}])),
+    "the launcher's own mount covers it": with_launcher(PI, changed(MPIRUN, **mounting(MOUNT))),
+    "the workers' own mount covers it": with_worker(PI, changed(SSHD, **mounting(f"{MOUNT}/"))),
+    "the workers' own mount above covers it": with_worker(PI, changed(SSHD, **mounting("/etc"))),
+}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_who_does_not_call_it(case: Case) -> None:
-    assert called(case.job) == {}
+@pytest.mark.parametrize("job", OTHERS.values(), ids=OTHERS)
+def test_who_does_not_call_it(job: MPIJob) -> None:
+    assert called(job) == {}
 
 
 @pytest.mark.parametrize("path", [MOUNT, f"{MOUNT}/", "etc/mpi-hosts", f"{MOUNT}/tuning", "/etc", "/"])

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from example_children import build_worker_pod
-from example_jobs import PI, container, template, with_worker
+from example_jobs import PI, container, template, with_launcher, with_worker
 from mpiop.api import constants as c
 from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.launcher_job import build_launcher_template
 from mpiop.controller.objects.worker_pod import worker_builder
 from mpiop.kube.objects import Object
 
@@ -18,30 +19,28 @@ def worker_of(text: dict[str, Any], options: BuildOptions = BuildOptions()) -> O
     return build_worker_pod(with_worker(PI, text), 0, options)
 
 
-def first(pod: Object) -> dict[str, Any]:
+def first(pod: Any) -> dict[str, Any]:
     found: dict[str, Any] = pod["spec"]["containers"][0]
     return found
 
 
 def test_the_users_template_stays_as_it_was_and_no_part_of_it_is_shared() -> None:
     text = template(
-        container(env=[{"name": "A", "value": "1"}], volumeMounts=[{"name": "data", "mountPath": "/data"}]),
+        container(
+            env=[{"name": "A", "value": "1"}], volumeMounts=[{"name": "data", "mountPath": "/data"}], securityContext={"runAsUser": 1}
+        ),
         metadata={"labels": {"a": "b"}, "annotations": {"c": "d"}},
         volumes=[{"name": "data", "emptyDir": {}}],
         dnsConfig={"searches": ["example.com"]},
+        initContainers=[{"name": "mine", "image": "example.com/mine"}],
     )
     before = deepcopy(text)
-    pod = worker_of(text)
-    pod["metadata"]["labels"]["a"] = pod["metadata"]["annotations"]["c"] = "changed"
-    for part in (first(pod)["env"], first(pod)["volumeMounts"], pod["spec"]["volumes"], pod["spec"]["dnsConfig"]["searches"]):
-        part[0] = "changed"
-    assert text == before
-
-
-def test_shared_memory_is_a_volume_in_memory() -> None:
-    pod = build_worker_pod(replace(PI, shm="8Gi"), 0, BuildOptions())
-    assert {"name": "mpiop-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in pod["spec"]["volumes"]
-    assert {"name": "mpiop-shm", "mountPath": "/dev/shm"} in first(pod)["volumeMounts"]  # noqa: S108
+    for pod in (worker_of(text), build_launcher_template(with_launcher(PI, text), BuildOptions())):
+        pod["metadata"]["labels"]["a"] = pod["metadata"]["annotations"]["c"] = "changed"
+        pod["spec"]["initContainers"][0]["name"] = first(pod)["securityContext"]["runAsUser"] = "changed"
+        for part in (first(pod)["env"], first(pod)["volumeMounts"], pod["spec"]["volumes"], pod["spec"]["dnsConfig"]["searches"]):
+            part[0] = "changed"
+        assert text == before
 
 
 @pytest.mark.parametrize("path", ["/dev/shm", "dev/shm/", "/dev", "/dev/shm/cache"])  # noqa: S108
@@ -76,14 +75,6 @@ def test_labels_and_annotations_of_the_template_are_kept_and_ours_win() -> None:
 def test_replica_index_leaves_room_for_a_launcher_that_works(launcher_works: bool, index: str) -> None:  # noqa: FBT001 - a column
     pod = build_worker_pod(replace(PI, run_launcher_as_worker=launcher_works), 0, BuildOptions())
     assert pod["metadata"]["labels"]["training.kubeflow.org/replica-index"] == index
-
-
-@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-def test_the_replica_specs_restart_policy_overrides_the_templates(policy: str) -> None:
-    job = with_worker(PI, template(restartPolicy="Always"))
-    assert job.worker is not None
-    pod = build_worker_pod(replace(job, worker=replace(job.worker, restart_policy=policy)), 0, BuildOptions())
-    assert pod["spec"]["restartPolicy"] == policy
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ def written(version: str) -> Object:
 
 def consistency() -> tuple[Consistency, Store, Store]:
     pods, jobs = Store(), Store()
+    for store in (pods, jobs):
+        store.advance("1")
     return Consistency({PODS: pods, JOBS: jobs}, VirtualClock(), JobMemory()), pods, jobs
 
 
@@ -27,8 +29,6 @@ async def test_E55_an_owner_without_writes_waits_for_nothing() -> None:
 
 async def test_E55_every_touched_cache_has_to_come_to_the_last_write() -> None:
     tracked, pods, jobs = consistency()
-    pods.advance("1")
-    jobs.advance("1")
     tracked.wrote(OWNER, "1", PODS, written("9"))
     tracked.wrote(OWNER, "1", JOBS, written("10"))
     assert tracked.wait_seconds(OWNER, "1") > 0
@@ -47,15 +47,13 @@ async def test_E55_of_simultaneous_writes_the_newest_counts_in_whatever_order_th
 
 
 async def test_E55_another_owner_is_not_held_up() -> None:
-    tracked, pods, _ = consistency()
-    pods.advance("1")
+    tracked = consistency()[0]
     tracked.wrote(OWNER, "1", PODS, written("9"))
     assert tracked.wait_seconds(Key("default", "other"), "2") == 0
 
 
 async def test_E53_a_successor_of_the_same_name_inherits_nothing() -> None:
     tracked, pods, _ = consistency()
-    pods.advance("1")
     tracked.wrote(OWNER, "old", PODS, written("9"))
     assert tracked.wait_seconds(OWNER, "new") == 0
     tracked.wrote(OWNER, "old", PODS, written("9"))
@@ -75,8 +73,7 @@ async def test_E53_what_is_known_of_an_owner_dies_with_it() -> None:
 
 
 async def test_E51_a_cache_that_never_comes_there_does_not_stop_the_job_for_good() -> None:
-    tracked, pods, _ = consistency()
-    pods.advance("1")
+    tracked = consistency()[0]
     tracked.wrote(OWNER, "1", PODS, written("9"))
     await asyncio.sleep(ESCAPE_SECONDS + 1)
     assert tracked.wait_seconds(OWNER, "1") == 0

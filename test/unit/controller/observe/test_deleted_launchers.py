@@ -11,7 +11,7 @@ import pytest
 from example_children import launcher
 from example_jobs import PI
 from fakes.cluster import SlowClient
-from fakes.world import KEY, World, mpijob, starting
+from fakes.world import KEY, World, mpijob, running
 from mpiop.controller.observe.deleted_launchers import LauncherJobs
 from mpiop.informers.store import Notification, Store
 from mpiop.kube.objects import Key, Object
@@ -88,8 +88,7 @@ def test_a_job_that_exists_is_what_it_is() -> None:
 
 @pytest.mark.parametrize(("outcome", "condition"), [({"type": "Complete"}, "Succeeded"), (DEADLINE, "Failed")], ids=str)
 async def test_a_launcher_that_was_deleted_before_a_sync_ends_its_job_as_it_did(outcome: dict[str, str], condition: str) -> None:
-    world = await starting(runPolicy={"ttlSecondsAfterFinished": 0})
-    await world.run_job()
+    world = await running(runPolicy={"ttlSecondsAfterFinished": 0})
     world.end_launcher(outcome["type"], **{name: text for name, text in outcome.items() if name != "type"})
     world.refresh()
     world.client.server.remove(JOBS, LAUNCHER)

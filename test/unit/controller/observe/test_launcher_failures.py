@@ -26,10 +26,7 @@ def test_the_containers_end_is_added_to_a_backoff_limit() -> None:
     pod["spec"] = {**pod["spec"], "nodeName": "node-1"}
     reason, message = failure(BACKOFF, failures_of(pod).last, "")
     assert reason == "BackoffLimitExceeded/OOMKilled"
-    assert (
-        message
-        == "Job has reached the specified backoff limit: pod pi-launcher-x on node node-1 container launcher exit code 137 (SIGKILL)"
-    )
+    assert message == f"{BACKOFF['message']}: pod pi-launcher-x on node node-1 container launcher exit code 137 (SIGKILL)"
 
 
 def test_the_newest_failed_pod_counts() -> None:
@@ -39,12 +36,9 @@ def test_the_newest_failed_pod_counts() -> None:
 
 
 def test_a_container_that_was_restarted_shows_its_last_end() -> None:
-    status = {
-        "name": "launcher",
-        "state": {"running": {}},
-        "lastState": {"terminated": {"exitCode": 3, "reason": "Error", "message": "out of luck"}},
-    }
-    reason, message = failure(BACKOFF, failures_of(launcher_pod(containerStatuses=[status])).last, "")
+    row = ended("launcher", 3, "05", restarted=True)
+    row["lastState"]["terminated"]["message"] = "out of luck"
+    reason, message = failure(BACKOFF, failures_of(launcher_pod(containerStatuses=[row])).last, "")
     assert reason == "BackoffLimitExceeded/Error"
     assert message.endswith("container launcher exit code 3: out of luck")
 
@@ -106,10 +100,9 @@ def test_without_a_failed_pod_the_job_speaks() -> None:
     assert failure({"type": "Failed"}, None, "MPIJob default/pi has failed") == ("MPIJobFailed", "MPIJob default/pi has failed")
 
 
-def tried(pod: str, ended: str, exit_code: int = 1) -> Object:
+def tried(pod: str, second: str, exit_code: int = 1) -> Object:
     """Return a launcher pod that failed so many seconds after the start of the year."""
-    end = {"exitCode": exit_code, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": f"2026-01-01T00:00:{ended}Z"}
-    return launcher_pod("Failed", name=pod, containerStatuses=[{"name": "launcher", "state": {"terminated": end}}])
+    return launcher_pod("Failed", name=pod, containerStatuses=[ended("launcher", exit_code, second)])
 
 
 def known(tries: tuple[Attempt, ...]) -> MPIJob:
@@ -127,9 +120,8 @@ def test_the_last_three_tries_are_kept_and_counted() -> None:
 
 
 def test_a_container_that_is_restarted_in_place_has_a_try_each_time() -> None:
-    def pod(ended: str) -> Object:
-        last = {"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": f"2026-01-01T00:00:{ended}Z"}}
-        return launcher_pod(containerStatuses=[{"name": "launcher", "state": {"running": {}}, "lastState": last}])
+    def pod(second: str) -> Object:
+        return launcher_pod(containerStatuses=[ended("launcher", 3, second, restarted=True)])
 
     kept = failures_of(pod("12"), job=known(failures_of(pod("01")).attempts)).attempts
     assert [(each.number, each.ended.second) for each in kept] == [(1, 1), (2, 12)]

@@ -39,6 +39,8 @@ def gang_of(*workers: Object) -> Observed:
 
 
 ENSURE, KEEP, DELETE = Presence
+WAITS, GOES_ON = {"launcher_suspended": True}, {"launcher_suspended": False}
+HOLDS = {"launcher": ENSURE, **WAITS}
 
 
 class Case(NamedTuple):
@@ -55,40 +57,20 @@ CASES = [
         observed(),
         {"dependencies": ENSURE, "worker_count": 2, "launcher": ENSURE, "launcher_suspended": False},
     ),
-    Case(
-        "patient: a worker that has ended keeps the launcher from being made",
-        PATIENT,
-        observed(worker(0), worker(1, "Failed")),
-        {"launcher": DELETE},
-    ),
-    Case("restarting: the launcher stops", RESTARTING, observed(*READY, launcher=launcher()), {"launcher_suspended": True}),
-    Case("restarting: it waits for a new worker", RESTARTING, observed(worker(0), launcher=HELD), {"launcher_suspended": True}),
-    Case("restarting: … instead of one that failed", RESTARTING, observed(worker(0), FAILED, launcher=HELD), {"launcher_suspended": True}),
-    Case("restarting: … until that is Ready", RESTARTING, observed(worker(0), PENDING, launcher=HELD), {"launcher_suspended": True}),
-    Case("restarting: … unless the gang needs it", RESTARTING, gang_of(worker(0), PENDING), {"launcher_suspended": False}),
-    Case(
-        "restarting: it waits for its old pod",
-        RESTARTING,
-        observed(*READY, launcher=HELD, launcher_pods=(launcher_pod(),)),
-        {"launcher_suspended": True},
-    ),
-    Case("restarting: it goes on", RESTARTING, observed(*READY, launcher=HELD), {"launcher_suspended": False}),
+    Case("patient: a worker that has ended keeps the launcher from being made", PATIENT, observed(worker(0), FAILED), {"launcher": DELETE}),
+    Case("restarting: the launcher stops", RESTARTING, observed(*READY, launcher=launcher()), WAITS),
+    Case("restarting: it waits for a new worker", RESTARTING, observed(worker(0), launcher=HELD), WAITS),
+    Case("restarting: … instead of one that failed", RESTARTING, observed(worker(0), FAILED, launcher=HELD), WAITS),
+    Case("restarting: … until that is Ready", RESTARTING, observed(worker(0), PENDING, launcher=HELD), WAITS),
+    Case("restarting: … unless the gang needs it", RESTARTING, gang_of(worker(0), PENDING), GOES_ON),
+    Case("restarting: it waits for its old pod", RESTARTING, observed(*READY, launcher=HELD, launcher_pods=(launcher_pod(),)), WAITS),
+    Case("restarting: it goes on", RESTARTING, observed(*READY, launcher=HELD), GOES_ON),
     Case("no workers desired is ready", with_workers(PI, 0), observed(), {"worker_count": 0, "launcher": ENSURE}),
     Case("patient: no launcher before its workers", PATIENT, observed(worker(0)), {"launcher": DELETE, "worker_count": 2}),
     Case("patient: the launcher when they are ready", PATIENT, observed(*READY), {"launcher": ENSURE, "launcher_suspended": False}),
-    Case(
-        "patient: a launcher that never ran is held",
-        PATIENT,
-        observed(launcher=launcher(suspend=True)),
-        {"launcher": ENSURE, "launcher_suspended": True},
-    ),
-    Case("patient: unsuspended when ready", PATIENT, observed(*READY, launcher=launcher(suspend=True)), {"launcher_suspended": False}),
-    Case(
-        "patient: not held again for a worker that comes back",
-        PATIENT,
-        observed(worker(0), launcher=launcher()),
-        {"launcher_suspended": False},
-    ),
+    Case("patient: a launcher that never ran is held", PATIENT, observed(launcher=HELD), HOLDS),
+    Case("patient: unsuspended when ready", PATIENT, observed(*READY, launcher=HELD), GOES_ON),
+    Case("patient: not held again for a worker that comes back", PATIENT, observed(worker(0), launcher=launcher()), GOES_ON),
     Case(
         "suspended: launcher suspended, no workers",
         SUSPENDED,
@@ -99,7 +81,7 @@ CASES = [
         "suspended and patient: the launcher exists",
         replace(SUSPENDED, launcher_creation_policy=c.WAIT_FOR_WORKERS_READY),
         observed(),
-        {"launcher": ENSURE, "launcher_suspended": True},
+        HOLDS,
     ),
     Case("launcher done, end not recorded: hands off", PI, observed(*READY, launcher=launcher(outcome=COMPLETE)), None),
     Case(
@@ -112,9 +94,9 @@ CASES = [
         "launcher gone while suspended: made again",
         replace(SUSPENDED, status=MPIJobStatus(replica_statuses={c.LAUNCHER: ReplicaStatus()})),
         observed(),
-        {"launcher": ENSURE, "launcher_suspended": True},
+        HOLDS,
     ),
-    Case("resumed: unsuspended", RESUMED, observed(launcher=launcher(suspend=True)), {"launcher": ENSURE, "launcher_suspended": False}),
+    Case("resumed: unsuspended", RESUMED, observed(launcher=HELD), {"launcher": ENSURE, "launcher_suspended": False}),
     Case(
         "resumed with what a Job cannot follow: made anew",
         RESUMED,
@@ -125,7 +107,7 @@ CASES = [
         "but not before the old one has come to rest",
         RESUMED,
         observed(launcher=launcher(job=OTHER, suspend=True, active=1)),
-        {"launcher": ENSURE, "launcher_suspended": True},
+        HOLDS,
     ),
     Case("suspended: an evicted worker goes like the others", SUSPENDED, observed(worker(0), EVICTED), {"worker_count": 0}),
     Case(

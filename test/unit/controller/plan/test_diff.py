@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
-from example_children import OPTIONS, config_map, launcher, launcher_pod, observed, service, worker
+from example_children import OPTIONS, TERMINATING, config_map, launcher, launcher_pod, observed, service, worker
 from example_jobs import PI
 from mpiop.api.types import MPIJob, RunPolicy
 from mpiop.controller.objects.config_map import with_digests
@@ -19,7 +19,6 @@ from mpiop.kube.objects import Object
 
 RUNNING = observed(worker(0), worker(1), launcher=launcher(), launcher_pods=(launcher_pod(),))
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-TERMINATING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 def writes(job: MPIJob, observation: Observed) -> list[str]:
@@ -44,10 +43,6 @@ def line(action: Action) -> str:
             return f"patch {action.key.name} {action.body}"
         case Delete():
             return f"delete {action.key.name}"
-
-
-def without(observation: Observed, **parts: Any) -> Observed:
-    return replace(observation, **parts)
 
 
 class Case(NamedTuple):
@@ -90,7 +85,7 @@ CASES = [
     Case(
         "a Service that somebody gave an address",
         PI,
-        without(RUNNING, service={**service(), "spec": {**service()["spec"], "clusterIP": "10.0.0.1"}}),
+        replace(RUNNING, service={**service(), "spec": {**service()["spec"], "clusterIP": "10.0.0.1"}}),
         ["delete pi"],
     ),
     Case("surplus workers go", PI, observed(worker(0), worker(1), worker(2), launcher=launcher()), ["delete pi-worker-2"]),
@@ -98,31 +93,31 @@ CASES = [
     Case(
         "a list of hosts that somebody has changed",
         PI,
-        without(RUNNING, config_map=with_digests(changed_hostfile())),
+        replace(RUNNING, config_map=with_digests(changed_hostfile())),
         ["patch pi-config {'data': {'hostfile': 'pi-worker-0.pi.default.svc slots=1\\npi-worker-1.pi.default.svc slots=1\\n'}}"],
     ),
     Case(
         "the list of hosts follows",
         PI,
-        without(RUNNING, config_map=with_digests(config_map("pi-worker-0"))),
+        replace(RUNNING, config_map=with_digests(config_map("pi-worker-0"))),
         [ALL_HOSTS],
     ),
     Case(
         "a dependency on its way out is waited for",
         PI,
-        without(RUNNING, service=service() | {"metadata": service()["metadata"] | {"labels": {}, **TERMINATING}}),
+        replace(RUNNING, service=service() | {"metadata": service()["metadata"] | {"labels": {}, **TERMINATING}}),
         [],
     ),
     Case(
         "suspended",
         replace(PI, run_policy=RunPolicy(suspend=True)),
-        without(RUNNING, launcher_pods=()),
+        replace(RUNNING, launcher_pods=()),
         ["patch pi-launcher {'spec': {'suspend': True}}", "|", "delete pi-worker-0", "delete pi-worker-1"],
     ),
     Case(
         "a launcher without our label is labelled",
         PI,
-        without(RUNNING, launcher=launcher() | {"metadata": launcher()["metadata"] | {"labels": {"app": "pi"}}}),
+        replace(RUNNING, launcher=launcher() | {"metadata": launcher()["metadata"] | {"labels": {"app": "pi"}}}),
         [
             (
                 "patch pi-launcher {'metadata': {'labels': {"
@@ -133,7 +128,7 @@ CASES = [
     Case(
         "a launcher on its way out is waited for",
         PI,
-        without(RUNNING, launcher=launcher() | {"metadata": launcher()["metadata"] | {"labels": {}, **TERMINATING}}),
+        replace(RUNNING, launcher=launcher() | {"metadata": launcher()["metadata"] | {"labels": {}, **TERMINATING}}),
         [],
     ),
 ]
@@ -146,7 +141,7 @@ def test_writes(case: Case) -> None:
 
 def test_a_launcher_that_is_unsuspended_now_finds_all_hosts() -> None:
     hosts, bar, unsuspend = writes(
-        PI, without(RUNNING, config_map=with_digests(config_map("pi-worker-0")), launcher=launcher(suspend=True), launcher_pods=())
+        PI, replace(RUNNING, config_map=with_digests(config_map("pi-worker-0")), launcher=launcher(suspend=True), launcher_pods=())
     )
     assert (hosts, bar) == (ALL_HOSTS, "|")
     assert "'suspend': False" in unsuspend
@@ -155,11 +150,11 @@ def test_a_launcher_that_is_unsuspended_now_finds_all_hosts() -> None:
 def test_a_foreign_key_in_the_selector_is_removed() -> None:
     tampered = service()
     tampered["spec"] = {**tampered["spec"], "selector": {**tampered["spec"]["selector"], "extra": "1"}}
-    assert writes(PI, without(RUNNING, service=tampered)) == ["patch pi {'spec': {'selector': {'extra': None}}}"]
+    assert writes(PI, replace(RUNNING, service=tampered)) == ["patch pi {'spec': {'selector': {'extra': None}}}"]
 
 
 def test_what_the_server_adds_is_left_alone() -> None:
     defaulted = service()
     defaulted["spec"] = {**defaulted["spec"], "clusterIPs": ["None"], "type": "ClusterIP", "ipFamilies": ["IPv4"]}
     del defaulted["spec"]["publishNotReadyAddresses"]
-    assert writes(PI, without(RUNNING, service=defaulted)) == []
+    assert writes(PI, replace(RUNNING, service=defaulted)) == []

@@ -10,6 +10,7 @@ from example_jobs import PI, container, template, with_worker, with_workers
 from mpiop.api import constants as c
 from mpiop.api.types import MPIJob
 from mpiop.clock import parse_time
+from mpiop.controller.observe.observed import Observed
 from mpiop.controller.restart.attempt import Beginning, launcher_attempt, noted_beginning
 from mpiop.controller.status import conditions as cond
 from mpiop.kube.objects import Object
@@ -37,6 +38,11 @@ def published(noted: str = f"0 2 {BEGAN}", **status: Any) -> Object:
 def on_node(pod: Object) -> Object:
     pod["spec"] = {"nodeName": "node-7"}
     return pod
+
+
+def seen(*workers: Object, pod: Object | None = None) -> Observed:
+    """Return an observation of a launcher that runs, of workers, and of its pod; by default one in which an attempt has begun."""
+    return observed(*workers, launcher=launcher(), launcher_pods=(pod or published(),))
 
 
 class Case(NamedTuple):
@@ -78,22 +84,19 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_a_lost_worker_is_seen_and_named(case: Case) -> None:
-    observation = observed(worker(0), *case.workers, launcher=launcher(), launcher_pods=(published(),))
-    found = [loss.problem for loss in launcher_attempt(RUNNING, observation).lost]
+    found = [loss.problem for loss in launcher_attempt(RUNNING, seen(worker(0), *case.workers)).lost]
     assert [problem.reason for problem in found] == [case.reason] * bool(case.reason)
     assert all(case.words in problem.message for problem in found)
 
 
 def test_a_worker_that_ran_a_command_of_its_own_to_its_end_is_not_lost() -> None:
     job = with_worker(RUNNING, template(container(command=["prepare"])))
-    observation = observed(worker(0), worker(1, "Succeeded"), launcher=launcher(), launcher_pods=(published(),))
-    assert launcher_attempt(job, observation).lost == ()
+    assert launcher_attempt(job, seen(worker(0), worker(1, "Succeeded"))).lost == ()
 
 
 def test_the_last_state_of_a_worker_that_is_gone_says_why_and_where() -> None:
     gone = on_node(worker(1, conditions=disrupted("DeletionByPodGC")))
-    observation = replace(observed(worker(0), launcher=launcher(), launcher_pods=(published(),)), deleted_workers={"pi-worker-1": gone})
-    [loss] = launcher_attempt(RUNNING, observation).lost
+    [loss] = launcher_attempt(RUNNING, replace(seen(worker(0)), deleted_workers={"pi-worker-1": gone})).lost
     assert loss.problem.reason == "Disrupted"
     assert "taken from node node-7" in loss.problem.message
 
@@ -101,7 +104,7 @@ def test_the_last_state_of_a_worker_that_is_gone_says_why_and_where() -> None:
 @pytest.mark.parametrize("noted", ["", "nonsense", "0 two 3", "0 2", "-1 2 x"])
 def test_before_the_addresses_are_published_no_worker_is_lost(noted: str) -> None:
     assert noted_beginning(published(noted)) is None
-    assert launcher_attempt(RUNNING, observed(worker(0), launcher=launcher(), launcher_pods=(published(noted),))).lost == ()
+    assert launcher_attempt(RUNNING, seen(worker(0), pod=published(noted))).lost == ()
 
 
 BOTH = (worker(0), worker(1, metadata=LATER))
@@ -126,29 +129,25 @@ def test_with_which_workers_an_attempt_begins(job: MPIJob, workers: tuple[Object
     assert launcher_attempt(job, observed(*workers, job=job, launcher=launcher(), launcher_pods=(pod,))).beginning_to_note == noted
 
 
-@pytest.mark.parametrize(
-    ("job", "launcher_job", "pod", "name"),
-    [
-        (RUNNING, launcher(), published(), "pi-launcher-x/0"),
-        (RUNNING, launcher(), published(f"3 2 {BEGAN}", **RESTARTED), "pi-launcher-x/3"),
-        (RUNNING, launcher(), published(**RESTARTED), None),
-        (RUNNING, launcher(), published(""), None),
-        (RUNNING, launcher(), published(containerStatuses=[{"name": "launcher", "state": {"terminated": {"exitCode": 1}}}]), None),
-        (
-            RUNNING,
-            launcher(),
-            published(containerStatuses=[{"name": "sidecar", "state": {"terminated": {"exitCode": 1}}}]),
-            "pi-launcher-x/0",
-        ),
-        (RUNNING, launcher(suspend=True), published(), None),
-        (RUNNING, launcher(outcome={"type": "Complete"}), published(), None),
-        (RUNNING, launcher(outcome={"type": "FailureTarget"}), published(), None),
-        (RUNNING, None, published(), None),
-        (PI, launcher(), published(), None),
-        (replace(RUNNING, run_policy=replace(PI.run_policy, suspend=True)), launcher(), published(), None),
-        (replace(RUNNING, status=replace(RUNNING.status, restarts=1)), launcher(), published(), None),
-    ],
-)
+TERMINATED = {"state": {"terminated": {"exitCode": 1}}}
+ATTEMPTS = [
+    ("the first", RUNNING, launcher(), published(), "pi-launcher-x/0"),
+    ("the fourth", RUNNING, launcher(), published(f"3 2 {BEGAN}", **RESTARTED), "pi-launcher-x/3"),
+    ("one that did not begin", RUNNING, launcher(), published(**RESTARTED), None),
+    ("none has begun", RUNNING, launcher(), published(""), None),
+    ("it has ended", RUNNING, launcher(), published(containerStatuses=[{"name": "launcher"} | TERMINATED]), None),
+    ("a sidecar has", RUNNING, launcher(), published(containerStatuses=[{"name": "sidecar"} | TERMINATED]), "pi-launcher-x/0"),
+    ("its Job is suspended", RUNNING, launcher(suspend=True), published(), None),
+    ("its Job is done", RUNNING, launcher(outcome={"type": "Complete"}), published(), None),
+    ("its Job fails", RUNNING, launcher(outcome={"type": "FailureTarget"}), published(), None),
+    ("its Job is gone", RUNNING, None, published(), None),
+    ("the MPIJob does not run", PI, launcher(), published(), None),
+    ("the MPIJob is suspended", replace(RUNNING, run_policy=replace(PI.run_policy, suspend=True)), launcher(), published(), None),
+    ("it restarts", replace(RUNNING, status=replace(RUNNING.status, restarts=1)), launcher(), published(), None),
+]
+
+
+@pytest.mark.parametrize(("job", "launcher_job", "pod", "name"), [row[1:] for row in ATTEMPTS], ids=[row[0] for row in ATTEMPTS])
 def test_which_attempt_runs(job: MPIJob, launcher_job: Object | None, pod: Object, name: str | None) -> None:
     attempt = launcher_attempt(job, observed(*BOTH, launcher=launcher_job, launcher_pods=(pod,)))
     assert (attempt.name if attempt.is_running else None) == name

@@ -161,9 +161,7 @@ async def test_an_edit_that_repairs_a_job_is_observed_with_the_write_that_ends_i
     assert kstatus(world.status, 2) == IN_PROGRESS, "the old failure does not count for the new spec"
     await world.sync_until_idle()
     assert (kstatus(world.status, 2), world.status.observed_generation) == (IN_PROGRESS, 2)
-    world.start_workers()
-    world.start_launcher()
-    await world.sync_until_idle()
+    await world.run_job()
     assert (kstatus(world.status, 2), world.status.observed_generation) == (CURRENT, 0)
 
 

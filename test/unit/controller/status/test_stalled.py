@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from example_children import launcher, launcher_pod, observed, worker
-from example_jobs import PI, with_workers
+from example_jobs import PI, container, template, with_worker, with_workers
 from mpiop.api import constants as c
 from mpiop.api.status_types import Condition
 from mpiop.api.types import MPIJob, RunPolicy
@@ -19,10 +19,9 @@ from mpiop.controller.observe.observed import Observed
 from mpiop.controller.restart.attempt import launcher_attempt
 from mpiop.controller.status.refusals import FailedWrite, PersistentFailures
 from mpiop.controller.status.stalled import ended_worker_problem, find_problem
-from mpiop.kube import resources
 from mpiop.kube.errors import StatusError, TransportError
-from mpiop.kube.objects import Key
-from mpiop.kube.resources import SECRETS
+from mpiop.kube.objects import Key, Object
+from mpiop.kube.resources import PODS, SECRETS, SERVICES
 
 
 def refused(code: int, message: str = "no", **status: Any) -> StatusError:
@@ -39,10 +38,32 @@ def waiting(reason: str, message: str = "", /, **last: Any) -> dict[str, Any]:
     return {"name": "worker", "image": "example.com/pi", "state": state, "lastState": {"terminated": last} if last else {}}
 
 
-def with_command(*command: str) -> MPIJob:
-    assert PI.worker is not None
-    template = {"spec": {"containers": [{"name": "worker", "image": "example.com/pi", "command": list(command)}]}}
-    return replace(PI, worker=replace(PI.worker, template=template))
+def pod_refused(code: int, message: str = "no", **status: Any) -> tuple[FailedWrite]:
+    return (FailedWrite("Pod", refused(code, message, **status)),)
+
+
+def ended(*rows: dict[str, Any], phase: str = "Failed", launcher_pods: tuple[Object, ...] = (), **status: Any) -> Observed:
+    """Return an observation in which the first worker has ended."""
+    return observed(worker(0, phase, containerStatuses=list(rows), **status), launcher_pods=launcher_pods)
+
+
+def unready(*rows: dict[str, Any]) -> Observed:
+    """Return an observation in which the first worker runs, and is not Ready."""
+    return observed(worker(0, containerStatuses=list(rows), conditions=[NOT_READY]))
+
+
+def launching(phase: str, **status: Any) -> Observed:
+    return observed(launcher_pods=(launcher_pod(phase, **status),))
+
+
+def disrupted(**condition: str) -> Observed:
+    """Return an observation in which the first worker is taken away."""
+    row = {"type": "DisruptionTarget", "status": "True", **condition}
+    return observed(worker(0, metadata={"deletionTimestamp": "x"}, conditions=[row]))
+
+
+def with_command(command: str) -> MPIJob:
+    return with_worker(PI, template(container(command=[command])))
 
 
 def running(job: MPIJob) -> MPIJob:
@@ -51,337 +72,227 @@ def running(job: MPIJob) -> MPIJob:
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-"""Not too long after the deletion of children that are Terminating."""
 NOT_READY = {"type": "Ready", "status": "False"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 
 
+CONTAINER = "container worker of pod pi-worker-0"
 MEMORY = (
-    "container worker of pod pi-worker-0 was killed, because it used more memory than its limit. "
+    f"{CONTAINER} was killed, because it used more memory than its limit. "
     "Raise its memory limit. If ranks run in it, more workers may help too."
 )
+SSHD = (
+    "Correct the command of the workers, install sshd in the image with the job's key as host key (docs/images.md), or use "
+    "`mpiop.kubeflow.org/ssh: Injected`."
+)
+TERMINATING_NAMESPACE = {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}
+NOTHING = observed()
 PUBLISHED = launcher_pod(metadata={"annotations": {"mpiop.kubeflow.org/addresses": "0 10.0.0.1\n1 10.0.0.2\n"}})
 
 
 class Case(NamedTuple):
     id: str
-    observation: Observed
-    failed: tuple[FailedWrite, ...]
     reason: str | None
     message: str = ""
+    seen: Observed = NOTHING
+    failed: tuple[FailedWrite, ...] = ()
     job: MPIJob = PI
 
 
-REFUSALS = [
-    Case("all is well", observed(worker(0), worker(1)), (), None),
+CASES = [
+    Case("all is well", None, seen=observed(worker(0), worker(1))),
     Case(
         "quota",
-        observed(),
-        (FailedWrite("Pod", refused(403, "exceeded quota: pods")),),
         "QuotaExceeded",
         "worker pod created failed: exceeded quota: pods. Use less, free some, or ask for a larger quota.",
+        failed=pod_refused(403, "exceeded quota: pods"),
     ),
     Case(
         "forbidden otherwise",
-        observed(),
-        (FailedWrite("Job", refused(403, "denied by policy")),),
         "Forbidden",
         "launcher pod created failed: denied by policy. "
         "Change what the message names: the Pod template, the policy, or the operator's rights.",
+        failed=(FailedWrite("Job", refused(403, "denied by policy")),),
     ),
     Case(
         "a policy that answers 422",
-        observed(),
-        (FailedWrite("Pod", refused(422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no root")),),
         "Forbidden",
+        failed=pod_refused(422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no root"),
     ),
     Case(
         "invalid pod",
-        observed(),
-        (FailedWrite("Pod", refused(422, "bad volume")),),
         "ValidationError",
         "worker pod created failed: bad volume. Correct the field.",
+        failed=pod_refused(422, "bad volume"),
     ),
     Case(
         "too large",
-        observed(),
-        (FailedWrite("ConfigMap", refused(413, "too large")),),
         "ValidationError",
         "ConfigMap: too large. Correct the field.",
+        failed=(FailedWrite("ConfigMap", refused(413, "too large")),),
     ),
     Case(
         "in the way",
-        observed(),
-        (FailedWrite("Service", ResourceExistsError("Service", "pi")),),
         "ResourceExists",
         'Resource "pi" of Kind "Service" already exists and is not managed by MPIJob. '
         "Delete or rename that object; the job continues within 60 s.",
+        failed=(FailedWrite("Service", ResourceExistsError("Service", "pi")),),
     ),
     Case(
         "a refused change of a pod is no failed creation",
-        observed(),
-        (FailedWrite("Pod", refused(403, "denied"), is_create=False),),
         "Forbidden",
         "Pod: denied. Change what the message names: the Pod template, the policy, or the operator's rights.",
+        failed=(FailedWrite("Pod", refused(403, "denied"), is_create=False),),
     ),
-    Case("server busy passes", observed(), (FailedWrite("Pod", refused(503)),), None),
-    Case("no connection passes", observed(), (FailedWrite("Pod", TransportError("refused")),), None),
-    Case(
-        "namespace on its way out passes",
-        observed(),
-        (FailedWrite("Pod", refused(403, details={"causes": [{"reason": "NamespaceTerminating"}]})),),
-        None,
-    ),
-    Case(
-        "the first that needs somebody counts",
-        observed(),
-        (FailedWrite("Pod", refused(500)), FailedWrite("Pod", refused(422, "bad"))),
-        "ValidationError",
-    ),
-]
-
-PODS = [
+    Case("server busy passes", None, failed=pod_refused(503)),
+    Case("no connection passes", None, failed=(FailedWrite("Pod", TransportError("refused")),)),
+    Case("namespace on its way out passes", None, failed=pod_refused(403, **TERMINATING_NAMESPACE)),
+    Case("the first that needs somebody counts", "ValidationError", failed=(*pod_refused(500), *pod_refused(422, "bad"))),
     Case(
         "unschedulable",
-        observed(worker(0, "Pending", conditions=[UNSCHEDULABLE])),
-        (),
         "Unschedulable",
         "pod pi-worker-0 cannot be scheduled: 0/1 nodes. "
         "A cluster autoscaler may add a node. Else request less, free resources, "
         "or correct the node selector, the tolerations or the volume claim.",
+        observed(worker(0, "Pending", conditions=[UNSCHEDULABLE])),
     ),
     Case(
-        "scheduling gated is no fault", observed(worker(0, "Pending", conditions=[UNSCHEDULABLE | {"reason": "SchedulingGated"}])), (), None
+        "scheduling gated is no fault",
+        None,
+        seen=observed(worker(0, "Pending", conditions=[UNSCHEDULABLE | {"reason": "SchedulingGated"}])),
     ),
     Case(
         "image",
-        observed(worker(0, "Pending", containerStatuses=[waiting("ErrImagePull", "not found")])),
-        (),
         "ImagePull",
         "pod pi-worker-0 cannot get image example.com/pi: not found. "
         "Correct the name of the image, add the pull secret of its registry (imagePullSecrets), or check that the node reaches it.",
+        observed(worker(0, "Pending", containerStatuses=[waiting("ErrImagePull", "not found")])),
     ),
-    Case(
-        "image of an init container",
-        observed(launcher_pods=(launcher_pod("Pending", initContainerStatuses=[waiting("ErrImagePull")]),)),
-        (),
-        "ImagePull",
-    ),
-    Case("creating is no fault", observed(worker(0, "Pending", containerStatuses=[waiting("ContainerCreating")])), (), None),
+    Case("image of an init container", "ImagePull", seen=launching("Pending", initContainerStatuses=[waiting("ErrImagePull")])),
+    Case("creating is no fault", None, seen=observed(worker(0, "Pending", containerStatuses=[waiting("ContainerCreating")]))),
     Case(
         "a Secret that does not exist",
-        observed(
-            launcher_pods=(launcher_pod("Pending", containerStatuses=[waiting("CreateContainerConfigError", 'secret "s" not found')]),)
-        ),
-        (),
         "CreateContainerConfigError",
         'container worker of pod pi-launcher-x cannot be created: secret "s" not found. '
         "Create it, and the container starts; or correct the Pod template.",
+        launching("Pending", containerStatuses=[waiting("CreateContainerConfigError", 'secret "s" not found')]),
     ),
     Case(
         "a launcher without a shell",
-        observed(launcher_pods=(launcher_pod("Pending", containerStatuses=[waiting("RunContainerError", "exec: sh: not found")]),)),
-        (),
         "StartError",
+        seen=launching("Pending", containerStatuses=[waiting("RunContainerError", "exec: sh: not found")]),
     ),
     Case(
         "an init container that fails",
-        observed(worker(0, "Pending", initContainerStatuses=[waiting("CrashLoopBackOff", exitCode=3, reason="Error")])),
-        (),
         "InitContainerFailed",
         "container worker of pod pi-worker-0 ended: exit code 3, Error. Read its log: kubectl logs POD -c CONTAINER.",
+        observed(worker(0, "Pending", initContainerStatuses=[waiting("CrashLoopBackOff", exitCode=3, reason="Error")])),
     ),
-    Case(
-        "no sshd in PATH",
-        observed(worker(0, "Failed", containerStatuses=[terminated(127)])),
-        (),
-        "NoSshd",
-        "container worker of pod pi-worker-0 did not start, exit code 127 (command not found). "
-        "Correct the command of the workers, install sshd in the image with the job's key as host key (docs/images.md), or use "
-        "`mpiop.kubeflow.org/ssh: Injected`.",
-    ),
-    Case(
-        "no sshd at all",
-        observed(worker(0, "Failed", containerStatuses=[terminated(128, "StartError", 'exec: "/usr/sbin/sshd": no such file')])),
-        (),
-        "NoSshd",
-    ),
-    Case(
-        "a start that fails for another reason",
-        observed(worker(0, "Failed", containerStatuses=[terminated(128, "StartError", "cannot set capability")])),
-        (),
-        "StartError",
-    ),
-    Case(
-        "a command of the user's that does not exist",
-        observed(worker(0, "Failed", containerStatuses=[terminated(127)])),
-        (),
-        "StartError",
-        job=with_command("prepare"),
-    ),
-    Case(
-        "no sshd, restarted",
-        observed(worker(0, containerStatuses=[waiting("CrashLoopBackOff", exitCode=127)], conditions=[NOT_READY])),
-        (),
-        "NoSshd",
-    ),
+    Case("no sshd in PATH", "NoSshd", f"{CONTAINER} did not start, exit code 127 (command not found). {SSHD}", ended(terminated(127))),
+    Case("no sshd at all", "NoSshd", seen=ended(terminated(128, "StartError", 'exec: "/usr/sbin/sshd": no such file'))),
+    Case("a start that fails for another reason", "StartError", seen=ended(terminated(128, "StartError", "cannot set capability"))),
+    Case("a command of the user's that does not exist", "StartError", seen=ended(terminated(127)), job=with_command("prepare")),
+    Case("no sshd, restarted", "NoSshd", seen=unready(waiting("CrashLoopBackOff", exitCode=127))),
     Case(
         "a worker that crashes over and over",
-        observed(worker(0, containerStatuses=[waiting("CrashLoopBackOff", exitCode=139, reason="Error")], conditions=[NOT_READY])),
-        (),
         "CrashLoopBackOff",
-        "container worker of pod pi-worker-0 ended: exit code 139 (SIGSEGV), Error. "
-        "Read its log: kubectl logs POD -c CONTAINER --previous.",
+        f"{CONTAINER} ended: exit code 139 (SIGSEGV), Error. Read its log: kubectl logs POD -c CONTAINER --previous.",
+        unready(waiting("CrashLoopBackOff", exitCode=139, reason="Error")),
     ),
     Case(
         "a worker that crashed again a moment ago",
-        observed(
-            worker(
-                0,
-                containerStatuses=[terminated(3) | {"lastState": {"terminated": {"exitCode": 3}}}],
-                conditions=[NOT_READY],
-            )
-        ),
-        (),
         "CrashLoopBackOff",
+        seen=unready(terminated(3) | {"lastState": {"terminated": {"exitCode": 3}}}),
     ),
-    Case(
-        "a worker that crashed once",
-        observed(worker(0, containerStatuses=[terminated(3)], conditions=[NOT_READY])),
-        (),
-        None,
-    ),
+    Case("a worker that crashed once", None, seen=unready(terminated(3))),
     Case(
         "a launcher that crashes over and over",
-        observed(launcher_pods=(launcher_pod(containerStatuses=[waiting("CrashLoopBackOff", exitCode=1)]),)),
-        (),
         "CrashLoopBackOff",
+        seen=launching("Running", containerStatuses=[waiting("CrashLoopBackOff", exitCode=1)]),
     ),
-    Case(
-        "out of memory over and over",
-        observed(worker(0, containerStatuses=[waiting("CrashLoopBackOff", exitCode=137, reason="OOMKilled")], conditions=[NOT_READY])),
-        (),
-        "OOMKilled",
-        MEMORY,
-    ),
+    Case("out of memory over and over", "OOMKilled", MEMORY, unready(waiting("CrashLoopBackOff", exitCode=137, reason="OOMKilled"))),
     Case(
         "no sshd at first, Ready now",
-        observed(worker(0, containerStatuses=[{"name": "w", "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 127}}}])),
-        (),
         None,
+        seen=observed(
+            worker(0, containerStatuses=[{"name": "w", "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 127}}}])
+        ),
     ),
     Case(
         "an sshd that ends while the launcher waits for it",
-        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod(),)),
-        (),
         "NoSshd",
-        "container worker of pod pi-worker-0 ended: exit code 1, Error. "
-        "Correct the command of the workers, install sshd in the image with the job's key as host key (docs/images.md), or use "
-        "`mpiop.kubeflow.org/ssh: Injected`.",
+        f"{CONTAINER} ended: exit code 1, Error. {SSHD}",
+        ended(terminated(1), launcher_pods=(launcher_pod(),)),
     ),
     Case(
         "a worker of another kind that ends while the launcher waits for it",
-        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod(),)),
-        (),
         "WorkerEnded",
+        seen=ended(terminated(1), launcher_pods=(launcher_pod(),)),
         job=with_command("serve"),
     ),
     Case(
         "a worker that ends before the job runs and after mpirun could reach it",
-        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(PUBLISHED,)),
-        (),
         None,
+        seen=ended(terminated(1), launcher_pods=(PUBLISHED,)),
     ),
     Case(
         "a worker that ends while the job runs",
-        observed(worker(0, "Failed", containerStatuses=[terminated(1)]), launcher_pods=(PUBLISHED,)),
-        (),
         "WorkerEnded",
+        seen=ended(terminated(1), launcher_pods=(PUBLISHED,)),
         job=running(PI),
     ),
     Case(
         "an sshd that ends well while the job runs",
-        observed(worker(0, "Succeeded", containerStatuses=[terminated(0, "Completed")]), launcher_pods=(PUBLISHED,)),
-        (),
         "WorkerEnded",
+        seen=ended(terminated(0, "Completed"), phase="Succeeded", launcher_pods=(PUBLISHED,)),
         job=running(PI),
     ),
     Case(
         "a worker of another kind that has done its part",
-        observed(worker(0, "Succeeded", containerStatuses=[terminated(0, "Completed")]), launcher_pods=(PUBLISHED,)),
-        (),
         None,
+        seen=ended(terminated(0, "Completed"), phase="Succeeded", launcher_pods=(PUBLISHED,)),
         job=running(with_command("serve")),
     ),
     Case(
         "out of memory while the job runs",
-        observed(worker(0, "Failed", containerStatuses=[terminated(137, "OOMKilled")]), launcher_pods=(PUBLISHED,)),
-        (),
         "OOMKilled",
         MEMORY,
+        ended(terminated(137, "OOMKilled"), launcher_pods=(PUBLISHED,)),
         job=running(PI),
     ),
     Case(
         "a worker that its node refused",
-        observed(worker(0, "Failed", reason="OutOfcpu", message="Node didn't have enough resource: cpu")),
-        (),
         "WorkerRejected",
+        seen=observed(worker(0, "Failed", reason="OutOfcpu", message="Node didn't have enough resource: cpu")),
     ),
     Case(
         "a worker whose own deadline passed before it started",
-        observed(worker(0, "Failed", reason="DeadlineExceeded", message="Pod was active on the node longer than the specified deadline")),
-        (),
         "WorkerDeadlineExceeded",
         "worker pi-worker-0 ran longer than the activeDeadlineSeconds of its Pod template. Raise it, or remove it: "
         "spec.runPolicy.activeDeadlineSeconds limits the whole job.",
+        observed(worker(0, "Failed", reason="DeadlineExceeded", message="Pod was active on the node longer than the specified deadline")),
     ),
-    Case(
-        "a worker on a lost node",
-        observed(
-            worker(
-                0,
-                metadata={"deletionTimestamp": "x"},
-                conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}],
-            )
-        ),
-        (),
-        "NodeLost",
-    ),
+    Case("a worker on a lost node", "NodeLost", seen=disrupted(reason="DeletionByTaintManager")),
     Case(
         "a worker that is preempted",
-        observed(
-            worker(
-                0,
-                metadata={"deletionTimestamp": "x"},
-                conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "preempting"}],
-            )
-        ),
-        (),
         "Disrupted",
         "pod pi-worker-0 is taken from node : preempting. "
         "The operator replaces it; a higher priority (priorityClassName) or a PodDisruptionBudget protects it.",
+        disrupted(reason="PreemptionByScheduler", message="preempting"),
     ),
-    Case("a worker that is deleted", observed(worker(0, metadata={"deletionTimestamp": "x"})), (), None),
+    Case("a worker that is deleted", None, seen=observed(worker(0, metadata={"deletionTimestamp": "x"}))),
     Case(
         "an evicted worker has an end of its own",
-        observed(worker(0, "Failed", reason="Evicted", containerStatuses=[terminated(1)]), launcher_pods=(launcher_pod(),)),
-        (),
         None,
+        seen=ended(terminated(1), reason="Evicted", launcher_pods=(launcher_pod(),)),
     ),
-    Case(
-        "the launcher's 127 is not about sshd",
-        observed(launcher_pods=(launcher_pod("Failed", containerStatuses=[terminated(127)]),)),
-        (),
-        None,
-    ),
+    Case("the launcher's 127 is not about sshd", None, seen=launching("Failed", containerStatuses=[terminated(127)])),
 ]
-CASES = [*REFUSALS, *PODS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_problem(case: Case) -> None:
-    found = find_problem(launcher_attempt(case.job, case.observation), case.failed, None)
+    found = find_problem(launcher_attempt(case.job, case.seen), case.failed, None)
     assert (found.reason if found else None) == case.reason
     if found and case.message:
         assert found.message == case.message
@@ -408,68 +319,56 @@ def test_a_launcher_waits_in_vain_when(job: MPIJob, observation: Observed, *, is
     assert (found is not None and found.reason == "WorkerEnded") == is_in_vain
 
 
-PASSING = (FailedWrite("Pod", refused(500, "failed calling webhook: deadline exceeded")),)
+PASSING = pod_refused(500, "failed calling webhook: deadline exceeded")
 
 
 class Tries(NamedTuple):
     """Syncs at these seconds, each of which failed so; and what the last one reports."""
 
     id: str
-    at: tuple[float, ...]
     failed: tuple[tuple[FailedWrite, ...], ...]
-    message: str | None
+    message: str | None = None
     reason: str = "WriteFailed"
+    at: tuple[float, ...] = (0, 5, 11)
 
 
 TRIES = [
-    Tries("a few tries for long enough", (0, 5, 11), (PASSING,), "worker pod created failed: failed calling webhook: deadline exceeded"),
-    Tries("many tries in a short time", (0, 0.5, 1, 2, 2.9), (PASSING,), None),
-    Tries("two tries", (0, 60), (PASSING,), None),
-    Tries("one that went well in between", (0, 5, 11, 12), (PASSING, PASSING, (), PASSING), None),
-    Tries("not always the same", (0, 5, 11), (PASSING, (FailedWrite("Pod", refused(429)),)), None),
+    Tries("a few tries for long enough", (PASSING,), "worker pod created failed: failed calling webhook: deadline exceeded"),
+    Tries("many tries in a short time", (PASSING,), at=(0, 0.5, 1, 2, 2.9)),
+    Tries("two tries", (PASSING,), at=(0, 60)),
+    Tries("one that went well in between", (PASSING, PASSING, (), PASSING), at=(0, 5, 11, 12)),
+    Tries("not always the same", (PASSING, pod_refused(429))),
     Tries(
         "a lost request",
-        (0, 5, 11),
         ((FailedWrite("ConfigMap", TransportError("create configmaps: timed out"), is_create=False),),),
         "ConfigMap: create configmaps: timed out",
     ),
     Tries(
         "a busy server",
-        (0, 5, 11),
         ((FailedWrite("Job", refused(429, "too many requests")),),),
         "launcher pod created failed: too many requests",
     ),
     Tries(
         "an answer without words",
-        (0, 5, 11),
         ((FailedWrite("Service", refused(500, "")),),),
         "Service: create pods default/pi-worker-0: 500: no message",
     ),
-    Tries("conflicts", (0, 5, 11), ((FailedWrite("Job", refused(409, reason="Conflict"), is_create=False),),), None),
-    Tries(
-        "a namespace on its way out",
-        (0, 5, 11),
-        ((FailedWrite("Pod", refused(403, details={"causes": [{"reason": "NamespaceTerminating"}]})),),),
-        None,
-    ),
+    Tries("conflicts", ((FailedWrite("Job", refused(409, reason="Conflict"), is_create=False),),)),
+    Tries("a namespace on its way out", (pod_refused(403, **TERMINATING_NAMESPACE),)),
     Tries(
         "an object of a former job that stays",
-        (0, 5, 11),
         ((FailedWrite("Secret", PredecessorError(SECRETS, Key("default", "pi-ssh"))),),),
         "Secret: Secret default/pi-ssh of a former owner is still being deleted",
         "PredecessorExists",
     ),
     Tries(
         "objects of a former job that go one by one",
-        (0, 2.6, 5.1),
-        tuple(
-            (FailedWrite(left.kind, PredecessorError(left, Key("default", "pi"))),)
-            for left in (resources.SERVICES, resources.PODS, SECRETS)
-        ),
+        tuple((FailedWrite(left.kind, PredecessorError(left, Key("default", "pi"))),) for left in (SERVICES, PODS, SECRETS)),
         "Secret: Secret default/pi of a former owner is still being deleted",
         "PredecessorExists",
+        at=(0, 2.6, 5.1),
     ),
-    Tries("what is reported anyway", (0, 5, 11), ((FailedWrite("Pod", refused(403, "exceeded quota")),),), None),
+    Tries("what is reported anyway", (pod_refused(403, "exceeded quota"),)),
 ]
 
 

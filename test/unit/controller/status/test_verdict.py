@@ -1,7 +1,6 @@
 """Why an attempt of the launcher failed: which evidence counts, and which is of another time."""
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from mpiop.api import constants as c
 from mpiop.api.log_findings import Finding
 from mpiop.api.status_types import LostWorker, MPIJobStatus
 from mpiop.api.types import MPIJob
+from mpiop.clock import parse_time
 from mpiop.controller.causes import Problem
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.restart.attempt import launcher_attempt
@@ -20,8 +20,6 @@ from mpiop.controller.status.status import Findings, next_status
 from mpiop.controller.status.verdict import NO_WORDS, LastWords, judged
 from mpiop.kube.objects import Object
 
-BEGAN = "2026-01-01T00:00:00Z"
-LATER = "2026-01-01T00:00:30Z"
 MARKED = {"message": "mpirun calls ssh\n"}
 LOG = LastWords("end", Finding("ProgramFailed", "the program exited with code 3 on rank 1", "Read what it printed."))
 
@@ -35,7 +33,7 @@ def failed_launcher(*, exit_code: int = 255, ended: int = 100, began: bool = Tru
     end = {"exitCode": exit_code, "reason": "Error", "startedAt": at(10), "finishedAt": at(ended), **more}
     row = {"name": "launcher", "state": {"terminated": end}, "restartCount": restarts}
     pod = launcher_pod("Failed", containerStatuses=[row])
-    note = f"{restarts} {PI.worker_replicas} {BEGAN}" if began else ""
+    note = f"{restarts} {PI.worker_replicas} {at(0)}" if began else ""
     pod["metadata"] = {**pod["metadata"], "annotations": {"mpiop.kubeflow.org/began-with": note}}
     return pod
 
@@ -89,8 +87,7 @@ HYDRA = replace(PI, mpi_implementation="Intel")
 
 
 def with_loss(job: MPIJob, second: int) -> MPIJob:
-    time = datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC)
-    lost = LostWorker("pi-worker-1", "", "NodeLost", "pod pi-worker-1 cannot be reached", time, "pi-launcher-x/0")
+    lost = LostWorker("pi-worker-1", "", "NodeLost", "pod pi-worker-1 cannot be reached", parse_time(at(second)), "pi-launcher-x/0")
     return replace(job, status=MPIJobStatus(lost_worker=lost))
 
 
@@ -108,7 +105,7 @@ CASES = [
     Case("a worker deleted long before: the program went on", "", (worker(0),), (deleted_worker(second=20),)),
     Case("a worker deleted after the end", "", (worker(0), deleted_worker(second=110))),
     Case("a worker deleted before the attempt began", "", ALL, (deleted_worker(second=2),), launcher=failed_launcher(ended=20)),
-    Case("a replacement was deleted", "", (worker(0),), (worker(1, metadata={"creationTimestamp": LATER, "deletionTimestamp": at(99)}),)),
+    Case("a replacement was deleted", "", (worker(0),), (worker(1, metadata={"creationTimestamp": at(30), "deletionTimestamp": at(99)}),)),
     Case(
         "scaled down",
         "ScaledDown: worker pi-worker-1 was removed, because the job was",
@@ -183,13 +180,14 @@ def test_the_cause_of_a_failed_attempt(case: Case) -> None:
     assert found.cause.startswith(case.cause) if case.cause else found.cause == ""
 
 
-def after(job: MPIJob, seen_now: Observed, words: LastWords = NO_WORDS, *, second: int = 101) -> MPIJob:
+def after(job: MPIJob, seen_now: Observed, words: LastWords = NO_WORDS, *, problem: Problem | None = None, second: int = 101) -> MPIJob:
     """Return the job with its next status, at that second."""
-    now = datetime(2026, 1, 1, 0, second // 60, second % 60, tzinfo=UTC)
-    return replace(job, status=next_status(launcher_attempt(job, seen_now), None, now, Findings(words=words)))
+    now = parse_time(at(second))
+    return replace(job, status=next_status(launcher_attempt(job, seen_now), problem, now, Findings(words=words)))
 
 
 BACKOFF = {"type": "Failed", "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
+LATE = {"type": "Failed", "reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}
 OOM = ended_worker(second=99, reason="OOMKilled", exit_code=137)
 
 
@@ -247,12 +245,8 @@ def test_a_worker_that_ends_while_the_next_attempt_runs_is_no_cause_of_the_first
     [row] = pod["status"]["containerStatuses"]
     row |= {"state": {"running": {}}, "lastState": row["state"]}
     pod["status"]["phase"] = "Running"
-    assert (
-        after(
-            job, observed(worker(0), ended_worker(second=130, reason="OOMKilled"), launcher=launcher(), launcher_pods=(pod,))
-        ).status.last_failure
-        == job.status.last_failure
-    )
+    later = observed(worker(0), ended_worker(second=130, reason="OOMKilled"), launcher=launcher(), launcher_pods=(pod,))
+    assert after(job, later).status.last_failure == job.status.last_failure
 
 
 def test_what_happens_to_workers_after_the_end_of_the_job_is_no_cause() -> None:
@@ -276,9 +270,8 @@ def test_another_attempt_that_ends_in_the_same_way_has_a_cause_of_its_own() -> N
 def test_what_a_job_still_waited_for_is_not_reported_as_resolved() -> None:
     pod = failed_launcher(began=False, **MARKED)
     waiting = observed(NO_SSHD, worker(1), launcher=launcher(), launcher_pods=())
-    now = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
-    status = next_status(launcher_attempt(PI, waiting), Problem("NoSshd", "no sshd. Install it."), now)
-    job = after(replace(PI, status=status), ended_with(NO_SSHD, worker(1), pod=pod))
+    job = after(PI, waiting, problem=Problem("NoSshd", "no sshd. Install it."), second=60)
+    job = after(job, ended_with(NO_SSHD, worker(1), pod=pod))
     stalled, failed = job.status.true_condition(c.CONDITION_STALLED), job.status.true_condition(c.CONDITION_FAILED)
     assert stalled is not None
     assert failed is not None
@@ -288,18 +281,15 @@ def test_what_a_job_still_waited_for_is_not_reported_as_resolved() -> None:
 
 
 def test_a_deadline_is_explained_by_what_the_job_waited_for() -> None:
-    now = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
-    status = next_status(launcher_attempt(PI, observed(launcher=launcher())), Problem("Unschedulable", "no room"), now)
-    late = {"type": "Failed", "reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}
-    job = after(replace(PI, status=status), observed(launcher=launcher(outcome=late)))
-    assert failed_condition(job) == ("DeadlineExceeded", f"{late['message']}. Cause: Unschedulable: no room")
+    job = after(PI, observed(launcher=launcher()), problem=Problem("Unschedulable", "no room"), second=60)
+    job = after(job, observed(launcher=launcher(outcome=LATE)))
+    assert failed_condition(job) == ("DeadlineExceeded", f"{LATE['message']}. Cause: Unschedulable: no room")
     assert job.status.summary.message == "Unschedulable: no room"
 
 
 def test_a_deadline_of_a_job_that_ran_is_explained_by_the_field_that_sets_it() -> None:
-    late = {"type": "Failed", "reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}
-    job = after(PI, observed(*ALL, launcher=launcher(outcome=late)))
-    assert failed_condition(job) == ("DeadlineExceeded", late["message"])
+    job = after(PI, observed(*ALL, launcher=launcher(outcome=LATE)))
+    assert failed_condition(job) == ("DeadlineExceeded", LATE["message"])
     assert job.status.summary.message.startswith("the job took longer than spec.runPolicy.activeDeadlineSeconds allows. Raise it, or")
 
 
@@ -332,12 +322,7 @@ def test_a_launcher_whose_pod_was_taken_away_is_reported(launcher_pods: tuple[Ob
 
 def test_the_end_of_an_attempt_does_not_resolve_its_loss() -> None:
     degraded = Problem("WorkerDeleted", "worker pi-worker-1 was deleted")
-    ran = next_status(
-        launcher_attempt(PI, observed(*ALL, launcher=launcher(), launcher_pods=(launcher_pod(),))),
-        degraded,
-        datetime(2026, 1, 1, tzinfo=UTC),
-    )
-    job = replace(PI, status=ran)
+    job = after(PI, observed(*ALL, launcher=launcher(), launcher_pods=(launcher_pod(),)), problem=degraded)
     assert loss_problem(launcher_attempt(job, observed(worker(0), launcher=launcher(), launcher_pods=(failed_launcher(),)))) == degraded
     next_attempt = launcher_attempt(job, observed(*ALL, launcher=launcher(), launcher_pods=(failed_launcher(), launcher_pod())))
     assert loss_problem(next_attempt) is None

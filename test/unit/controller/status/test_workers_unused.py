@@ -1,6 +1,6 @@
 """A job that succeeded without its workers reports it, once, and no other does."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -51,14 +51,8 @@ def test_a_launcher_that_called_nobody_is_reported_before_its_success() -> None:
     assert "any of the 2 workers: all ranks ran in pod pi-launcher-x" in unused.message
     assert "spec.mpiImplementation, which is OpenMPI" in unused.message
     assert (status.summary.state, status.summary.message) == ("Succeeded", unused.message)
-
-
-def test_it_is_one_warning() -> None:
-    status = status_of(ended())
-    reported = [
-        (changes.type, changes.reason) for changes in transitions(PI.key, PI.status, status) if changes.condition == "WorkersUnused"
-    ]
-    assert reported == [("Warning", "NoWorkerReached")]
+    [event] = [change for change in transitions(PI.key, PI.status, status) if change.condition == "WorkersUnused"]
+    assert (event.type, event.reason) == ("Warning", "NoWorkerReached")
 
 
 def fields(**given: Any) -> dict[str, Any]:
@@ -120,45 +114,28 @@ def test_one_nodes_network_is_named_as_the_cause(
     assert ("hostNetwork" in unused.message, "MPI library" in unused.message) == (is_cause, not is_cause)
 
 
-@dataclass(frozen=True)
-class Case:
-    """A launcher's end that is not a reason for alarm."""
-
-    id: str
-    pod: Object
-    outcome: dict[str, str]
-
-
-FINE = [
-    Case("ssh was called", ended(message=f"{MARK}\n"), COMPLETE),
-    Case("the program wrote a message of its own over the mark", ended(message="loss 0.1"), COMPLETE),
-    Case("the launcher failed", ended("Failed", exitCode=1), {"type": "Failed", "reason": "BackoffLimitExceeded"}),
-    Case("the pod's end is not seen yet", stored(launcher_pod("Running")), COMPLETE),
-    Case("another container than the launcher's ended", ended(container="sidecar"), COMPLETE),
-    Case("the pod was made without the script", ended(metadata={"annotations": {}}), COMPLETE),
+FAILURE = {"type": "Failed", "reason": "BackoffLimitExceeded"}
+OPTED_OUT = with_annotations(PI, {"mpiop.kubeflow.org/ssh-agent": "false"})
+LOGGED = with_launcher(PI, fields(terminationMessagePolicy="FallbackToLogsOnError"))
+OWN_PROGRAM = with_launcher(PI, fields(env=[{"name": "PRTE_MCA_plm_ssh_agent", "value": "rsh"}]))
+FINE: list[tuple[str, list[Object], dict[str, Any]]] = [
+    ("ssh was called", [ended(message=f"{MARK}\n")], {}),
+    ("the program wrote a message of its own over the mark", [ended(message="loss 0.1")], {}),
+    ("the launcher failed", [ended("Failed", exitCode=1)], {"outcome": FAILURE}),
+    ("the pod's end is not seen yet", [stored(launcher_pod("Running"))], {}),
+    ("another container than the launcher's ended", [ended(container="sidecar")], {}),
+    ("the pod was made without the script", [ended(metadata={"annotations": {}})], {}),
+    ("no pod is left", [], {}),
+    ("opted out", [ended()], {"job": OPTED_OUT}),
+    ("the end of the log is to be the message", [ended()], {"job": LOGGED}),
+    ("a program of the user's", [ended()], {"job": OWN_PROGRAM}),
+    ("no workers", [ended()], {"job": with_workers(PI, 0)}),
 ]
 
 
-@pytest.mark.parametrize("case", FINE, ids=lambda case: case.id)
-def test_who_is_not_reported(case: Case) -> None:
-    assert "WorkersUnused" not in types(status_of(case.pod, outcome=case.outcome))
-
-
-NOT_CALLED = [
-    ("opted out", with_annotations(PI, {"mpiop.kubeflow.org/ssh-agent": "false"})),
-    ("the end of the log is to be the message", with_launcher(PI, fields(terminationMessagePolicy="FallbackToLogsOnError"))),
-    ("a program of the user's", with_launcher(PI, fields(env=[{"name": "PRTE_MCA_plm_ssh_agent", "value": "rsh"}]))),
-    ("no workers", with_workers(PI, 0)),
-]
-
-
-@pytest.mark.parametrize("job", [row[1] for row in NOT_CALLED], ids=[row[0] for row in NOT_CALLED])
-def test_a_job_whose_launcher_leaves_no_mark_is_not_judged(job: MPIJob) -> None:
-    assert "WorkersUnused" not in types(status_of(ended(), job=job))
-
-
-def test_a_job_without_a_pod_left_is_not_judged() -> None:
-    assert "WorkersUnused" not in types(status_of())
+@pytest.mark.parametrize(("pods", "given"), [row[1:] for row in FINE], ids=[row[0] for row in FINE])
+def test_who_is_not_reported(pods: list[Object], given: dict[str, Any]) -> None:
+    assert "WorkersUnused" not in types(status_of(*pods, **given))
 
 
 def test_a_pod_whose_end_is_seen_after_the_jobs_is_judged_then() -> None:

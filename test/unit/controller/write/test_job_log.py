@@ -25,8 +25,7 @@ async def test_the_life_of_a_job_can_be_told_from_the_log() -> None:
         await world.suspend()
         await world.resume()
         await world.run_job()
-        world.end_launcher()
-        await world.sync_until_idle()
+        await world.end()
     assert story(logs) == [
         *("job created", "job waits", "job running", "job suspended", "job resumed"),
         *("job running", "job succeeded", "job cleaned up"),

@@ -8,7 +8,7 @@ import pytest
 from example_children import failures_of, launcher_pod
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from fakes.world import starting
+from fakes.world import running
 from mpiop.controller.observe.launcher_failures import LauncherFailures
 from mpiop.controller.status.verdict import LastWords
 from mpiop.controller.write.launcher_logs import BYTES, LauncherLogs, cleaned
@@ -82,15 +82,13 @@ def test_what_is_kept(text: str, clean: str) -> None:
 
 
 async def test_the_status_keeps_them_when_the_pod_is_gone() -> None:
-    world = await starting()
-    await world.run_job()
+    world = await running()
     [pod] = [key_of(pod) for pod in world.stores[PODS].values() if "launcher" in key_of(pod).name]
     world.client.server.logs[pod] = "Traceback: no such file"
     world.client.server.put_status(PODS, pod, {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": ENDED}}]})
     await world.sync_until_idle()
     world.client.server.remove(PODS, pod)
-    world.end_launcher("Failed", reason="BackoffLimitExceeded", message="no more tries")
-    await world.sync_until_idle()
+    await world.end("Failed", reason="BackoffLimitExceeded", message="no more tries")
     assert world.status.last_failure is not None
     assert world.status.last_failure.log == "Traceback: no such file"
     row = world.condition("Failed")

@@ -20,6 +20,8 @@ from mpiop.kube.resources import EVENTS
 from virtual_time import EPOCH, VirtualClock
 
 PENDING = observed(worker(0, "Pending"), worker(1))
+BOTH_RUN = observed(worker(0), worker(1))
+NO_LAUNCHER_POD = observed(worker(0), worker(1), launcher=launcher())
 SUSPENDED = launcher(suspend=True, active=1, startTime="2026-01-01T00:00:00Z")
 IGNORED = observed(worker(0), worker(1), launcher=SUSPENDED, launcher_pods=(launcher_pod(),))
 
@@ -42,54 +44,42 @@ SLOW_READ = 'MountVolume.SetUp failed for volume "v" : failed to sync secret cac
 SCHEDULED = event("Scheduled", "assigned", 1, type_="Normal") | {"lastTimestamp": None, "eventTime": "2026-01-01T00:00:01.250000Z"}
 
 
-class Waits(NamedTuple):
-    id: str
-    observation: Observed
-    name: str | None
-
-
 WAITS = [
-    Waits("a worker that is not Ready", PENDING, "pi-worker-0"),
-    Waits("nothing", observed(worker(0), worker(1)), None),
-    Waits("a launcher that is pending", observed(worker(0), worker(1), launcher_pods=(launcher_pod("Pending"),)), "pi-launcher-x"),
-    Waits("a launcher Job without a Pod", observed(worker(0), worker(1), launcher=launcher()), "pi-launcher"),
-    Waits("it before a worker that is pending", observed(worker(0, "Pending"), worker(1), launcher=launcher()), "pi-launcher"),
-    Waits("not one that is suspended", observed(worker(0), worker(1), launcher=launcher(suspend=True)), None),
-    Waits("one whose Pod is not deleted", IGNORED, "pi-launcher"),
-    Waits("not a worker that has ended", observed(worker(0, "Failed"), worker(1)), None),
+    ("a worker that is not Ready", PENDING, "pi-worker-0"),
+    ("nothing", BOTH_RUN, None),
+    ("a launcher that is pending", observed(worker(0), worker(1), launcher_pods=(launcher_pod("Pending"),)), "pi-launcher-x"),
+    ("a launcher Job without a Pod", NO_LAUNCHER_POD, "pi-launcher"),
+    ("it before a worker that is pending", observed(worker(0, "Pending"), worker(1), launcher=launcher()), "pi-launcher"),
+    ("not one that is suspended", observed(worker(0), worker(1), launcher=launcher(suspend=True)), None),
+    ("one whose Pod is not deleted", IGNORED, "pi-launcher"),
+    ("not a worker that has ended", observed(worker(0, "Failed"), worker(1)), None),
 ]
 
 
-@pytest.mark.parametrize("waits", WAITS, ids=lambda waits: waits.id)
-def test_a_job_waits_for(waits: Waits) -> None:
-    waiting = longest_waiting(PI, waits.observation)
-    assert (key_of(waiting).name if waiting else None) == waits.name
+@pytest.mark.parametrize(("observation", "name"), [row[1:] for row in WAITS], ids=[row[0] for row in WAITS])
+def test_a_job_waits_for(observation: Observed, name: str | None) -> None:
+    waiting = longest_waiting(PI, observation)
+    assert (key_of(waiting).name if waiting else None) == name
 
 
-class Read(NamedTuple):
-    id: str
-    events: list[dict[str, Any]]
-    reason: str | None
-
-
-READS = [
-    Read("no event", [], None),
-    Read("a warning", [MOUNT], "FailedMount"),
-    Read("a warning that is over", [MOUNT, event("Pulling", "pulling image", 2, type_="Normal")], None),
-    Read("a warning of the same second as another event", [MOUNT, SCHEDULED], "FailedMount"),
-    Read("a busy node that reads a Secret late", [SCHEDULED, event("FailedMount", SLOW_READ, 2, count=2)], None),
-    Read("a node that cannot read a Secret", [SCHEDULED, event("FailedMount", SLOW_READ, 2, count=3)], "FailedMount"),
-    Read("the newest counts", [event("Unhealthy", "probe failed", 5), MOUNT], "Unhealthy"),
-    Read("a quota of the launcher", [event("FailedCreate", 'pods "pi" is forbidden: exceeded quota: q', 1)], "QuotaExceeded"),
-    Read("a policy for the launcher", [event("FailedCreate", 'admission webhook "w" denied the request: no', 1)], "Forbidden"),
-    Read("another refusal of the launcher", [event("FailedCreate", "Pod is invalid", 1)], "FailedCreate"),
+READS: list[tuple[str, list[dict[str, Any]], str | None]] = [
+    ("no event", [], None),
+    ("a warning", [MOUNT], "FailedMount"),
+    ("a warning that is over", [MOUNT, event("Pulling", "pulling image", 2, type_="Normal")], None),
+    ("a warning of the same second as another event", [MOUNT, SCHEDULED], "FailedMount"),
+    ("a busy node that reads a Secret late", [SCHEDULED, event("FailedMount", SLOW_READ, 2, count=2)], None),
+    ("a node that cannot read a Secret", [SCHEDULED, event("FailedMount", SLOW_READ, 2, count=3)], "FailedMount"),
+    ("the newest counts", [event("Unhealthy", "probe failed", 5), MOUNT], "Unhealthy"),
+    ("a quota of the launcher", [event("FailedCreate", 'pods "pi" is forbidden: exceeded quota: q', 1)], "QuotaExceeded"),
+    ("a policy for the launcher", [event("FailedCreate", 'admission webhook "w" denied the request: no', 1)], "Forbidden"),
+    ("another refusal of the launcher", [event("FailedCreate", "Pod is invalid", 1)], "FailedCreate"),
 ]
 
 
-@pytest.mark.parametrize("read", READS, ids=lambda read: read.id)
-def test_events_say(read: Read) -> None:
-    found = newest_warning(worker(0), read.events)
-    assert (found.reason if found else None) == read.reason
+@pytest.mark.parametrize(("events", "reason"), [row[1:] for row in READS], ids=[row[0] for row in READS])
+def test_events_say(events: list[dict[str, Any]], reason: str | None) -> None:
+    found = newest_warning(worker(0), events)
+    assert (found.reason if found else None) == reason
 
 
 class Asked:
@@ -167,12 +157,7 @@ class Silent(NamedTuple):
 SILENT = [
     Silent("no scheduler", PENDING, "Unhandled", "no scheduler has seen pod pi-worker-0. "),
     Silent("held back by a gate", observed(worker(0, "Pending", conditions=GATED), worker(1)), None),
-    Silent(
-        "no Job controller",
-        observed(worker(0), worker(1), launcher=launcher()),
-        "Unhandled",
-        "a Pod for the Job pi-launcher. ",
-    ),
+    Silent("no Job controller", NO_LAUNCHER_POD, "Unhandled", "a Pod for the Job pi-launcher. "),
     Silent("no Job controller to suspend", IGNORED, "Unhandled", "the Pod of the suspended Job pi-launcher. "),
     Silent("a readiness gate", observed(worker(0, conditions=READINESS_GATE), worker(1)), "Unhealthy", 'gate "g" does not exist. '),
 ]
@@ -212,7 +197,7 @@ async def test_what_waits_no_more_has_no_problem_and_the_next_pod_is_asked_about
     asked = Asked()
     await asyncio.sleep(3)
     await asked.reason()
-    assert await asked.reason(observation=observed(worker(0), worker(1))) is None
+    assert await asked.reason(observation=BOTH_RUN) is None
     assert asked.wait_seconds is None
     await asyncio.sleep(1)
     await asked.reason()
