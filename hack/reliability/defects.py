@@ -127,7 +127,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("Q45", "workqueue/queue.py", "if (timer := self._timers.pop(key, None)) is not None:", "if (timer := None) is not None:", "a run does not answer the delay that was set before it"),
     Defect("Q46", "workqueue/rate_limiters.py", "self._failures.pop(key, None)", "self._failures.clear()", "forgetting one key forgets all"),
     Defect("Q47", "token_bucket.py", "max(0.0, now - self._filled_at)", "(now - self._filled_at)", "a clock that goes back empties the bucket"),
-    Defect("Q47", "workqueue/rate_limiters.py", "namespace = self._namespace_of(key)", 'namespace = ""', "one bucket for all namespaces"),
+    Defect("Q47", "workqueue/rate_limiters.py", "self._namespace_of(key), now)", '"", now)', "one bucket for all namespaces"),
     Defect("Q47", "workqueue/rate_limiters.py", "return max([limiter.delay(key, now) for limiter in self._limiters])", "return min([limiter.delay(key, now) for limiter in self._limiters])", "the shorter delay counts"),
     Defect("Q48", "workqueue/worker.py", "queue.forget(key)", "pass", "a success is not forgotten"),
     Defect("Q48", "workqueue/worker.py", "await asyncio.sleep(0)", "pass", "a key that is always due stops the process"),

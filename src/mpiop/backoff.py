@@ -40,7 +40,7 @@ class Backoff:
 
 
 SYNC: Final = Backoff(0.005, 60.0)
-"""Of the failed syncs of a job; all jobs together are limited by a token bucket too."""
+"""Of the failed syncs of a job; the retries of a namespace are limited by a token bucket too."""
 RESTORE: Final = Backoff(0.25, 60.0)
 """Of a write that somebody undoes: eight in the first minute, then one a minute."""
 REFLECTOR: Final = Backoff(0.8, 30.0, jitter=1.0)

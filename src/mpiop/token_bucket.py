@@ -1,6 +1,7 @@
 """A bound on how often something happens; pure bookkeeping, the time is an argument."""
 
 import math
+from collections.abc import Hashable
 
 
 class TokenBucket:
@@ -19,10 +20,13 @@ class TokenBucket:
         self._tokens = float(burst)
         self._filled_at = -math.inf
 
-    def reserve(self, now: float) -> float:
-        """Take a token at `now` (seconds, monotonic), be it one that only comes later; return the seconds until it is there."""
+    def reserve(self, now: float, most_seconds: float = math.inf) -> float:
+        """Take a token at `now` (seconds, monotonic), be it one that only comes later; return the seconds until it is there.
+
+        Nobody waits longer than `most_seconds`: what is taken beyond that is not owed.
+        """
         self._fill(now)
-        self._tokens -= 1
+        self._tokens = max(self._tokens - 1, -most_seconds * self._rate)
         return max(0.0, -self._tokens / self._rate)
 
     def take(self, now: float) -> bool:
@@ -41,3 +45,21 @@ class TokenBucket:
     def _fill(self, now: float) -> None:
         self._tokens = min(self._burst, self._tokens + max(0.0, now - self._filled_at) * self._rate)
         self._filled_at = now
+
+
+class TokenBuckets:
+    """A bucket for each namespace, so that none takes the tokens of another."""
+
+    def __init__(self, rate: float, burst: int) -> None:
+        """Let each be a `TokenBucket(rate, burst)`."""
+        self._rate = rate
+        self._burst = burst
+        self._buckets: dict[Hashable, TokenBucket] = {}
+
+    def of(self, namespace: Hashable, now: float) -> TokenBucket:
+        """Return the bucket of a namespace at `now` (seconds, monotonic)."""
+        if namespace not in self._buckets:
+            # A full bucket is as a new one, so memory is bounded by the namespaces that have taken tokens lately.
+            self._buckets = {other: bucket for other, bucket in self._buckets.items() if not bucket.is_full(now)}
+            self._buckets[namespace] = TokenBucket(self._rate, self._burst)
+        return self._buckets[namespace]

@@ -276,6 +276,21 @@ async def test_T5_a_slow_server_gets_events_of_many_objects_at_a_time(scene: Sce
     assert len(scene.events()) == 24, "one after the other they would take 24 s"
 
 
+async def test_T5_a_namespace_in_which_writes_take_long_does_not_hold_up_events_of_others(scene: Scene) -> None:
+    scene.recorder._client = client = SlowClient(scene.client)
+    client.seconds = 9
+    for number in range(1100):
+        scene.record(obj=other(number))
+    await asyncio.sleep(1)
+    client.seconds = 0.01
+    for number in range(20):
+        scene.record(obj={**PI, "metadata": {"namespace": "good", "name": f"good-{number}", "uid": f"good-{number}"}})
+    await asyncio.sleep(1)
+    assert len(scene.events()) == 20, "the queue was full of those of the other namespace"
+    assert {event["metadata"]["namespace"] for event in scene.events()} == {"good"}
+    assert scene.outcomes.count("dropped") == 120
+
+
 async def test_T5_one_write_without_an_answer_does_not_hold_up_the_others(scene: Scene) -> None:
     scene.recorder._client = client = SlowClient(scene.client)
     client.seconds = 1000

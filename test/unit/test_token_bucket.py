@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpiop.token_bucket import TokenBucket
+from mpiop.token_bucket import TokenBucket, TokenBuckets
 
 
 def test_Q47_the_bucket_gives_its_burst_and_then_its_rate() -> None:
@@ -27,3 +27,12 @@ def test_who_does_not_wait_gets_what_is_there_and_owes_nothing() -> None:
 def test_Q47_a_bucket_that_never_fills_is_refused(rate: float, burst: int) -> None:
     with pytest.raises(ValueError, match="a token bucket needs"):
         TokenBucket(rate, burst)
+
+
+def test_Q47_the_bucket_of_a_namespace_is_forgotten_once_it_is_full() -> None:
+    buckets = TokenBuckets(1, 2)
+    for namespace in "aab":
+        buckets.of(namespace, 0.0).reserve(0.0)
+    buckets.of("c", 1.5)
+    assert vars(buckets)["_buckets"].keys() == {"a", "c"}
+    assert [buckets.of("a", 1.5).reserve(1.5) for _ in range(2)] == pytest.approx([0, 0.5])

@@ -3,6 +3,7 @@
 import pytest
 
 from mpiop.backoff import SYNC, Backoff
+from mpiop.token_bucket import TokenBuckets
 from mpiop.workqueue import BucketLimiter, FailureLimiter, MaxOf, RateLimiter, retry_limiter
 
 
@@ -33,7 +34,7 @@ def test_Q46_forget_resets_only_that_key() -> None:
 
 
 def test_Q47_retries_of_a_namespace_take_from_one_bucket() -> None:
-    limiter = BucketLimiter[str](10, 3, lambda key: key.isupper())
+    limiter = BucketLimiter[str](TokenBuckets(10, 3), str.isupper)
     assert [limiter.delay(key, 100.0) for key in "abcab"] == pytest.approx([0, 0, 0, 0.1, 0.2])
     assert [limiter.delay(key, 100.0) for key in "ABCA"] == pytest.approx([0, 0, 0, 0.1])
     limiter.forget("a")
@@ -41,18 +42,14 @@ def test_Q47_retries_of_a_namespace_take_from_one_bucket() -> None:
     assert limiter.retries("a") == 0
 
 
-def test_Q47_a_namespace_that_no_longer_fails_is_forgotten_when_its_bucket_is_full() -> None:
-    limiter = BucketLimiter[str](1, 2, lambda key: key)
-    for key in "aab":
-        limiter.delay(key, 0.0)
-    limiter.delay("c", 1.5)
-    assert vars(limiter)["_buckets"].keys() == {"a", "c"}
-    assert limiter.delay("a", 1.5) == 0
-    assert limiter.delay("a", 1.5) == pytest.approx(0.5)
+def test_Q47_no_delay_is_longer_than_the_cap_and_what_is_beyond_it_is_not_owed() -> None:
+    limiter = BucketLimiter[str](TokenBuckets(1, 1), len, most_seconds=60)
+    assert max([limiter.delay("a", 0.0) for _ in range(1000)]) == 60
+    assert limiter.delay("b", 61.0) == 0
 
 
 def test_Q47_the_overall_delay_is_the_longest_and_retries_are_those_of_the_key() -> None:
-    limiter = MaxOf[str](FailureLimiter(Backoff(1.0, 100.0)), BucketLimiter(0.5, 2, lambda _key: ""))
+    limiter = MaxOf[str](FailureLimiter(Backoff(1.0, 100.0)), BucketLimiter(TokenBuckets(0.5, 2), lambda _key: ""))
     assert [limiter.delay("a", 0.0) for _ in range(4)] == [1.0, 2.0, 4.0, 8.0]
     assert limiter.delay("b", 0.0) == 6.0  # its own would be 1 s, but five tokens are gone
     assert (limiter.retries("a"), limiter.retries("b")) == (4, 1)

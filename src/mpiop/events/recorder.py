@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Never, Protocol, cast
 
@@ -16,6 +16,7 @@ from mpiop.kube.errors import CalledOffError, KubeError, StatusError, TransportE
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.resources import EVENTS, Resource
 from mpiop.kube.text import truncated
+from mpiop.shares import RESERVED, Shares
 
 WRITTEN: Final = "written"
 DROPPED: Final = "dropped"
@@ -70,6 +71,7 @@ class EventRecorder:
         self._correlator = Correlator(clock)
         self._waiting: OrderedDict[Occurrence, Series] = OrderedDict()
         self._being_written: set[Regarding] = set()
+        self._shares = Shares(_WRITERS)
         self._arrived = asyncio.Event()
         self._last_stamp = 0
 
@@ -88,12 +90,19 @@ class EventRecorder:
             self._count(LIMITED)
             return
         identity, series = noted
-        if identity not in self._waiting and len(self._waiting) >= _MAX_WAITING:
-            self._correlator.drop(identity)
-            self._count(DROPPED)
-            return
         self._waiting[identity] = series
         self._arrived.set()
+        if len(self._waiting) > _MAX_WAITING:
+            self._drop_one()
+
+    def _drop_one(self) -> None:
+        """Drop the newest occurrence that waits in the namespace with the most of them."""
+        waiting = [identity for identity in self._waiting if identity.regarding not in self._being_written]
+        [(most, _)] = Counter(identity.regarding.namespace for identity in waiting).most_common(1)
+        dropped = next(identity for identity in reversed(waiting) if identity.regarding.namespace == most)
+        del self._waiting[dropped]
+        self._correlator.drop(dropped)
+        self._count(DROPPED)
 
     def forget(self, obj: Object) -> None:
         """Forget the deleted `obj`; queued Events are still written."""
@@ -106,7 +115,7 @@ class EventRecorder:
         """
         try:
             async with asyncio.TaskGroup() as group:
-                for number in range(1, _WRITERS):
+                for number in range(1, _WRITERS + RESERVED):
                     group.create_task(self._write_for_ever(), name=f"events {number}")
                 await self._write_for_ever()
         finally:
@@ -130,14 +139,22 @@ class EventRecorder:
         """Write until all that waits is written, or being written by others."""
         while (identity := self._next()) is not None:
             self._being_written.add(identity.regarding)
+            self._shares.take(identity.regarding.namespace)
             try:
                 await self._write_first(identity, tries)
             finally:
                 self._being_written.discard(identity.regarding)
+                self._shares.release(identity.regarding.namespace)
 
     def _next(self) -> Occurrence | None:
-        """Return the oldest queued occurrence of an object that no Event is being written for: Events of one object stay in order."""
-        return next((identity for identity in self._waiting if identity.regarding not in self._being_written), None)
+        """Return the oldest queued occurrence of an object that no Event is being written for: Events of one object stay in order.
+
+        A namespace in which each write takes long cannot occupy all writers (see `Shares`).
+        """
+        return next((identity for identity in self._waiting if self._may_begin(identity.regarding)), None)
+
+    def _may_begin(self, regarding: Regarding) -> bool:
+        return regarding not in self._being_written and self._shares.has_place(regarding.namespace)
 
     async def _write_first(self, identity: Occurrence, tries: int) -> None:
         # It stays in the queue while it is written, so that nothing is lost when this is cancelled.

@@ -74,4 +74,7 @@ def checked_server(server: str) -> str:
     url = server if "://" in server else f"http://{server}"
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"the API server's address {without_password(server)!r} is neither http:// nor https://")
-    return checked_url(url.rstrip("/"), "the API server's address")
+    url = checked_url(url.rstrip("/"), "the API server's address")
+    if "@" in urlsplit(url).netloc:
+        raise ConfigError(f"the API server's address {without_password(server)!r} has a user name or a password; name them under users")
+    return url

@@ -58,7 +58,7 @@ class Plugin:
             raise self._error("needs a terminal for its questions (interactiveMode: Always), and standard input is not one")
         is_interactive = has_terminal and self.interactive_mode != "Never"
         spec: dict[str, Any] = {"interactive": is_interactive} | ({"cluster": self.cluster} if self.cluster else {})
-        info = json.dumps({"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec})
+        info = json.dumps({"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}, default=str)  # YAML reads dates
         environment = {**os.environ, **self.environment, "KUBERNETES_EXEC_INFO": info}
         with tempfile.TemporaryFile() as errors:  # a file never fills up, and a daemon that the plug-in leaves behind may keep it open
             code, output = self._run(environment, errors, is_interactive=is_interactive)

@@ -216,7 +216,7 @@ def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123 - a path that is a string from start to end
             return file.read()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path or 'the key of the client certificate'} cannot be read: {error}") from error
 
 
@@ -227,6 +227,6 @@ def _signature(files: tuple[str, ...]) -> tuple[tuple[int, int, int, int] | None
 def _identity(file: str) -> tuple[int, int, int, int] | None:
     try:
         status = os.stat(file)  # noqa: PTH116 - as above
-    except OSError:
+    except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

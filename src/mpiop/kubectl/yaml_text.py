@@ -10,6 +10,7 @@ from mpiop.client.errors import InvalidError
 MOST_CHARACTERS: Final = 3 * 1024 * 1024
 """Of a document whose aliases are expanded: an API server reads no larger object."""
 _NULL: Final = "tag:yaml.org,2002:null"
+_KEYS: Final = frozenset({"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"})
 
 
 class Text(NamedTuple):
@@ -34,6 +35,8 @@ def read_yaml(file: str, text: str) -> Sequence[Text]:
         values = [value for value in yaml.safe_load_all(text) if value is not None]
     except yaml.YAMLError as error:
         raise InvalidError(f"{file}: invalid YAML: {' '.join(str(error).split())}") from error
+    except (ValueError, OverflowError) as error:  # PyYAML: a date such as 2026-13-45, or a number with thousands of digits
+        raise InvalidError(f"{file}: invalid YAML: a value is not what it looks like ({error}); put it in quotes") from error
     except RecursionError as error:
         raise InvalidError(f"{file}: its objects and lists are nested too deeply") from error
     return [Text(value, tree) for value, tree in zip(values, trees, strict=True)]
@@ -43,7 +46,8 @@ def _characters(file: str, tree: yaml.Node, known: dict[int, int]) -> int:
     """Return about how long a tree is whose aliases are expanded; 0 in `known` marks the nodes around it.
 
     Raises:
-        InvalidError: An object has a key twice, of which YAML would silently drop the first, or a node contains itself.
+        InvalidError: An object has a key that is not a string, or has one twice, of which YAML would silently drop the first, or a node
+            contains itself.
     """
     if id(tree) in known:
         if known[id(tree)] == 0:
@@ -56,6 +60,8 @@ def _characters(file: str, tree: yaml.Node, known: dict[int, int]) -> int:
         key, value = item if isinstance(tree, yaml.MappingNode) else (None, item)
         if isinstance(key, yaml.ScalarNode):
             line = key.start_mark.line + 1
+            if key.tag not in _KEYS:
+                raise InvalidError(f"{file}:{line}: the key {key.value!r} is not a string: put it in quotes")
             if key.value in lines:
                 raise InvalidError(f"{file}:{line}: {key.value} is given twice, first in line {lines[key.value]}: remove one of them")
             lines[key.value] = line

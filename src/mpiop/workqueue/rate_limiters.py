@@ -1,10 +1,11 @@
 """Rate limiters of retries, after client-go's; pure, the time is an argument. Their numbers are in `mpiop.backoff`."""
 
+import math
 from collections.abc import Callable, Hashable
 from typing import Protocol, TypeVar
 
 from mpiop.backoff import SYNC, Backoff
-from mpiop.token_bucket import TokenBucket
+from mpiop.token_bucket import TokenBuckets
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 KeyT_contra = TypeVar("KeyT_contra", bound=Hashable, contravariant=True)
@@ -53,21 +54,15 @@ class FailureLimiter(RateLimiter[KeyT]):
 class BucketLimiter(RateLimiter[KeyT]):
     """Takes a token for each retry from the bucket of the key's namespace, so that failures in one do not delay retries in another."""
 
-    def __init__(self, rate: float, burst: int, namespace_of: Callable[[KeyT], Hashable]) -> None:
-        """Give each namespace a `TokenBucket` of `rate` and `burst`."""
-        self._rate = rate
-        self._burst = burst
+    def __init__(self, buckets: TokenBuckets, namespace_of: Callable[[KeyT], Hashable], most_seconds: float = math.inf) -> None:
+        """Take tokens from `buckets`; no delay is longer than `most_seconds`."""
+        self._buckets = buckets
         self._namespace_of = namespace_of
-        self._buckets: dict[Hashable, TokenBucket] = {}
+        self._most_seconds = most_seconds
 
     def delay(self, key: KeyT, now: float) -> float:
         """Return the seconds until there is a token for this retry."""
-        namespace = self._namespace_of(key)
-        if namespace not in self._buckets:
-            # A full bucket is as a new one, so those of namespaces that no longer fail are dropped.
-            self._buckets = {other: bucket for other, bucket in self._buckets.items() if not bucket.is_full(now)}
-            self._buckets[namespace] = TokenBucket(self._rate, self._burst)
-        return self._buckets[namespace].reserve(now)
+        return self._buckets.of(self._namespace_of(key), now).reserve(now, self._most_seconds)
 
     def forget(self, key: KeyT) -> None:
         """Do nothing: a taken token is not returned."""
@@ -100,5 +95,5 @@ class MaxOf(RateLimiter[KeyT]):
 
 
 def retry_limiter(rate: float = 10.0, burst: int = 100, namespace_of: Callable[[KeyT], Hashable] = lambda _key: "") -> MaxOf[KeyT]:
-    """Return the usual limiter: per key 5 ms doubling up to 60 s, and per namespace `rate` retries a second with `burst` at once."""
-    return MaxOf(FailureLimiter[KeyT](SYNC), BucketLimiter[KeyT](rate, burst, namespace_of))
+    """Return the usual limiter: per key 5 ms doubling up to 60 s, and per namespace `rate` retries a second, `burst` at once."""
+    return MaxOf(FailureLimiter[KeyT](SYNC), BucketLimiter[KeyT](TokenBuckets(rate, burst), namespace_of, SYNC.most_seconds))

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def test_what_the_plugin_receives(plugin: Plugin, monkeypatch: pytest.MonkeyPatc
     text = f'echo "$KUBERNETES_EXEC_INFO" > {plugin.directory}/info; echo "$INHERITED $(cat)" > {plugin.directory}/rest; '
     plugin.write(text + credential(token="one"))
     (plugin.directory / "ca").write_text("pem")
-    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x", "since": date(2026, 1, 2)}}
     cluster = {"certificate-authority": "ca", "tls-server-name": "name", "extensions": [extension]}
     plugin.credential(cluster=cluster, provideClusterInfo=True).current()
     spec = {
@@ -117,7 +118,7 @@ def test_what_the_plugin_receives(plugin: Plugin, monkeypatch: pytest.MonkeyPatc
             "server": "https://a",
             "tls-server-name": "name",
             "certificate-authority-data": "cGVt",
-            "config": {"audience": "x"},
+            "config": {"audience": "x", "since": "2026-01-02"},
         },
     }
     assert json.loads((plugin.directory / "info").read_text()) == {"apiVersion": V1, "kind": "ExecCredential", "spec": spec}

@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from kubeconfig_cases import kubeconfig
+from mpiop.clock import SystemClock
+from mpiop.kube.credentials import Authenticator
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.kubeconfig import load_kubeconfig
 from mpiop.kube.tls import TLSConfig
@@ -154,6 +156,19 @@ def user(**fields: Any) -> dict[str, Any]:
 def test_a_field_that_cannot_be_used_is_named(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_kubeconfig([write(tmp_path / "config", user=fields)])
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        ({"server": "https://u:s3cret@k"}, r"'https://\*\*\*@k' has a user name or a password; name them under users"),
+        ({"certificate-authority": "a\0b"}, "cannot be read: embedded null byte"),
+    ],
+)
+def test_a_cluster_that_cannot_be_used_is_named(tmp_path: Path, cluster: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        Authenticator(load_kubeconfig([write(tmp_path / "config", cluster=cluster)]), SystemClock()).current()
+    assert "s3cret" not in str(caught.value)
 
 
 def test_who_runs_in_a_pod_does_not_import_the_package(tmp_path: Path) -> None:

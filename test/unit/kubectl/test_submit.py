@@ -110,6 +110,23 @@ def test_an_anchor_that_is_used_twice_is_no_mistake(mpi: Any, apis: dict[str, Fa
     assert list(apis["other"].stored["pi"]["spec"]["mpiReplicaSpecs"]) == ["Launcher", "Worker"]
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("since: 2026-13-45\n", ": invalid YAML: a value is not what it looks like (month must be in 1..12); put it in quotes"),
+        (f"a: {'9' * 5000}\n", ": invalid YAML: a value is not what it looks like"),
+        ('a: "\\UFFFFFFFF"\n', ": invalid YAML"),
+        ("yes: 1\ntrue: 2\n", ":1: the key 'yes' is not a string: put it in quotes"),
+        ("a: {1: a, 0x1: b}\n", ":1: the key '1' is not a string: put it in quotes"),
+    ],
+)
+def test_what_yaml_reads_differently_is_refused_with_one_sentence(mpi: Any, file: Path, text: str, problem: str) -> None:
+    file.write_text(text)
+    code, _, err = mpi("submit", str(file))
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(f"error: {file}{problem}")
+
+
 LAUGHS = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 40))
 MERGES = "".join(f"a{level}: &a{level}\n  <<: [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 40))
 LARGE = "its aliases (*name) make it larger than 3 MiB, which no API server accepts"

@@ -1,8 +1,8 @@
 """Lists the events of the object that a job waits for, because some causes, such as a failed mount, appear nowhere else.
 
 Events are not watched, because a cluster has very many. They are listed once the oldest Pod of a job has waited for 3 s, again 3 s after
-that Pod has changed, and every 30 s; sooner while no event has a cause, because a slow node writes it late. All jobs together send at most
-one request a second, or ten at once. Without the right to list events, these causes are not reported.
+that Pod has changed, and every 30 s; sooner while no event has a cause, because a slow node writes it late. The jobs of a namespace send at
+most one request a second, or ten at once. Without the right to list events, these causes are not reported.
 """
 
 import re
@@ -29,7 +29,7 @@ from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, ObjectList, creation_time, is_terminating, key_of, resource_version_of, uid_of
 from mpiop.kube.resources import EVENTS, JOBS, Selection
-from mpiop.token_bucket import TokenBucket
+from mpiop.token_bucket import TokenBuckets
 
 WAITING_SECONDS: Final = 3.0
 UNHANDLED_SECONDS: Final = 57.0
@@ -85,7 +85,7 @@ class WarningEvents:
         """Ask with `client`, and keep the answers in `memory`."""
         self._client = client
         self._clock = clock
-        self._bucket = TokenBucket(1.0, BURST)
+        self._buckets = TokenBuckets(1.0, BURST)
         self._answers: dict[Key, _Answer] = memory.table()
         self._waited: dict[Key, tuple[str, float, float]] = memory.table()
         self._right = OptionalPermission(clock)
@@ -131,7 +131,7 @@ class WarningEvents:
                 return answer.problem, answer.again_at_seconds - seconds
         if forbidden_seconds := self._right.wait_seconds(job.namespace):
             return None, forbidden_seconds
-        if not self._bucket.take(seconds):
+        if not self._buckets.of(job.namespace, seconds).take(seconds):
             return known, LATER_SECONDS
         found = await self._read(job, waiting, known)
         again_in_seconds = SIGN.most_seconds if found else SIGN.delay_seconds(silent)

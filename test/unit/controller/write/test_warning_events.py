@@ -204,7 +204,7 @@ async def test_what_waits_no_more_has_no_problem_and_the_next_pod_is_asked_about
     assert asked.lists == 2
 
 
-async def test_of_many_jobs_ten_ask_at_once_and_the_others_keep_their_problem_until_it_is_their_turn() -> None:
+async def test_of_many_jobs_of_a_namespace_ten_ask_at_once_and_the_others_keep_their_problem_until_it_is_their_turn() -> None:
     asked = Asked()
     stalled = Condition("Stalled", "True", "FailedMount", "", EPOCH, EPOCH)
     other = replace(PI, name="other", status=replace(PI.status, conditions=(stalled,)))
@@ -212,11 +212,14 @@ async def test_of_many_jobs_ten_ask_at_once_and_the_others_keep_their_problem_un
     for number in range(10):
         job = replace(PI, name=f"job-{number}")
         await asked.reason(job, observed(worker(0, "Pending", job=job), job=job))
+    elsewhere = replace(PI, namespace="elsewhere")
+    await asked.reason(elsewhere, observed(worker(0, "Pending", job=elsewhere), job=elsewhere))
+    assert asked.lists == 11, "each namespace has its own limit"
     observation = observed(worker(0, "Pending", job=other), job=other)
-    assert (await asked.reason(other, observation), asked.lists, asked.wait_seconds) == ("FailedMount", 10, 10.0)
+    assert (await asked.reason(other, observation), asked.lists, asked.wait_seconds) == ("FailedMount", 11, 10.0)
     await asyncio.sleep(10)
     await asked.reason(other, observation)
-    assert asked.lists == 11
+    assert asked.lists == 12
 
 
 async def test_a_problem_stays_while_its_events_cannot_be_read() -> None:
