@@ -23,6 +23,7 @@ import (
 
 const (
 	endWord      = "end"
+	holdWord     = "hold"
 	failed       = 1
 	misused      = 2
 	bySignal     = 128
@@ -64,6 +65,8 @@ func run(words []string) int {
 		return runSession(words[1:])
 	case endWord:
 		return runEnd(words[1:])
+	case holdWord:
+		return runHold(words[1:])
 	}
 	fmt.Fprint(os.Stderr, usage)
 	return misused

@@ -17,6 +17,7 @@ import (
 
 	"mpiop/agent/internal/client"
 	"mpiop/agent/internal/hosts"
+	"mpiop/agent/internal/process"
 	"mpiop/agent/internal/testkit"
 )
 
@@ -168,6 +169,35 @@ func TestMpirunEndsWithItsHost(t *testing.T) {
 			t.Errorf("%s: %v: %s", name, err, output.String())
 		}
 	}
+}
+
+// A zombie is a process whose parent does not have its exit code yet.
+func TestAConnectionIsHeldUntilTheParentHasTheExitCode(t *testing.T) {
+	ended := exec.CommandContext(t.Context(), "sleep", "60")
+	check(t, ended.Start())
+	about, ok := process.Read(ended.Process.Pid)
+	ours, found := process.Read(os.Getpid())
+	if !ok || !found {
+		t.Fatal("there is no /proc")
+	}
+	reader, writer, err := os.Pipe()
+	check(t, err)
+	defer reader.Close()
+	holder := agent(t, holdWord, about.String(), ours.String())
+	holder.ExtraFiles = []*os.File{writer}
+	check(t, holder.Start())
+	check(t, writer.Close())
+	check(t, ended.Process.Kill())
+	check(t, reader.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
+	if _, err := reader.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("it is not held: %v", err)
+	}
+	_ = ended.Wait()
+	check(t, reader.SetReadDeadline(time.Now().Add(20*time.Second)))
+	if _, err := reader.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("it is held: %v", err)
+	}
+	check(t, holder.Wait())
 }
 
 // When a Pod ends, its ranks may save their work before they get TERM: asked by the launcher, and by the worker's own end.

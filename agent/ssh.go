@@ -27,6 +27,8 @@ func addJobFlags(flags *flag.FlagSet, called *client.Client) (path *string) {
 	return flags.String("key", "", "the `file` with the job's private key")
 }
 
+var errNoProcess = errors.New("cannot read /proc")
+
 func runClient(words []string) int {
 	called := client.Client{Say: sayInLog, Times: client.DefaultTimes(), Output: os.Stdout, Error: os.Stderr}
 	flags := flag.NewFlagSet("ssh", flag.ContinueOnError)
@@ -80,7 +82,7 @@ func call(called *client.Client) int {
 		client.Abort(parents)
 	}
 	if called.Addresses.Path != "" && client.HasPrterun(parents) { // on a worker, daemons start others, and mpirun is elsewhere
-		called.Lost = abort
+		called.Lost, called.Hold = abort, hold
 	}
 	code, err := called.Run()
 	if lost := new(client.LostError); errors.As(err, &lost) && lost.Ended && client.HasPrterun(parents) {
@@ -118,13 +120,46 @@ func endParents() {
 }
 
 func runEnd(words []string) int {
-	var parents []process.Process
+	client.End(parseAll(words), client.TimeToNotice, client.TimeToEnd)
+	return 0
+}
+
+func parseAll(words []string) []process.Process {
+	var parsed []process.Process
 	for _, word := range words {
-		if parent, ok := process.Parse(word); ok {
-			parents = append(parents, parent)
+		if each, ok := process.Parse(word); ok {
+			parsed = append(parsed, each)
 		}
 	}
-	client.End(parents, client.TimeToNotice, client.TimeToEnd)
+	return parsed
+}
+
+// hold starts a process that has the descriptors open until our parent has taken our exit code, or has ended.
+func hold(descriptors []uintptr) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ours, ok := process.Read(os.Getpid())
+	parent, found := process.Read(os.Getppid())
+	if !ok || !found {
+		return errNoProcess
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	// Not by os.StartProcess, which makes descriptors block: that would be ours too.
+	_, err = syscall.ForkExec(self, []string{"mpiop-agent", holdWord, ours.String(), parent.String()}, &syscall.ProcAttr{
+		Env: os.Environ(), Files: append([]uintptr{null.Fd(), null.Fd(), null.Fd()}, descriptors...), Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	return err
+}
+
+// runHold returns when one of the processes has ended and its parent knows how.
+func runHold(words []string) int {
+	client.WaitForOne(parseAll(words))
 	return 0
 }
 

@@ -102,6 +102,11 @@ class Run:
         """Return the ids of what its ranks wait for."""
         return [pid for pid, command in commands() if command == self.waits_in]
 
+    def daemon_below(self, first: int) -> int:
+        """Return the id of the daemon of `mpirun`, which started the shell of a rank, in the container of that first process."""
+        [rank] = [pid for pid in self.ranks() if namespace(pid) == namespace(first)]
+        return parent(parent(rank))
+
 
 def one_a_node(job: str) -> Obj:
     """Return the fields of a Pod's spec by which the workers of a job each have a node."""
@@ -121,6 +126,17 @@ def commands() -> Iterator[tuple[int, str]]:
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             yield int(file.parent.name), file.read_text(encoding="utf-8", errors="replace")
+
+
+def namespace(pid: int) -> Path:
+    """Return the namespace of processes that a process is in, which is that of its container."""
+    return Path(f"/proc/{pid}/ns/pid").readlink()
+
+
+def parent(pid: int) -> int:
+    """Return the id of the parent of a process."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:")))
 
 
 def first_process(pod: str) -> int:

@@ -139,19 +139,20 @@ def judge(here: Kubectl, fault: str, awaited: Sequence[Run], ends: Mapping[Run, 
 
 
 def test_faults_of_one_worker(here: Kubectl) -> None:
-    """A container is frozen, a server is killed, a Pod is deleted by force; other jobs continue though their node's kubelet is stopped."""
-    frozen, killed, deleted, orphaned = (runs(fault) for fault in ("frozen", "killed", "deleted", "orphaned"))
-    start(here, {run: run.job(launcher=FIRST) for run in (*frozen, *killed, *deleted, *orphaned)})
-    victims = {run: first_process(run.worker_on(here, SECOND)) for run in (*frozen, *killed)}
+    """A container is frozen, a server or daemon is killed, a Pod is deleted by force; other jobs continue without their node's kubelet."""
+    frozen, killed, beheaded, deleted, orphaned = (runs(fault) for fault in ("frozen", "killed", "daemon", "deleted", "orphaned"))
+    start(here, {run: run.job(launcher=FIRST) for run in (*frozen, *killed, *beheaded, *deleted, *orphaned)})
+    victims = {run: first_process(run.worker_on(here, SECOND)) for run in (*frozen, *killed, *beheaded)}
+    daemons = [run.daemon_below(victims[run]) for run in beheaded]
     project("hack/cluster", "stop", "--name", CLUSTER, "kubelet-2")
     pods = [run.worker_on(here, FIRST) for run in deleted]
     try:
         for run in frozen:
             freeze(victims[run], frozen=True)
-        for run in killed:
-            os.kill(victims[run], signal.SIGKILL)
+        for pid in (*(victims[run] for run in killed), *daemons):
+            os.kill(pid, signal.SIGKILL)
         here.run("delete", "pods", "--force", "--grace-period=0", "--wait=false", *pods)
-        ends = ends_of(here, (*frozen, *killed, *deleted))
+        ends = ends_of(here, (*frozen, *killed, *beheaded, *deleted))
     finally:
         for run in frozen:
             freeze(victims[run], frozen=False)
@@ -159,6 +160,7 @@ def test_faults_of_one_worker(here: Kubectl) -> None:
     judge_all(
         lambda: judge(here, "worker's container frozen", frozen, ends),
         lambda: judge(here, "sshd killed", killed, ends),
+        lambda: judge(here, "daemon of mpirun killed", beheaded, ends),
         lambda: judge(here, "worker's Pod deleted by force", deleted, ends),
         lambda: goes_on(here, "worker's kubelet stopped", orphaned),
     )

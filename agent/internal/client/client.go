@@ -42,6 +42,8 @@ type Client struct {
 	Signals <-chan os.Signal
 	// Lost says the error and ends mpirun, if that is one that would take the loss of a daemon for a success; else nil.
 	Lost func(error)
+	// Hold keeps connections to mpirun open until mpirun has the exit code of this process. It is needed with Lost.
+	Hold func(descriptors []uintptr) error
 
 	node string
 }

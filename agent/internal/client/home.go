@@ -1,12 +1,15 @@
 package client
 
 import (
+	"cmp"
+	"io"
 	"net"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -30,6 +33,9 @@ type home struct {
 	settled chan struct{} // closed when it is known how the daemon ended, and mpirun has ended if it has to
 	once    sync.Once
 	open    sync.WaitGroup
+
+	mutex   sync.Mutex
+	awaited map[*net.TCPConn]struct{} // the connections that mpirun has not closed
 }
 
 // openHome returns the command that connects to mpirun through us, and nil if it is to connect as it is.
@@ -49,7 +55,9 @@ func (c *Client) openHome(connection *connection) (string, *home) {
 	if err != nil || !done || ssh.Unmarshal(answer, &given) != nil {
 		return c.Arguments.Command, nil // an sshd of an image
 	}
-	opened := &home{mpirun: net.JoinHostPort(ours.String(), found[3]), lost: c.Lost, settled: make(chan struct{})}
+	opened := &home{
+		mpirun: net.JoinHostPort(ours.String(), found[3]), lost: c.Lost, settled: make(chan struct{}), awaited: map[*net.TCPConn]struct{}{},
+	}
 	connection.home.Store(opened)
 	through := "tcp://" + ip.String() + ":" + strconv.Itoa(int(given.Port)) + ":" + found[4]
 	return strings.ReplaceAll(c.Arguments.Command, found[1], through), opened
@@ -68,7 +76,36 @@ func (h *home) settle(err error) {
 	})
 }
 
-// wasKilled returns whether a signal ended the command. A daemon that ends by itself was told to, or has told mpirun why.
+// keep lets hold have copies of the connections that mpirun has not closed, and returns whether there are any.
+func (h *home) keep(hold func(descriptors []uintptr) error) (kept bool, err error) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	var copies []uintptr
+	defer func() {
+		for _, each := range copies {
+			_ = syscall.Close(int(each))
+		}
+	}()
+	for connection := range h.awaited {
+		raw, err := connection.SyscallConn()
+		if err != nil {
+			return false, err
+		}
+		var copied int
+		var failed error
+		err = raw.Control(func(descriptor uintptr) { copied, failed = syscall.Dup(int(descriptor)) })
+		if err := cmp.Or(err, failed); err != nil {
+			return false, err
+		}
+		copies = append(copies, uintptr(copied))
+	}
+	if len(copies) == 0 {
+		return false, nil
+	}
+	return true, hold(copies)
+}
+
+// wasKilled returns whether a signal ended the command.
 func wasKilled(code int) bool { return code > bySignal && code <= bySignal+mostSignals }
 
 // drain returns when mpirun has what daemons have said.
@@ -110,5 +147,31 @@ func (h *home) bring(offered ssh.NewChannel) {
 		return
 	}
 	go ssh.DiscardRequests(requests)
-	wire.Join(channel, mpirun, func() { <-h.settled })
+	awaited := &awaited{mpirun.(*net.TCPConn), h}
+	h.mutex.Lock()
+	h.awaited[awaited.TCPConn] = struct{}{}
+	h.mutex.Unlock()
+	wire.Join(channel, awaited, func() { <-h.settled })
+}
+
+// awaited is a connection to mpirun. One goroutine reads it, until mpirun closes it.
+type awaited struct {
+	*net.TCPConn
+	home *home
+}
+
+// Read reads, and notes the end.
+func (a *awaited) Read(buffer []byte) (int, error) {
+	n, err := a.TCPConn.Read(buffer)
+	if err != nil {
+		a.home.mutex.Lock()
+		delete(a.home.awaited, a.TCPConn)
+		a.home.mutex.Unlock()
+	}
+	return n, err
+}
+
+// WriteTo is not that of TCPConn, which would not note the end.
+func (a *awaited) WriteTo(to io.Writer) (int64, error) {
+	return io.Copy(to, struct{ io.Reader }{a})
 }

@@ -18,8 +18,9 @@ const (
 	// timeToAbort is what prterun has to end after a third signal.
 	timeToAbort = 2 * time.Second
 
-	endPoll = 100 * time.Millisecond
-	deepest = 16
+	endPoll  = 100 * time.Millisecond
+	holdPoll = 10 * time.Millisecond
+	deepest  = 16
 )
 
 // Parents returns the programs of an MPI library above this process: the one that called it, and what called that.
@@ -66,6 +67,13 @@ func End(processes []process.Process, notice, grace time.Duration) {
 		return
 	}
 	signalAll(processes, syscall.SIGKILL)
+}
+
+// WaitForOne returns when one of the processes has ended and its parent has taken its exit code.
+func WaitForOne(processes []process.Process) {
+	for !slices.ContainsFunc(processes, func(each process.Process) bool { return !each.IsThere() }) {
+		time.Sleep(holdPoll)
+	}
 }
 
 func signalAll(processes []process.Process, signal syscall.Signal) {

@@ -42,6 +42,8 @@ func (c *Client) run(connection *connection) (code int, err error) {
 			settle(ended())
 		case wasKilled(code):
 			settle(c.lost(fmt.Sprintf("signal %d ended what mpirun started there", code-bySignal)))
+		case home != nil && code != 0:
+			settle(c.keep(home, code))
 		default:
 			settle(nil)
 		}
@@ -53,6 +55,20 @@ func (c *Client) run(connection *connection) (code int, err error) {
 		return cmp.Or(code, wire.Lost), c.lost(fmt.Sprintf("its output cannot be written: %v", unwritten))
 	}
 	return wire.Lost, ended()
+}
+
+// keep makes mpirun learn the exit code of its daemon before it notices that the connection ends: then it ends with that code, unless it
+// ended the daemon itself. The code is 1 after a TERM. It is 255 if a signal ended the daemon, because the command is the daemon's parent.
+func (c *Client) keep(home *home, code int) error {
+	ended := c.lost(fmt.Sprintf("lost: its daemon ended with code %d", code))
+	kept, err := home.keep(c.Hold)
+	if err != nil {
+		return ended
+	}
+	if kept {
+		c.Say("%v", ended)
+	}
+	return nil
 }
 
 // endOf closes the connection and returns why it ended before the command did.

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +29,8 @@ type called struct {
 	client *client.Client
 	mpirun net.Conn
 	ended  chan error
+	code   int          // when it has ended
+	held   []int        // the descriptors that outlive it
 	lost   atomic.Value // the error that mpirun is ended for
 }
 
@@ -42,8 +46,17 @@ func callDaemon(t *testing.T, place *place, then string) *called {
 	command := fmt.Sprintf(`exec bash %s prte_hnp_uri "prterun-pi@0.0;tcp://10.9.8.7,127.0.0.1:%d:24,8"`, script, tcp.Addr().(*net.TCPAddr).Port)
 	made := &called{client: place.client(command), ended: make(chan error, 1)}
 	made.client.Lost = func(err error) { made.lost.Store(err.Error()) }
+	made.client.Hold = func(descriptors []uintptr) error {
+		for _, each := range descriptors {
+			held, err := syscall.Dup(int(each))
+			check(t, err)
+			made.held = append(made.held, held)
+		}
+		return nil
+	}
 	go func() {
-		_, err := made.client.Run()
+		code, err := made.client.Run()
+		made.code = code
 		made.ended <- err
 	}()
 	made.mpirun, err = listener.Accept()
@@ -64,7 +77,6 @@ func TestMpirunIsEndedBeforeItSeesThatItsDaemonIsLost(t *testing.T) {
 	const killed = "127.0.0.1 on node node-7: signal 9 ended what mpirun started there"
 	for name, row := range map[string]struct{ then, lost string }{
 		"it ends by itself":                  {"exit 0", ""},
-		"it ends with an error":              {"exit 3", ""},
 		"it says something last":             {"echo more >&3; exit 0", ""},
 		"it is killed":                       {"kill -9 $$", killed},
 		"it is killed, and leaves something": {"(trap \"\" TERM; sleep 4726.25) 3>&- & kill -9 $$", killed},
@@ -96,6 +108,73 @@ func TestMpirunIsEndedBeforeItSeesThatItsHostIsLost(t *testing.T) {
 	}
 	if err := <-called.ended; err == nil || err.Error() != called.told() {
 		t.Errorf("the client reports %v after %q", err, called.told())
+	}
+}
+
+// mpirun takes an end of the connection that it did not order for a success, unless it knows the daemon's exit code before.
+func TestMpirunLearnsTheExitCodeOfItsDaemonFirst(t *testing.T) {
+	for name, row := range map[string]struct {
+		then string
+		code int
+	}{
+		"it obeys a TERM":                  {"exit 1", 1},
+		"its parent reports that it ended": {"sleep 4726.75 & exec 3>&-; kill -9 $!; wait; exit 255", 255},
+	} {
+		t.Run(name, func(t *testing.T) {
+			called := callDaemon(t, serve(t, wire.Interval), row.then)
+			check(t, <-called.ended)
+			if called.code != row.code || called.told() != "" {
+				t.Errorf("got %d, lost %q", called.code, called.told())
+			}
+			reader := bufio.NewReader(called.mpirun)
+			_, err := reader.ReadString('\n')
+			check(t, err)
+			check(t, called.mpirun.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
+			if _, err := reader.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the client has ended, and the connection too: %v", err)
+			}
+			if len(called.held) != 1 {
+				t.Fatalf("held %v", called.held)
+			}
+			check(t, syscall.Close(called.held[0]))
+			check(t, called.mpirun.SetReadDeadline(time.Now().Add(20*time.Second)))
+			if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {
+				t.Errorf("nobody holds the connection: %v", err)
+			}
+		})
+	}
+}
+
+func TestMpirunIsEndedIfNobodyCanHoldItsConnection(t *testing.T) {
+	called := callDaemon(t, serve(t, wire.Interval), "read -r _ <&3; exit 255")
+	called.client.Hold = func([]uintptr) error { return syscall.EAGAIN }
+	_, err := called.mpirun.Write([]byte("\n"))
+	check(t, err)
+	_, err = io.ReadAll(called.mpirun)
+	check(t, err)
+	if called.told() != "127.0.0.1 on node node-7: lost: its daemon ended with code 255" {
+		t.Errorf("lost %q", called.told())
+	}
+	check(t, <-called.ended)
+}
+
+func TestNothingIsHeldForAnMpirunThatHasEnded(t *testing.T) {
+	called := callDaemon(t, serve(t, wire.Interval), "cat <&3; exit 1")
+	_, err := bufio.NewReader(called.mpirun).ReadString('\n')
+	check(t, err)
+	check(t, called.mpirun.Close())
+	check(t, <-called.ended)
+	if called.told() != "" || len(called.held) > 0 {
+		t.Errorf("lost %q, held %v", called.told(), called.held)
+	}
+}
+
+// mpirun reports by itself that a daemon could not be started.
+func TestADaemonThatNeverConnectedIsNoLoss(t *testing.T) {
+	calling := serve(t, wire.Interval).client(`prted-is-missing prte_hnp_uri "x;tcp://127.0.0.1:1:24"`)
+	calling.Lost = func(err error) { t.Errorf("lost %v", err) }
+	if code, err := calling.Run(); code != 127 || err != nil {
+		t.Errorf("got %d, %v", code, err)
 	}
 }
 

@@ -115,7 +115,7 @@ RULES: Final[Sequence[LogRule]] = (
     rule(
         "WorkerLost",
         "mpiop-agent cannot reach a worker any more, or Open MPI's daemon there is killed",
-        _AGENT + r"(?:lost: )?(?P<text>no answer from .+|signal (?!(?:1|2|15) )\d+ ended .+|cannot connect to .+)$",
+        _AGENT + r"(?:lost: )?(?P<text>no answer from .+|signal (?!(?:1|2|15) )\d+ ended .+|its daemon ended .+|cannot connect to .+)$",
         "mpirun lost {host}: {text}",
         _LOST,
     ),

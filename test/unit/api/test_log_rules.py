@@ -322,6 +322,12 @@ FOUND = [
         "mpirun lost pi-worker-1: signal 9 ended what mpirun started there",
     ),
     (
+        "mpiop-agent: the daemon of Open MPI 5, whose parent lives on",
+        "mpiop-agent: pi-worker-1.pi.team.svc on node n1: lost: its daemon ended with code 255\n",
+        "WorkerLost",
+        "mpirun lost pi-worker-1: its daemon ended with code 255",
+    ),
+    (
         "mpiop-agent: no server",
         "mpiop-agent: pi-worker-1.pi.team.svc: cannot connect to 10.1.0.4: dial tcp 10.1.0.4:2222: connect: connection refused\n",
         "WorkerLost",
