@@ -30,7 +30,7 @@ URL ?=
 # the launcher the workers of a library come (20), KEEP=1 leaves the cluster up.
 # ALONE: suites that share no cluster with others. SECOND: suites that share a second cluster. Both run at the same time as those that
 # share the first, one after the other: tests mostly wait.
-ALONE := cluster second_node faults admission informers contract manifests policies
+ALONE := cluster second_node faults admission informers contract manifests migration policies
 SECOND := binding examples false_alarms gitops images mpi plain random_jobs recipes ssh
 APART := allocation_script allocations applications archive chart_values crowd leadership gang coscheduling kubeflow kueue volcano monitoring top dra shards chart helm release upgrade definition hangs horovod
 SUITE ?=
