@@ -36,6 +36,8 @@ NOT_RUN = {
     ("README.md", "Install it and run a first job"): "needs a registry; test_release.py, test_helm.py and test_kubectl_mpi.py do the same",
     ("docs/examples.md", "From a manifest"): "test_examples.py does the same",
     ("docs/examples.md", "HPL and STREAM"): "test_applications.py runs it by its heading",
+    ("docs/examples.md", "LAMMPS"): "test_applications.py runs it by its heading",
+    ("docs/examples.md", "PyTorch"): "test_applications.py runs it by its heading",
     ("docs/examples.md", "Dask"): "test_applications.py runs it by its heading",
     ("docs/images.md", "How to build them"): "builds all images, and removes them; test_manifests.py has one of the commands",
     ("docs/kubectl-mpi.md", "Install"): "needs a package index",
