@@ -17,7 +17,7 @@ MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 SERVICE = "/api/v1/namespaces/kueue-system/services/webhook"
 TRAINING_IMAGE = "docker.io/kubeflow/training-operator:v1-5170a36"
-MPI_IMAGE = "registry.example.com:5000/mpioperator/mpi-operator@sha256:1"
+MPI_IMAGE = "registry.example.com:5000/mirror/mpi-operator@sha256:1"
 
 
 def crd(*versions: str, stored_as: tuple[str, ...] = (), served: bool = True) -> dict[str, Any]:
