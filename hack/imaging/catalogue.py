@@ -67,7 +67,7 @@ CATALOGUE = (
     ),
     *(
         Image(name=name, repository=f"{REGISTRY}/{name}", context="examples/applications", tag="openmpi", target=name, is_slow=True)
-        for name in ("hpcc", "dask")
+        for name in ("hpcc", "lammps", "pytorch", "dask")
     ),
 )
 

@@ -18,7 +18,7 @@ def invariants_page() -> str:
     lines = [_HEAD]
     proofs = find_proofs()
     for letter, chapter in CHAPTERS.items():
-        lines += [f"## {chapter}", "", "| no. | what holds | tests | defects |", "|---|---|---|---|"]
+        lines += [f"## {chapter}", "", "| no. | property | tests | defects |", "|---|---|---|---|"]
         lines += [_row(number, proofs[number]) for number in TITLES if number.startswith(letter)]
         lines.append("")
     return "\n".join(lines)

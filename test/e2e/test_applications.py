@@ -27,7 +27,12 @@ class Example:
     heading: str
 
 
-EXAMPLES = (Example("hpcc", "HPL and STREAM"), Example("dask", "Dask"))
+EXAMPLES = (
+    Example("hpcc", "HPL and STREAM"),
+    Example("lammps", "LAMMPS"),
+    Example("pytorch", "PyTorch"),
+    Example("dask", "Dask"),
+)
 
 
 @pytest.fixture(scope="module", params=EXAMPLES, ids=attrgetter("name"))

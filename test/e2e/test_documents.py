@@ -19,7 +19,7 @@ from e2e.conftest import NAME
 from e2e.jobs import EXAMPLES, LAUNCHER, WORKER, held, launcher_container, launcher_pod, let_run, pi_job, until_true, with_script
 from e2e.kubectl import DEPLOYMENTS, NAMESPACES, Kubectl, Obj
 from e2e.operator_pods import Operator
-from e2e.shell import Shell, blocks_below, commands_below, open_shell
+from e2e.shell import Shell, blocks_below, commands_below, open_shell, transcripts_below
 from e2e.stand_ins import PI_IMAGE, advertised, image_with
 from mpiop.kube.resources import JOBS, MPIJOBS, PODS
 from website.staging import pages
@@ -36,6 +36,8 @@ NOT_RUN = {
     ("README.md", "Install it and run a first job"): "needs a registry; test_release.py, test_helm.py and test_kubectl_mpi.py do the same",
     ("docs/examples.md", "From a manifest"): "test_examples.py does the same",
     ("docs/examples.md", "HPL and STREAM"): "test_applications.py runs it by its heading",
+    ("docs/examples.md", "LAMMPS"): "test_applications.py runs it by its heading",
+    ("docs/examples.md", "PyTorch"): "test_applications.py runs it by its heading",
     ("docs/examples.md", "Dask"): "test_applications.py runs it by its heading",
     ("docs/images.md", "How to build them"): "builds all images, and removes them; test_manifests.py has one of the commands",
     ("docs/kubectl-mpi.md", "Install"): "needs a package index",
@@ -43,7 +45,14 @@ NOT_RUN = {
     ("docs/python-client.md", "Python client"): "needs a package index",
 }
 """Commands that no test runs, by page and heading, and why."""
-PAGES = [str(page) for page in pages() if commands_below(str(page))]
+
+
+def headings_with_commands(page: str) -> set[str]:
+    """Return the headings of a page that have commands, or transcripts, directly below them."""
+    return commands_below(page).keys() | transcripts_below(page).keys()
+
+
+PAGES = [str(page) for page in pages() if headings_with_commands(str(page))]
 
 
 @pytest.fixture(scope="module")
@@ -394,7 +403,16 @@ def test_dranets_other_objects_are_of_a_version_that_is_gone(module_namespace: K
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_of_the_documents_is_run_by_a_test(page: str) -> None:
-    tests = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("test_*.py")))
-    followed = set(re.findall(r'(?:\.follow\(|": \()\s*"([^"]+\.md)",\s*"([^"]+)"', tests))
-    shown = {(page, heading) for heading in commands_below(page)}
-    assert shown - NOT_RUN.keys() == {each for each in followed if each[0] == page}
+    shown = {(page, heading) for heading in headings_with_commands(page)}
+    assert shown - NOT_RUN.keys() == {each for each in followed_by_tests() if each[0] == page}
+
+
+def followed_by_tests() -> set[tuple[str, str]]:
+    """Return page and heading of the commands that tests run; a test may have the page in a constant."""
+    found: set[tuple[str, str]] = set()
+    for path in Path(__file__).parent.glob("test_*.py"):
+        text = path.read_text(encoding="utf-8")
+        constants = dict(re.findall(r'^([A-Z_]+) = "([^"]+\.md)"$', text, re.MULTILINE))
+        calls = re.findall(r'(?:\.follow\(|\.replay\(|": \()\s*("[^"]+\.md"|[A-Z_]+),\s*"([^"]+)"', text)
+        found |= {(constants.get(page, page.strip('"')), heading) for page, heading in calls}
+    return found

@@ -1,6 +1,7 @@
 """The examples that people start from, as their first lines describe."""
 
 import base64
+import json
 import os
 import pickle
 import subprocess
@@ -81,6 +82,23 @@ def test_a_function_runs_on_every_rank_whatever_it_prints(tool: Tool, tmp_path: 
     results = MPI(kubeconfig=tool.environment["KUBECONFIG"], image=IMAGE).run(work, f"mpiop-result:{trap}", ranks=3, is_tagged=True)
     assert list(map(len, results)) == [100_000] * 3
     assert not (tmp_path / "trap").exists()
+
+
+@pytest.mark.skipif(sys.version_info[:2] != DEBIANS_PYTHON, reason="a function only runs in an image with the same minor version of Python")
+def test_the_cells_of_the_notebook_print_what_it_shows(tool: Tool) -> None:
+    notebook = json.loads((ROOT / "examples/mpi4py/notebook.ipynb").read_text("utf-8"))
+    cells = [each for each in notebook["cells"] if each["cell_type"] == "code"]
+    program = "\n".join("".join(each["source"]) for each in cells)
+    done = subprocess.run(
+        [sys.executable, "-"],
+        input=program,
+        env={**os.environ, **tool.environment, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert done.stdout == "".join(line for each in cells for output in each["outputs"] for line in output["text"]), done.stderr
 
 
 def test_an_error_on_a_rank_has_its_traceback(tool: Tool) -> None:

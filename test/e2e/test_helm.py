@@ -1,6 +1,7 @@
 """The life of a release of the Helm chart next to running jobs: the real helm, both versions in use, the commands of docs/install.md."""
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -18,10 +19,13 @@ from e2e.conftest import NAME, namespace_of_test
 from e2e.jobs import LAUNCHER, held, let_run, pi_job, state, until_true
 from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl, NotSeenError, Obj
 from e2e.operator_pods import Operator
+from e2e.plugin import new_tool
+from e2e.pushing import with_pushing
 from e2e.shell import Shell, open_shell
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, LEASES, MPIJOBS, PODS
 
 CLUSTER = f"{NAME}-helm"
+AIR_GAP = "docs/air-gap.md"
 DEFINITION = "mpijobs.kubeflow.org"
 ADDED = "addedByTheNextVersion"
 TEAM, OTHER_TEAM = "team-b", "team-c"
@@ -190,6 +194,28 @@ def test_the_notes_name_two_commands_that_work(helm: Helm, reader: Shell) -> Non
     assert "successfully rolled out" in reader.run(rollout)
     reader.run(jobs.removesuffix(" --watch"))
     assert "There is no" not in notes
+
+
+# A registry of one's own, without internet
+
+
+@pytest.mark.parametrize("helm", ["helm"], indirect=True)
+def test_the_images_that_were_brought_in_are_those_that_run(helm: Helm, bare: Kubectl, reader: Shell, tmp_path: Path) -> None:
+    operator, agent = built_archives("operator", "agent")
+    for archive in (operator, agent):
+        (reader.folder / Path(archive).name).symlink_to(archive)
+    helm.run("package", CHART, "--destination", str(reader.folder))
+    tool = new_tool(replace(bare, namespace="default"), tmp_path)
+    environment = {**helm.environment, "KUBECONFIG": tool.environment["KUBECONFIG"]}
+    environment["PATH"] = os.pathsep.join((helm.environment["PATH"], tool.environment["PATH"]))
+    shell = Shell(with_pushing(environment, tmp_path / "bin", CLUSTER), reader.folder)
+    shell.follow(AIR_GAP, "Bring the images in", timeout_seconds=200)
+    shell.follow(AIR_GAP, "Install", timeout_seconds=200)
+    image, flags = shell.follow(AIR_GAP, "Check it").splitlines()
+    assert image == "registry.example.com/team/mpi-operator:v0.1.0"
+    assert "--agent-image=registry.example.com/team/mpi-operator-agent:v0.1.0" in flags
+    done = shell.run("kubectl mpi doctor --run --image mpiop.invalid/mpi-pi:openmpi", timeout_seconds=240)
+    assert "a job of image mpiop.invalid/mpi-pi:openmpi ran on two workers" in done
 
 
 # Some namespaces

@@ -18,7 +18,8 @@ from e2e.jobs import condition, is_true, launcher_container, pi_job, state, unti
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
-from e2e.shell import Shell, open_shell
+from e2e.plugin import new_tool
+from e2e.shell import Shell
 from mpiop.kube.resources import MPIJOBS
 
 CLUSTER = f"{NAME}-kubeflow"
@@ -79,7 +80,7 @@ def switch(
         (checkout / "deploy").symlink_to(ROOT / "deploy")
         (checkout / f"mpi-operator-{RELEASE}.yaml").symlink_to(manifest)
         with new_namespace(cluster, "kubeflow", request.session) as here:
-            yield Switch(cluster, here, open_shell(here, checkout, folder / "kubeconfig"))
+            yield Switch(cluster, here, Shell(new_tool(here, folder).environment, checkout))
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
@@ -18,42 +18,38 @@ from mpiop.client.progress import UNSEEN_SECONDS, is_ready
 from mpiop.client.spec import JobSpec
 from mpiop.client.status import PENDING, is_unseen, status_of
 from mpiop.kube.resources import EVENTS, LEASES, MPIJOBS
+from mpiop.kubectl.finding import OK, PROBLEM, STYLES, UNKNOWN, Finding
+from mpiop.kubectl.migration import definition_and_jobs, webhooks
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.queues import queue_names
+from mpiop.kubectl.rivals import other_operators
 from mpiop.kubectl.session import Session, cluster_options, console
 from mpiop.kubectl.smoke import IMAGE, smoke_problem
 from mpiop.kubectl.version import DEFINITION, operators, served_namespaces
 
-OK, PROBLEM, UNKNOWN = "ok", "problem", "unknown"
-_STYLES: Final = {OK: "green", PROBLEM: "red", UNKNOWN: "yellow"}
 _LEASE_SECONDS: Final = 15
 _SPECIAL: Final = ("gpu", "rdma", "fpga", "tpu")
 _FAILED_PULL: Final = re.compile(r'Failed to pull image "([^"]+)"')
 
 
-class Finding(NamedTuple):
-    """The result of a check: what was found, and what to do about it."""
-
-    verdict: str
-    text: str
-    advice: str = ""
-
-
 @click.command("doctor")
 @click.option("--run", "is_run", is_flag=True, help="Also run a job with two workers to its end, and delete it.")
 @click.option("--image", default=IMAGE, show_default=True, help="Image of that job. It must contain Open MPI.")
+@click.option("--migrate", "is_migration", is_flag=True, help="Check instead whether mpiop can replace another operator of MPIJobs.")
 @cluster_options()
-def doctor_verb(session: Session, *, is_run: bool, image: str) -> int:
+def doctor_verb(session: Session, *, is_run: bool, image: str, is_migration: bool) -> int:
     """Check whether MPI jobs can run here: operator, permissions, quotas, nodes."""
 
     def job(api: Api) -> Iterator[Finding]:
         problem = smoke_problem(api, image)
         yield Finding(PROBLEM, problem) if problem else Finding(OK, f"a job of image {image} ran on two workers, and was deleted")
 
+    if is_run and is_migration:
+        raise click.UsageError("--run and --migrate exclude each other")
     screen, found = console(), list[Finding]()
-    for finding in _findings(session, [*CHECKS, *([job] if is_run else [])]):
+    for finding in _findings(session, MIGRATION_CHECKS if is_migration else [*CHECKS, *([job] if is_run else [])]):
         found.append(finding)
-        screen.print(f"{finding.verdict:<8} ", style=_STYLES[finding.verdict], end="")
+        screen.print(f"{finding.verdict:<8} ", style=STYLES[finding.verdict], end="")
         screen.print(printable(finding.text) + (f"\n         {finding.advice}" if finding.advice else ""))
     return int(any(finding.verdict == PROBLEM for finding in found))
 
@@ -253,3 +249,4 @@ def pulls(api: Api) -> Iterator[Finding]:
 
 
 CHECKS: Final = (definition, listing, replicas, leader, unseen_jobs, rights, creation, quotas, queues, schedulers, nodes, pulls)
+MIGRATION_CHECKS: Final = (definition_and_jobs, other_operators, webhooks)

@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 import click
 
@@ -59,12 +60,16 @@ def exec_verb(session: Session, name: str, *, command: Sequence[str], has_input:
 @_worker
 @cluster_options()
 def cp_verb(session: Session, source: str, target: str, *, worker: int | None) -> int:
-    """Copy files: kubectl mpi cp JOB:/path ./here, or in the other direction."""
-    job, _, _ = (source if ":" in source else target).partition(":")
+    """Copy files: kubectl mpi cp JOB:/path ./here, or in the other direction. What is copied into a directory keeps its name."""
+    job, _, path = (source if ":" in source else target).partition(":")
     if (":" in source) == (":" in target):
         raise click.UsageError("one of the two must be JOB:PATH, the other a path here")
     pod = pod_of(session.mpi().get(job), worker)
-    return _kubectl(session, "cp", *(f"{pod}:{path.partition(':')[2]}" if ":" in path else path for path in (source, target)))
+    if ":" in target:
+        return _kubectl(session, "cp", source, f"{pod}:{path}")
+    name = PurePosixPath(path).name
+    # kubectl cannot copy a file to the name of a directory.
+    return _kubectl(session, "cp", f"{pod}:{path}", str(Path(target) / name) if name and Path(target).is_dir() else target)
 
 
 def pod_of(job: Job, worker: int | None) -> str:

@@ -70,7 +70,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "convert": Verb("mpiop.kubectl.convert", "Convert a Slurm script to an MPIJob.", ("convert job.sbatch --image solver:1",)),
     "nodes": Verb("mpiop.kubectl.nodes", "Show the free resources of each node.", ("nodes",)),
-    "doctor": Verb("mpiop.kubectl.doctor", "Check whether jobs can run here.", ("doctor", "doctor --run")),
+    "doctor": Verb("mpiop.kubectl.doctor", "Check whether jobs can run here.", ("doctor", "doctor --run", "doctor --migrate")),
     "version": Verb("mpiop.kubectl.version", "Show the versions of client, operator and cluster.", ("version",)),
     "completion": Verb("mpiop.kubectl.completion", "Print the completion script of a shell.", ("completion bash",)),
 }

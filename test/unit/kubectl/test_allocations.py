@@ -1,7 +1,7 @@
 """`alloc` and `step` against an API server in memory."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,27 @@ def kubectl(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 
 STEP = 'while [ "$1" != --token ]; do shift; done; report="mpiop:$2:"; echo "${report}runs 3 0:1" >&2; '
+
+
+@pytest.mark.parametrize(
+    ("words", "copied"),
+    [
+        (("dev:/data/a.txt", "here.txt"), "dev-launcher-x:/data/a.txt here.txt"),
+        (("dev:/data/a.txt", "."), "dev-launcher-x:/data/a.txt a.txt"),
+        (("dev:/data/", "there/"), "dev-launcher-x:/data/ there/data"),
+        (("dev:/", "there"), "dev-launcher-x:/ there"),
+        (("a.txt", "dev:/tmp/"), "a.txt dev-launcher-x:/tmp/"),
+        (("there", "dev:/tmp/", "--worker", "1"), "there dev-worker-1:/tmp/"),
+    ],
+)
+def test_what_is_copied_into_a_directory_keeps_its_name(
+    mpi: Any, kubectl: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str], copied: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    called = kubectl("exit 0")
+    assert mpi("cp", *words)[0] == 0
+    assert called.read_text().strip().endswith(f" {copied}")
 
 
 @pytest.mark.real_time
