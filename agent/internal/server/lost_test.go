@@ -72,14 +72,18 @@ func TestASubreaperThatIsKilledTakesItsCommandAlong(t *testing.T) {
 func TestWhenThePodEndsRanksHaveItsGrace(t *testing.T) {
 	t.Parallel()
 	place := serve(t, wire.Interval)
-	saved := filepath.Join(t.TempDir(), "saved")
-	rank := `trap 'sleep 5.5; echo done >` + saved + `; exit' TERM; sleep 4715.25 & wait`
+	folder := t.TempDir()
+	begun, saved := filepath.Join(folder, "begun"), filepath.Join(folder, "saved")
+	rank := `trap 'sleep 5.5; echo done >` + saved + `; exit' TERM; sleep 4715.25 & : >` + begun + `; wait`
 	result := make(chan int, 1)
 	go func() {
 		code, _ := place.client(`setsid sh -c "` + rank + `" & sleep 4715.25; exit 5`).Run()
 		result <- code
 	}()
-	eventually(t, "it runs", func() bool { return len(running("4715.25")) > 3 })
+	eventually(t, "it runs", func() bool {
+		_, err := os.Stat(begun)
+		return err == nil && len(running("4715.25")) > 3
+	})
 	place.serving.TerminateAll()
 	if code := <-result; code != 143 {
 		t.Errorf("got %d", code)
