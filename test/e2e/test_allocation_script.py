@@ -235,6 +235,12 @@ def read(allocation: Allocation, verb: str, *words: str) -> tuple[int, str, str]
     return process.returncode, out, err
 
 
+def test_intel_mpi_gets_the_slots_of_each_host_by_an_option(make: Make, tmp_path: Path) -> None:
+    allocation = make(I_MPI_HYDRA_HOST_FILE=str(tmp_path / "hostfile"))
+    _, _, err = allocation.step("-n", "3", "--", "run", "true")
+    assert err.startswith(f"mpirun -n 3 -machinefile {allocation.home}/steps/1/hostfile -wdir /a b run true\n")
+
+
 REFUSED = [
     (("-n", "5"), "5 slots are wanted, and the allocation has 4", 1),
     (("-n", "3", "--hosts", "1"), "3 slots are wanted, and hosts 1 have 2", 1),

@@ -300,6 +300,7 @@ async def test_each_library_runs_steps_and_leaves_nothing(images: None, tool: To
     name = allocate(tool, f"{kind}-{library}", "--image", image, "--mpi", IMPLEMENTATIONS[library].lower(), "--ssh", kind, *user)
     workers = [f"{name}-worker-{index}" for index in range(2)]
     assert sorted(tool.run("step", name, "--", "hostname").split()) == sorted(workers * 2)
+    run_short_ranks(tool, name)
     before = processes(tool.here, name)
     uneven = tool.run("step", name, "-n", "3", "--", "sh", "-c", "echo $(hostname) $MPIOP_STEP").splitlines()
     assert Counter(uneven) == {f"{workers[0]} 2": 2, f"{workers[1]} 2": 1}
@@ -316,6 +317,13 @@ async def test_each_library_runs_steps_and_leaves_nothing(images: None, tool: To
     upload_and_build(tool, name, tmp_path / "folder")
     measure(tool, name)
     tool.run("delete", name, "--yes")
+
+
+def run_short_ranks(tool: Tool, name: str) -> None:
+    """Run programs that end at once: with threads, daemons of PRRTE 3.0 report their end in the wrong order, and every third hangs."""
+    [launcher] = [pod for pod in pods(tool.here, name) if "launcher" in pod]
+    script = f"for i in $(seq {MEASURED}); do timeout 60 mpirun -n 4 true || exit 1; done"
+    tool.here.run("exec", launcher, "--", "sh", "-c", script)
 
 
 def measure(tool: Tool, name: str) -> None:

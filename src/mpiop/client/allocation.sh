@@ -482,6 +482,8 @@ run() {
     eval "set -- $(cat "$home/options") \"\$@\""
     [ -z "$is_uploaded" ] || [ "$1" != -wdir ] || shift 2
     [ -z "$is_tagged" ] || eval "set -- $(cat "$home/tags") \"\$@\""
+    # With its variable alone, Intel MPI fills the first hosts and ignores how many slots they have.
+    [ -z "${I_MPI_HYDRA_HOST_FILE:-}" ] || set -- -machinefile "$dir/hostfile" "$@"
     if [ -n "$has_input" ]; then
         rm -f "$input"
         mkfifo "$input"
