@@ -232,11 +232,11 @@ async def test_a_lost_worker_is_named_and_the_allocation_continues(tool: Tool, d
 
 
 async def test_an_idle_allocation_ends_with_success_and_the_reason(tool: Tool) -> None:
-    name = allocate(tool, "idle", "--image", IMAGE, "--idle", "15s")
+    name = allocate(tool, "idle", "--image", IMAGE, "--idle", "40s")
     assert len(tool.run("step", name, "--", "hostname").split()) == 4
     until_true(tool.here, name, "Succeeded")
     job = tool.here.read(MPIJOBS, name)
-    reason = "idle: no step ran and nobody typed in a shell for 15s"
+    reason = "idle: no step ran and nobody typed in a shell for 40s"
     assert job["status"]["summary"]["message"] == reason
     assert reason in condition(job, "Succeeded")["message"]
     events = json.loads(tool.here.run("get", "events", f"--field-selector=involvedObject.name={name},reason=MPIJobSucceeded", "-o", "json"))
