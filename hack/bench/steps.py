@@ -119,17 +119,8 @@ async def _turn(place: Place, allocations: Mapping[str, Allocation], step: Step)
     found |= await asyncio.to_thread(_compared, "function", function, partial(place.bare, _PYTHON, _IMPORT))
     upload = _timed(partial(place.step, LIBRARIES[0], "--upload", str(place.folder)), place.change)
     found |= await asyncio.to_thread(_compared, "upload", upload, _timed(partial(place.step, LIBRARIES[0])))
-    words = (
-        "run",
-        _IN_NAMESPACE,
-        "-n",
-        str(RANKS),
-        "--slots",
-        str(RANKS // HOSTS),
-        "--image",
-        f"mpiop.invalid/mpi-pi:plain-{LIBRARIES[0]}",
-        "--rm",
-    )
+    sizes = ("-n", str(RANKS), "--slots", str(RANKS // HOSTS))
+    words = ("run", _IN_NAMESPACE, *sizes, "--image", f"mpiop.invalid/mpi-pi:plain-{LIBRARIES[0]}", "--rm")
     found["run"] = await asyncio.to_thread(_timed(partial(place.tool, *words, "--", "hostname")))
     return found
 
