@@ -19,11 +19,12 @@ from mpiop.client.files import Files, read_files
 from mpiop.client.job import Job
 from mpiop.client.live import Live
 from mpiop.client.mpi import MPI
+from mpiop.client.program_steps import ProgramStep
 from mpiop.client.spec import JobSpec
 from mpiop.client.status import JobStatus
 
 if TYPE_CHECKING:
-    from mpiop.client.asynchronous import AsyncAllocation, AsyncJob, AsyncMPI
+    from mpiop.client.asynchronous import AsyncAllocation, AsyncJob, AsyncMPI, AsyncProgramStep
 
 __all__ = [
     "MPI",
@@ -31,6 +32,7 @@ __all__ = [
     "AsyncAllocation",
     "AsyncJob",
     "AsyncMPI",
+    "AsyncProgramStep",
     "Attempt",
     "ClientError",
     "Condition",
@@ -45,6 +47,7 @@ __all__ = [
     "JobTimeoutError",
     "Live",
     "NotFoundError",
+    "ProgramStep",
     "UnreachableError",
     "read_files",
 ]
@@ -52,6 +55,6 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import asyncio only for those who use it, because `kubectl mpi` starts faster without it."""
-    if name in {"AsyncAllocation", "AsyncJob", "AsyncMPI"}:
+    if name in {"AsyncAllocation", "AsyncJob", "AsyncMPI", "AsyncProgramStep"}:
         return getattr(import_module("mpiop.client.asynchronous"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
