@@ -235,6 +235,12 @@ def read(allocation: Allocation, verb: str, *words: str) -> tuple[int, str, str]
     return process.returncode, out, err
 
 
+def test_input_that_arrives_after_its_step_is_dropped(make: Make) -> None:
+    allocation = make()
+    assert read(allocation, "input", "T")[0] == 141
+    assert not [*allocation.home.glob("input-*")]
+
+
 def test_intel_mpi_gets_the_slots_of_each_host_by_an_option(make: Make, tmp_path: Path) -> None:
     allocation = make(I_MPI_HYDRA_HOST_FILE=str(tmp_path / "hostfile"))
     _, _, err = allocation.step("-n", "3", "--", "run", "true")

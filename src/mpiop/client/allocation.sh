@@ -788,6 +788,7 @@ client)
     printf '\nend\n'
     ;;
 input)
+    [ -p "$home/input-$2" ] || exit 141 # the step has ended: nobody reads it
     # Not `exec`: when no process has the standard output of an exec any more, containerd ends its input too.
     cat >"$home/input-$2"
     exit $?
