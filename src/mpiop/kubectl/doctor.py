@@ -20,7 +20,8 @@ from mpiop.client.status import PENDING, is_unseen, status_of
 from mpiop.kube.resources import EVENTS, LEASES, MPIJOBS
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.queues import queue_names
-from mpiop.kubectl.session import Session, cluster_options, console
+from mpiop.kubectl.screen import console
+from mpiop.kubectl.session import Session, cluster_options
 from mpiop.kubectl.smoke import IMAGE, smoke_problem
 from mpiop.kubectl.version import DEFINITION, operators, served_namespaces
 
