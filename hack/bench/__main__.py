@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import broken, command, failover, libraries, loads, memory, real_jobs, results, shares, stock, table
+from bench import broken, command, failover, libraries, loads, memory, real_jobs, results, shares, steps, stock, table
 from bench.scenarios import LARGE, Kind, Scenario, find
 from bench.session import Setting, Turns, by_operator, measure
 from demonstration.cluster import ROOT
@@ -25,13 +25,14 @@ TURNS: Final[Mapping[Kind, Turns]] = {
     Kind.LIBRARIES: libraries.turns,
     Kind.BROKEN: by_operator(broken.turn),
     Kind.SHARES: shares.turns,
+    Kind.STEPS: steps.turns,
 }
 
 
 async def bench(scenarios: Sequence[Scenario], rounds: int, cluster: str, folder: Path) -> None:
     """Measure the scenarios one after the other."""
     progress = Progress()
-    turns = {Kind.LOAD: 3, Kind.LIBRARIES: 1}
+    turns = {Kind.LOAD: 3, Kind.LIBRARIES: 1, Kind.STEPS: 1}
     progress.expect(sum((rounds or each.rounds) * turns.get(each.kind, 2) for each in scenarios))
     for scenario in scenarios:
         await measure(Setting(scenario, cluster, folder), TURNS[scenario.kind], rounds or scenario.rounds, progress)

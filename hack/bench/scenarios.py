@@ -25,6 +25,8 @@ class Kind(Enum):
     """One job at a time on a real kubelet with each MPI library, with an sshd of its image and with mpiop-agent."""
     BROKEN = auto()
     """Jobs whose workers no node takes, for two minutes."""
+    STEPS = auto()
+    """Steps of allocations on a real kubelet, and the same `mpirun` typed in the launcher."""
     SHARES = auto()
     """Many jobs on simulated nodes, and what the operator's processor time is made of."""
 
@@ -93,6 +95,7 @@ LARGE: Final[Sequence[Scenario]] = (
     Scenario("one-10000", "one job with 10,000 workers", Kind.LOAD, rounds=1, workers=10_000),
     Scenario("shares", "50 jobs with 8 workers", Kind.SHARES, jobs=50, workers=8),
     Scenario("libraries", "one job on a real kubelet with each MPI library", Kind.LIBRARIES, rounds=10, workers=2),
+    Scenario("steps", "steps of an allocation with each MPI library", Kind.STEPS, rounds=10, workers=2),
 )
 """Not measured unless they are named: each takes half an hour."""
 

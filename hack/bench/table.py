@@ -10,6 +10,7 @@ from typing import Final
 from bench.results import FLOOR, OURS, REFERENCE, Result
 from bench.samples import Ratio, ratio_of_medians
 from bench.scenarios import find
+from bench.steps import HOSTS, RANKS
 
 BEGIN, END = "<!-- bench -->", "<!-- end of bench -->"
 HEAD: Final = ("", "reference", "mpiop", "ratio", "goal", "")
@@ -197,6 +198,26 @@ def _libraries() -> Sequence[Row]:
     )
 
 
+def _steps() -> Sequence[Row]:
+    names = {"openmpi": "Open MPI 4.1", "openmpi5": "Open MPI 5", "mpich": "MPICH 4.3", "mpich5": "MPICH 5", "intel": "Intel MPI"}
+    measured = [(library, f"`step -- hostname` with {name}", "its `mpirun`", 0.5) for library, name in names.items()]
+    measured += [
+        ("function", "a second `a.run` with Open MPI 4.1", "`mpirun` with the import of mpi4py", 0.4),
+        ("upload", "a step with `--upload` and a changed file of 1 MiB", "the step", 0.5),
+    ]
+    where = f"{RANKS} ranks on {HOSTS} hosts"
+    rows = (
+        (
+            Row(f"{where}: {title}", "steps", figure, "{:.2f} s"),
+            Row(f"{where}: {title}: {base} alone", "steps", f"{figure} bare", "{:.2f} s"),
+            Row(f"{where}: {title}: longer than {base}", "steps", f"{figure} added", "{:.2f} s", most=most),
+        )
+        for figure, title, base, most in measured
+    )
+    whole_job = Row(f"{where}: `run -- hostname` with Open MPI 4.1", "steps", "run", "{:.2f} s")
+    return (*(row for three in rows for row in three), whole_job)
+
+
 ROWS: Final[Sequence[Row]] = (
     Row("one job: apply → launcher runs", "one-job", "launcher runs", "{:.2f} s", most_ratio=1.1),
     Row("one job: apply → Succeeded", "one-job", "Succeeded", "{:.2f} s", most_ratio=1.1),
@@ -212,6 +233,7 @@ ROWS: Final[Sequence[Row]] = (
     *_large(),
     *_shares(),
     *_libraries(),
+    *_steps(),
 )
 
 

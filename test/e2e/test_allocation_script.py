@@ -1,6 +1,7 @@
 """The script in the launcher of an allocation, in each shell that this machine has, with a stand-in for mpirun."""
 
 import os
+import pty
 import re
 import shutil
 import signal
@@ -65,11 +66,15 @@ class Allocation:
         assert self.holder.stdout is not None
         assert self.holder.stdout.readline() == "allocation is ready\n"
 
-    def start(self, *words: str, verb: str = "step") -> "subprocess.Popen[str]":
-        """Start a step, whose standard input is the connection to its client."""
+    def start(self, *words: str, verb: str = "step", terminal: int | None = None) -> "subprocess.Popen[str]":
+        """Start a step, whose standard input is the connection to its client, or another verb, maybe on a terminal."""
         command = [*self._shell, str(SCRIPT), verb, *words]
-        pipe = subprocess.PIPE
-        self._steps.append(subprocess.Popen(command, env=self.environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
+        stream = subprocess.PIPE if terminal is None else terminal
+        self._steps.append(
+            subprocess.Popen(
+                command, env=self.environment, stdin=stream, stdout=stream, stderr=stream, text=True, start_new_session=terminal is not None
+            )
+        )
         return self._steps[-1]
 
     def step(self, *words: str) -> tuple[int, str, str]:
@@ -230,6 +235,18 @@ def read(allocation: Allocation, verb: str, *words: str) -> tuple[int, str, str]
     return process.returncode, out, err
 
 
+def test_input_that_arrives_after_its_step_is_dropped(make: Make) -> None:
+    allocation = make()
+    assert read(allocation, "input", "T")[0] == 141
+    assert not [*allocation.home.glob("input-*")]
+
+
+def test_intel_mpi_gets_the_slots_of_each_host_by_an_option(make: Make, tmp_path: Path) -> None:
+    allocation = make(I_MPI_HYDRA_HOST_FILE=str(tmp_path / "hostfile"))
+    _, _, err = allocation.step("-n", "3", "--", "run", "true")
+    assert err.startswith(f"mpirun -n 3 -machinefile {allocation.home}/steps/1/hostfile -wdir /a b run true\n")
+
+
 REFUSED = [
     (("-n", "5"), "5 slots are wanted, and the allocation has 4", 1),
     (("-n", "3", "--hosts", "1"), "3 slots are wanted, and hosts 1 have 2", 1),
@@ -349,6 +366,18 @@ def test_the_time_limit_ends_steps_too(make: Make) -> None:
     assert step.stderr.read().endswith("T:ended 143 the allocation ended: time limit: it ran for 3s\n")
     assert allocation.holder.wait(30) == 0
     assert allocation.message.read_text() == "time limit: it ran for 3s\n"
+
+
+def test_a_shell_shows_the_end_of_its_allocation_and_ends_before_it(make: Make) -> None:
+    allocation = make(MPIOP_TIME_LIMIT="3", PS1="$ ")
+    ours, theirs = pty.openpty()
+    shell = allocation.start(verb="shell", terminal=theirs)
+    os.close(theirs)
+    assert allocation.holder.wait(30) == 0
+    assert shell.poll() == -signal.SIGHUP, "what is in a terminal when the container ends is lost"
+    os.set_blocking(ours, False)
+    assert b"mpiop: the allocation ends: time limit: it ran for 3s" in os.read(ours, 65536)
+    os.close(ours)
 
 
 def test_a_launcher_that_is_asked_to_end_has_not_succeeded(make: Make) -> None:

@@ -4,9 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import statistics
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,23 +12,17 @@ from typing import Final
 
 import pytest
 
+from e2e.allocations import IMAGE, STUBBORN, Client, allocate, pods, processes, until_only
 from e2e.jobs import condition, until_true
 from e2e.kubectl import Kubectl
 from e2e.libraries import IMPLEMENTATIONS, LIBRARIES, PLAIN_IMAGES, SSHD_IMAGES
 from e2e.plugin import Tool, new_tool
 from e2e.test_kubectl_mpi import Terminal
-from e2e.waiting import until
 from mpiop.client import AsyncMPI, JobFailed
 from mpiop.kube.resources import MPIJOBS
 
 IMAGES: Final = (*SSHD_IMAGES, *PLAIN_IMAGES, "mpi4py")
 PYTHON_IMAGE: Final = "mpiop.invalid/mpi4py:openmpi"
-MEASURED = 20
-IMAGE = "mpiop.invalid/mpi-pi:openmpi"
-STUBBORN = "trap '' TERM; echo begun; sleep 1000 & sleep 1001"
-"""A program with a child, which both ignore that they are asked to end."""
-LIST = "for each in /proc/[0-9]*; do tr '\\0' ' ' <$each/cmdline; echo; done 2>/dev/null"
-OWN = "for each in"
 
 
 @pytest.fixture(scope="module")
@@ -45,67 +36,6 @@ def tool(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) ->
 def dev(tool: Tool) -> str:
     """The name of an allocation of two hosts with two slots each."""
     return allocate(tool, "dev", "--image", IMAGE)
-
-
-def allocate(tool: Tool, name: str, *options: str) -> str:
-    assert tool.run("alloc", "-n", "4", "--slots", "2", "--name", name, "--no-shell", *options) == f"{name}\n"
-    return name
-
-
-def pods(here: Kubectl, name: str) -> list[str]:
-    selector = f"--selector=training.kubeflow.org/job-name={name}"
-    found = here.run("get", "pods", selector, "--field-selector=status.phase=Running", "-o", "name").split()
-    return [pod.removeprefix("pod/") for pod in found]
-
-
-def processes(here: Kubectl, name: str) -> Counter[str]:
-    """Return the command lines of the processes in the Pods of a job; those of zombies are empty."""
-    found = Counter[str]()
-    for pod in pods(here, name):
-        listed = here.run("exec", pod, "--", "sh", "-c", LIST).splitlines()
-        found.update(f"{pod}: {line.strip()}" for line in listed if line.strip() and OWN not in line)
-    return found
-
-
-async def until_only(here: Kubectl, name: str, before: Counter[str]) -> None:
-    async def is_clean() -> bool:
-        found = await asyncio.to_thread(processes, here, name)
-        return not found - before
-
-    await until("nothing is left of the step", is_clean, timeout_seconds=60)
-
-
-class Client:
-    """A step of which the client is watched."""
-
-    def __init__(self, tool: Tool, name: str, *words: str) -> None:
-        command = ["kubectl-mpi", "step", name, *words]
-        self.process = subprocess.Popen(
-            command,
-            env=tool.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        self.seen = ""
-
-    def until(self, words: str) -> str:
-        assert self.process.stdout is not None
-        while words not in self.seen:
-            line = self.process.stdout.readline()
-            assert line, f"no {words!r} in {self.seen!r}, exit code {self.process.wait(60)}"
-            self.seen += line
-        return self.seen
-
-    def end(self, number: signal.Signals | None = None) -> int:
-        assert self.process.stdout is not None
-        if number is not None:
-            self.process.send_signal(number)
-        with self.process.stdout as output:
-            self.seen += output.read()
-        return self.process.wait(60)
 
 
 def test_a_step_runs_on_the_ranks_and_returns_the_exit_code_of_its_program(tool: Tool, dev: str) -> None:
@@ -158,8 +88,7 @@ def upload_and_build(tool: Tool, name: str, folder: Path) -> None:
 def test_uploads_are_built_and_reach_all_hosts(tool: Tool, dev: str, tmp_path: Path) -> None:
     upload_and_build(tool, dev, tmp_path / "folder")
     (tmp_path / "folder" / "large").write_bytes(os.urandom(2**20))
-    times = [timed(tool, dev), timed(tool, dev, "--upload", str(tmp_path / "folder"))]
-    sys.stderr.write(f"\na step: {times[0]:.2f} s, with a changed file of 1 MiB: {times[1]:.2f} s\n")
+    assert len(tool.run("step", dev, "--upload", str(tmp_path / "folder"), "--", "hostname").split()) == 4
     failed = tool.attempt("step", dev, "--upload", str(tmp_path / "folder"), "--build", "exit 3", "--", "hostname")
     assert failed.returncode == 3
     assert failed.stderr.endswith(": the build failed with exit code 3\n")
@@ -167,12 +96,6 @@ def test_uploads_are_built_and_reach_all_hosts(tool: Tool, dev: str, tmp_path: P
     until_true(tool.here, dev, "Running")
     tool.here.run("wait", "--for=condition=Ready", "pod/dev-worker-0", "--timeout=60s")
     assert tool.run("step", dev, "--upload", str(tmp_path / "folder"), "--", "cat", "source").count("two") == 4
-
-
-def timed(tool: Tool, name: str, *words: str) -> float:
-    begun = time.monotonic()
-    tool.run("step", name, *words, "--", "hostname")
-    return time.monotonic() - begun
 
 
 def test_steps_share_the_slots_and_one_that_would_overbook_waits_or_is_refused(tool: Tool, dev: str) -> None:
@@ -232,11 +155,11 @@ async def test_a_lost_worker_is_named_and_the_allocation_continues(tool: Tool, d
 
 
 async def test_an_idle_allocation_ends_with_success_and_the_reason(tool: Tool) -> None:
-    name = allocate(tool, "idle", "--image", IMAGE, "--idle", "15s")
+    name = allocate(tool, "idle", "--image", IMAGE, "--idle", "40s")
     assert len(tool.run("step", name, "--", "hostname").split()) == 4
     until_true(tool.here, name, "Succeeded")
     job = tool.here.read(MPIJOBS, name)
-    reason = "idle: no step ran and nobody typed in a shell for 15s"
+    reason = "idle: no step ran and nobody typed in a shell for 40s"
     assert job["status"]["summary"]["message"] == reason
     assert reason in condition(job, "Succeeded")["message"]
     events = json.loads(tool.here.run("get", "events", f"--field-selector=involvedObject.name={name},reason=MPIJobSucceeded", "-o", "json"))
@@ -278,9 +201,7 @@ async def test_functions_run_in_an_allocation(tool: Tool, monkeypatch: pytest.Mo
     async with AsyncMPI(image=PYTHON_IMAGE).allocation(name="python", ranks=4, slots=2) as allocation:
         hosts = ["python-worker-0"] * 2 + ["python-worker-1"] * 2
         assert await allocation.run(rank, 10) == list(zip((0, 10, 20, 30), hosts, strict=True))
-        begun = time.monotonic()
         assert await allocation.map(lambda item: item**2, range(7), ranks=3) == [item**2 for item in range(7)]
-        sys.stderr.write(f"\na.map: {time.monotonic() - begun:.2f} s\n")
         with pytest.raises(JobFailed, match=r"^job python, step 3 failed: FunctionRaised: rank \d raised:\n(.*\n)*ValueError: no input"):
             await allocation.run(fail)
         before = processes(tool.here, "python")
@@ -300,6 +221,7 @@ async def test_each_library_runs_steps_and_leaves_nothing(images: None, tool: To
     name = allocate(tool, f"{kind}-{library}", "--image", image, "--mpi", IMPLEMENTATIONS[library].lower(), "--ssh", kind, *user)
     workers = [f"{name}-worker-{index}" for index in range(2)]
     assert sorted(tool.run("step", name, "--", "hostname").split()) == sorted(workers * 2)
+    run_short_ranks(tool, name)
     before = processes(tool.here, name)
     uneven = tool.run("step", name, "-n", "3", "--", "sh", "-c", "echo $(hostname) $MPIOP_STEP").splitlines()
     assert Counter(uneven) == {f"{workers[0]} 2": 2, f"{workers[1]} 2": 1}
@@ -314,18 +236,11 @@ async def test_each_library_runs_steps_and_leaves_nothing(images: None, tool: To
     assert beside.end(signal.SIGINT) == 130
     await until_only(tool.here, name, before)
     upload_and_build(tool, name, tmp_path / "folder")
-    measure(tool, name)
     tool.run("delete", name, "--yes")
 
 
-def measure(tool: Tool, name: str) -> None:
-    """Print how long a step takes, and the same mpirun alone in the launcher: medians."""
+def run_short_ranks(tool: Tool, name: str) -> None:
+    """Run programs that end at once: with threads, daemons of PRRTE 3.0 report their end in the wrong order, and every third hangs."""
     [launcher] = [pod for pod in pods(tool.here, name) if "launcher" in pod]
-    script = f"for i in $(seq {MEASURED}); do a=$(date +%s%N); mpirun -n 4 hostname >/dev/null; echo $((($(date +%s%N) - a) / 1000)); done"
-    bare = statistics.median(int(line) / 1e6 for line in tool.here.run("exec", launcher, "--", "sh", "-c", script).split())
-    times = []
-    for _ in range(MEASURED):
-        begun = time.monotonic()
-        tool.run("step", name, "--", "hostname")
-        times.append(time.monotonic() - begun)
-    sys.stderr.write(f"\n{name}: step {statistics.median(times):.2f} s, mpirun {bare:.2f} s, {MEASURED} of each\n")
+    script = "for i in $(seq 20); do timeout 60 mpirun -n 4 true || exit 1; done"
+    tool.here.run("exec", launcher, "--", "sh", "-c", script)

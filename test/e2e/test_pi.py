@@ -206,6 +206,7 @@ def test_the_launcher_knows_hosts_and_slots_whatever_the_open_mpi(run: Run) -> N
         "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
         "OMPI_MCA_orte_set_default_slots": str(run.finished["spec"]["slotsPerWorker"]),
         "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+        "PRTE_MCA_odls_base_max_threads": "0",
         "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
         "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
         "PRTE_MCA_prte_set_default_slots": str(run.finished["spec"]["slotsPerWorker"]),

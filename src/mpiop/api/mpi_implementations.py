@@ -97,6 +97,9 @@ OPEN_MPI: Final = Implementation(
         # A file, because PRRTE 3.0 cuts a value at its second `=` when it passes the value to the next daemon.
         "PRTE_MCA_plm_ssh_args": "-F {ssh_config}",
         "PRTE_MCA_prte_set_default_slots": "{slots}",
+        # Daemons of PRRTE 3.0 start ranks from 16 threads. A rank that ends within milliseconds may then be reported as running after its
+        # end, so mpirun waits for ever (openpmix/prrte#2711). Without threads, the reports keep their order.
+        "PRTE_MCA_odls_base_max_threads": "0",
     },
     ssh_variables=("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"),
     # Daemons look the program up even if they start nobody, and die where it is missing: on a worker that the Go operator made.

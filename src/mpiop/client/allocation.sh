@@ -227,11 +227,38 @@ is_shell_used() {
     [ -n "$is_used" ]
 }
 
-# Writes to the terminals of all shells. In the background, because a terminal can be stopped.
+# Writes to the terminals of all shells. In the background, because a terminal can be stopped. Sets `writers`.
 warn() {
     echo "$1"
+    writers=
     for each in $shells; do
         { printf '\r\nmpiop: %s\r\n' "$1" >"${each##*:}" && : >"$home/seen"; } 2>/dev/null &
+        writers="$writers $!"
+    done
+}
+
+# Ends all shells as when their terminals are closed. What is in a terminal when the container ends is lost, so each shell ends before.
+hang_up() {
+    wait_for 20 $writers
+    pids=
+    for each in $shells; do
+        pid=${each%%:*} began=${each#*:}
+        is_alive "$pid" "${began%%:*}" && kill -HUP "$pid" && pids="$pids $pid"
+    done
+    wait_for 30 $pids
+}
+
+# Waits until the processes have ended, for so many naps at most. Sets `rest` to those that have not.
+wait_for() {
+    tries=$1 && shift
+    rest=$*
+    while :; do
+        found=
+        for each in $rest; do ! find_start "$each" || found="$found $each"; done
+        rest=$found
+        [ -n "$rest" ] && [ "$tries" -gt 0 ] || return 0
+        nap
+        tries=$((tries - 1))
     done
 }
 
@@ -289,6 +316,7 @@ finish() {
         [ -z "$left" ] || nap
         read_clock
     done
+    hang_up
     exit "$1"
 }
 
@@ -454,6 +482,8 @@ run() {
     eval "set -- $(cat "$home/options") \"\$@\""
     [ -z "$is_uploaded" ] || [ "$1" != -wdir ] || shift 2
     [ -z "$is_tagged" ] || eval "set -- $(cat "$home/tags") \"\$@\""
+    # With its variable alone, Intel MPI fills the first hosts and ignores how many slots they have.
+    [ -z "${I_MPI_HYDRA_HOST_FILE:-}" ] || set -- -machinefile "$dir/hostfile" "$@"
     if [ -n "$has_input" ]; then
         rm -f "$input"
         mkfifo "$input"
@@ -703,15 +733,8 @@ sweep() {
         eval "$KILL_ALL"
     ) >/dev/null 2>&1 &
     sweepers="$sweepers $!"
-    tries=100
-    while [ "$tries" -gt 0 ] && [ -n "$sweepers" ]; do
-        rest=
-        for each in $sweepers; do ! find_start "$each" || rest="$rest $each"; done
-        sweepers=$rest
-        [ -z "$rest" ] || nap
-        tries=$((tries - 1))
-    done
-    [ -z "$sweepers" ] || kill -KILL $sweepers
+    wait_for 100 $sweepers
+    [ -z "$rest" ] || kill -KILL $rest
 }
 
 # ---- Smaller commands.
@@ -765,6 +788,7 @@ client)
     printf '\nend\n'
     ;;
 input)
+    [ -p "$home/input-$2" ] || exit 141 # the step has ended: nobody reads it
     # Not `exec`: when no process has the standard output of an exec any more, containerd ends its input too.
     cat >"$home/input-$2"
     exit $?

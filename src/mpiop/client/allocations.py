@@ -9,6 +9,7 @@ from mpiop.client.errors import JobFailed
 from mpiop.client.functions import FunctionCall, Outcome
 from mpiop.client.job import Job
 from mpiop.client.kubectl import exec_command
+from mpiop.client.program_steps import ProgramStep, step_words
 from mpiop.client.runner import step_command, step_input
 from mpiop.client.steps import Step, Streams
 from mpiop.client.tags import RankLines
@@ -55,11 +56,42 @@ class Allocation:
         values = list(items)
         return in_order(self.run(share(function, values), ranks=ranks)) if values else []
 
+    def submit(
+        self,
+        command: Sequence[str],
+        *,
+        ranks: int | None = None,
+        hosts: Sequence[int] = (),
+        env: Mapping[str, str] | None = None,
+        report: Callable[[str], None] | None = None,
+    ) -> ProgramStep:
+        """Run a program as a step, and return at once. Steps that fit into the slots run at the same time, others wait.
+
+        Args:
+            command: The program and its arguments.
+            ranks: How many ranks run it; by default all of the allocation, or all slots of `hosts`.
+            hosts: Numbers of the hosts, counted from 0; by default all.
+            env: Variables of the ranks.
+            report: Called with each line that a rank prints, from other threads.
+
+        Raises:
+            InvalidError: One of the values is invalid.
+            ClientError: The allocation does not run.
+        """
+        words = step_words(command, ranks, hosts, env)
+        launcher, kubectl = self._connection()
+        return ProgramStep(self.job, kubectl, launcher, words, report)
+
     def start(self, call: FunctionCall, ranks: int | None = None) -> "FunctionStep":
         """Start the step of a function, and return at once."""
+        launcher, kubectl = self._connection()
+        return FunctionStep(self.job, kubectl, launcher, call, ranks)
+
+    def _connection(self) -> tuple[Launcher, list[str]]:
+        """Return the launcher, and the words of `kubectl exec` for it."""
         self.job.refresh()
         launcher = launcher_of(self.job)
-        return FunctionStep(self.job, exec_command(self._cluster, self.job, launcher, "--stdin"), launcher, call, ranks)
+        return launcher, exec_command(self._cluster, self.job, launcher, "--stdin")
 
 
 class FunctionStep:

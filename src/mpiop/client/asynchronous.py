@@ -16,6 +16,7 @@ from mpiop.client.files import Files
 from mpiop.client.functions import FunctionCall
 from mpiop.client.job import POLL_SECONDS, Job
 from mpiop.client.mpi import MPI, delete_or_warn
+from mpiop.client.program_steps import ProgramStep, StepOptions
 from mpiop.client.status import JobStatus
 
 _Value = TypeVar("_Value")
@@ -117,6 +118,26 @@ class AsyncJob:
         await asyncio.to_thread(self.job.delete)
 
 
+class AsyncProgramStep:
+    """A program that runs on ranks of an allocation, under asyncio; `step` is the same for threads."""
+
+    def __init__(self, step: ProgramStep) -> None:
+        """Wrap a step."""
+        self.step = step
+
+    async def wait(self) -> str:
+        """Wait until the program ends, and return its last lines (see `ProgramStep.wait`). If it is cancelled, the ranks are ended."""
+        try:
+            return await asyncio.to_thread(self.step.wait)
+        except asyncio.CancelledError:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """End the ranks (see `ProgramStep.end`)."""
+        self.step.end()
+
+
 class AsyncAllocation:
     """An allocation under asyncio; `allocation` is the same for threads."""
 
@@ -135,6 +156,10 @@ class AsyncAllocation:
         except asyncio.CancelledError:
             (await starting).end()
             raise
+
+    async def submit(self, command: Sequence[str], **options: Unpack[StepOptions]) -> AsyncProgramStep:
+        """Run a program as a step, and return at once (see `Allocation.submit`)."""
+        return AsyncProgramStep(await asyncio.to_thread(partial(self.allocation.submit, command, **options)))
 
     async def map(self, function: Callable[[_Argument], _Value], items: Iterable[_Argument], *, ranks: int | None = None) -> list[_Value]:
         """Call a function on each item (see `Allocation.map`)."""

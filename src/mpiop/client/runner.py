@@ -3,9 +3,11 @@
 Both run on old Pythons too, so that an image with one can report it.
 """
 
+import marshal
 import pickle
 import sys
 from collections.abc import Mapping
+from importlib.util import MAGIC_NUMBER
 from typing import Final
 
 from mpiop.client.spec import FILES_PATH
@@ -61,22 +63,37 @@ def read(name):
 
 """
 _FROM_MEMORY: Final = f"""
-import tempfile
+import marshal
+from importlib.machinery import ModuleSpec
+from importlib.util import MAGIC_NUMBER
 
 if sys.version_info[:2] != VERSION:
     found = "%d.%d" % tuple(sys.version_info[:2])
     sys.stderr.write("{IMAGE}it has Python %s, and the function was sent by %d.%d: both must be the same\\n" % ((found,) + VERSION))
     sys.exit(1)
-with tempfile.TemporaryDirectory() as folder:
-    os.mkdir(os.path.join(folder, "cloudpickle"))
-    for name in files:
-        if name.endswith(".py"):
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(files[name])
-    sys.path.insert(0, folder)
-    import cloudpickle
-    from mpiop_lines import lines
-    sys.path.remove(folder)
+sources = {{name: files[name] for name in files if name.endswith(".py")}}
+
+
+class Sent:
+    def find_spec(self, name, path=None, target=None):
+        for file, is_package in ((name.replace(".", "/") + ".py", False), (name.replace(".", "/") + "/__init__.py", True)):
+            if file in sources:
+                return ModuleSpec(name, self, origin=file, is_package=is_package)
+
+    def create_module(self, spec):
+        pass
+
+    def exec_module(self, module):
+        file = module.__spec__.origin
+        code = marshal.loads(compiled[file]) if MAGIC_NUMBER == magic else compile(sources[file], file, "exec")
+        exec(code, module.__dict__)
+
+
+sys.meta_path.insert(0, Sent())
+import cloudpickle
+from mpiop_lines import lines
+
+sys.meta_path.pop(0)
 read = files.get
 """
 _CALL: Final = f"""
@@ -136,7 +153,7 @@ for rank, (kind, content) in enumerate(contents):
 RUNNER: Final = _BEGIN + _FROM_FOLDER + _CALL
 _RECEIVE: Final = (
     "import pickle, sys; from mpi4py import MPI; world = MPI.COMM_WORLD; "
-    "source, files = world.bcast(pickle.loads(sys.stdin.buffer.read()) if world.rank == 0 else None); exec(source)"
+    "source, files, magic, compiled = world.bcast(pickle.loads(sys.stdin.buffer.read()) if world.rank == 0 else None); exec(source)"
 )
 
 
@@ -151,6 +168,7 @@ def step_command(name: str) -> tuple[str, ...]:
 
 
 def step_input(files: Mapping[str, bytes]) -> bytes:
-    """Return the standard input of a step that calls the function in these files."""
+    """Return the standard input of a step that calls the function in these files; modules are compiled here, once for all ranks."""
     source = _BEGIN + _FROM_MEMORY.replace("VERSION", repr(tuple(sys.version_info[:2]))) + _CALL
-    return pickle.dumps((source, dict(files)))
+    compiled = {name: marshal.dumps(compile(content, name, "exec")) for name, content in files.items() if name.endswith(".py")}
+    return pickle.dumps((source, dict(files), MAGIC_NUMBER, compiled))

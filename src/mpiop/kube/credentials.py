@@ -1,11 +1,9 @@
 """Token, client certificate and TLS context of each request, as one question."""
 
-import asyncio
 import ssl
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from mpiop.clock import Clock
 from mpiop.kube.client_config import ClientConfig
@@ -13,8 +11,6 @@ from mpiop.kube.errors import ConfigError
 from mpiop.kube.exec_credential import ExecCredential
 from mpiop.kube.tls import TLSContexts
 from mpiop.kube.tokens import Credential, CredentialSource, FixedCredential, TokenFile
-
-_Answer = TypeVar("_Answer")
 
 
 class Authenticator:
@@ -70,32 +66,6 @@ class Authenticator:
             if not self._origin:
                 raise
             raise ConfigError(f"{self._origin}: {error}") from error
-
-
-class AsyncAuthenticator:
-    """The same for an event loop, shared by all transports to one API server: what blocks runs in a thread, one at a time."""
-
-    def __init__(self, config: ClientConfig, clock: Clock) -> None:
-        """Read certificates and token (see `Authenticator`)."""
-        self._authenticator = Authenticator(config, clock)
-        self._blocks = config.exec_plugin is not None
-        self._lock = asyncio.Lock()
-        self.context = self._authenticator.context
-        self.is_current = self._authenticator.is_current
-
-    async def current(self) -> Credential:
-        """Return the credential for a request that begins now (see `Authenticator.current`)."""
-        return await self._call(self._authenticator.current)
-
-    async def refresh(self, failed: Credential) -> bool:
-        """Look for a newer credential (see `Authenticator.refresh`)."""
-        return await self._call(lambda: self._authenticator.refresh(failed))
-
-    async def _call(self, function: Callable[[], _Answer]) -> _Answer:
-        if not self._blocks:
-            return function()
-        async with self._lock:
-            return await asyncio.to_thread(function)
 
 
 def credential_source(config: ClientConfig, clock: Clock) -> CredentialSource:

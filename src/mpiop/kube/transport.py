@@ -17,9 +17,9 @@ import aiohttp
 from mpiop.clock import Clock, SystemClock
 from mpiop.kube import large
 from mpiop.kube.answers import Head, decode, decode_event, warning_texts
+from mpiop.kube.async_credentials import AsyncAuthenticator
 from mpiop.kube.client import Client
 from mpiop.kube.client_config import ClientConfig
-from mpiop.kube.credentials import AsyncAuthenticator
 from mpiop.kube.errors import KubeError, StatusError, TooLargeError, TransportError
 from mpiop.kube.lines import LineSplitter
 from mpiop.kube.objects import WatchEvent

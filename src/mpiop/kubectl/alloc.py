@@ -18,8 +18,8 @@ from mpiop.kubectl.queues import check_queue
 from mpiop.kubectl.run import interrupted
 from mpiop.kubectl.session import Session, cluster_options
 
-_KILLED: Final = 137
-"""The shell ended with the launcher."""
+_HUNG_UP: Final = frozenset({129, 137})
+"""Exit codes of a shell that the end of the allocation has ended."""
 
 
 @click.command("alloc")
@@ -58,6 +58,6 @@ def alloc_verb(session: Session, *, name: str, no_shell: bool, dry_run: bool, id
         click.echo(job.name)
         return 0
     code = open_shell(session, job)
-    if code != _KILLED and not job.refresh().is_finished:
+    if code not in _HUNG_UP and not job.refresh().is_finished:
         click.echo(f"allocation {job.name} continues; end it with: kubectl mpi delete {job.name}", err=True)
     return code

@@ -23,7 +23,8 @@ from mpiop.kubectl.migration import definition_and_jobs, webhooks
 from mpiop.kubectl.output import printable
 from mpiop.kubectl.queues import queue_names
 from mpiop.kubectl.rivals import other_operators
-from mpiop.kubectl.session import Session, cluster_options, console
+from mpiop.kubectl.screen import console
+from mpiop.kubectl.session import Session, cluster_options
 from mpiop.kubectl.smoke import IMAGE, smoke_problem
 from mpiop.kubectl.version import DEFINITION, operators, served_namespaces
 

@@ -22,7 +22,8 @@ from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.inputs import seconds_of
 from mpiop.kubectl.output import write_line
 from mpiop.kubectl.pods import exec_command
-from mpiop.kubectl.session import Session, cluster_options, console
+from mpiop.kubectl.screen import console
+from mpiop.kubectl.session import Session, cluster_options
 
 _COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "red")
 

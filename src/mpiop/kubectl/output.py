@@ -10,13 +10,10 @@ from typing import Any
 
 import click
 import yaml
-from rich.cells import cell_len
-from rich.text import Text
 
 from mpiop.api import constants as c
 from mpiop.api.durations import format_duration
 from mpiop.client.status import PENDING
-from mpiop.kubectl.session import console
 
 _GAP = 3
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -88,6 +85,10 @@ def write_line(text: bytes) -> None:
 @contextmanager
 def progress_line(first: str = "") -> Generator[Callable[[str], None]]:
     """Yield what shows a line of progress on stderr: on a terminal one line that changes, else each new line."""
+    from rich.text import Text  # noqa: PLC0415 - `step` starts faster without rich
+
+    from mpiop.kubectl.screen import console  # noqa: PLC0415 - the same
+
     screen = console(stderr=True)
     if screen.is_terminal:
         with screen.status(Text(first)) as status:
@@ -98,6 +99,11 @@ def progress_line(first: str = "") -> Generator[Callable[[str], None]]:
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, coloured: int | None = None) -> None:
     """Print columns as kubectl does; the cells of column `coloured` are states. A narrow terminal cuts the ends of lines."""
+    from rich.cells import cell_len  # noqa: PLC0415 - `step` starts faster without rich
+    from rich.text import Text  # noqa: PLC0415 - the same
+
+    from mpiop.kubectl.screen import console  # noqa: PLC0415 - the same
+
     lines = [[printable(re.sub(r"[\n\t]", " ", cell)) for cell in row] for row in [heads, *rows]]
     widths = [max(map(cell_len, column)) + _GAP for column in zip(*lines, strict=True)]
     screen = console()

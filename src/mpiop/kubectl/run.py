@@ -20,7 +20,8 @@ from mpiop.kubectl.job_options import fields_of, ssh_of
 from mpiop.kubectl.output import output_option, print_object, printable, progress_line, write_line
 from mpiop.kubectl.program_options import program_options
 from mpiop.kubectl.queues import check_queue
-from mpiop.kubectl.session import Session, cluster_options, console
+from mpiop.kubectl.screen import console
+from mpiop.kubectl.session import Session, cluster_options
 from mpiop.kubectl.standard_input import attached, is_passed_on
 from mpiop.kubectl.step import StepOptions, run_step
 

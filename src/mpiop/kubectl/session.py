@@ -1,4 +1,4 @@
-"""What each verb needs: the options that select the cluster, and the terminal."""
+"""What each verb needs: the options that select the cluster, and a question before something is lost."""
 
 import sys
 from collections.abc import Callable
@@ -7,12 +7,9 @@ from functools import cache, wraps
 from typing import Any
 
 import click
-from rich.console import Console
 
 from mpiop.client.api import Api
 from mpiop.client.mpi import MPI
-
-_PIPE_COLUMNS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +82,6 @@ def cluster_options(*, short_namespace: bool = True) -> Callable[[Callable[..., 
         return click.option(*names, default="", help="Namespace. Default: the namespace of the context.")(made)
 
     return decorate
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Raise what `main` expects, instead of ending the process with 1."""
-        raise BrokenPipeError
-
-
-def console(*, stderr: bool = False) -> Console:
-    """Return what writes to the terminal: in colour on one, in plain lines as long as they are in a pipe."""
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PIPE_COLUMNS
-    return _Console(stderr=stderr, width=width, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
 
 
 def confirm(question: str, *, is_sure: bool) -> None:

@@ -14,7 +14,8 @@ from mpiop.client.progress import UNSEEN_SECONDS, is_ready, is_worker, pod_order
 from mpiop.client.status import JobStatus, created_at, is_unseen
 from mpiop.kubectl.completion import complete_job
 from mpiop.kubectl.output import age, output_option, print_objects, print_table, printable, report_none
-from mpiop.kubectl.session import Session, cluster_options, console
+from mpiop.kubectl.screen import console
+from mpiop.kubectl.session import Session, cluster_options
 
 WATCH_SECONDS = 1.0
 

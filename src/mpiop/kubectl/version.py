@@ -10,7 +10,8 @@ from mpiop.client.errors import ClientError, ForbiddenError, NotFoundError
 from mpiop.client.ssh import Offer
 from mpiop.kube.resources import MPIJOBS
 from mpiop.kubectl.output import printable
-from mpiop.kubectl.session import Session, cluster_options, console
+from mpiop.kubectl.screen import console
+from mpiop.kubectl.session import Session, cluster_options
 
 DEFINITION = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{MPIJOBS.plural}.{MPIJOBS.group}"
 _DEPLOYMENTS = "/apis/apps/v1/deployments?labelSelector=app=mpi-operator"

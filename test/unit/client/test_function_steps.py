@@ -6,12 +6,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
 from fakes.ranks import world
-from mpiop.client import MPI, AsyncMPI, ClientError, JobFailed
+from mpiop.client import MPI, AsyncMPI, ClientError, InvalidError, JobFailed
 from mpiop.client.allocations import in_order
 
 pytestmark = pytest.mark.real_time
@@ -19,19 +20,20 @@ KUBECTL = """#!/bin/sh
 folder=${0%/*}
 echo "$*" >>"$folder/words"
 case $* in *" input "*) cat >"$folder/pipe"; exit ;; esac
+input=/dev/null
+case $* in *" --input "*) input=$folder/pipe && mkfifo "$input" ;; esac
 while [ "$1" != --token ]; do shift; done
 report="mpiop:$2:"
 while [ "$1" != -- ]; do shift; done
 shift 2
-mkfifo "$folder/pipe"
-[ ! -e "$folder/hangs" ] || exec 3<>"$folder/pipe"  # or who writes to it would wait for ever
+[ ! -e "$folder/hangs" ] || exec 3<>"$input"  # or who writes to it would wait for ever
 echo "${report}runs 3 0:1" >&2
 if [ -e "$folder/hangs" ]; then
     while read -r order; do [ -z "$order" ] || break; done
     echo >"$folder/$order"
     code=130
 else
-    PYTHONPATH=$folder INTERPRETER -S "$@" <"$folder/pipe"
+    PYTHONPATH=$folder INTERPRETER -S "$@" <"$input"
     code=$?
 fi
 echo "${report}ended $code " >&2
@@ -98,9 +100,40 @@ def test_what_a_function_raises_and_a_step_that_fails_are_named(api: FakeApi, tm
             allocation.run(work)
 
 
+def test_a_program_runs_as_a_step(api: FakeApi, tmp_path: Path) -> None:
+    reported: list[str] = []
+    with MPI(api=api, image="i").allocation(name="dev") as allocation:
+        step = allocation.submit(["python3", "-c", "print('a b')"], ranks=2, hosts=[0, 1], env={"WORD": "x y"}, report=reported.append)
+        assert (step.wait(), reported) == ("a b", ["a b"])
+        with pytest.raises(
+            JobFailed, match=r"^job dev, step 3 failed: StepFailed: its program ended with exit code 9\nThe end of its log:\nbad$"
+        ) as raised:
+            allocation.submit(["python3", "-c", "import sys; print('bad'); sys.exit(9)"]).wait()
+        assert raised.value.code == 9
+    assert (tmp_path / "words").read_text().count(" -n 2 --hosts 0,1 --env WORD=x y --tag -- python3 -c print") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"command": "./solver input"}, "command is './solver input': it must be a list of words, such as ['./solver', 'input.nml']"),
+        ({"command": []}, "command is []: it must be a list of words, such as ['./solver', 'input.nml']"),
+        ({"ranks": 0}, "ranks is 0: it must be at least 1"),
+        ({"ranks": "2"}, "ranks is '2': it must be a whole number or None"),
+        ({"hosts": [0, -1]}, "hosts has -1: hosts are counted from 0"),
+        ({"env": {"A-B": "1"}}, "env has 'A-B': this is not a valid name of a variable"),
+    ],
+)
+def test_invalid_values_are_refused_before_anything_runs(api: FakeApi, options: dict[str, Any], message: str) -> None:
+    with MPI(api=api, image="i").allocation(name="dev") as allocation, pytest.raises(InvalidError) as raised:
+        allocation.submit(**{"command": ["a"], **options})
+    assert str(raised.value) == message
+
+
 async def test_the_same_under_asyncio_and_a_call_that_is_cancelled_ends_its_ranks(api: FakeApi, tmp_path: Path) -> None:
     async with AsyncMPI(api=api, image="i").allocation(name="dev") as allocation:
         assert await allocation.map(scaled(3), [1, 2]) == [3, 6]
+        assert await (await allocation.submit(["python3", "-c", "print(1)"], ranks=1)).wait() == "1"
         (tmp_path / "pipe").unlink()
         (tmp_path / "hangs").touch()
         call = asyncio.create_task(allocation.run(lambda: 1))

@@ -17,8 +17,8 @@ import yaml
 from kubeconfig_cases import V1, credential, kubeconfig
 from mpiop.clock import SystemClock
 from mpiop.kube import exec_plugin
+from mpiop.kube.async_credentials import AsyncAuthenticator
 from mpiop.kube.client_config import ClientConfig
-from mpiop.kube.credentials import AsyncAuthenticator
 from mpiop.kube.errors import ConfigError
 from mpiop.kube.exec_credential import ExecCredential
 from mpiop.kube.kubeconfig import load_kubeconfig

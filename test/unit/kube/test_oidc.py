@@ -13,8 +13,8 @@ from fakes.certificates import Authority
 from fakes.http_server import Exchange, HttpServer, http_server
 from kubeconfig_cases import Case, jwt, oidc, write
 from mpiop.clock import SystemClock
+from mpiop.kube.async_credentials import AsyncAuthenticator
 from mpiop.kube.config import load_config
-from mpiop.kube.credentials import AsyncAuthenticator
 from mpiop.kube.errors import ConfigError
 
 pytestmark = pytest.mark.real_time

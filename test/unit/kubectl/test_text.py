@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from fakes.client_api import FakeApi, pod, stored
-from mpiop.kubectl import output, run
+from mpiop.kubectl import run, screen
 from mpiop.kubectl.main import main
 from mpiop.kubectl.verbs import VERBS
 
@@ -52,14 +52,14 @@ def test_run_shows_progress_without_control_characters(mpi: Any, api: FakeApi) -
 
 
 def test_brackets_in_a_message_are_shown_on_a_terminal(mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = io.StringIO()
-    terminal = Console(file=screen, force_terminal=True, width=200, markup=False)
+    written = io.StringIO()
+    terminal = Console(file=written, force_terminal=True, width=200, markup=False)
 
     def opened(*, stderr: bool = False) -> Console:
         del stderr
         return terminal
 
-    for module in (output, run):
+    for module in (screen, run):
         monkeypatch.setattr(module, "console", opened)
     job = stored(state="Running")
     job["status"]["conditions"].append({"type": "Stalled", "status": "True", "reason": "Lost", "message": "[/opt/app] missing"})
@@ -74,7 +74,7 @@ def test_brackets_in_a_message_are_shown_on_a_terminal(mpi: Any, api: FakeApi, m
     api.steps = [stall, shown]
     job["metadata"]["uid"] = "uid-pi"
     code = mpi("run", "--image", "i", "--name", "pi", "--", "./a")[0]
-    assert (code, "Lost: [/opt/app] missing" in screen.getvalue()) == (1, True)
+    assert (code, "Lost: [/opt/app] missing" in written.getvalue()) == (1, True)
 
 
 @pytest.mark.parametrize("verb", [("submit",), ("convert", "--image", "i")])

@@ -21,6 +21,7 @@ OpenMPI:
   PRTE_MCA_prte_default_hostfile: /etc/mpi/hostfile
   PRTE_MCA_prte_keep_fqdn_hostnames: "true"
   PRTE_MCA_prte_set_default_slots: "3"
+  PRTE_MCA_odls_base_max_threads: "0"
   PRTE_MCA_plm_ssh_agent: /etc/mpi-hosts/ssh:ssh
   PRTE_MCA_plm_ssh_args: -F /etc/mpi-hosts/ssh_config
 Intel:

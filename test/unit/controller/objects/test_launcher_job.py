@@ -137,6 +137,7 @@ def test_variables_of_the_reference_operator_come_before_envFrom_as_they_did() -
     repeated = {variable["name"] for variable in pod["spec"]["containers"][0]["env"] if "valueFrom" in variable}
     assert repeated == {
         "OMPI_MCA_plm_rsh_agent",
+        "PRTE_MCA_odls_base_max_threads",
         "PRTE_MCA_plm_ssh_agent",
         "PRTE_MCA_plm_ssh_args",
         "PRTE_MCA_prte_default_hostfile",

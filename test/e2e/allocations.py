@@ -1,0 +1,78 @@
+"""Allocations of tests: makes them, watches the clients of their steps, and lists the processes on their hosts."""
+
+import asyncio
+import signal
+import subprocess
+from collections import Counter
+from typing import Final
+
+from e2e.kubectl import Kubectl
+from e2e.plugin import Tool
+from e2e.waiting import until
+
+IMAGE: Final = "mpiop.invalid/mpi-pi:openmpi"
+STUBBORN: Final = "trap '' TERM; echo begun; sleep 1000 & sleep 1001"
+"""A program with a child, which both ignore that they are asked to end."""
+LIST: Final = "for each in /proc/[0-9]*; do tr '\\0' ' ' <$each/cmdline; echo; done 2>/dev/null"
+OWN: Final = "for each in"
+
+
+def allocate(tool: Tool, name: str, *options: str) -> str:
+    assert tool.run("alloc", "-n", "4", "--slots", "2", "--name", name, "--no-shell", *options) == f"{name}\n"
+    return name
+
+
+def pods(here: Kubectl, name: str) -> list[str]:
+    selector = f"--selector=training.kubeflow.org/job-name={name}"
+    found = here.run("get", "pods", selector, "--field-selector=status.phase=Running", "-o", "name").split()
+    return [pod.removeprefix("pod/") for pod in found]
+
+
+def processes(here: Kubectl, name: str) -> Counter[str]:
+    """Return the command lines of the processes in the Pods of a job; those of zombies are empty."""
+    found = Counter[str]()
+    for pod in pods(here, name):
+        listed = here.run("exec", pod, "--", "sh", "-c", LIST).splitlines()
+        found.update(f"{pod}: {line.strip()}" for line in listed if line.strip() and OWN not in line)
+    return found
+
+
+async def until_only(here: Kubectl, name: str, before: Counter[str]) -> None:
+    async def is_clean() -> bool:
+        found = await asyncio.to_thread(processes, here, name)
+        return not found - before
+
+    await until("nothing is left of the step", is_clean, timeout_seconds=60)
+
+
+class Client:
+    """A step of which the client is watched."""
+
+    def __init__(self, tool: Tool, name: str, *words: str) -> None:
+        command = ["kubectl-mpi", "step", name, *words]
+        self.process = subprocess.Popen(
+            command,
+            env=tool.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.seen = ""
+
+    def until(self, words: str) -> str:
+        assert self.process.stdout is not None
+        while words not in self.seen:
+            line = self.process.stdout.readline()
+            assert line, f"no {words!r} in {self.seen!r}, exit code {self.process.wait(60)}"
+            self.seen += line
+        return self.seen
+
+    def end(self, number: signal.Signals | None = None) -> int:
+        assert self.process.stdout is not None
+        if number is not None:
+            self.process.send_signal(number)
+        with self.process.stdout as output:
+            self.seen += output.read()
+        return self.process.wait(60)
