@@ -30,8 +30,8 @@ def tool(module_namespace: Kubectl, images: None, tmp_path_factory: pytest.TempP
 
 
 def allocate_plain(tool: Tool, name: str, library: str, *options: str) -> str:
-    implementation = IMPLEMENTATIONS[library].lower()
-    return allocate(tool, name, "--image", f"mpiop.invalid/mpi-pi:plain-{library}", "--mpi", implementation, "--ssh", "injected", *options)
+    implementation, tag = IMPLEMENTATIONS[library].lower(), f"plain-{library}"
+    return allocate(tool, name, "--image", f"mpiop.invalid/mpi-pi:{tag}", "--mpi", implementation, "--ssh", "injected", *options)
 
 
 def suspended_and_resumed(tool: Tool, name: str, step: Client) -> int:
