@@ -19,7 +19,7 @@ from bench.real_jobs import real_cluster
 from bench.results import OURS, Sample
 from bench.session import NAMESPACE, Setting, Turn, leading
 from demonstration.cluster import ROOT, environment_of
-from e2e.libraries import IMPLEMENTATIONS, LIBRARIES, PLAIN_IMAGES
+from e2e.libraries import IMPLEMENTATIONS, LIBRARIES, PLAIN_IMAGES, plain_image
 from embedded.progress import Step
 from mpiop.client.allocation import wait_until_running
 from mpiop.client.allocations import Allocation
@@ -97,7 +97,7 @@ def _place(here: BenchCluster, folder: Path) -> Place:
 def _allocate(mpi: MPI, library: str) -> Allocation:
     """Make an allocation and run a first step, which is not measured."""
     is_python = library == _PYTHON
-    image = "mpiop.invalid/mpi4py:openmpi" if is_python else f"mpiop.invalid/mpi-pi:plain-{library}"
+    image = "mpiop.invalid/mpi4py:openmpi" if is_python else plain_image(library)
     implementation = "openmpi" if is_python else IMPLEMENTATIONS[library].lower()
     job = mpi.allocate(name=library, image=image, mpi=implementation, ssh="injected", ranks=RANKS, slots=RANKS // HOSTS)
     wait_until_running(job)
@@ -120,7 +120,7 @@ async def _turn(place: Place, allocations: Mapping[str, Allocation], step: Step)
     upload = _timed(partial(place.step, LIBRARIES[0], "--upload", str(place.folder)), place.change)
     found |= await asyncio.to_thread(_compared, "upload", upload, _timed(partial(place.step, LIBRARIES[0])))
     sizes = ("-n", str(RANKS), "--slots", str(RANKS // HOSTS))
-    words = ("run", _IN_NAMESPACE, *sizes, "--image", f"mpiop.invalid/mpi-pi:plain-{LIBRARIES[0]}", "--rm")
+    words = ("run", _IN_NAMESPACE, *sizes, "--image", plain_image(LIBRARIES[0]), "--rm")
     found["run"] = await asyncio.to_thread(_timed(partial(place.tool, *words, "--", "hostname")))
     return found
 

@@ -40,6 +40,12 @@ def plain_job(library: str, name: str = "pi", *, workers: int = 3) -> Obj:
     return with_library(job, library, f"plain-{library}")
 
 
+def plain_image(library: str) -> str:
+    """Return the name of the image with that library and without an sshd."""
+    tag = f"plain-{library}"
+    return f"mpiop.invalid/mpi-pi:{tag}"
+
+
 def with_library(job: Obj, library: str, tag: str) -> Obj:
     """Return `job`, changed to use a library in the image with that tag."""
     job["spec"]["mpiImplementation"] = IMPLEMENTATIONS[library]

@@ -12,7 +12,7 @@ import pytest
 from e2e.allocations import STUBBORN, Client, allocate, processes, until_only
 from e2e.jobs import until_true
 from e2e.kubectl import Kubectl
-from e2e.libraries import IMPLEMENTATIONS, LIBRARIES, PLAIN_IMAGES
+from e2e.libraries import IMPLEMENTATIONS, LIBRARIES, PLAIN_IMAGES, plain_image
 from e2e.plugin import Tool, new_tool
 from mpiop.kube.resources import PODS
 
@@ -30,8 +30,8 @@ def tool(module_namespace: Kubectl, images: None, tmp_path_factory: pytest.TempP
 
 
 def allocate_plain(tool: Tool, name: str, library: str, *options: str) -> str:
-    implementation, tag = IMPLEMENTATIONS[library].lower(), f"plain-{library}"
-    return allocate(tool, name, "--image", f"mpiop.invalid/mpi-pi:{tag}", "--mpi", implementation, "--ssh", "injected", *options)
+    implementation = IMPLEMENTATIONS[library].lower()
+    return allocate(tool, name, "--image", plain_image(library), "--mpi", implementation, "--ssh", "injected", *options)
 
 
 def suspended_and_resumed(tool: Tool, name: str, step: Client) -> int:
