@@ -1,7 +1,7 @@
 """The composition root: the only place that constructs the parts of the operator and puts them together.
 
 Every replica serves probes and follows the API server; only the one that holds the lease syncs. On a planned stop the syncs end first, then
-the lease is released, then everything else; when any part dies, the process ends.
+the lease is released, then everything else; when any part dies, the process ends (`cli.process` has its exit codes).
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""What makes an MPIJob that can be understood one that can be run: the same rules as the CRD's, for objects that slipped past it."""
+"""What makes an MPIJob that can be understood one that can be run: the same rules as the CRD's, for objects that slipped past it.
+
+Rules of single fields are in `spec_fields`; here are those of replica specs, of names, and of several fields together.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

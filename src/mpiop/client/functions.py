@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from mpiop.client import lines
 from mpiop.client.errors import LONGEST_LINE, InvalidError, JobFailed
-from mpiop.client.field_types import check_type
 from mpiop.client.files import Files
 from mpiop.client.job import LOG_LINES, Job
 from mpiop.client.pickles import pickled_call, sources, unpickled
@@ -18,6 +17,7 @@ from mpiop.client.results import MOST_NAMED, Collector, Run, is_piece
 from mpiop.client.runner import CHECK_COMMAND, IMAGE, travelling
 from mpiop.client.spec import FILES_PATH
 from mpiop.client.tags import without_tags
+from mpiop.client.type_checks import check_type
 
 _KEY_BYTES: Final = 32
 

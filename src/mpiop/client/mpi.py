@@ -13,7 +13,6 @@ from mpiop.client.allocation import PROGRAM, allocation_manifest, wait_until_run
 from mpiop.client.allocations import Allocation
 from mpiop.client.api import Api, Object
 from mpiop.client.errors import ClientError, InvalidError, NotNowError, UnreachableError
-from mpiop.client.field_types import check_type
 from mpiop.client.fields import JobFields, Options, check_names, job_spec
 from mpiop.client.files import Files
 from mpiop.client.functions import FunctionCall
@@ -21,6 +20,7 @@ from mpiop.client.job import Job
 from mpiop.client.manifest import manifest
 from mpiop.client.spec import JobSpec
 from mpiop.client.ssh import Offer, with_ssh
+from mpiop.client.type_checks import check_type
 
 _Result = TypeVar("_Result")
 _NAME: Final = re.compile(r"(?:mpijobs?(?:\.kubeflow\.org)?/)?([A-Za-z0-9](?:[-.A-Za-z0-9]*[A-Za-z0-9])?)")

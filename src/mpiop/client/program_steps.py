@@ -7,10 +7,10 @@ from typing import Final, TypedDict
 
 from mpiop.client.allocation import Launcher, Watch
 from mpiop.client.errors import InvalidError, JobFailed
-from mpiop.client.field_types import check_type
 from mpiop.client.job import LOG_LINES, Job
 from mpiop.client.steps import Step, Streams
 from mpiop.client.tags import RankLines
+from mpiop.client.type_checks import check_type
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

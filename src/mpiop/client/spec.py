@@ -11,9 +11,9 @@ from mpiop.api import constants as c
 from mpiop.api.annotations import MOST_RESTARTS
 from mpiop.api.mpi_implementations import LIBRARIES
 from mpiop.client.errors import InvalidError
-from mpiop.client.field_types import check_types
 from mpiop.client.pod_fields import empty_dirs, gpu_limits, toleration
 from mpiop.client.quantities import check_cpu, check_size
+from mpiop.client.type_checks import check_types
 
 OUTPUT: Final = "mpiop.kubeflow.org/output"
 """An annotation with the value `tagged`: the launcher's log names the rank of each line."""

@@ -1,6 +1,6 @@
 """The causes that stop a job, or slow it down: the reason that users see, when it occurs, and what to do.
 
-docs/reference/causes.md is made of this table.
+docs/reference/causes.md is made of this table. What to do after the end of a job is in `client.why`.
 """
 
 from collections.abc import Mapping

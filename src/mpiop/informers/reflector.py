@@ -16,8 +16,7 @@ import structlog
 
 from mpiop.informers.backoff import ReflectorBackoff
 from mpiop.informers.pager import PAGE_LIMIT, Pager, Prepare
-from mpiop.informers.source import InformerMetrics, ListerWatcher, NoInformerMetrics
-from mpiop.informers.transitions import (
+from mpiop.informers.reflector_transitions import (
     FRUITLESS_WATCHES,
     INTERNAL_ERROR,
     TRANSITIONS,
@@ -27,6 +26,7 @@ from mpiop.informers.transitions import (
     stream_ending,
     watch_ending,
 )
+from mpiop.informers.source import InformerMetrics, ListerWatcher, NoInformerMetrics
 from mpiop.informers.watching import INITIAL_EVENTS_END, Apply, Bookmark, Replace, Watching
 from mpiop.kube.errors import StatusError
 from mpiop.kube.resources import Selection
