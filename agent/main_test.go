@@ -200,6 +200,22 @@ func TestAConnectionIsHeldUntilTheParentHasTheExitCode(t *testing.T) {
 	check(t, holder.Wait())
 }
 
+func TestNoConnectionIsHeldForAParentThatHasEnded(t *testing.T) {
+	parent := exec.CommandContext(t.Context(), "sleep", "60")
+	check(t, parent.Start())
+	about, ok := process.Read(parent.Process.Pid)
+	ours, found := process.Read(os.Getpid())
+	if !ok || !found {
+		t.Fatal("there is no /proc")
+	}
+	check(t, parent.Process.Kill()) // a zombie from now on
+	check(t, agent(t, holdWord, ours.String(), about.String()).Run())
+	_ = parent.Wait()
+	if err := agent(t, holdWord, "neither").Run(); err == nil {
+		t.Error("words that name no process are accepted")
+	}
+}
+
 // When a Pod ends, its ranks may save their work before they get TERM: asked by the launcher, and by the worker's own end.
 func TestCheckpoint(t *testing.T) {
 	file, port, folder := keyFile(t), freePort(t), t.TempDir()

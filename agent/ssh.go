@@ -157,9 +157,13 @@ func hold(descriptors []uintptr) error {
 	return err
 }
 
-// runHold returns when one of the processes has ended and its parent knows how.
+// runHold returns when the parent, which is the second process, knows how the first one has ended.
 func runHold(words []string) int {
-	client.WaitForOne(parseAll(words))
+	parsed := parseAll(words)
+	if len(parsed) != 2 {
+		return misused
+	}
+	client.WaitUntilTaken(parsed[0], parsed[1])
 	return 0
 }
 

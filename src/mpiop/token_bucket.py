@@ -55,11 +55,14 @@ class TokenBuckets:
         self._rate = rate
         self._burst = burst
         self._buckets: dict[Hashable, TokenBucket] = {}
+        self._most = 0
 
     def of(self, namespace: Hashable, now: float) -> TokenBucket:
         """Return the bucket of a namespace at `now` (seconds, monotonic)."""
         if namespace not in self._buckets:
-            # A full bucket is as a new one, so memory is bounded by the namespaces that have taken tokens lately.
-            self._buckets = {other: bucket for other, bucket in self._buckets.items() if not bucket.is_full(now)}
+            if len(self._buckets) >= self._most:
+                # A full bucket is as a new one, so memory is bounded by the namespaces that have taken tokens lately.
+                self._buckets = {other: bucket for other, bucket in self._buckets.items() if not bucket.is_full(now)}
+                self._most = 2 * len(self._buckets) + 1
             self._buckets[namespace] = TokenBucket(self._rate, self._burst)
         return self._buckets[namespace]

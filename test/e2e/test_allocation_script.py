@@ -247,6 +247,16 @@ def test_intel_mpi_gets_the_slots_of_each_host_by_an_option(make: Make, tmp_path
     assert err.startswith(f"mpirun -n 3 -machinefile {allocation.home}/steps/1/hostfile -wdir /a b run true\n")
 
 
+OF_THE_SCRIPT = ("dir", "number", "why", "home", "token", "build", "need", "problem", "words", "exports", "assignments", "rest", "ranks")
+
+
+def test_variables_for_the_ranks_do_not_change_those_of_the_script(make: Make) -> None:
+    options = [word for name in OF_THE_SCRIPT for word in ("-e", f"{name}=it's '$HOME' \"x\"")]
+    show = 'for each; do eval "echo \\"\\$$each\\""; done'
+    code, out, _ = make().step("-n", "1", *options, "--", "run", "sh", "-c", show, "sh", *OF_THE_SCRIPT)
+    assert (code, out) == (0, "it's '$HOME' \"x\"\n" * len(OF_THE_SCRIPT))
+
+
 REFUSED = [
     (("-n", "5"), "5 slots are wanted, and the allocation has 4", 1),
     (("-n", "3", "--hosts", "1"), "3 slots are wanted, and hosts 1 have 2", 1),

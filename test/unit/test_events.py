@@ -291,6 +291,42 @@ async def test_T5_a_namespace_in_which_writes_take_long_does_not_hold_up_events_
     assert scene.outcomes.count("dropped") == 120
 
 
+async def test_T5_idle_writers_notice_that_an_event_of_another_namespace_may_begin(scene: Scene) -> None:
+    def good(number: int) -> Object:
+        return {**PI, "metadata": {"namespace": "good", "name": f"good-{number}", "uid": f"good-{number}"}}
+
+    scene.recorder._client = client = SlowClient(scene.client)
+    client.seconds = 9
+    for number in range(7):
+        scene.record(obj=other(number))
+    await asyncio.sleep(0.1)
+    client.seconds = 0.1
+    scene.record(obj=good(0))
+    await asyncio.sleep(0.05)
+    client.seconds = 9
+    for number in range(7, 60):
+        scene.record(obj=other(number))
+    await asyncio.sleep(0)
+    client.seconds = 0.1
+    for number in range(1, 4):
+        scene.record(obj=good(number))
+    await asyncio.sleep(2)
+    assert [event["metadata"]["namespace"] for event in scene.events()].count("good") == 4
+
+
+async def test_at_the_end_slow_writes_of_a_namespace_do_not_hold_up_those_of_others(scene: Scene) -> None:
+    scene.recorder._client = client = SlowClient(scene.client)
+    client.seconds = 1000
+    for number in range(20):
+        scene.record(obj=other(number))
+    await asyncio.sleep(1)
+    client.seconds = 0.1
+    scene.task.cancel()
+    scene.record(obj={**PI, "metadata": {"namespace": "good", "name": "good", "uid": "good"}})
+    await asyncio.wait({scene.task})
+    assert "good" in {event["metadata"]["namespace"] for event in scene.events()}
+
+
 async def test_T5_one_write_without_an_answer_does_not_hold_up_the_others(scene: Scene) -> None:
     scene.recorder._client = client = SlowClient(scene.client)
     client.seconds = 1000

@@ -31,8 +31,7 @@ def test_Q47_a_bucket_that_never_fills_is_refused(rate: float, burst: int) -> No
 
 def test_Q47_the_bucket_of_a_namespace_is_forgotten_once_it_is_full() -> None:
     buckets = TokenBuckets(1, 2)
-    for namespace in "aab":
-        buckets.of(namespace, 0.0).reserve(0.0)
-    buckets.of("c", 1.5)
-    assert vars(buckets)["_buckets"].keys() == {"a", "c"}
-    assert [buckets.of("a", 1.5).reserve(1.5) for _ in range(2)] == pytest.approx([0, 0.5])
+    for second in range(100):
+        buckets.of(second, float(second)).reserve(float(second))
+        assert len(vars(buckets)["_buckets"]) <= 5
+    assert [buckets.of(99, 99.5).reserve(99.5) for _ in range(2)] == pytest.approx([0, 0.5])

@@ -69,10 +69,10 @@ func End(processes []process.Process, notice, grace time.Duration) {
 	signalAll(processes, syscall.SIGKILL)
 }
 
-// WaitForOne returns when one of the processes has ended and its parent has taken its exit code.
-func WaitForOne(processes []process.Process) {
-	for !slices.ContainsFunc(processes, func(each process.Process) bool { return !each.IsThere() }) {
-		time.Sleep(holdPoll)
+// WaitUntilTaken returns when the parent has taken the exit code of its child, or has ended itself.
+func WaitUntilTaken(child, parent process.Process) {
+	for poll := holdPoll; child.IsThere() && !parent.HasEnded(); poll = min(2*poll, endPoll) {
+		time.Sleep(poll)
 	}
 }
 

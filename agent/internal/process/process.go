@@ -16,6 +16,8 @@ import (
 type Process struct {
 	Pid, Parent, Session int
 	Name, Started        string
+	// IsZombie is set if it has ended, and its parent has not taken its exit code.
+	IsZombie bool
 }
 
 // Read returns the process of that id, if there is one.
@@ -72,7 +74,7 @@ func isOurs(pid int) bool {
 
 // parse reads `pid (name) state ppid pgrp session …`; the name may hold anything.
 func parse(text string) (Process, bool) {
-	const parentField, sessionField, startField = 1, 3, 19
+	const stateField, parentField, sessionField, startField = 0, 1, 3, 19
 	from, to := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
 	if from < 1 || to < from {
 		return Process{}, false
@@ -85,7 +87,7 @@ func parse(text string) (Process, bool) {
 	parent, noParent := strconv.Atoi(fields[parentField])
 	session, noSession := strconv.Atoi(fields[sessionField])
 	isWhole := noPid == nil && noParent == nil && noSession == nil
-	return Process{pid, parent, session, text[from+1 : to], fields[startField]}, isWhole
+	return Process{pid, parent, session, text[from+1 : to], fields[startField], fields[stateField] == "Z"}, isWhole
 }
 
 // The programs of MPI libraries that call ssh, or that ssh starts.
@@ -118,10 +120,16 @@ func catches(text string, signal syscall.Signal) bool {
 	return err == nil && signal > 0 && mask>>(signal-1)&1 == 1
 }
 
-// IsThere returns whether the process has not ended.
+// IsThere returns whether the process has not ended, or its parent has not taken its exit code.
 func (p Process) IsThere() bool {
 	now, ok := Read(p.Pid)
 	return ok && now.Started == p.Started
+}
+
+// HasEnded returns whether the process has ended, whatever its parent knows.
+func (p Process) HasEnded() bool {
+	now, ok := Read(p.Pid)
+	return !ok || now.Started != p.Started || now.IsZombie
 }
 
 // String and Parse carry a process over a command line.

@@ -336,8 +336,18 @@ report() {
     fi
 }
 
+# Puts a text into quotes, for `eval`. Sets `quoted`.
+quote() {
+    quoted='' rest=$1
+    while :; do
+        case $rest in *\'*) ;; *) break ;; esac
+        quoted="$quoted${rest%%\'*}'\\''" rest=${rest#*\'}
+    done
+    quoted="'$quoted$rest'"
+}
+
 step() {
-    token='' need=0 wanted='' overlap=0 waits=1 has_input='' is_tagged='' exports='' words='' mpirun='' why='' problem='' is_uploaded='' build='' number='' reader='' watchdog='' signal=''
+    token='' need=0 wanted='' overlap=0 waits=1 has_input='' is_tagged='' exports='' assignments='' words='' mpirun='' why='' problem='' is_uploaded='' build='' number='' reader='' watchdog='' signal=''
     while [ $# -gt 0 ]; do
         case $1 in
         -n | -np | --ranks | --hosts | -e | --env | --mpirun-args | --build | --token) [ $# -gt 1 ] || fail "$1 needs a value" ;;
@@ -354,7 +364,8 @@ step() {
         -e | --env)
             case ${2%%=*} in '' | [0-9]* | *[!A-Za-z0-9_]*) fail "$1 $2: write NAME=VALUE" ;; esac
             case $2 in *=*) ;; *) fail "$1 $2: write NAME=VALUE" ;; esac
-            export "${2?}" && exports="$exports ${2%%=*}" && shift
+            quote "${2#*=}"
+            exports="$exports ${2%%=*}" assignments="$assignments ${2%%=*}=$quoted" && shift
             ;;
         --mpirun-args) words="$words $2" && shift ;;
         --upload) is_uploaded=1 ;;
@@ -508,6 +519,7 @@ run() {
         [ "$found" = 127 ] && [ -n "$signal" ] || code=$found
         [ -n "$signal" ] || break
     done
+    [ ! -p "$input" ] || : 7<>"$input" # lets go of who waits to write to it
     rm -f "$input"
     : 7<>"$dir/out" 8<>"$dir/err" # where an mpirun was killed before it opened them
     [ -n "$why" ] || wait $tees
@@ -529,7 +541,9 @@ run() {
 launch() {
     exec >"$dir/out" 2>"$dir/err" 4<&- 5<&- 6<&-
     [ -z "$is_uploaded" ] || prepare </dev/null || exit
-    exec mpirun -n "$ranks" "$@"
+    set -- mpirun -n "$ranks" "$@"
+    eval "${assignments:+export $assignments}" # may have names of variables of this script
+    exec "$@"
 }
 
 # Builds in the folder of uploads, and copies it to the hosts.
@@ -537,7 +551,7 @@ prepare() {
     lock || { echo "another step uploads or builds" >"$dir/problem" && exit 1; }
     cd "$home/upload" || exit 1
     if [ -n "$build" ]; then
-        sh -c "$build"
+        (set -- "$build" && eval "${assignments:+export $assignments}" && exec sh -c "$1")
         built=$?
         [ "$built" = 0 ] || { echo "the build failed with exit code $built" >"$dir/problem" && exit "$built"; }
     fi

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, Unpack
+from typing import Any, Protocol, TypeAlias, TypeVar, Unpack
 
 from mpiop.client.allocation import wait_until_running
 from mpiop.client.allocations import Allocation, in_order, share
@@ -118,6 +119,37 @@ class AsyncJob:
         await asyncio.to_thread(self.job.delete)
 
 
+class _Step(Protocol):
+    def end(self) -> None:
+        """End the ranks."""
+        ...
+
+
+_StepT = TypeVar("_StepT", bound=_Step)
+
+
+async def _started(start: Callable[[], _StepT]) -> _StepT:
+    """Return the step that `start` starts. If this is cancelled meanwhile, the step is ended."""
+    starting = asyncio.create_task(asyncio.to_thread(start))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        (await starting).end()
+        raise
+
+
+async def _ended(step: _Step, wait: Callable[[], _Value]) -> _Value:
+    """Return what `wait` returns when the step ends. It has a thread of its own, because those of asyncio are few and others need them."""
+    executor = ThreadPoolExecutor(1, "step")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(executor, wait)
+    except asyncio.CancelledError:
+        step.end()
+        raise
+    finally:
+        executor.shutdown(wait=False)
+
+
 class AsyncProgramStep:
     """A program that runs on ranks of an allocation, under asyncio; `step` is the same for threads."""
 
@@ -127,11 +159,7 @@ class AsyncProgramStep:
 
     async def wait(self) -> str:
         """Wait until the program ends, and return its last lines (see `ProgramStep.wait`). If it is cancelled, the ranks are ended."""
-        try:
-            return await asyncio.to_thread(self.step.wait)
-        except asyncio.CancelledError:
-            self.end()
-            raise
+        return await _ended(self.step, self.step.wait)
 
     def end(self) -> None:
         """End the ranks (see `ProgramStep.end`)."""
@@ -149,17 +177,12 @@ class AsyncAllocation:
         self, function: Callable[..., _Value], *args: Any, kwargs: Mapping[str, Any] | None = None, ranks: int | None = None
     ) -> list[_Value]:
         """Call a function on every rank (see `Allocation.run`). If it is cancelled, the ranks are ended."""
-        call = FunctionCall(function, args, kwargs)
-        starting = asyncio.create_task(asyncio.to_thread(self.allocation.start, call, ranks))
-        try:
-            return await asyncio.to_thread((await asyncio.shield(starting)).results)
-        except asyncio.CancelledError:
-            (await starting).end()
-            raise
+        step = await _started(partial(self.allocation.start, FunctionCall(function, args, kwargs), ranks))
+        return await _ended(step, step.results)
 
     async def submit(self, command: Sequence[str], **options: Unpack[StepOptions]) -> AsyncProgramStep:
-        """Run a program as a step, and return at once (see `Allocation.submit`)."""
-        return AsyncProgramStep(await asyncio.to_thread(partial(self.allocation.submit, command, **options)))
+        """Run a program as a step, and return at once (see `Allocation.submit`). If it is cancelled, the ranks are ended."""
+        return AsyncProgramStep(await _started(partial(self.allocation.submit, command, **options)))
 
     async def map(self, function: Callable[[_Argument], _Value], items: Iterable[_Argument], *, ranks: int | None = None) -> list[_Value]:
         """Call a function on each item (see `Allocation.map`)."""

@@ -31,8 +31,13 @@ def step_words(command: Sequence[str], ranks: int | None, hosts: Sequence[int], 
         InvalidError: One of the values is invalid.
     """
     check_type("ranks", ranks, int | None)
-    if isinstance(command, str) or not command:
-        raise InvalidError(f"command is {command!r}: it must be a list of words, such as ['./solver', 'input.nml']")
+    check_type("command", command, Sequence[str], "a list of words, such as ['./solver', 'input.nml']")
+    check_type("hosts", hosts, Sequence[int], "a list of whole numbers")
+    check_type("env", env, Mapping[str, str] | None, "names of variables with their values, as strings")
+    if not command:
+        raise InvalidError("command is []: it must be a list of words, such as ['./solver', 'input.nml']")
+    if any("\0" in word for word in (*command, *(env or {}).values())):
+        raise InvalidError("command or env has a NUL character, which no program can receive")
     if ranks is not None and ranks < 1:
         raise InvalidError(f"ranks is {ranks}: it must be at least 1")
     if wrong := [host for host in hosts if host < 0]:
@@ -55,11 +60,14 @@ class ProgramStep:
         """Start it; `words` are of `step_words`, and `report` is called with each line that a rank prints, from other threads."""
         self._job, self._watch, self._report = job, Watch(job, launcher.workers), report
         self._lines = deque[str](maxlen=LOG_LINES)
+        self._failure: Exception | None = None
         streams = Streams(self._read, self._read, lambda _: None, self._watch.lost)
         self._step = Step(kubectl, words, lambda: RankLines(job.library), streams, has_input=False)
 
     def wait(self) -> str:
         """Wait until the program ends, and return the last 200 lines that its ranks have printed. Ctrl-C ends the ranks.
+
+        If `report` raises, the ranks are ended, and this raises the same.
 
         Raises:
             JobFailed: The program ended with another exit code than 0, which is `code`, or a worker was lost.
@@ -71,6 +79,8 @@ class ProgramStep:
         except BaseException:
             self.end()
             raise
+        if self._failure is not None:
+            raise self._failure
         output = "\n".join(self._lines)
         if end.code == 0:
             return output
@@ -84,5 +94,10 @@ class ProgramStep:
     def _read(self, line: bytes) -> None:
         text = line.decode(errors="replace")
         self._lines.append(text)
-        if self._report is not None:
+        if self._report is None or self._failure is not None:
+            return
+        try:
             self._report(text)
+        except Exception as error:  # noqa: BLE001 - of the user's; what the ranks print is still to be read
+            self._failure = error
+            self.end()

@@ -89,11 +89,12 @@ class Sent:
         exec(code, module.__dict__)
 
 
-sys.meta_path.insert(0, Sent())
+sent = Sent()
+sys.meta_path.insert(0, sent)
 import cloudpickle
 from mpiop_lines import lines
 
-sys.meta_path.pop(0)
+sys.meta_path.remove(sent)
 read = files.get
 """
 _CALL: Final = f"""

@@ -98,6 +98,8 @@ class EventRecorder:
     def _drop_one(self) -> None:
         """Drop the newest occurrence that waits in the namespace with the most of them."""
         waiting = [identity for identity in self._waiting if identity.regarding not in self._being_written]
+        if not waiting:
+            return
         [(most, _)] = Counter(identity.regarding.namespace for identity in waiting).most_common(1)
         dropped = next(identity for identity in reversed(waiting) if identity.regarding.namespace == most)
         del self._waiting[dropped]
@@ -130,7 +132,7 @@ class EventRecorder:
     async def _flush(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FLUSH_SECONDS), asyncio.TaskGroup() as group:
-                for _ in range(_WRITERS):
+                for _ in range(_WRITERS + RESERVED):
                     group.create_task(self._write_waiting(tries=1))
         if self._waiting:
             _log.warning("events lost at the end", events=len(self._waiting))
@@ -145,6 +147,7 @@ class EventRecorder:
             finally:
                 self._being_written.discard(identity.regarding)
                 self._shares.release(identity.regarding.namespace)
+                self._arrived.set()  # this writer may take another one than the one that may begin now
 
     def _next(self) -> Occurrence | None:
         """Return the oldest queued occurrence of an object that no Event is being written for: Events of one object stay in order.

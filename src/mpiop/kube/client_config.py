@@ -75,6 +75,8 @@ def checked_server(server: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"the API server's address {without_password(server)!r} is neither http:// nor https://")
     url = checked_url(url.rstrip("/"), "the API server's address")
-    if "@" in urlsplit(url).netloc:
-        raise ConfigError(f"the API server's address {without_password(server)!r} has a user name or a password; name them under users")
+    if {"@", "?", "#"} & set(url):
+        raise ConfigError(
+            f"the API server's address {without_password(server)!r} has an @, ? or #; a user and a password are named under users"
+        )
     return url

@@ -51,7 +51,9 @@ def doctor_verb(session: Session, *, is_run: bool, image: str, is_migration: boo
     for finding in _findings(session, MIGRATION_CHECKS if is_migration else [*CHECKS, *([job] if is_run else [])]):
         found.append(finding)
         screen.print(f"{finding.verdict:<8} ", style=STYLES[finding.verdict], end="")
-        screen.print(printable(finding.text) + (f"\n         {finding.advice}" if finding.advice else ""))
+        # Names and flags in it are others', who could add lines of their own.
+        text, advice = (printable(" ".join(part.split())) for part in (finding.text, finding.advice))
+        screen.print(text + (f"\n         {advice}" if advice else ""))
     return int(any(finding.verdict == PROBLEM for finding in found))
 
 

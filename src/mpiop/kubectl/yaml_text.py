@@ -35,7 +35,7 @@ def read_yaml(file: str, text: str) -> Sequence[Text]:
         values = [value for value in yaml.safe_load_all(text) if value is not None]
     except yaml.YAMLError as error:
         raise InvalidError(f"{file}: invalid YAML: {' '.join(str(error).split())}") from error
-    except (ValueError, OverflowError) as error:  # PyYAML: a date such as 2026-13-45, or a number with thousands of digits
+    except (ValueError, OverflowError, LookupError, AttributeError) as error:  # PyYAML: 2026-13-45, 5,000 digits, !!bool maybe
         raise InvalidError(f"{file}: invalid YAML: a value is not what it looks like ({error}); put it in quotes") from error
     except RecursionError as error:
         raise InvalidError(f"{file}: its objects and lists are nested too deeply") from error

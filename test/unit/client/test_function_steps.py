@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 from fakes.client_api import FakeApi, pod, stored
 from fakes.ranks import world
 from mpiop.client import MPI, AsyncMPI, ClientError, InvalidError, JobFailed
-from mpiop.client.allocations import in_order
+from mpiop.client.allocations import Allocation, in_order
+from mpiop.client.program_steps import ProgramStep
 
 pytestmark = pytest.mark.real_time
 KUBECTL = """#!/bin/sh
@@ -121,13 +123,47 @@ def test_a_program_runs_as_a_step(api: FakeApi, tmp_path: Path) -> None:
         ({"ranks": 0}, "ranks is 0: it must be at least 1"),
         ({"ranks": "2"}, "ranks is '2': it must be a whole number or None"),
         ({"hosts": [0, -1]}, "hosts has -1: hosts are counted from 0"),
+        ({"hosts": [True]}, "hosts is [True]: it must be a list of whole numbers"),
         ({"env": {"A-B": "1"}}, "env has 'A-B': this is not a valid name of a variable"),
+        ({"env": {"A": 1}}, "env is {'A': 1}: it must be names of variables with their values, as strings"),
+        ({"env": {"A": "\0"}}, "command or env has a NUL character, which no program can receive"),
     ],
 )
 def test_invalid_values_are_refused_before_anything_runs(api: FakeApi, options: dict[str, Any], message: str) -> None:
     with MPI(api=api, image="i").allocation(name="dev") as allocation, pytest.raises(InvalidError) as raised:
         allocation.submit(**{"command": ["a"], **options})
     assert str(raised.value) == message
+
+
+def test_what_a_report_raises_ends_the_step_and_is_raised(api: FakeApi) -> None:
+    def report(line: str) -> None:
+        raise ValueError(line)
+
+    with MPI(api=api, image="i").allocation(name="dev") as allocation:
+        step = allocation.submit(["python3", "-c", "for number in range(50_000): print(number)"], ranks=1, report=report)
+        with pytest.raises(ValueError, match=r"^0$"):
+            step.wait()
+
+
+async def test_a_submit_that_is_cancelled_meanwhile_ends_its_step(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_go_on, ended = threading.Event(), threading.Event(), threading.Event()
+    submit = Allocation.submit
+
+    def slow(*words: Any, **options: Any) -> ProgramStep:
+        begun.set()
+        may_go_on.wait()
+        step = submit(*words, **options)
+        monkeypatch.setattr(step, "end", ended.set)
+        return step
+
+    monkeypatch.setattr(Allocation, "submit", slow)
+    async with AsyncMPI(api=api, image="i").allocation(name="dev") as allocation:
+        submitting = asyncio.create_task(allocation.submit(["python3", "-c", ""], ranks=1))
+        await asyncio.to_thread(begun.wait)
+        submitting.cancel()
+        may_go_on.set()
+        await asyncio.wait({submitting})
+    assert (submitting.cancelled(), ended.is_set()) == (True, True)
 
 
 async def test_the_same_under_asyncio_and_a_call_that_is_cancelled_ends_its_ranks(api: FakeApi, tmp_path: Path) -> None:

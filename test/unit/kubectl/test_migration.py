@@ -254,6 +254,15 @@ def test_unfinished_jobs_of_our_version_are_checked_too_where_the_user_may_list_
     assert (code, out.count("is not valid"), "MPIJob team/bad is not valid in v2beta1: spec.mpiImplementation" in out) == (1, 1, True), out
 
 
+def test_what_others_have_written_changes_neither_the_terminal_nor_the_lines(mpi: Any, api: FakeApi) -> None:
+    api.answers[DEPLOYMENTS] = {
+        "items": [deployment("training-operator", TRAINING_IMAGE, "--namespace=\x1b]0;a\x07\nok       all is well")]
+    }
+    _, out, _ = mpi("doctor", "--migrate")
+    assert "\x1b" not in out
+    assert not [line for line in out.splitlines() if line.startswith("ok       all")]
+
+
 def test_a_migration_is_checked_without_a_job(mpi: Any) -> None:
     assert mpi("doctor", "--migrate", "--run")[::2] == (
         2,

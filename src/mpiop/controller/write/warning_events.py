@@ -2,7 +2,7 @@
 
 Events are not watched, because a cluster has very many. They are listed once the oldest Pod of a job has waited for 3 s, again 3 s after
 that Pod has changed, and every 30 s; sooner while no event has a cause, because a slow node writes it late. The jobs of a namespace send at
-most one request a second, or ten at once. Without the right to list events, these causes are not reported.
+most one request a second, or ten at once, and all jobs together 20. Without the right to list events, these causes are not reported.
 """
 
 import re
@@ -29,7 +29,7 @@ from mpiop.controller.write.optional_permission import OptionalPermission
 from mpiop.kube.errors import KubeError
 from mpiop.kube.objects import Key, Object, ObjectList, creation_time, is_terminating, key_of, resource_version_of, uid_of
 from mpiop.kube.resources import EVENTS, JOBS, Selection
-from mpiop.token_bucket import TokenBuckets
+from mpiop.token_bucket import TokenBucket, TokenBuckets
 
 WAITING_SECONDS: Final = 3.0
 UNHANDLED_SECONDS: Final = 57.0
@@ -39,6 +39,9 @@ NEXT_SECONDS: Final = 10.0
 LATER_SECONDS: Final = 10.0
 """How long a job waits for its turn: a thousand jobs that wait at the same time are not synced each second for it."""
 BURST: Final = 10
+ALL_RATE: Final = 20.0
+ALL_BURST: Final = 50
+"""Of hundreds of namespaces together: the API server reads all Events of a namespace for each list."""
 LIMIT: Final = 20
 SLOW_READS: Final = 3
 """A busy node may need two attempts to read a Secret; after three, something is wrong with the API server or the way to it."""
@@ -86,6 +89,7 @@ class WarningEvents:
         self._client = client
         self._clock = clock
         self._buckets = TokenBuckets(1.0, BURST)
+        self._all = TokenBucket(ALL_RATE, ALL_BURST)
         self._answers: dict[Key, _Answer] = memory.table()
         self._waited: dict[Key, tuple[str, float, float]] = memory.table()
         self._right = OptionalPermission(clock)
@@ -131,7 +135,7 @@ class WarningEvents:
                 return answer.problem, answer.again_at_seconds - seconds
         if forbidden_seconds := self._right.wait_seconds(job.namespace):
             return None, forbidden_seconds
-        if not self._buckets.of(job.namespace, seconds).take(seconds):
+        if not (self._buckets.of(job.namespace, seconds).take(seconds) and self._all.take(seconds)):
             return known, LATER_SECONDS
         found = await self._read(job, waiting, known)
         again_in_seconds = SIGN.most_seconds if found else SIGN.delay_seconds(silent)
