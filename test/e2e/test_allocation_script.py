@@ -269,6 +269,8 @@ REFUSED = [
     (("-n", "0"), "-n 0: a number is expected", 2),
     (("--hosts", "a"), "--hosts a: write numbers with commas, such as 0,1", 2),
     (("-e", "A-B=1"), "-e A-B=1: write NAME=VALUE", 2),
+    (("-e", "MPIOP_STEP=7"), "-e MPIOP_STEP: steps set this variable", 2),
+    (("-e", "PATH=/none"), "the image has no mpirun in its PATH", 2),
     (("--wrong",), "--wrong is not an option of step", 2),
 ]
 

@@ -364,6 +364,7 @@ step() {
         -e | --env)
             case ${2%%=*} in '' | [0-9]* | *[!A-Za-z0-9_]*) fail "$1 $2: write NAME=VALUE" ;; esac
             case $2 in *=*) ;; *) fail "$1 $2: write NAME=VALUE" ;; esac
+            case $2 in MPIOP_*=* | *_default_hostfile=* | HYDRA_HOST_FILE=* | I_MPI_HYDRA_HOST_FILE=* | I_MPI_PERHOST=*) fail "$1 ${2%%=*}: steps set this variable" ;; esac
             quote "${2#*=}"
             exports="$exports ${2%%=*}" assignments="$assignments ${2%%=*}=$quoted" && shift
             ;;
@@ -382,7 +383,7 @@ step() {
         shift
     done
     [ $# -gt 0 ] || fail "there is no program to run"
-    command -v mpirun >/dev/null || fail "the image has no mpirun in its PATH"
+    (eval "${assignments:+export $assignments}" && command -v mpirun >/dev/null) || fail "the image has no mpirun in its PATH"
     [ -p "$home/requests" ] || fail "there is no allocation in this Pod"
     trap 'stop interrupted 130' INT
     trap 'stop "" 143' TERM

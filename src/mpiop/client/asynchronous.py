@@ -134,7 +134,11 @@ async def _started(start: Callable[[], _StepT]) -> _StepT:
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        (await starting).end()
+        while not starting.done():
+            with contextlib.suppress(asyncio.CancelledError):  # cancelled again
+                await asyncio.wait({starting})
+        if starting.exception() is None:
+            starting.result().end()
         raise
 
 

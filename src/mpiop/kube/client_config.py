@@ -76,7 +76,5 @@ def checked_server(server: str) -> str:
         raise ConfigError(f"the API server's address {without_password(server)!r} is neither http:// nor https://")
     url = checked_url(url.rstrip("/"), "the API server's address")
     if {"@", "?", "#"} & set(url):
-        raise ConfigError(
-            f"the API server's address {without_password(server)!r} has an @, ? or #; a user and a password are named under users"
-        )
+        raise ConfigError("the API server's address has an @, ? or #; a user and a password are named under users")
     return url

@@ -161,6 +161,8 @@ async def test_a_submit_that_is_cancelled_meanwhile_ends_its_step(api: FakeApi, 
         submitting = asyncio.create_task(allocation.submit(["python3", "-c", ""], ranks=1))
         await asyncio.to_thread(begun.wait)
         submitting.cancel()
+        await asyncio.sleep(0)
+        submitting.cancel()
         may_go_on.set()
         await asyncio.wait({submitting})
     assert (submitting.cancelled(), ended.is_set()) == (True, True)

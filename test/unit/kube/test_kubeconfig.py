@@ -161,7 +161,7 @@ def test_a_field_that_cannot_be_used_is_named(tmp_path: Path, fields: dict[str, 
 @pytest.mark.parametrize(
     ("cluster", "message"),
     [
-        ({"server": "https://u:s3cret@k"}, r"'https://\*\*\*@k' has an @, \? or #; a user and a password are named under users"),
+        ({"server": "https://u:s3cret@k"}, r"the API server's address has an @, \? or #; a user and a password are named under users"),
         ({"certificate-authority": "a\0b"}, "cannot be read: embedded null byte"),
     ],
 )
