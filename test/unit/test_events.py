@@ -22,8 +22,8 @@ PI: Object = {
 NO_ANSWER = TransportError("create Event: no answer")
 
 
-def other(number: int) -> Object:
-    return {**PI, "metadata": {"namespace": "ns", "name": f"pi-{number}", "uid": f"u-{number}"}}
+def other(number: int, namespace: str = "ns") -> Object:
+    return {**PI, "metadata": {"namespace": namespace, "name": f"pi-{number}", "uid": f"{namespace}-u-{number}"}}
 
 
 def status(code: int, reason: str, **details: Any) -> StatusError:
@@ -284,7 +284,7 @@ async def test_T5_a_namespace_in_which_writes_take_long_does_not_hold_up_events_
     await asyncio.sleep(1)
     client.seconds = 0.01
     for number in range(20):
-        scene.record(obj={**PI, "metadata": {"namespace": "good", "name": f"good-{number}", "uid": f"good-{number}"}})
+        scene.record(obj=other(number, "good"))
     await asyncio.sleep(1)
     assert len(scene.events()) == 20, "the queue was full of those of the other namespace"
     assert {event["metadata"]["namespace"] for event in scene.events()} == {"good"}
@@ -292,16 +292,13 @@ async def test_T5_a_namespace_in_which_writes_take_long_does_not_hold_up_events_
 
 
 async def test_T5_idle_writers_notice_that_an_event_of_another_namespace_may_begin(scene: Scene) -> None:
-    def good(number: int) -> Object:
-        return {**PI, "metadata": {"namespace": "good", "name": f"good-{number}", "uid": f"good-{number}"}}
-
     scene.recorder._client = client = SlowClient(scene.client)
     client.seconds = 9
     for number in range(7):
         scene.record(obj=other(number))
     await asyncio.sleep(0.1)
     client.seconds = 0.1
-    scene.record(obj=good(0))
+    scene.record(obj=other(0, "good"))
     await asyncio.sleep(0.05)
     client.seconds = 9
     for number in range(7, 60):
@@ -309,7 +306,7 @@ async def test_T5_idle_writers_notice_that_an_event_of_another_namespace_may_beg
     await asyncio.sleep(0)
     client.seconds = 0.1
     for number in range(1, 4):
-        scene.record(obj=good(number))
+        scene.record(obj=other(number, "good"))
     await asyncio.sleep(2)
     assert [event["metadata"]["namespace"] for event in scene.events()].count("good") == 4
 
@@ -322,7 +319,7 @@ async def test_at_the_end_slow_writes_of_a_namespace_do_not_hold_up_those_of_oth
     await asyncio.sleep(1)
     client.seconds = 0.1
     scene.task.cancel()
-    scene.record(obj={**PI, "metadata": {"namespace": "good", "name": "good", "uid": "good"}})
+    scene.record(obj=other(0, "good"))
     await asyncio.wait({scene.task})
     assert "good" in {event["metadata"]["namespace"] for event in scene.events()}
 

@@ -128,15 +128,20 @@ class _Step(Protocol):
 _StepT = TypeVar("_StepT", bound=_Step)
 
 
+async def _done(task: asyncio.Task[Any]) -> None:
+    """Return when a task is done, also if this is cancelled meanwhile: what the task makes is still to be ended or deleted."""
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait({task})
+
+
 async def _started(start: Callable[[], _StepT]) -> _StepT:
     """Return the step that `start` starts. If this is cancelled meanwhile, the step is ended."""
     starting = asyncio.create_task(asyncio.to_thread(start))
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        while not starting.done():
-            with contextlib.suppress(asyncio.CancelledError):  # cancelled again
-                await asyncio.wait({starting})
+        await _done(starting)
         if starting.exception() is None:
             starting.result().end()
         raise
@@ -257,7 +262,7 @@ async def _deleted(create: Callable[[], Job]) -> AsyncGenerator[AsyncJob]:
     try:
         yield AsyncJob(await asyncio.shield(creation))
     finally:
-        await asyncio.wait([creation])
+        await _done(creation)
         if not creation.cancelled() and creation.exception() is None:
             await asyncio.to_thread(delete_or_warn, creation.result())
 
