@@ -171,15 +171,22 @@ func TestMpirunEndsWithItsHost(t *testing.T) {
 	}
 }
 
-// A zombie is a process whose parent does not have its exit code yet.
-func TestAConnectionIsHeldUntilTheParentHasTheExitCode(t *testing.T) {
-	ended := exec.CommandContext(t.Context(), "sleep", "60")
-	check(t, ended.Start())
-	about, ok := process.Read(ended.Process.Pid)
+// sleeping starts a child that sleeps, and returns what /proc has of it and of us.
+func sleeping(t *testing.T) (child *exec.Cmd, about, ours process.Process) {
+	t.Helper()
+	child = exec.CommandContext(t.Context(), "sleep", "60")
+	check(t, child.Start())
+	about, ok := process.Read(child.Process.Pid)
 	ours, found := process.Read(os.Getpid())
 	if !ok || !found {
 		t.Fatal("there is no /proc")
 	}
+	return child, about, ours
+}
+
+// A zombie is a process whose parent does not have its exit code yet.
+func TestAConnectionIsHeldUntilTheParentHasTheExitCode(t *testing.T) {
+	ended, about, ours := sleeping(t)
 	reader, writer, err := os.Pipe()
 	check(t, err)
 	defer reader.Close()
@@ -201,13 +208,7 @@ func TestAConnectionIsHeldUntilTheParentHasTheExitCode(t *testing.T) {
 }
 
 func TestNoConnectionIsHeldForAParentThatHasEnded(t *testing.T) {
-	parent := exec.CommandContext(t.Context(), "sleep", "60")
-	check(t, parent.Start())
-	about, ok := process.Read(parent.Process.Pid)
-	ours, found := process.Read(os.Getpid())
-	if !ok || !found {
-		t.Fatal("there is no /proc")
-	}
+	parent, about, ours := sleeping(t)
 	check(t, parent.Process.Kill()) // a zombie from now on
 	check(t, agent(t, holdWord, ours.String(), about.String()).Run())
 	_ = parent.Wait()
