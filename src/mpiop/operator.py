@@ -188,7 +188,7 @@ class Operator:
         self._metrics.watch_jobs(self._job_states)
         controller = Controller(self._sync, self._queue, self._job_keys, self._metrics, batches)
         informers[JOBS].add_handler(launchers.job_changed)
-        informers[PODS].add_handler(deleted.pod_changed)
+        informers[PODS].follow(deleted.pod_changed)
         informers[MPIJOBS].add_handler(launchers.mpijob_changed)
         for informer in informers.values():
             informer.add_handler(controller.handle)

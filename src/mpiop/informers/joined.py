@@ -84,6 +84,11 @@ class JoinedInformer:
         for part in self.parts:
             part.add_handler(handler)
 
+    def follow(self, handler: Handler) -> None:
+        """Call `handler` with each change while the store takes it."""
+        for part in self.parts:
+            part.follow(handler)
+
     def has_synced(self, namespace: str) -> bool:
         """Return whether the part of a namespace and its handlers have the first list."""
         return all(part.has_synced and all(handler.has_synced for handler in part.registrations) for part in self._of(namespace))

@@ -104,19 +104,12 @@ class Listener:
         now = asyncio.get_running_loop().time
         until = now() + SLICE_SECONDS
         while self._buffer:
-            self._call(self._buffer.popleft())
+            call(self._handler, self._buffer.popleft())
             self._count_initial(1)
             if now() >= until:
                 break
         self._drain_handle = None
         self._schedule()
-
-    def _call(self, notification: Notification) -> None:
-        try:
-            self._handler(notification)
-        except Exception:
-            # A handler that fails loses this notification and nothing else (client-go recovers the panic the same way).
-            log.exception("handler failed", object=str(notification.key))
 
     def _count_initial(self, handled: int) -> None:
         if self._initial_left is None or self._is_closed:
@@ -125,3 +118,11 @@ class Listener:
         if self._initial_left <= 0:
             self._initial_left = None
             self._synced.set()
+
+
+def call(handler: Handler, notification: Notification) -> None:
+    """Call `handler`; if it fails, it loses this notification and nothing else (client-go recovers the panic the same way)."""
+    try:
+        handler(notification)
+    except Exception:
+        log.exception("handler failed", object=str(notification.key))

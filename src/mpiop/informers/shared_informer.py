@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import NoReturn
 
 import structlog
 
 from mpiop.informers.compaction import preparation
-from mpiop.informers.listener import Handler, Listener, Registration
+from mpiop.informers.listener import Handler, Listener, Registration, call
 from mpiop.informers.pager import Pager
 from mpiop.informers.reflector import Output, Reflector, ReflectorSettings
 from mpiop.informers.source import InformerMetrics, ListerWatcher, NoInformerMetrics
@@ -61,6 +62,7 @@ class SharedInformer:
         settings = settings or InformerSettings()
         prepare = preparation(self.store.get, selection.trim)
         self._reflector = Reflector(Pager(client, selection, prepare), self._take, settings.reflector, settings.metrics)
+        self._followers: list[Handler] = []
         self._listeners: list[Listener] = []
         self._resyncs: dict[Listener, asyncio.TimerHandle] = {}
         self._synced = asyncio.Event()
@@ -117,6 +119,14 @@ class SharedInformer:
             self._plan_resync(listener)
         return listener
 
+    def follow(self, handler: Handler) -> None:
+        """Call `handler` with each change while the store takes it, so that what it keeps and the store are never apart.
+
+        Args:
+            handler: Must be quick: nothing else runs meanwhile. An exception is logged.
+        """
+        self._followers.append(handler)
+
     async def wait_for_sync(self) -> None:
         """Wait until the store and every handler have the first list."""
         await self._synced.wait()
@@ -165,6 +175,8 @@ class SharedInformer:
             if change.unreadable is not None and self.store.unreadable.get(change.key) is change.unreadable:
                 version = change.unreadable.object["metadata"].get("resourceVersion", "")
                 self._log.warning("object unreadable", object=str(change.key), version=version, problem=change.unreadable.problem)
+        for follower, change in product(self._followers, changes):
+            call(follower, change)
         for listener in self._listeners:
             listener.push(changes)
 

@@ -105,6 +105,27 @@ async def test_I26_the_store_is_updated_before_a_handler_is_called() -> None:
     assert ahead == [True, True, True]
 
 
+async def test_who_reads_the_store_next_finds_what_followed_it() -> None:
+    informer = informer_of([page(pod("a", 1), version=10)], [[deleted(pod("a", 12)), Hang()]])
+    gone, seen = list[Key](), list[tuple[int, list[Key]]]()
+
+    def read_next(_notification: Notification) -> None:
+        asyncio.get_running_loop().call_soon(lambda: seen.append((len(informer.store), list(gone))))
+        raise RuntimeError("cannot stand changes")
+
+    def remember(notification: Notification) -> None:
+        if notification.new is None:
+            gone.append(notification.key)
+
+    informer.follow(read_next)
+    informer.follow(remember)
+    async with running(informer):
+        await asyncio.sleep(1)
+    assert gone == [Key("ns", "a")]
+    assert all(stored + len(lost) == 1 for stored, lost in seen), seen
+    assert len(seen) == 2
+
+
 async def test_R12_I29_a_bookmark_moves_the_version_of_the_store_and_calls_nobody() -> None:
     informer = informer_of([page(pod("a", 1), version=10)], [[bookmark(42), Hang()]])
     heard = Heard()

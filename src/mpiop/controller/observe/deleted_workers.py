@@ -26,7 +26,7 @@ class DeletedWorkers:
         self._deleted: dict[ControllerId, Mapping[str, Object]] = {}
 
     def pod_changed(self, notification: Notification) -> None:
-        """Remember a worker that was deleted (a handler of the informer of Pods)."""
+        """Remember a worker that was deleted; a sync that misses the Pod must find it here, so this follows the store of Pods."""
         old, is_gone = notification.old, notification.new is None or notification.is_replacement
         controller = controller_id(old) if old is not None and is_gone else None
         if old is None or controller is None or labels_of(old).get(c.LABEL_JOB_ROLE) != c.ROLE_WORKER:
