@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 
 import mpiop.client
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS
+from mpiop.client.steps import Step, Streams
+from mpiop.client.tags import RankLines
 from mpiop.client.uploads import upload
 
 pytestmark = pytest.mark.real_time
@@ -24,7 +27,8 @@ echo "mpirun $*" >&2
 tr '\\n' ' ' <"$HYDRA_HOST_FILE" >&2
 while [ "$1" != run ]; do shift; done
 shift
-"$@" &
+exec 3<&0
+"$@" <&3 &
 trap 'kill $!; exit 99' TERM
 wait $!
 """
@@ -60,7 +64,8 @@ class Allocation:
             "HYDRA_LAUNCHER_EXEC": str(folder / "bin" / "agent"),
             **settings,
         }
-        self.kubectl = ["env", f"MPIOP_ALLOCATION={self.home}", "sh", "-c", f'shift 3; exec {" ".join(shell)} {SCRIPT} "$@"', "kubectl"]
+        variables = [f"{name}={value}" for name, value in self.environment.items()]
+        self.kubectl = ["env", *variables, "sh", "-c", f'shift 3; exec {" ".join(shell)} {SCRIPT} "$@"', "kubectl"]
         command = [*shell, str(SCRIPT), "hold", "-wdir '/a b'", "-tagged"]
         self.holder = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
         assert self.holder.stdout is not None
@@ -233,6 +238,24 @@ def read(allocation: Allocation, verb: str, *words: str) -> tuple[int, str, str]
     process = allocation.start(*words, verb=verb)
     out, err = process.communicate(timeout=30)
     return process.returncode, out, err
+
+
+def test_bytes_for_rank_0_arrive_also_if_their_step_had_to_wait(make: Make) -> None:
+    allocation, output, has_waited = make(), list[bytes](), threading.Event()
+    first = allocation.run_of(allocation.start("-n", "4", "--", "run", "sh", "-c", "echo begun; read -r line"))
+    streams = Streams(output.append, output.append, lambda _: has_waited.set())
+    step = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent\n")
+    assert has_waited.wait(30)
+    first.communicate("\n", timeout=30)
+    assert step.wait().code == 0
+    assert b"sent" in output
+    at_once = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"again\n")
+    assert at_once.wait().code == 0
+    assert b"again" in output
+
+
+def test_input_for_later_ends_with_its_connection(make: Make) -> None:
+    assert read(make(), "input", "T", "later")[0] == 0
 
 
 def test_input_that_arrives_after_its_step_is_dropped(make: Make) -> None:

@@ -2,7 +2,7 @@
 # Holds the workers of an allocation and runs its steps, in the launcher (docs/adr/0044-allocations.md).
 #   hold OPTIONS TAGS    the launcher's own process: counts slots, ends the allocation
 #   step … -- PROGRAM    runs mpirun on free slots
-#   input TOKEN          passes standard input on to a step
+#   input TOKEN          passes standard input on to a step that runs; with `later`, only after a first line
 #   shell                opens a shell; history lists the steps; output NUMBER prints what a step has printed
 #   receive              takes files for the folder of uploads from the client
 #   client VERB …        runs history or output, and marks their end
@@ -803,6 +803,7 @@ client)
     printf '\nend\n'
     ;;
 input)
+    [ "${3:-}" != later ] || read -r line || exit 0
     [ -p "$home/input-$2" ] || exit 141 # the step has ended: nobody reads it
     # Not `exec`: when no process has the standard output of an exec any more, containerd ends its input too.
     cat >"$home/input-$2"

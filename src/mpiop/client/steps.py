@@ -87,6 +87,7 @@ class Step:
         self._is_over = threading.Event()
         self._refusal = self._end = self._input_problem = self._invalid = ""
         self._number, self._hosts = 0, tuple[int, ...]()
+        self._input = self._open_input() if self._content is not None else None
         command = script_command("step", "--token", self._token, *(["--input"] if has_input else []), *words)
         # Ctrl-C reaches this process alone, so that what the ranks print at their end arrives.
         self._process = subprocess.Popen(  # noqa: S603 - kubectl, as the user could call it
@@ -122,6 +123,7 @@ class Step:
         for thread in self._readers:
             thread.join()
         self._is_over.set()
+        self._close_input()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):  # kubectl has ended, and did not read a heartbeat
@@ -185,6 +187,7 @@ class Step:
             if self._has_input:
                 threading.Thread(target=self._pass_input, daemon=True).start()
         elif kind == "waits":
+            self._close_input()  # servers end connections that are idle for hours
             self._streams.waits(text)
         elif kind == "refused":
             self._refusal = text
@@ -193,9 +196,22 @@ class Step:
         return kind in {"refused", "ended"}
 
     def _pass_input(self) -> None:
-        command = [*self._kubectl, "--", *script_command("input", self._token)]
-        done = subprocess.run(command, input=self._content, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)  # noqa: S603 - kubectl
-        if done.returncode and _NO_READER not in done.stderr and not self._is_over.is_set():
-            problem = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        process, self._input = self._input or self._open_input(), None
+        _, errors = process.communicate(None if self._content is None else b"\n" + self._content)
+        if process.returncode and _NO_READER not in errors and not self._is_over.is_set():
+            problem = errors.decode(errors="replace").strip().rpartition("\n")[2]
             self._input_problem = f"standard input did not arrive, or only a part of it: {problem}"
             self.end(self._input_problem)
+
+    def _open_input(self) -> subprocess.Popen[bytes]:
+        """Start the second `kubectl exec`. Bytes wait for the step in this process, so their connection is made while the step starts."""
+        stdin, words = (None, ["input", self._token]) if self._content is None else (subprocess.PIPE, ["input", self._token, "later"])
+        command = [*self._kubectl, "--", *script_command(*words)]
+        return subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # noqa: S603 - kubectl
+
+    def _close_input(self) -> None:
+        """End the second `kubectl exec` if it has passed nothing on."""
+        process, self._input = self._input, None
+        if process is not None:
+            process.kill()
+            process.communicate()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.real_time
 KUBECTL = """#!/bin/sh
 folder=${0%/*}
 echo "$*" >>"$folder/words"
-case $* in *" input "*) cat >"$folder/pipe"; exit ;; esac
+case $* in *" input "*) read -r line && cat >"$folder/pipe"; exit ;; esac
 input=/dev/null
 case $* in *" --input "*) input=$folder/pipe && mkfifo "$input" ;; esac
 while [ "$1" != --token ]; do shift; done
