@@ -29,10 +29,10 @@ class TokenBucket:
         self._tokens = max(self._tokens - 1, -most_seconds * self._rate)
         return max(0.0, -self._tokens / self._rate)
 
-    def take(self, now: float) -> bool:
-        """Take a token at `now` (seconds, monotonic) if there is one; return whether there was."""
+    def take(self, now: float, *, kept: int = 0) -> bool:
+        """Take a token at `now` (seconds, monotonic) if more than `kept` are there; return whether they were."""
         self._fill(now)
-        if self._tokens < 1:
+        if self._tokens < kept + 1:
             return False
         self._tokens -= 1
         return True

@@ -42,6 +42,8 @@ BURST: Final = 10
 ALL_RATE: Final = 20.0
 ALL_BURST: Final = 50
 """Of hundreds of namespaces together: the API server reads all Events of a namespace for each list."""
+ALL_KEPT: Final = 25
+"""Of that burst, for namespaces that have asked nothing lately, so that those with many waiting jobs do not delay their first answer."""
 LIMIT: Final = 20
 SLOW_READS: Final = 3
 """A busy node may need two attempts to read a Secret; after three, something is wrong with the API server or the way to it."""
@@ -135,7 +137,9 @@ class WarningEvents:
                 return answer.problem, answer.again_at_seconds - seconds
         if forbidden_seconds := self._right.wait_seconds(job.namespace):
             return None, forbidden_seconds
-        if not (self._buckets.of(job.namespace, seconds).take(seconds) and self._all.take(seconds)):
+        own = self._buckets.of(job.namespace, seconds)
+        kept = 0 if own.is_full(seconds) else ALL_KEPT
+        if not (own.take(seconds) and self._all.take(seconds, kept=kept)):
             return known, LATER_SECONDS
         found = await self._read(job, waiting, known)
         again_in_seconds = SIGN.most_seconds if found else SIGN.delay_seconds(silent)

@@ -222,6 +222,17 @@ async def test_of_many_jobs_of_a_namespace_ten_ask_at_once_and_the_others_keep_t
     assert asked.lists == 12
 
 
+async def test_many_namespaces_with_many_waiting_jobs_do_not_delay_the_first_answer_of_another() -> None:
+    asked = Asked()
+    for _ in range(20):
+        await asyncio.sleep(3)
+        for number in range(600):
+            crowd = replace(PI, namespace=f"crowd-{number % 60}", name=f"job-{number}")
+            await asked.reason(crowd, observed(worker(0, "Pending", job=crowd), job=crowd))
+    assert asked.lists < 50 + 3 * 20 * 20, "all together have a limit"
+    assert await asked.reason() == "FailedMount"
+
+
 async def test_a_problem_stays_while_its_events_cannot_be_read() -> None:
     asked = Asked()
     asked.client.refuse("list", EVENTS, "", StatusError("list events", {"code": 500}))
