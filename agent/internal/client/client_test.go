@@ -7,8 +7,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -136,34 +139,49 @@ func TestOnlyTheVeryProcessIsEnded(t *testing.T) {
 	}
 }
 
-// Like prterun: the third signal makes it exit where it stands, and its exit code is another one when it ends in order. It starts no program
-// while it waits, because dash loses a signal that arrives at that moment (vfork).
-const likePrterun = `#!/bin/sh
-count() { signals=$((signals + 1)); [ $signals -lt 3 ] || exit 1; }
-trap count TERM INT HUP
-sleep 5 >/dev/null &
-echo ready
-while :; do wait; done
-`
+var programs = []string{"prterun", "mpiexec.hydra"}
+
+// TestMain runs the tests, or stands in for a program under whose name it was started.
+func TestMain(m *testing.M) {
+	if slices.Contains(programs, filepath.Base(os.Args[0])) {
+		likePrterun()
+	}
+	os.Exit(m.Run())
+}
+
+// likePrterun exits where it stands at the third signal. It is no script, because a shell may lose one of several signals.
+func likePrterun() {
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	fmt.Println("ready")
+	for range 3 {
+		<-signals
+	}
+	os.Exit(1)
+}
 
 func TestPrterunExitsAtOnce(t *testing.T) {
-	for name, want := range map[string]int{"prterun": 1, "mpiexec.hydra": -1} {
-		script := filepath.Join(t.TempDir(), name)
-		check(t, os.WriteFile(script, []byte(likePrterun), 0o700))
-		command := exec.Command(script)
+	self, err := os.Executable()
+	check(t, err)
+	for index, want := range []int{1, -1} {
+		program := filepath.Join(t.TempDir(), programs[index])
+		check(t, os.Symlink(self, program))
+		command := exec.Command(program)
 		output, err := command.StdoutPipe()
 		check(t, err)
 		check(t, command.Start())
 		_, err = io.ReadFull(output, make([]byte, len("ready\n")))
 		check(t, err)
 		started, _ := process.Read(command.Process.Pid)
+		ended := make(chan error, 1)
+		go func() { ended <- command.Wait() }()
 		Abort([]process.Process{started})
 		if want < 0 {
 			check(t, command.Process.Kill())
 		}
-		_ = command.Wait()
+		<-ended
 		if got := command.ProcessState.ExitCode(); got != want {
-			t.Errorf("%s: got %d", name, got)
+			t.Errorf("%s: got %d", programs[index], got)
 		}
 	}
 }
