@@ -187,7 +187,7 @@ class Operator:
         )
         self._metrics.watch_jobs(self._job_states)
         controller = Controller(self._sync, self._queue, self._job_keys, self._metrics, batches)
-        informers[JOBS].add_handler(launchers.job_changed)
+        informers[JOBS].follow(launchers.job_changed)
         informers[PODS].follow(deleted.pod_changed)
         informers[MPIJOBS].add_handler(launchers.mpijob_changed)
         for informer in informers.values():

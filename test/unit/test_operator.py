@@ -17,6 +17,7 @@ from mpiop import operator
 from mpiop.api import constants as c
 from mpiop.api.capabilities import NAME as CAPABILITIES
 from mpiop.api.status import parse_status
+from mpiop.informers.listener import Listener
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object, key_of
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, LEASES, MPIJOBS, PODS, SECRETS, SERVICES
@@ -110,6 +111,21 @@ async def test_how_a_job_ended_is_recorded_by_the_next_leader_although_its_launc
         client.server.remove(JOBS, launcher)
         assert parse_status(client.server.storage.get(MPIJOBS, KEY).get("status")).is_finished is False
         await asyncio.sleep(10)
+        assert parse_status(client.server.storage.get(MPIJOBS, KEY).get("status")).is_true(c.CONDITION_SUCCEEDED)
+
+
+async def test_a_sync_before_the_notification_of_a_deletion_knows_how_the_launcher_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, launcher = FakeClient(), Key("default", "pi-launcher")
+    async with running(client) as (replica, _metrics, _task):
+        await client.create(MPIJOBS, mpijob())
+        await asyncio.sleep(10)
+        monkeypatch.setattr(Listener, "push", lambda *_: None)
+        client.server.put_status(JOBS, launcher, {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1})
+        client.server.remove(JOBS, launcher)
+        await asyncio.sleep(1)
+        vars(replica)["_queue"].add(KEY)
+        await asyncio.sleep(5)
+        assert launcher not in [key_of(job) for job in client.server.objects(JOBS)], "it does not run again"
         assert parse_status(client.server.storage.get(MPIJOBS, KEY).get("status")).is_true(c.CONDITION_SUCCEEDED)
 
 

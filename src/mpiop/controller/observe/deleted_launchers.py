@@ -38,7 +38,7 @@ class LauncherJobs:
         return self._jobs.unreadable
 
     def job_changed(self, notification: Notification) -> None:
-        """Keep the last state of a launcher Job that has ended (a handler of the informer of Jobs)."""
+        """Keep the last state of a launcher Job that has ended; a sync that misses the Job must find it here, so this follows the store."""
         old, is_gone = notification.old, notification.new is None or notification.is_replacement
         if old is not None and is_gone and pods.job_outcome(old) is not None and self._is_awaited(old):
             self._ended[key_of(old)] = old
