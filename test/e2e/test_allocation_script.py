@@ -244,12 +244,12 @@ def test_bytes_for_rank_0_arrive_also_if_their_step_had_to_wait(make: Make) -> N
     allocation, output, has_waited = make(), list[bytes](), threading.Event()
     first = allocation.run_of(allocation.start("-n", "4", "--", "run", "sh", "-c", "echo begun; read -r line"))
     streams = Streams(output.append, output.append, lambda _: has_waited.set())
-    step = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent\n")
+    step = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent\n").start()
     assert has_waited.wait(30)
     first.communicate("\n", timeout=30)
     assert step.wait().code == 0
     assert b"sent" in output
-    at_once = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"again\n")
+    at_once = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"again\n").start()
     assert at_once.wait().code == 0
     assert b"again" in output
 

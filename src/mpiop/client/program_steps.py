@@ -63,6 +63,7 @@ class ProgramStep:
         self._failure: Exception | None = None
         streams = Streams(self._read, self._read, lambda _: None, self._watch.lost)
         self._step = Step(kubectl, words, lambda: RankLines(job.library), streams, has_input=False)
+        self._step.start()
 
     def wait(self) -> str:
         """Wait until the program ends, and return the last 200 lines that its ranks have printed. Ctrl-C ends the ranks.

@@ -11,7 +11,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Final
+from typing import IO, Final, Self
 
 from mpiop.client.allocation import script_command
 from mpiop.client.errors import ClientError, InvalidError
@@ -72,7 +72,7 @@ class Step:
         *,
         has_input: bool | bytes,
     ) -> None:
-        """Start the step.
+        """Start the program. Nothing is read before `start`, so that a callback may use this object.
 
         Args:
             kubectl: Program and arguments of `kubectl exec --stdin POD --container=NAME`; the command in the Pod follows.
@@ -97,8 +97,12 @@ class Step:
             threading.Thread(target=target, args=(stream,), daemon=True)
             for target, stream in ((self._read_output, self._process.stdout), (self._read_error, self._process.stderr))
         ]
+
+    def start(self) -> Self:
+        """Let threads read what arrives, and call `streams`; return this step."""
         for thread in (*self._readers, threading.Thread(target=self._beat, daemon=True)):
             thread.start()
+        return self
 
     def interrupt(self) -> None:
         """Ask the step to end its ranks; `wait` then returns."""

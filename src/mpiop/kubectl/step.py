@@ -97,7 +97,7 @@ def run_step(session: Session, name: str, program: Sequence[str], chosen: "StepO
     streams = Streams(write_line, lambda line: _write_error(line, errors), _report_wait, watch.lost)
     library = job.library if chosen.is_tagged else None
     has_input = is_piped() if has_stdin is None else has_stdin
-    step = Step(kubectl, words, lambda: RankLines(library), streams, has_input=has_input)
+    step = Step(kubectl, words, lambda: RankLines(library), streams, has_input=has_input).start()
     return _reported(_waited(step), watch, errors)
 
 

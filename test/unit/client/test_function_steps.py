@@ -16,6 +16,7 @@ from fakes.ranks import world
 from mpiop.client import MPI, AsyncMPI, ClientError, InvalidError, JobFailed
 from mpiop.client.allocations import Allocation, in_order
 from mpiop.client.program_steps import ProgramStep
+from mpiop.client.steps import Step
 
 pytestmark = pytest.mark.real_time
 KUBECTL = """#!/bin/sh
@@ -135,7 +136,15 @@ def test_invalid_values_are_refused_before_anything_runs(api: FakeApi, options: 
     assert str(raised.value) == message
 
 
-def test_what_a_report_raises_ends_the_step_and_is_raised(api: FakeApi) -> None:
+def test_what_a_report_raises_ends_the_step_and_is_raised(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Step.__init__
+
+    def slowly(*words: Any, **options: Any) -> None:
+        begin(*words, **options)
+        time.sleep(0.5)  # the program prints before the caller has its step
+
+    monkeypatch.setattr(Step, "__init__", slowly)
+
     def report(line: str) -> None:
         raise ValueError(line)
 

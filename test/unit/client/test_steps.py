@@ -41,7 +41,7 @@ def start(tmp_path: Path) -> Start:
         kubectl.chmod(0o755)
         heard = Heard()
         streams = Streams(heard.output.append, heard.error.append, heard.waits.append, check)
-        return Step([str(kubectl)], ["--", "program"], lambda: RankLines(OPEN_MPI), streams, has_input=False), heard
+        return Step([str(kubectl)], ["--", "program"], lambda: RankLines(OPEN_MPI), streams, has_input=False).start(), heard
 
     return call
 
