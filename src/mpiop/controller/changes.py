@@ -7,7 +7,7 @@ from mpiop.api import constants as c
 from mpiop.controller.observe import pods
 from mpiop.informers.store import Notification
 from mpiop.kube.objects import Object, annotations_of, is_terminating, uid_of
-from mpiop.kube.resources import PODS
+from mpiop.kube.resources import JOBS, PODS
 
 
 class WorkerChange(Enum):
@@ -72,9 +72,13 @@ def _without_status(mpijob: Object) -> tuple[object, ...]:
 
 
 def is_launcher_success(notification: Notification) -> bool:
-    """Return whether a launcher's Pod has succeeded: its Job, which reports that next, is what the operator acts upon."""
-    pod = notification.new
-    return pod is not None and pods.role(pod) == c.ROLE_LAUNCHER and pods.phase(pod) == "Succeeded"
+    """Return whether a launcher has succeeded and its Job is not Complete yet: that follows at once, and the operator acts upon it."""
+    obj = notification.new
+    if obj is None:
+        return False
+    if obj.get("kind") == JOBS.kind:
+        return pods.condition_status(obj, "SuccessCriteriaMet") == "True" and pods.job_outcome(obj) is None
+    return pods.role(obj) == c.ROLE_LAUNCHER and pods.phase(obj) == "Succeeded"
 
 
 def has_same_conditions(old: Object, new: Object) -> bool:

@@ -230,6 +230,9 @@ TERMINATING = edited(worker(0), deletionTimestamp="2026-01-01T00:00:00Z")
             Notification(launcher_pod(), launcher_pod("Succeeded")), FIRST_SECONDS, id="the launcher's pod has succeeded, its Job not yet"
         ),
         pytest.param(Notification(None, launcher()), 0, id="the launcher's Job is there"),
+        pytest.param(
+            Notification(launcher(), launcher(outcome={"type": "SuccessCriteriaMet"})), FIRST_SECONDS, id="its Job is almost done"
+        ),
         pytest.param(Notification(launcher(), launcher(outcome={"type": "Complete"})), 0, id="the launcher's Job is done"),
         pytest.param(Notification(mpijob(), edited(mpijob(), generation=2)), 0, id="the user changes the job"),
         pytest.param(Notification(mpijob(), edited(mpijob(), annotations={"a": "b"})), 0, id="and its annotations"),
