@@ -9,6 +9,7 @@ import yaml
 
 from e2e.clusters import ROOT
 from e2e.kubectl import Kubectl
+from e2e.libraries import without_noise
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Tool:
         """Run a verb that must succeed, and return its output."""
         done = self.attempt(*arguments, stdin=stdin)
         assert done.returncode == 0, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        return without_noise(done.stdout)
 
 
 def new_tool(here: Kubectl, folder: Path) -> Tool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from e2e.clusters import ROOT
 from e2e.kubectl import CommandError, Kubectl
+from e2e.libraries import without_noise
 
 _FENCE = r"^```{language}\n(.*?)^```$"
 _ANY_FENCE = re.compile(_FENCE.format(language=r"[^\n]*"), re.MULTILINE | re.DOTALL)
@@ -44,7 +45,7 @@ class Shell:
         ended = self.attempt(script, timeout_seconds=timeout_seconds)
         if ended.returncode:
             raise CommandError(f"{script}: exit code {ended.returncode}: {ended.stderr.strip() or ended.stdout.strip()}")
-        return ended.stdout
+        return without_noise(ended.stdout)
 
     def follow(self, document: str, heading: str, replace: Mapping[str, str] | None = None, *, timeout_seconds: float = 120) -> str:
         """Run the commands that `document` shows below `heading`, and return what they printed.
