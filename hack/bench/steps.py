@@ -120,7 +120,7 @@ async def _turn(place: Place, allocations: Mapping[str, Allocation], step: Step)
     upload = _timed(partial(place.step, LIBRARIES[0], "--upload", str(place.folder)), place.change)
     found |= await asyncio.to_thread(_compared, "upload", upload, _timed(partial(place.step, LIBRARIES[0])))
     sizes = ("-n", str(RANKS), "--slots", str(RANKS // HOSTS))
-    words = ("run", _IN_NAMESPACE, *sizes, "--image", plain_image(LIBRARIES[0]), "--rm")
+    words = ("run", _IN_NAMESPACE, *sizes, "--image", plain_image(LIBRARIES[0]), "--ssh", "injected", "--rm")
     found["run"] = await asyncio.to_thread(_timed(partial(place.tool, *words, "--", "hostname")))
     return found
 
