@@ -46,10 +46,10 @@ async def until_only(here: Kubectl, name: str, before: Counter[str]) -> None:
 
 
 class Client:
-    """A step of which the client is watched."""
+    """A step of which the client is watched, or another verb with the name of an allocation."""
 
-    def __init__(self, tool: Tool, name: str, *words: str) -> None:
-        command = ["kubectl-mpi", "step", name, *words]
+    def __init__(self, tool: Tool, name: str, *words: str, verb: str = "step") -> None:
+        command = ["kubectl-mpi", verb, name, *words]
         self.process = subprocess.Popen(
             command,
             env=tool.environment,

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import mpiop.client
-from mpiop.api.mpi_implementations import IMPLEMENTATIONS
+from mpiop.api.mpi_implementations import IMPLEMENTATIONS, OPEN_MPI
+from mpiop.client.past_steps import step_output
 from mpiop.client.steps import Step, Streams
 from mpiop.client.tags import RankLines
 from mpiop.client.uploads import upload
@@ -162,20 +163,89 @@ def test_a_step_runs_mpirun_on_its_slots_and_returns_its_code(make: Make) -> Non
 def test_the_end_of_the_output_of_the_last_steps_is_kept(make: Make) -> None:
     allocation = make(MPIOP_KEPT_STEPS="25")
     assert allocation.step("-n", "1", "--", "run", "sh", "-c", "echo out; echo err >&2; printf half")[:2] == (0, "out\nhalf")
-    code, out, _ = read(allocation, "client", "output", "1")
-    assert (code, out.splitlines()[0], out[-5:]) == (0, "0 0", "\nend\n")
+    code, out, _ = read(allocation, "client", "MARK", "output", "1")
+    assert (code, out.splitlines()[0], out[-10:]) == (0, "0", "\nMARK end\n")
     assert all(text in out for text in ("out\n", "err\n", "half")), "of both streams"
     code, out, _ = allocation.step("--tag", "--", "run", "seq", "100000000", "100400000")  # which writes pieces of 4 KiB
-    kept = read(allocation, "output", "2")[1].splitlines()
-    assert (code, kept[0]) == (0, "1 1")
-    assert 2**20 <= len("\n".join(kept)) <= 2**21
-    assert out.splitlines()[-len(kept) + 1 :] == kept[1:]
+    head, end = read(allocation, "client", "MARK", "output", "2")[1].removesuffix("\nMARK end\n").split("\nMARK dropped\n")
+    assert (code, head) == (0, "1\n")
+    assert 2**20 <= len(end) <= 2**21
+    assert out.endswith(f"\n{end}")
     for _ in range(25):
         assert allocation.step("-n", "1", "--", "run", "true")[0] == 0
-    assert read(allocation, "output", "9") == (0, read(allocation, "output", "8")[1], "")
-    assert read(allocation, "output", "7") == (3, "", "the output of step 7 was dropped: those of the last 20 steps are kept\n")
-    assert read(allocation, "client", "output", "2") == (3, "", "there is no step 2, or it is too old\n")
+    assert read(allocation, "client", "MARK", "output", "8")[0] == 0
+    assert read(allocation, "client", "MARK", "output", "7") == (
+        3,
+        "",
+        "the output of step 7 was dropped: those of the last 20 steps are kept\n",
+    )
+    assert read(allocation, "client", "MARK", "output", "2") == (3, "", "there is no step 2, or it is too old\n")
     assert [line.split("\t")[0] for line in read(allocation, "history")[1].splitlines()] == [str(number) for number in range(3, 28)]
+
+
+def followed(allocation: Allocation, lines: list[bytes]) -> threading.Thread:
+    """Return a thread that follows the output of the first step."""
+
+    def follow() -> None:
+        lines.extend(line.text for line in step_output(allocation.kubectl, 1, OPEN_MPI, pytest.fail, follow=True))
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    return thread
+
+
+def kept(allocation: Allocation) -> str:
+    return read(allocation, "client", "MARK", "output", "1")[1]
+
+
+def test_the_output_of_a_step_is_followed_in_whole_lines_until_its_end(make: Make) -> None:
+    allocation = make()
+    pipe, lines = allocation.folder / "pipe", list[bytes]()
+    os.mkfifo(pipe)
+    program = "read -r line; printf 'a\\nha'; read -r line; printf 'lf\\n\\nb\\n'; read -r line; printf end; exit 3"
+    step = allocation.start("-n", "1", "--", "run", "sh", "-c", f"exec <>{pipe}; {program}")
+    eventually(lambda: "a.job.team.svc:1 " in kept(allocation))
+    thread = followed(allocation, lines)
+    pipe.write_text("\n")
+    eventually(lambda: kept(allocation).endswith("\nha\nMARK end\n"))
+    eventually(lambda: bool(lines) and lines[-1] == b"a.job.team.svc:1 a")
+    pipe.write_text("\n")
+    eventually(lambda: lines[-3:] == [b"half", b"", b"b"])
+    assert thread.is_alive()
+    pipe.write_text("\n")
+    assert step.wait(30) == 3
+    thread.join(30)
+    assert lines[-1] == b"end"
+    again = list[bytes]()
+    followed(allocation, again).join(30)
+    assert again == lines, "of a step that has ended"
+
+
+def test_a_follower_that_is_too_slow_misses_whole_lines_and_is_told(make: Make) -> None:
+    allocation = make()
+    step = allocation.run_of(allocation.start("-n", "1", "--", "run", "sh", "-c", "echo begun; read -r line; seq 1000000 2000000"))
+    follower = allocation.start("MARK", "output", "1", "follow", verb="client")
+    assert follower.stdout is not None
+    assert follower.stdout.readline() == "0\n"
+    assert step.communicate("\n", timeout=60)[0].endswith("\n2000000\n")
+    lines = follower.stdout.read().splitlines()
+    dropped = lines.index("MARK dropped")
+    numbers = [int(line) for line in lines[dropped + 1 : -2]]
+    assert lines[dropped - 1] == lines[-2] == ""
+    assert numbers == list(range(numbers[0], 2000001))
+    assert lines[-1] == "MARK end"
+
+
+def test_a_follower_ends_with_its_client(make: Make) -> None:
+    allocation = make()
+    step = allocation.run_of(allocation.start("-n", "1", "--", "run", "sh", "-c", "echo begun; sleep 100"))
+    follower = allocation.start("MARK", "output", "1", "follow", verb="client")
+    assert follower.stdin is not None
+    assert follower.stdout is not None
+    assert follower.stdout.readline() == "0\n"
+    follower.stdin.close()
+    assert follower.wait(30) == -signal.SIGTERM
+    step.terminate()
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -60,7 +60,7 @@ def test_run_runs_a_step_in_an_allocation(tool: Tool, dev: str) -> None:
     assert refused.stderr == f"error: --image: not possible with --in, because allocation {dev} exists already\n"
 
 
-def test_history_and_logs_show_steps_that_have_run(tool: Tool, dev: str) -> None:
+async def test_history_and_logs_show_steps_that_have_run(tool: Tool, dev: str) -> None:
     assert tool.attempt("step", dev, "-n", "2", "--hosts", "1", "--", "sh", "-c", "hostname; exit 3").returncode == 3
     row = tool.run("history", dev).splitlines()[-1].split()
     assert (row[1:4], row[-4:]) == (["3", "2", "1"], ["-c", "hostname;", "exit", "3"])
@@ -70,7 +70,14 @@ def test_history_and_logs_show_steps_that_have_run(tool: Tool, dev: str) -> None
     runs.until("begun")
     number = tool.run("history", dev).splitlines()[-1].split()[0]
     assert tool.run("logs", dev, "--step", number) == "begun\n"
+    before = processes(tool.here, dev)
+    killed, follower = (Client(tool, dev, "-f", "--step", number, "--rank", "0", verb="logs") for _ in range(2))
+    assert (killed.until("begun"), follower.until("begun")) == ("begun\n", "begun\n")
+    assert killed.end(signal.SIGKILL) == -signal.SIGKILL
+    assert follower.process.poll() is None
     assert runs.end(signal.SIGINT) == 130
+    assert (follower.end(), follower.seen) == (0, "begun\n")
+    await until_only(tool.here, dev, before)
 
 
 def upload_and_build(tool: Tool, name: str, folder: Path) -> None:

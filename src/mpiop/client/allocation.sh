@@ -3,9 +3,9 @@
 #   hold OPTIONS TAGS    the launcher's own process: counts slots, ends the allocation
 #   step … -- PROGRAM    runs mpirun on free slots
 #   input TOKEN          passes standard input on to a step that runs; with `later`, only after a first line
-#   shell                opens a shell; history lists the steps; output NUMBER prints what a step has printed
+#   shell                opens a shell; history lists the steps
 #   receive              takes files for the folder of uploads from the client
-#   client VERB …        runs history or output, and marks their end
+#   client MARK VERB …   runs `history` or `output NUMBER [follow]`, which prints what a step has printed, and marks the end
 # For dash, busybox and bash. Of other programs it needs cat, chmod, date, dd, grep, mkdir, mkfifo, mv, rm, sleep, tee, tr and tty;
 # for uploads also find, rmdir, sed, sha256sum, sort, tar and uniq.
 set -fu
@@ -35,7 +35,7 @@ is_alive() {
     find_start "$1" && [ "$start" = "$2" ]
 }
 
-nap() { sleep 0.1 2>/dev/null || sleep 1; }
+nap() { sleep "${1:-0.1}" 2>/dev/null || sleep 1; }
 
 # Sets `words` to a duration such as 1h30m.
 in_words() {
@@ -673,13 +673,13 @@ close_output() {
     rm -f "$dir/out" "$dir/err" "$dir/keep"
 }
 
-# Keeps the end of its input, at most 2 MiB. `dd` counts what it reads at once, so pieces of a few bytes count as 512.
+# Keeps the end of its input in files with numbers, at most 2 MiB. `dd` counts what it reads at once, so pieces of a few bytes count as 512.
 keep() {
     cd "$dir/output"
-    while dd bs=512 count=2048 2>/dev/null >next && [ -s next ]; do
-        [ ! -e old ] || : >cut
-        [ ! -e new ] || mv new old
-        mv next new
+    file=1
+    while dd bs=512 count=2048 2>/dev/null >"$file" && [ -s "$file" ]; do
+        rm -f "$((file - 2))"
+        file=$((file + 1))
     done
     cat
 }
@@ -780,27 +780,66 @@ history() {
     done
 }
 
-# Prints whether its lines are tagged and whether their beginning was dropped, and what was kept of the output of a step.
+# Prints whether lines are tagged, and what was kept of the output of a step; with `follow`, also what it prints until it ends.
+# Marks where output was dropped.
 output() {
-    [ -e "$home/steps/$1/started" ] || { echo "there is no step $1, or it is too old" >&2 && exit 3; }
-    cd "$home/steps/$1/output" 2>/dev/null || { echo "the output of step $1 was dropped: those of the last $kept_outputs steps are kept" >&2 && exit 3; }
-    read -r is_tagged <../tagged
-    [ -e cut ] && cut=1 || cut=0
-    echo "${is_tagged:-0} $cut"
-    [ ! -e old ] || {
-        [ "$cut" = 0 ] || read -r line # half of it is missing
-        cat
-    } <old
-    cat new next 2>/dev/null
-    :
+    dir=$home/steps/$1 mode=${2:-} file=1
+    [ -e "$dir/started" ] || { echo "there is no step $1, or it is too old" >&2 && exit 3; }
+    cd "$dir/output" 2>/dev/null || { echo "the output of step $1 was dropped: those of the last $kept_outputs steps are kept" >&2 && exit 3; }
+    read -r is_tagged <"$dir/tagged"
+    echo "${is_tagged:-0}"
+    [ "$mode" != follow ] || end_with_client
+    set +f
+    while find_file; do
+        print_file <"$oldest" || continue # it was removed just now
+        file=$((oldest + 1))
+    done 2>/dev/null
+    [ "$mode" != follow ] || kill "$reader"
+}
+is_over() { [ "$mode" != follow ] || [ -e "$dir/ended" ]; }
+
+# Without it, this would run until the end of the step.
+end_with_client() {
+    exec 4<&0
+    (
+        while read -r word <&4; do :; done
+        kill "$self"
+    ) >/dev/null 2>&1 &
+    reader=$!
+}
+
+# Sets `oldest` to the first file from `file` on; fails if there will be none.
+find_file() {
+    while :; do
+        ! is_over && is_last='' || is_last=1
+        oldest=
+        for each in *; do
+            [ "$each" -ge "$file" ] && { [ -z "$oldest" ] || [ "$each" -lt "$oldest" ]; } && oldest=$each
+        done
+        [ -z "$oldest" ] || return 0
+        [ -z "$is_last" ] || return 1
+        nap 0.5
+    done
+}
+
+# Prints a file, until there is the next one.
+print_file() {
+    [ "$oldest" = "$file" ] || { printf '\n%s dropped\n' "$mark" && read -r line; } # half of the line is missing
+    while :; do
+        ! is_over && [ ! -e "$((oldest + 1))" ] && is_last='' || is_last=1
+        cat || exit
+        [ -z "$is_last" ] || return 0
+        nap 0.5
+    done
 }
 
 case ${1:-} in
-hold | step | receive | shell | history | output) "$@" ;;
+hold | step | receive | shell | history) "$@" ;;
 client)
-    shift
+    mark=$2
+    shift 2
     "$@"
-    printf '\nend\n'
+    printf '\n%s end\n' "$mark"
     ;;
 input)
     [ "${3:-}" != later ] || read -r line || exit 0

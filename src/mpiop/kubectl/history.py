@@ -34,7 +34,7 @@ def history_verb(session: Session, name: str, *, all_namespaces: bool) -> None:
         raise InvalidError("-A lists the jobs of all namespaces: leave out the name of an allocation")
     if name:
         job = session.mpi().get(name)
-        steps = past_steps(exec_command(session, job, launcher_of(job)))
+        steps = past_steps(exec_command(session, job, launcher_of(job), "--stdin"))
         print_table(_STEP_HEADS, [_step_row(step, datetime.now(UTC)) for step in steps])
         return
     jobs = sorted((job for job in session.mpi().jobs(everywhere=all_namespaces) if job.status.is_finished), key=_ended)

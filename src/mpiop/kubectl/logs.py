@@ -30,12 +30,12 @@ _COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "red")
 
 @click.command("logs")
 @click.argument("name", metavar="JOB", shell_complete=complete_job)
-@click.option("-f", "--follow", is_flag=True, help="Follow the log until the job has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until the job, or the step, has ended.")
 @click.option("--rank", type=int, help="Show only the lines of this rank.")
 @click.option("--worker", type=int, help="Show the log of this worker's Pod, which is the log of its sshd.")
 @click.option("--all", "everyone", is_flag=True, help="Show the logs of all Pods. Each line begins with the name of its Pod.")
 @click.option("--attempt", type=int, help="Show the log of this attempt of the launcher. The first one is 1.")
-@click.option("--step", type=click.IntRange(min=1), help="Show the stored output of this step of an allocation.")
+@click.option("--step", type=click.IntRange(min=1), help="Show the output of this step of an allocation.")
 @click.option("--since", default="", metavar="DURATION", help="Show only lines newer than this, such as 30s, 5m or 2h.")
 @cluster_options()
 def logs_verb(session: Session, name: str, **options: Any) -> int:
@@ -63,14 +63,15 @@ def logs_verb(session: Session, name: str, **options: Any) -> int:
 
 
 def _step(session: Session, job: Job, options: Mapping[str, Any]) -> int:
-    if wrong := [
-        f"--{option}" for option in ("follow", "worker", "everyone", "attempt", "since") if options[option] not in (None, False, "")
-    ]:
+    if wrong := [f"--{option}" for option in ("worker", "everyone", "attempt", "since") if options[option] not in (None, False, "")]:
         raise InvalidError(f"{', '.join(wrong).replace('everyone', 'all')}: not possible with --step")
-    lines, is_cut = step_output(exec_command(session, job, launcher_of(job)), options["step"], job.library)
-    if is_cut:
-        click.echo(f"the beginning of the output of step {options['step']} was dropped", err=True)
-    for line in lines:
+    number: int = options["step"]
+
+    def dropped() -> None:
+        click.echo(f"output of step {number} was dropped here: an allocation keeps only the end of it", err=True)
+
+    kubectl = exec_command(session, job, launcher_of(job), "--stdin")
+    for line in step_output(kubectl, number, job.library, dropped, follow=options["follow"]):
         if options["rank"] in {None, line.rank}:
             write_line(line.text)
     return 0

@@ -1,20 +1,23 @@
 """The list of the steps of an allocation, as its launcher prints it; a script stands in for kubectl."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from mpiop.api.mpi_implementations import OPEN_MPI
 from mpiop.client.errors import ClientError
-from mpiop.client.past_steps import PastStep, past_steps
+from mpiop.client.past_steps import PastStep, past_steps, step_output
 
 pytestmark = pytest.mark.real_time
+MARK = 'while [ "$1" != client ]; do shift; done; mark=$2'
 
 
 def steps(folder: Path, *rows: str) -> list[PastStep]:
     kubectl, listed = folder / "kubectl", folder / "listed"
     listed.write_text("".join(f"{row}\n" for row in rows))
-    kubectl.write_text(f"#!/bin/sh\ncat {listed}\nprintf '\\nend\\n'\n")
+    kubectl.write_text(f"#!/bin/sh\n{MARK}\ncat {listed}\nprintf '\\n%s end\\n' $mark\n")
     kubectl.chmod(0o755)
     return list(past_steps([str(kubectl)]))
 
@@ -30,3 +33,46 @@ def test_a_step_is_read_whole(tmp_path: Path) -> None:
 def test_a_list_that_a_program_has_changed_is_an_error(tmp_path: Path, row: str) -> None:
     with pytest.raises(ClientError, match="the launcher's list of steps is invalid"):
         steps(tmp_path, row)
+
+
+OUTPUTS = [
+    ("0\\n\\nMARK end\\n", []),
+    ("0\\na\\n\\nMARK end\\n", [b"a"]),
+    ("0\\na\\nMARK end\\n", [b"a"]),
+    ("0\\n\\na\\n\\n\\nMARK end\\n", [b"", b"a", b""]),
+    ("0\\nend\\nx MARK end\\n\\nMARK end\\n", [b"end", b"x MARK end"]),
+    ("0\\n\\nMARK dropped\\nb\\n\\nMARK dropped\\n\\nMARK end\\n", [b"DROPPED", b"b", b"DROPPED"]),
+    ("1\\n[1,0]<stdout>:a[1,1]<stdout>:b\\n\\nMARK dropped\\n[1,0]<stdout>:c\\n\\nMARK end\\n", [b"b", b"a", b"DROPPED", b"c"]),
+]
+
+
+@pytest.mark.parametrize(("printed", "expected"), OUTPUTS, ids=[printed for printed, _ in OUTPUTS])
+def test_marks_of_the_script_are_not_of_the_output(tmp_path: Path, printed: str, expected: list[bytes]) -> None:
+    kubectl, lines = tmp_path / "kubectl", list[bytes]()
+    kubectl.write_text(f"#!/bin/sh\n{MARK}\nprintf '{printed}' | sed s/MARK/$mark/\n")
+    kubectl.chmod(0o755)
+    for line in step_output([str(kubectl)], 1, OPEN_MPI, lambda: lines.append(b"DROPPED")):
+        lines.append(re.sub(rb"[0-9a-f]{16}", b"MARK", line.text))
+    assert lines == expected
+
+
+def test_a_connection_that_is_lost_while_a_step_is_followed_is_an_error(tmp_path: Path) -> None:
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text("#!/bin/sh\nprintf '0\\na\\nhal'\necho 'error: broken' >&2\n")
+    kubectl.chmod(0o755)
+    output = step_output([str(kubectl)], 1, OPEN_MPI, pytest.fail, follow=True)
+    assert next(output).text == b"a"
+    with pytest.raises(ClientError, match=r"^the launcher does not answer \(kubectl: exit code 0\): error: broken$"):
+        assert list(output)
+
+
+def test_heartbeats_are_sent_while_a_step_is_followed_and_its_connection_ends_with_the_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mpiop.client.past_steps.HEARTBEAT_SECONDS", 0.05)
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text("#!/bin/sh\necho 0\nwhile read -r line; do echo beat; done\n")
+    kubectl.chmod(0o755)
+    output = step_output([str(kubectl)], 1, OPEN_MPI, pytest.fail, follow=True)
+    assert [next(output).text, next(output).text] == [b"beat", b"beat"]
+    output.close()

@@ -1,6 +1,7 @@
 """`alloc` and `step` against an API server in memory."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,7 @@ def kubectl(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     return call
 
 
+MARK = 'while [ "$1" != client ]; do shift; done; mark=$2;'
 STEP = 'while [ "$1" != --token ]; do shift; done; report="mpiop:$2:"; echo "${report}runs 3 0:1" >&2; '
 
 
@@ -138,13 +140,13 @@ def test_run_in_an_allocation_is_a_step(mpi: Any, kubectl: Callable[[str], Path]
 
 @pytest.mark.real_time
 def test_history_lists_the_steps_of_an_allocation(mpi: Any, kubectl: Callable[[str], Path]) -> None:
-    words = kubectl("printf '1\\t0\\t100\\t165\\t3\\t0:2 1:1\\t./a\\tb\\n2\\t\\t200\\t\\t1\\t1:1\\t./b\\n\\nend\\n'")
+    words = kubectl(f"{MARK} printf '1\\t0\\t100\\t165\\t3\\t0:2 1:1\\t./a\\tb\\n2\\t\\t200\\t\\t1\\t1:1\\t./b\\n\\n%s end\\n' $mark")
     code, out, _ = mpi("history", "dev")
     head, first, second = (line.split() for line in out.splitlines())
     assert (code, head) == (0, ["STEP", "EXIT", "RANKS", "HOSTS", "STARTED", "DURATION", "COMMAND"])
     assert (first[:4], first[-3:]) == (["1", "0", "3", "0,1"], ["1m5s", "./a", "b"])
     assert (second[:3], second[-1]) == (["2", "1", "1"], "./b")
-    assert words.read_text().endswith("-- /bin/sh /tmp/mpiop/bin/mpiop client history\n")
+    assert re.search(r"-- /bin/sh /tmp/mpiop/bin/mpiop client \w{16} history\n$", words.read_text())
     assert mpi("history", "dev", "-A")[0] == 2
     kubectl("echo gone")
     assert mpi("history", "dev") == (1, "", "error: the launcher does not answer (kubectl: exit code 0): \n")
@@ -152,12 +154,14 @@ def test_history_lists_the_steps_of_an_allocation(mpi: Any, kubectl: Callable[[s
 
 @pytest.mark.real_time
 def test_logs_shows_what_was_kept_of_a_step(mpi: Any, kubectl: Callable[[str], Path]) -> None:
-    words = kubectl("printf '1 1\\n[1,0]<stdout>:zero\\n[1,1]<stderr>:one\\nmpirun\\nend\\n'")
-    dropped = "the beginning of the output of step 3 was dropped\n"
+    words = kubectl(f"{MARK} printf '1\\n\\n%s dropped\\n[1,0]<stdout>:zero\\n[1,1]<stderr>:one\\nmpirun\\n%s end\\n' $mark $mark")
+    dropped = "output of step 3 was dropped here: an allocation keeps only the end of it\n"
     assert mpi("logs", "dev", "--step", "3") == (0, "zero\none\nmpirun\n", dropped)
     assert mpi("logs", "dev", "--step", "3", "--rank", "1") == (0, "one\n", dropped)
-    assert words.read_text().splitlines()[-1].endswith(" client output 3")
-    assert mpi("logs", "dev", "--step", "3", "-f", "--all") == (2, "", "error: --follow, --all: not possible with --step\n")
+    assert words.read_text().endswith(" output 3\n")
+    assert mpi("logs", "-f", "dev", "--step", "3", "--rank", "1") == (0, "one\n", dropped)
+    assert words.read_text().endswith(" output 3 follow\n")
+    assert mpi("logs", "dev", "--step", "3", "--attempt", "1", "--all") == (2, "", "error: --all, --attempt: not possible with --step\n")
     kubectl("echo 'there is no step 4, or it is too old' >&2; exit 3")
     assert mpi("logs", "dev", "--step", "4") == (3, "", "error: there is no step 4, or it is too old\n")
 
