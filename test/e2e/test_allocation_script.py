@@ -147,17 +147,23 @@ def test_a_step_runs_mpirun_on_its_slots_and_returns_its_code(make: Make) -> Non
     assert (code, out) == (7, "1|x y|a b $c\n")
     assert err.splitlines()[0].startswith("mpirun -n 2 -wdir /a b -x WORD -x MPIOP_STEP --map-by a node run sh")
     assert "a.job.team.svc:2 " in err.splitlines()
+    member = allocation.step("-n", "1", "-e", "MPIOP_ARRAY_INDEX=3", "--", "run", "sh", "-c", 'echo "$MPIOP_ARRAY_INDEX $MPIOP_STEP"')
+    assert member[:2] == (0, "3 2\n")
     tagged = allocation.start("--tag", "--token", "T", "--", "run", "true")
     assert tagged.wait(30) == 0
     assert tagged.stderr is not None
     assert [line.partition(" run ")[0] for line in tagged.stderr.read().splitlines()] == [
-        "mpiop:T:runs 2 0:2 1:1",
+        "mpiop:T:runs 3 0:2 1:1",
         "mpirun -n 3 -tagged -wdir /a b -x MPIOP_STEP",
         "a.job.team.svc:2 b.job.team.svc:1 mpiop:T:ended 0 ",
     ]
     process = allocation.start(verb="history")
     rows = [line.split("\t") for line in process.communicate(timeout=30)[0].splitlines()]
-    assert [(row[0], row[1], row[4], row[5]) for row in rows] == [("1", "7", "2", "0:2"), ("2", "0", "3", "0:2 1:1")]
+    assert [(row[0], row[1], row[4], row[5]) for row in rows] == [
+        ("1", "7", "2", "0:2"),
+        ("2", "0", "1", "0:1"),
+        ("3", "0", "3", "0:2 1:1"),
+    ]
 
 
 def test_the_end_of_the_output_of_the_last_steps_is_kept(make: Make) -> None:
@@ -221,7 +227,7 @@ def test_the_output_of_a_step_is_followed_in_whole_lines_until_its_end(make: Mak
     assert again == lines, "of a step that has ended"
 
 
-def test_a_follower_that_is_too_slow_misses_whole_lines_and_is_told(make: Make) -> None:
+def test_a_follower_that_is_too_slow_misses_whole_lines_and_reports_it(make: Make) -> None:
     allocation = make()
     step = allocation.run_of(allocation.start("-n", "1", "--", "run", "sh", "-c", "echo begun; read -r line; seq 1000000 2000000"))
     follower = allocation.start("MARK", "output", "1", "follow", verb="client")

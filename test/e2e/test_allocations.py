@@ -60,6 +60,20 @@ def test_run_runs_a_step_in_an_allocation(tool: Tool, dev: str) -> None:
     assert refused.stderr == f"error: --image: not possible with --in, because allocation {dev} exists already\n"
 
 
+def test_an_array_runs_in_an_allocation(tool: Tool, dev: str) -> None:
+    program = 'echo "case $MPIOP_ARRAY_INDEX"; exit $((MPIOP_ARRAY_INDEX == 4))'
+    done = tool.attempt("run", "--in", dev, "--array", "1-3,4,8-20:4", "-n", "2", "--", "sh", "-c", program)
+    indexes = (1, 2, 3, 4, 8, 12, 16, 20)
+    assert done.returncode == 1
+    output = Counter(done.stdout.splitlines())
+    assert {f"{index}: case {index}": 2 for index in indexes if index != 4}.items() <= output.items()
+    assert output["4: case 4"] >= 1, "mpirun may end the other rank before it prints"
+    ends = [line for line in done.stderr.splitlines() if line.startswith("index ")]
+    assert len(ends) == len(indexes)
+    assert [line.rpartition(": ")[2] for line in ends if line.startswith("index 4: step ")] == ["exit code 1"]
+    assert done.stderr.endswith("\n7 of 8 steps succeeded\n")
+
+
 async def test_history_and_logs_show_steps_that_have_run(tool: Tool, dev: str) -> None:
     assert tool.attempt("step", dev, "-n", "2", "--hosts", "1", "--", "sh", "-c", "hostname; exit 3").returncode == 3
     row = tool.run("history", dev).splitlines()[-1].split()

@@ -14,13 +14,16 @@ from mpiop.client.errors import ClientError, InvalidError
 from mpiop.client.job import Job
 from mpiop.client.launcher_log import container_of
 from mpiop.client.manifest import escaped, manifest, mpirun
-from mpiop.client.progress import is_worker, newest_launcher, progress
+from mpiop.client.progress import desired_workers, is_worker, newest_launcher, progress
 from mpiop.client.spec import JobSpec
+from mpiop.client.status import status_of
+from mpiop.kube.text import whole_number
 
 PROGRAM: Final = "alloc"
 """In place of a program: the name of an allocation without one begins with it."""
 _FOLDER: Final = "/tmp/mpiop"  # noqa: S108 - of the launcher's container, which others do not share
 _SCRIPT: Final = f"{_FOLDER}/bin/mpiop"
+_RANKS: Final = "MPIOP_RANKS"
 _START: Final = f"""\
 umask 077
 rm -rf {_FOLDER}
@@ -49,7 +52,7 @@ def allocation_manifest(spec: JobSpec, name: str, *, idle: int = 0) -> dict[str,
     words = [_START, "mpiop", script, shlex.join(options), shlex.join(library.tag_options)]
     container |= {"command": ["/bin/sh", "-c"], "args": escaped(words)}
     settings = {
-        "MPIOP_RANKS": str(spec.ranks),
+        _RANKS: str(spec.ranks),
         "MPIOP_IDLE": str(idle),
         "MPIOP_TIME_LIMIT": str(spec.time_limit or 0),
         "MPIOP_EXPORT_OPTION": library.export_option,
@@ -68,6 +71,14 @@ def is_allocation(job: Mapping[str, Any]) -> bool:
     """Return whether an MPIJob is an allocation."""
     annotations: Mapping[str, str] = job["metadata"].get("annotations") or {}
     return annotations.get(ALLOCATION.name) == "true"
+
+
+def fitting(job: Mapping[str, Any], ranks: int | None) -> int:
+    """Return how many steps of so many ranks fit into the slots of an allocation at a time, at least 1; None is its own number."""
+    hosts = desired_workers(job) + bool(job["spec"].get("runLauncherAsWorker"))
+    container = job["spec"]["mpiReplicaSpecs"][c.LAUNCHER]["template"]["spec"]["containers"][0]
+    own = next((str(each.get("value")) for each in container.get("env") or () if each["name"] == _RANKS), "")
+    return max(1, hosts * status_of(job).slots // (ranks or whole_number(own) or 1))
 
 
 def wait_until_running(job: Job, report: Callable[[str], None] | None = None) -> None:

@@ -364,7 +364,7 @@ step() {
         -e | --env)
             case ${2%%=*} in '' | [0-9]* | *[!A-Za-z0-9_]*) fail "$1 $2: write NAME=VALUE" ;; esac
             case $2 in *=*) ;; *) fail "$1 $2: write NAME=VALUE" ;; esac
-            case $2 in MPIOP_*=* | *_default_hostfile=* | HYDRA_HOST_FILE=* | I_MPI_HYDRA_HOST_FILE=* | I_MPI_PERHOST=*) fail "$1 ${2%%=*}: steps set this variable" ;; esac
+            case $2 in MPIOP_ARRAY_INDEX=*) ;; MPIOP_*=* | *_default_hostfile=* | HYDRA_HOST_FILE=* | I_MPI_HYDRA_HOST_FILE=* | I_MPI_PERHOST=*) fail "$1 ${2%%=*}: steps set this variable" ;; esac
             quote "${2#*=}"
             exports="$exports ${2%%=*}" assignments="$assignments ${2%%=*}=$quoted" && shift
             ;;

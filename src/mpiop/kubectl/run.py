@@ -24,9 +24,10 @@ from mpiop.kubectl.screen import console
 from mpiop.kubectl.session import Session, cluster_options
 from mpiop.kubectl.standard_input import attached, is_passed_on
 from mpiop.kubectl.step import StepOptions, run_step
+from mpiop.kubectl.step_array import run_step_array, step_starter
 
 INTERRUPTED: Final = 130
-_OF_STEPS: Final = frozenset({"command", "ranks", "env", "mpirun_args", "is_tagged", "has_stdin", "upload"})
+_OF_STEPS: Final = frozenset({"command", "ranks", "env", "mpirun_args", "is_tagged", "has_stdin", "upload", "array", "parallel"})
 """Options that a step of an allocation has too."""
 
 
@@ -37,9 +38,18 @@ _OF_STEPS: Final = frozenset({"command", "ranks", "env", "mpirun_args", "is_tagg
 @click.option(
     "-i", "--stdin/--no-stdin", "has_stdin", default=None, help="Pass standard input to rank 0. Default: only if it is a file or a pipe."
 )
-@click.option("--array", default="", metavar="INDEXES", help="Create one job for each index, such as 1-20. It is in $MPIOP_ARRAY_INDEX.")
 @click.option(
-    "--parallel", type=click.IntRange(min=1), default=5, show_default=True, help="Run at most this many jobs of an array at a time."
+    "--array",
+    default="",
+    metavar="INDEXES",
+    help="Create one job, or with --in one step, for each index, such as 1-20. It is in $MPIOP_ARRAY_INDEX.",
+)
+@click.option(
+    "--parallel",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Run at most this many jobs of an array at a time. With --in: as many as fit.",
 )
 @after_option
 @click.option("--detach", is_flag=True, help="Create the job, print its name, and return at once.")
@@ -96,9 +106,8 @@ def _run_step(session: Session, allocation: str, options: dict[str, Any]) -> int
     given = {each.name for each in parameters if each.name and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE}
     if wrong := [each.opts[-1] for each in parameters if each.name in (given & options.keys()) - _OF_STEPS]:
         raise InvalidError(f"{', '.join(wrong)}: not possible with --in, because allocation {allocation} exists already")
-    ranks = options["ranks"] if "ranks" in given else None
     chosen = StepOptions(
-        ranks,
+        options["ranks"] if "ranks" in given else None,
         "",
         options["env"],
         options["mpirun_args"],
@@ -107,7 +116,13 @@ def _run_step(session: Session, allocation: str, options: dict[str, Any]) -> int
         is_tagged=options["is_tagged"],
         upload=options["upload"],
     )
-    return run_step(session, allocation, options["command"], chosen, has_stdin=options["has_stdin"])
+    if not options["array"]:
+        return run_step(session, allocation, options["command"], chosen, has_stdin=options["has_stdin"])
+    if options["has_stdin"]:
+        raise InvalidError("-i: standard input cannot be passed on: leave out --array")
+    numbers = indexes(options["array"])
+    start, fitting = step_starter(session, allocation, options["command"], chosen)
+    return run_step_array(start, numbers, min(len(numbers), options["parallel"] if "parallel" in given else fitting))
 
 
 def _manifest(fields: dict[str, Any], name: str, files: Files | None) -> dict[str, Any]:

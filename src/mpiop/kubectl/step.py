@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -12,6 +12,7 @@ import click
 
 from mpiop.api.log_findings import finding
 from mpiop.client.allocation import Watch, launcher_of
+from mpiop.client.job import Job
 from mpiop.client.steps import Step, StepEnd, Streams
 from mpiop.client.tags import RankLines
 from mpiop.client.uploads import upload
@@ -22,6 +23,7 @@ from mpiop.kubectl.pods import exec_command
 from mpiop.kubectl.session import Session, cluster_options
 from mpiop.kubectl.standard_input import is_piped
 
+ENDING: Final = "ends the ranks; Ctrl-C again does not wait for them"
 _KEPT_BYTES: Final = 64 * 1024
 _LOSSES: Final = frozenset({"WorkerLost", "ConnectionLost"})
 
@@ -87,23 +89,67 @@ def run_step(session: Session, name: str, program: Sequence[str], chosen: "StepO
         ClientError: There is no such allocation, it does not run, or the connection was lost.
         InvalidError: The step was refused.
     """
-    words = [*chosen.words(), "--", *program]
     job = session.mpi().get(name)
-    launcher = launcher_of(job)
-    kubectl = exec_command(session, job, launcher, "--stdin")
     if chosen.upload:
-        upload(kubectl, chosen.upload)
-    errors, watch = bytearray(), Watch(job, launcher.workers)
-    streams = Streams(write_line, lambda line: _write_error(line, errors), _report_wait, watch.lost)
-    library = job.library if chosen.is_tagged else None
+        upload_for_step(session, job, chosen.upload)
     has_input = is_piped() if has_stdin is None else has_stdin
-    step = Step(kubectl, words, lambda: RankLines(library), streams, has_input=has_input).start()
-    return _reported(_waited(step), watch, errors)
+    end = _waited(ShownStep(session, job, program, replace(chosen, has_input=has_input)))
+    if end.why:
+        click.echo(f"error: step {end.number}: {printable(end.why)}", err=True)
+    return end.code
+
+
+def upload_for_step(session: Session, job: Job, folder: Path) -> None:
+    """Send a folder to the launcher of an allocation."""
+    upload(exec_command(session, job, launcher_of(job), "--stdin"), folder)
+
+
+class ShownStep:
+    """A step that shows its output, each line after a label."""
+
+    def __init__(self, session: Session, job: Job, program: Sequence[str], chosen: "StepOptions", label: str = "") -> None:
+        """Start it in an allocation that was just read.
+
+        Raises:
+            ClientError: The allocation does not run.
+        """
+        launcher = launcher_of(job)
+        self._label, self._errors, self._watch = label, bytearray(), Watch(job, launcher.workers)
+        library = job.library if chosen.is_tagged else None
+        streams = Streams(self._write, self._write_error, self._report_wait, self._watch.lost)
+        kubectl, words = exec_command(session, job, launcher, "--stdin"), [*chosen.words(), "--", *program]
+        self.step = Step(kubectl, words, lambda: RankLines(library), streams, has_input=chosen.has_input).start()
+
+    def wait(self) -> StepEnd:
+        """Wait for its end, as `Step` does, and add to a failure which worker was lost."""
+        end, why = self.step.wait(), ""
+        if end.code and not end.why:
+            why = self._watch.lost(end.hosts)
+            if not why and (found := finding(self._errors.decode(errors="replace"))) is not None and found.name in _LOSSES:
+                why = found.facts
+        return replace(end, why=end.why or why)
+
+    def _write(self, line: bytes) -> None:
+        write_line(self._label.encode() + line)
+
+    def _write_error(self, line: bytes) -> None:
+        self._errors += line + b"\n"
+        del self._errors[:-_KEPT_BYTES]
+        output = sys.stderr.buffer
+        output.write(self._label.encode() + line + b"\n")
+        output.flush()
+
+    def _report_wait(self, text: str) -> None:
+        click.echo(f"{self._label}waits: {printable(text)}", err=True)
 
 
 @dataclass(frozen=True, slots=True)
 class StepOptions:
-    """The options of a step, as click reads them."""
+    """The options of a step, as click reads them.
+
+    Raises:
+        click.UsageError: A value has not the form that it needs.
+    """
 
     ranks: int | None
     hosts: str
@@ -114,13 +160,14 @@ class StepOptions:
     is_tagged: bool
     upload: Path | None = None
     build: str = ""
+    has_input: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the values before anything is sent."""
+        self.words()
 
     def words(self) -> list[str]:
-        """Return the options for the script in the launcher.
-
-        Raises:
-            click.UsageError: A value has not the form that it needs.
-        """
+        """Return the options for the script in the launcher."""
         words = [] if self.ranks is None else ["-n", str(self.ranks)]
         if self.hosts:
             if not all(part.isascii() and part.isdecimal() for part in self.hosts.split(",")):
@@ -139,40 +186,16 @@ class StepOptions:
         return words + [flag for flag, is_set in flags if is_set]
 
 
-def _waited(step: Step) -> StepEnd:
+def _waited(shown: ShownStep) -> StepEnd:
     """Wait for the end of a step; the first Ctrl-C ends its ranks, the second the connection."""
     is_asked = False
     while True:
         try:
-            return step.wait()
+            return shown.wait()
         except KeyboardInterrupt:
             if is_asked:
-                step.kill()
+                shown.step.kill()
                 raise
             is_asked = True
-            click.echo("ends the ranks; Ctrl-C again does not wait for them", err=True)
-            step.interrupt()
-
-
-def _reported(end: StepEnd, watch: Watch, errors: bytearray) -> int:
-    """Report why a step was ended, or which worker it lost, and return its exit code."""
-    why = end.why
-    if end.code and not why:
-        why = watch.lost(end.hosts)
-        if not why and (found := finding(errors.decode(errors="replace"))) is not None and found.name in _LOSSES:
-            why = found.facts
-    if why:
-        click.echo(f"error: step {end.number}: {printable(why)}", err=True)
-    return end.code
-
-
-def _write_error(line: bytes, kept: bytearray) -> None:
-    kept += line + b"\n"
-    del kept[:-_KEPT_BYTES]
-    output = sys.stderr.buffer
-    output.write(line + b"\n")
-    output.flush()
-
-
-def _report_wait(text: str) -> None:
-    click.echo(f"waits: {printable(text)}", err=True)
+            click.echo(ENDING, err=True)
+            shown.step.interrupt()

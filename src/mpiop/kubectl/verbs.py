@@ -26,6 +26,7 @@ VERBS: Final[Mapping[str, Verb]] = {
             "run -n 8 --slots 4 --gpus 1 --image solver:1 -- ./solver input.nml",
             "run -n 4 --image solver:1 --mpirun-args '--bind-to core' --time-limit 12h --detach -- ./solver",
             "run -n 4 --image solver:1 --dry-run=client -o yaml -- ./solver",
+            "run --in dev -n 2 --array 1-20 -- ./solver",
         ),
     ),
     "alloc": Verb(
@@ -44,7 +45,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "logs": Verb(
         "mpiop.kubectl.logs",
         "Show the output of a job, or of some of its ranks.",
-        ("logs -f solver", "logs solver --rank 3", "logs solver --attempt 1", "logs dev --step 3"),
+        ("logs -f solver", "logs solver --rank 3", "logs solver --attempt 1", "logs -f dev --step 3"),
     ),
     "wait": Verb("mpiop.kubectl.wait", "Wait until jobs have ended, and exit with the code of the program.", ("wait solver --timeout 2h",)),
     "history": Verb("mpiop.kubectl.history", "List jobs that have ended, or the steps of an allocation.", ("history", "history dev")),

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import FakeApi, pod, stored
+from fakes.client_api import FakeApi, pod, raises, stored
 from mpiop.api.annotations import ALLOCATION
-from mpiop.client.allocation import allocation_manifest, launcher_of, workers_of
+from mpiop.client.allocation import allocation_manifest, fitting, launcher_of, workers_of
+from mpiop.client.errors import UnreachableError
 from mpiop.client.job import Job
 from mpiop.client.spec import JobSpec
 from mpiop.kubectl.main import run
@@ -136,6 +137,76 @@ def test_run_in_an_allocation_is_a_step(mpi: Any, kubectl: Callable[[str], Path]
     assert "exec --stdin --namespace=team dev-launcher-x --container=launcher -- /bin/sh /tmp/mpiop/bin/mpiop step --token" in first
     assert first.endswith(" -n 2 --env A=b c --mpirun-args --map-by node -- ./a -n")
     assert second.endswith(" --tag -- ./a")
+
+
+MEMBER = f"{STEP} for each; do case $each in MPIOP_ARRAY_INDEX=*) index=${{each#*=}} ;; esac; done; cd ${{0%/*}};"
+
+
+@pytest.mark.real_time
+def test_an_array_in_an_allocation_is_a_step_for_each_index(mpi: Any, kubectl: Callable[[str], Path]) -> None:
+    words = kubectl(f'{MEMBER} echo "index $index"; echo log >&2; code=$((index == 3 ? 4 : 0)); echo "${{report}}ended $code " >&2')
+    code, out, err = mpi("run", "--in", "dev", "-n", "2", "--array", "1,3", "-e", "A=b", "--", "./a")
+    assert (code, out.splitlines()) == (1, ["1: index 1", "3: index 3"])
+    expected = ["1: log", "index 1: succeeded", "3: log", "index 3: step 3: exit code 4", "1 of 2 steps succeeded"]
+    assert err.splitlines() == expected
+    assert [line.partition(" -n ")[2] for line in words.read_text().splitlines()] == [
+        f"2 --env A=b --env MPIOP_ARRAY_INDEX={index} --tag -- ./a" for index in (1, 3)
+    ]
+
+
+@pytest.mark.real_time
+def test_as_many_steps_of_an_array_run_at_a_time_as_fit(mpi: Any, kubectl: Callable[[str], Path], tmp_path: Path) -> None:
+    both = "echo >begun-$index; until [ -e begun-1 ] && [ -e begun-2 ]; do sleep 0.01; done;"
+    ended = 'echo begun >>log; sleep 0.01; echo ended >>log; echo "${report}ended 0 " >&2'
+    kubectl(f"{MEMBER} {both} {ended}")
+    assert mpi("run", "--in", "dev", "-n", "1", "--array", "1-2", "./a")[0] == 0
+    (tmp_path / "log").unlink()
+    for options in (("--parallel", "1", "-n", "1"), ("-n", "2")):
+        assert mpi("run", "--in", "dev", "--array", "1-3", *options, "./a")[0] == 0
+    assert (tmp_path / "log").read_text() == "begun\nended\n" * 6
+
+
+@pytest.mark.parametrize(
+    ("ranks", "fits"), [(1, 7), (2, 3), (4, 1), (9, 1), (None, 2)], ids=["one", "two", "more than half", "too many", "the allocation's own"]
+)
+def test_steps_fit_into_the_slots(ranks: int | None, fits: int) -> None:
+    job = allocation_manifest(JobSpec(command=("alloc",), image="i", ranks=3), "dev")
+    job["spec"] |= {"slotsPerWorker": 1, "runLauncherAsWorker": True}
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 6
+    assert fitting(job, ranks) == fits
+
+
+@pytest.mark.real_time
+def test_ctrl_c_ends_the_steps_of_an_array_and_prints_which_are_left(mpi: Any, api: FakeApi, kubectl: Callable[[str], Path]) -> None:
+    kubectl(f'{MEMBER} while read -r order; do [ -z "$order" ] || break; done; echo "${{report}}ended 130 $order" >&2')
+    api.steps = [lambda: None, lambda: None, raises(KeyboardInterrupt())]
+    code, out, err = mpi("run", "--in", "dev", "-n", "1", "--array", "1-3", "./a")
+    assert (code, out) == (130, "")
+    assert err == "ends the ranks; Ctrl-C again does not wait for them\nnot finished: --array 1,2,3\n\nstopped\n"
+
+
+@pytest.mark.real_time
+def test_steps_of_an_array_continue_while_the_api_server_does_not_answer(mpi: Any, api: FakeApi, kubectl: Callable[[str], Path]) -> None:
+    kubectl(f'{MEMBER} echo "${{report}}ended 0 " >&2')
+    gone = raises(UnreachableError("no answer"))
+    api.steps = [lambda: None, lambda: None, gone]
+    code, _, err = mpi("run", "--in", "dev", "-n", "1", "--array", "1-2", "./a")
+    assert (code, err.splitlines()) == (0, ["index 1: succeeded", "index 2: succeeded", "2 of 2 steps succeeded"])
+    api.steps = [lambda: None, gone]
+    assert mpi("run", "--in", "dev", "-n", "1", "--array", "1-2", "./a")[2] == "not finished: --array 1,2\nerror: no answer\n"
+
+
+@pytest.mark.real_time
+def test_an_array_ends_if_no_step_of_it_can_run(mpi: Any, api: FakeApi, kubectl: Callable[[str], Path]) -> None:
+    array = ("run", "--in", "dev", "--array", "7-9", "-n", "2")
+    kubectl(f'{MEMBER} echo "${{report}}refused no slots" >&2')
+    assert mpi(*array, "./a")[::2] == (2, "not finished: --array 7,8,9\nerror: the step was refused: no slots\n")
+    assert mpi(*array, "-i", "./a")[::2] == (2, "error: -i: standard input cannot be passed on: leave out --array\n")
+    assert mpi("run", "--in", "dev", "--array", "x", "./a")[0] == 2
+    kubectl(f"{MEMBER} exit 1")
+    assert mpi(*array, "./a")[2].splitlines()[0].startswith("index 7: the connection to step 3 was lost")
+    api.stored["dev"] = allocation(state="Succeeded")
+    assert mpi(*array, "./a")[::2] == (1, "not finished: --array 7,8,9\nerror: allocation dev has ended (Succeeded)\n")
 
 
 @pytest.mark.real_time
