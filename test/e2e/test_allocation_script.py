@@ -17,7 +17,7 @@ import mpiop.client
 from mpiop.api.mpi_implementations import IMPLEMENTATIONS, OPEN_MPI
 from mpiop.client.past_steps import step_output
 from mpiop.client.steps import Step, Streams
-from mpiop.client.tags import RankLines
+from mpiop.client.tags import RankLines, Tagged
 from mpiop.client.uploads import upload
 
 pytestmark = pytest.mark.real_time
@@ -317,17 +317,17 @@ def read(allocation: Allocation, verb: str, *words: str) -> tuple[int, str, str]
 
 
 def test_bytes_for_rank_0_arrive_also_if_their_step_had_to_wait(make: Make) -> None:
-    allocation, output, has_waited = make(), list[bytes](), threading.Event()
+    allocation, output, has_waited = make(), list[Tagged](), threading.Event()
     first = allocation.run_of(allocation.start("-n", "4", "--", "run", "sh", "-c", "echo begun; read -r line"))
     streams = Streams(output.append, output.append, lambda _: has_waited.set())
     step = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent\n").start()
     assert has_waited.wait(30)
     first.communicate("\n", timeout=30)
     assert step.wait().code == 0
-    assert b"sent" in output
+    assert Tagged(None, b"sent") in output
     at_once = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"again\n").start()
     assert at_once.wait().code == 0
-    assert b"again" in output
+    assert Tagged(None, b"again") in output
 
 
 def test_input_for_later_ends_with_its_connection(make: Make) -> None:

@@ -6,9 +6,9 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -19,6 +19,7 @@ from e2e.libraries import IMPLEMENTATIONS, LIBRARIES, PLAIN_IMAGES, SSHD_IMAGES
 from e2e.plugin import Tool, new_tool
 from e2e.test_kubectl_mpi import Terminal
 from mpiop.client import AsyncMPI, JobFailed
+from mpiop.client.magic import load_ipython_extension
 from mpiop.kube.resources import MPIJOBS
 
 IMAGES: Final = (*SSHD_IMAGES, *PLAIN_IMAGES, "mpi4py")
@@ -231,6 +232,33 @@ async def test_functions_run_in_an_allocation(tool: Tool, monkeypatch: pytest.Mo
         await until_only(tool.here, "python", before)
         assert [result[0] for result in await allocation.run(rank, 1)] == [0, 1, 2, 3]
     assert not pods(tool.here, "python") or not tool.here.run("get", "mpijobs", "-o", "name").count("python")
+
+
+class Notebook:
+    """What `%%mpi` needs of IPython."""
+
+    def __init__(self) -> None:
+        self.user_ns: dict[str, Any] = {}
+        load_ipython_extension(self)
+
+    def register_magic_function(self, func: Callable[[str, str], None], magic_kind: str, magic_name: str) -> None:
+        assert (magic_kind, magic_name) == ("cell", "mpi")
+        self.mpi = func
+
+
+@pytest.mark.usefixtures("images")
+def test_a_cell_of_a_notebook_runs_on_the_ranks(tool: Tool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for variable in ("PATH", "KUBECONFIG"):
+        monkeypatch.setenv(variable, tool.environment[variable])
+    name, notebook = allocate(tool, "cells", "--image", PYTHON_IMAGE), Notebook()
+    capsys.readouterr()
+    begin = "from mpi4py.MPI import COMM_WORLD as world\n"
+    notebook.mpi(f"{name} -n 3", f"{begin}print('rank', world.rank, 'of', world.size)")
+    assert sorted(capsys.readouterr().out.splitlines()) == [f"{rank}: rank {rank} of 3" for rank in range(3)]
+    with pytest.raises(JobFailed, match=r"^job cells, step 2 failed: StepFailed: its program ended with exit code 1$"):
+        notebook.mpi(name, f"{begin}if world.rank == 1:\n    raise ValueError('no input')\nworld.barrier()")
+    assert "1: ValueError: no input" in capsys.readouterr().out.splitlines()
+    tool.run("delete", name, "--yes")
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -23,6 +23,13 @@ from mpiop.kube.resources import MPIJOBS
 
 IMAGE = "mpiop.invalid/mpi4py:openmpi"
 DEBIANS_PYTHON = (3, 11)
+RUN_CELLS = """
+import json, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+for cell in json.load(sys.stdin):
+    shell.run_cell(cell).raise_error()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -85,14 +92,13 @@ def test_a_function_runs_on_every_rank_whatever_it_prints(tool: Tool, tmp_path: 
 
 
 @pytest.mark.skipif(sys.version_info[:2] != DEBIANS_PYTHON, reason="a function only runs in an image with the same minor version of Python")
-def test_the_cells_of_the_notebook_print_what_it_shows(tool: Tool) -> None:
+def test_the_cells_of_the_notebook_print_what_it_shows(tool: Tool, tmp_path: Path) -> None:
     notebook = json.loads((ROOT / "examples/mpi4py/notebook.ipynb").read_text("utf-8"))
     cells = [each for each in notebook["cells"] if each["cell_type"] == "code"]
-    program = "\n".join("".join(each["source"]) for each in cells)
     done = subprocess.run(
-        [sys.executable, "-"],
-        input=program,
-        env={**os.environ, **tool.environment, "PYTHONPATH": str(ROOT / "src")},
+        [sys.executable, "-c", RUN_CELLS],
+        input=json.dumps(["".join(each["source"]) for each in cells]),
+        env={**os.environ, **tool.environment, "PYTHONPATH": str(ROOT / "src"), "IPYTHONDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,

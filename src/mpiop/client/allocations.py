@@ -9,10 +9,10 @@ from mpiop.client.errors import JobFailed
 from mpiop.client.functions import FunctionCall, Outcome
 from mpiop.client.job import Job
 from mpiop.client.kubectl import exec_command
-from mpiop.client.program_steps import ProgramStep, step_words
+from mpiop.client.program_steps import ProgramStep, Reports, step_words
 from mpiop.client.runner import step_command, step_input
 from mpiop.client.steps import Step, Streams
-from mpiop.client.tags import RankLines
+from mpiop.client.tags import RankLines, Tagged
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
@@ -78,9 +78,17 @@ class Allocation:
             InvalidError: One of the values is invalid.
             ClientError: The allocation does not run.
         """
-        words = step_words(command, ranks, hosts, env)
+
+        def show(_: int | None, line: str) -> None:
+            if report is not None:
+                report(line)
+
+        return self.start_program(step_words(command, ranks, hosts, env), Reports(show))
+
+    def start_program(self, words: Sequence[str], reports: Reports) -> ProgramStep:
+        """Start the step of a program, and return at once; `words` are of `step_words`."""
         launcher, kubectl = self._connection()
-        return ProgramStep(self.job, kubectl, launcher, words, report)
+        return ProgramStep(self.job, kubectl, launcher, words, reports)
 
     def start(self, call: FunctionCall, ranks: int | None = None) -> "FunctionStep":
         """Start the step of a function, and return at once."""
@@ -124,8 +132,8 @@ class FunctionStep:
         """End the ranks."""
         self._step.interrupt()
 
-    def _read(self, line: bytes) -> None:
-        self._call.read(line.decode(errors="replace"))
+    def _read(self, line: Tagged) -> None:
+        self._call.read(line.text.decode(errors="replace"))
 
 
 def share(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Callable[[], list[_Result]]:

@@ -3,13 +3,13 @@
 import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 from mpiop.client.allocation import Launcher, Watch
 from mpiop.client.errors import InvalidError, JobFailed
 from mpiop.client.job import LOG_LINES, Job
 from mpiop.client.steps import Step, Streams
-from mpiop.client.tags import RankLines
+from mpiop.client.tags import RankLines, Tagged
 from mpiop.client.type_checks import check_type
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -51,17 +51,27 @@ def step_words(command: Sequence[str], ranks: int | None, hosts: Sequence[int], 
     return [*words, "--tag", "--", *command]
 
 
+class Reports(NamedTuple):
+    """Callbacks of the step of a program. Other threads call them.
+
+    Attributes:
+        line: Gets each line with its rank, which is None if `mpirun` printed it.
+        waits: Gets the reason when the step waits for slots.
+    """
+
+    line: Callable[[int | None, str], None]
+    waits: Callable[[str], None] = lambda _: None
+
+
 class ProgramStep:
     """A program that runs on ranks of an allocation."""
 
-    def __init__(
-        self, job: Job, kubectl: Sequence[str], launcher: Launcher, words: Sequence[str], report: Callable[[str], None] | None
-    ) -> None:
-        """Start it; `words` are of `step_words`, and `report` is called with each line that a rank prints, from other threads."""
-        self._job, self._watch, self._report = job, Watch(job, launcher.workers), report
+    def __init__(self, job: Job, kubectl: Sequence[str], launcher: Launcher, words: Sequence[str], reports: Reports) -> None:
+        """Start it; `words` are of `step_words`."""
+        self._job, self._watch, self._reports = job, Watch(job, launcher.workers), reports
         self._lines = deque[str](maxlen=LOG_LINES)
         self._failure: Exception | None = None
-        streams = Streams(self._read, self._read, lambda _: None, self._watch.lost)
+        streams = Streams(self._read, self._read, reports.waits, self._watch.lost)
         self._step = Step(kubectl, words, lambda: RankLines(job.library), streams, has_input=False)
         self._step.start()
 
@@ -92,13 +102,13 @@ class ProgramStep:
         """End the ranks; `wait` then raises `JobFailed` with code 130."""
         self._step.interrupt()
 
-    def _read(self, line: bytes) -> None:
-        text = line.decode(errors="replace")
+    def _read(self, line: Tagged) -> None:
+        text = line.text.decode(errors="replace")
         self._lines.append(text)
-        if self._report is None or self._failure is not None:
+        if self._failure is not None:
             return
         try:
-            self._report(text)
+            self._reports.line(line.rank, text)
         except Exception as error:  # noqa: BLE001 - of the user's; what the ranks print is still to be read
             self._failure = error
             self.end()

@@ -15,7 +15,7 @@ from typing import IO, Final, Self
 
 from mpiop.client.allocation import script_command
 from mpiop.client.errors import ClientError, InvalidError
-from mpiop.client.tags import RankLines
+from mpiop.client.tags import RankLines, Tagged
 
 HEARTBEAT_SECONDS: Final = 10.0
 _LONGEST_LINE: Final = 2**20
@@ -31,14 +31,14 @@ class Streams:
     """Callbacks of a step.
 
     Attributes:
-        output: Gets each line of standard output, without the tag of its rank.
-        error: Gets each line of standard error, without the tag of its rank.
+        output: Gets each line of standard output.
+        error: Gets each line of standard error.
         waits: Gets the reason when the step waits for slots.
         check: Gets the hosts of the step every ten seconds; returns why it must be ended, or "".
     """
 
-    output: Callable[[bytes], None]
-    error: Callable[[bytes], None]
+    output: Callable[[Tagged], None]
+    error: Callable[[Tagged], None]
     waits: Callable[[str], None]
     check: Callable[[Sequence[int]], str] = field(default=lambda _: "")
 
@@ -161,9 +161,9 @@ class Step:
         lines = self._rank_lines()
         while line := stream.readline(_LONGEST_LINE):
             for found in lines.add(line.removesuffix(b"\n")):
-                self._streams.output(found.text)
+                self._streams.output(found)
         for found in lines.rest():
-            self._streams.output(found.text)
+            self._streams.output(found)
 
     def _read_error(self, stream: IO[bytes]) -> None:
         lines, mark = self._rank_lines(), f"mpiop:{self._token}:".encode()
@@ -171,12 +171,12 @@ class Step:
             text, is_ours, report = line.removesuffix(b"\n").partition(mark)
             if text or not is_ours:
                 for found in lines.add(text):
-                    self._streams.error(found.text)
+                    self._streams.error(found)
             if is_ours and self._take(report.decode(errors="replace")):
                 while stream.read(_LONGEST_LINE):  # kubectl's own words about the exit code
                     pass
         for found in lines.rest():
-            self._streams.error(found.text)
+            self._streams.error(found)
 
     def _take(self, report: str) -> bool:
         """Handle a report of the script: `runs`, `waits`, `refused` or `ended`, with its values; return whether it is the last one."""

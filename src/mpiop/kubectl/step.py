@@ -14,7 +14,7 @@ from mpiop.api.log_findings import finding
 from mpiop.client.allocation import Watch, launcher_of
 from mpiop.client.job import Job
 from mpiop.client.steps import Step, StepEnd, Streams
-from mpiop.client.tags import RankLines
+from mpiop.client.tags import RankLines, Tagged
 from mpiop.client.uploads import upload
 from mpiop.kubectl.completion import WithProgram, complete_job
 from mpiop.kubectl.job_options import split_words
@@ -129,14 +129,14 @@ class ShownStep:
                 why = found.facts
         return replace(end, why=end.why or why)
 
-    def _write(self, line: bytes) -> None:
-        write_line(self._label.encode() + line)
+    def _write(self, line: Tagged) -> None:
+        write_line(self._label.encode() + line.text)
 
-    def _write_error(self, line: bytes) -> None:
-        self._errors += line + b"\n"
+    def _write_error(self, line: Tagged) -> None:
+        self._errors += line.text + b"\n"
         del self._errors[:-_KEPT_BYTES]
         output = sys.stderr.buffer
-        output.write(self._label.encode() + line + b"\n")
+        output.write(self._label.encode() + line.text + b"\n")
         output.flush()
 
     def _report_wait(self, text: str) -> None:

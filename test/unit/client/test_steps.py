@@ -40,7 +40,9 @@ def start(tmp_path: Path) -> Start:
         kubectl.write_text(FAKE + body)
         kubectl.chmod(0o755)
         heard = Heard()
-        streams = Streams(heard.output.append, heard.error.append, heard.waits.append, check)
+        streams = Streams(
+            lambda line: heard.output.append(line.text), lambda line: heard.error.append(line.text), heard.waits.append, check
+        )
         return Step([str(kubectl)], ["--", "program"], lambda: RankLines(OPEN_MPI), streams, has_input=False).start(), heard
 
     return call
