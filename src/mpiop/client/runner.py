@@ -40,7 +40,7 @@ except Exception as error:
 """
 
 _BEGIN: Final = """\
-import os, pickle, sys, time, traceback
+import os, pickle, sys, time
 
 # The function, its libraries and its children print to stderr, so that stdout has whole lines of results and nothing else.
 sys.stdout.flush()
@@ -52,8 +52,6 @@ if hasattr(sys.stdout, "reconfigure"):
 _FROM_FOLDER: Final = """
 folder = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, folder)
-import cloudpickle
-from mpiop_lines import lines
 
 
 def read(name):
@@ -89,12 +87,7 @@ class Sent:
         exec(code, module.__dict__)
 
 
-sent = Sent()
-sys.meta_path.insert(0, sent)
-import cloudpickle
-from mpiop_lines import lines
-
-sys.meta_path.remove(sent)
+sys.meta_path.insert(0, Sent())
 read = files.get
 """
 _CALL: Final = f"""
@@ -105,9 +98,28 @@ run = world.bcast(os.urandom(8).hex())
 
 
 def write(kind, rank, content):
+    from mpiop_lines import lines
+
     for line in lines(read("key"), kind, "%s:%d/%d" % (run, rank, world.size), content):
         out.write(line)
         out.flush()
+
+
+def dumps(result):
+    if "cloudpickle" not in sys.modules:  # nothing has come by value, so most results need no more than pickle, and its import takes long
+        try:
+            return pickle.dumps(result)
+        except Exception:
+            pass
+    import cloudpickle
+
+    return cloudpickle.dumps(result)
+
+
+def trace():
+    import traceback
+
+    return traceback.format_exc()
 
 
 def cut(text):
@@ -131,15 +143,15 @@ try:
 except ImportError as error:
     end(lacks(error))
 except BaseException:
-    end(traceback.format_exc())
+    end(trace())
 try:
     result = function(*args, **kwargs)
 except ImportError as error:
-    end(traceback.format_exc() + lacks(error))
+    end(trace() + lacks(error))
 except BaseException:
-    end(traceback.format_exc())
+    end(trace())
 try:
-    content = "result", cloudpickle.dumps(result)
+    content = "result", dumps(result)
 except Exception as error:
     content = "raised", cut("its result cannot be pickled: %s: %s" % (type(error).__name__, error))
 contents = world.gather(content) or ()
