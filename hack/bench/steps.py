@@ -105,8 +105,13 @@ def _allocate(mpi: MPI, library: str) -> Allocation:
     wait_until_running(job)
     allocation = Allocation(job, mpi.kubectl_options)
     if is_python:
-        allocation.run(os.getpid)
+        allocation.run(_pid)
     return allocation
+
+
+def _pid() -> int:
+    """Travels by value, as the functions of scripts and notebooks do."""
+    return os.getpid()
 
 
 async def _turn(place: Place, allocations: Mapping[str, Allocation], step: Step) -> Sample:
@@ -117,7 +122,7 @@ async def _turn(place: Place, allocations: Mapping[str, Allocation], step: Step)
         bare = partial(place.bare, library, f"mpirun -n {RANKS} hostname")
         found |= await asyncio.to_thread(_compared, library, _timed(partial(place.step, library)), bare)
     step.now_left("functions, uploads and jobs")
-    function = _timed(partial(allocations[_PYTHON].run, os.getpid))
+    function = _timed(partial(allocations[_PYTHON].run, _pid))
     found |= await asyncio.to_thread(_compared, "function", function, partial(place.bare, _PYTHON, _IMPORT))
     upload = _timed(partial(place.step, LIBRARIES[0], "--upload", str(place.folder)), place.change)
     found |= await asyncio.to_thread(_compared, "upload", upload, _timed(partial(place.step, LIBRARIES[0])))
