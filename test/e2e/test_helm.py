@@ -209,7 +209,7 @@ def test_the_images_that_were_brought_in_are_those_that_run(helm: Helm, bare: Ku
     environment = {**helm.environment, "KUBECONFIG": tool.environment["KUBECONFIG"]}
     environment["PATH"] = os.pathsep.join((helm.environment["PATH"], tool.environment["PATH"]))
     shell = Shell(with_pushing(environment, tmp_path / "bin", CLUSTER), reader.folder)
-    shell.follow(AIR_GAP, "Bring the images in", timeout_seconds=200)
+    shell.follow(AIR_GAP, "Push or load the images of a release", timeout_seconds=200)
     shell.follow(AIR_GAP, "Install", timeout_seconds=200)
     image, flags = shell.follow(AIR_GAP, "Check it").splitlines()
     assert image == "registry.example.com/team/mpi-operator:v0.1.0"

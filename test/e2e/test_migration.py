@@ -47,19 +47,24 @@ OLD_JOB: Obj = {
 }
 
 
-def training_operator() -> Obj:
-    """Return the Deployment of the Training Operator, as far as it matters here."""
-    labels = {"control-plane": "kubeflow-training-operator"}
-    container = {"name": "training-operator", "image": "kubeflow/training-operator:v1-5170a36", "command": ["/manager"]}
+def deployment(name: str, namespace: str, **container: str | list[str]) -> Obj:
+    """Return the Deployment of an operator, as far as it matters here."""
+    labels = {"control-plane": name}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": "training-operator", "namespace": "kubeflow"},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": name, **container}]}},
         },
     }
+
+
+TRAINING_OPERATOR = deployment("training-operator", "kubeflow", image="kubeflow/training-operator:v1-5170a36", command=["/manager"])
+MPI_OPERATOR = deployment(
+    "mpi-operator", "mpi-operator", image="mpioperator/mpi-operator:0.6.0", args=["--kube-api-qps=50", "--gang-scheduling=volcano"]
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +74,7 @@ def tool(empty: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Tool:
         empty.run("create", "namespace", namespace)
     empty.apply(OLD_CRD)
     empty.run("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", "--timeout=30s")
-    empty.apply(training_operator())
+    empty.apply(TRAINING_OPERATOR)
     here = empty.within("team")
     here.apply(OLD_JOB)
     return new_tool(here, tmp_path_factory.mktemp("migration"))
@@ -104,6 +109,13 @@ def test_each_step_of_the_page_removes_what_blocks_the_next(tool: Tool, empty: K
 def verdicts(tool: Tool) -> list[str]:
     """Return the lines that doctor prints about the migration."""
     return tool.attempt("doctor", "--migrate").stdout.splitlines()
+
+
+def test_kubeflows_mpi_operator_is_to_be_replaced(tool: Tool, empty: Kubectl, tmp_path: Path) -> None:
+    empty.run("delete", "deployment", "--namespace=kubeflow", "training-operator")
+    empty.run("delete", "deployment", "--namespace=mpi-operator", "mpi-operator")
+    empty.apply(MPI_OPERATOR)
+    Shell(tool.environment, tmp_path).replay("docs/kubectl-mpi.md", "Before a migration")
 
 
 def test_a_webhook_without_its_server_is_reported_with_what_the_api_server_does(tool: Tool, empty: Kubectl) -> None:

@@ -13,6 +13,7 @@ from e2e.jobs import until_true
 from e2e.kubectl import Kubectl
 from e2e.neighbours import load_program, module_folder
 from e2e.plugin import Tool, new_tool
+from e2e.shell import Shell
 from e2e.waiting import until
 
 MODULE = "sigs.k8s.io/metrics-server"
@@ -54,7 +55,7 @@ def test_without_metrics_it_says_what_to_install(tool: Tool) -> None:
 
 
 @pytest.mark.usefixtures("metrics")
-def test_the_worker_that_computes_less_than_the_others_is_marked(tool: Tool) -> None:
+def test_the_worker_that_computes_less_than_the_others_is_marked(tool: Tool, tmp_path: Path) -> None:
     run = ("run", "-n", "3", "--cpu", "200m", "--image", "mpiop.invalid/mpi-pi:openmpi", "--name", "busy", "--detach")
     tool.run(*run, "--", "sh", "-c", BUSY)
     until_true(tool.here, "busy", "Running")
@@ -64,6 +65,7 @@ def test_the_worker_that_computes_less_than_the_others_is_marked(tool: Tool) -> 
         return [row[0] for row in rows if row[-1] == "behind"] == ["busy-worker-2"] and len(rows) == 5
 
     asyncio.run(until("all Pods are measured, and one lags behind", is_measured, timeout_seconds=90))
+    Shell(tool.environment, tmp_path).replay("docs/kubectl-mpi.md", "CPU and memory")
     [header, *rows] = tool.run("top", "busy").splitlines()
     assert header.split() == ["POD", "CPU", "MEMORY"]
     assert rows[0].startswith("busy-launcher-")
