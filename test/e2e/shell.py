@@ -95,7 +95,7 @@ class Shell:
             ended = self.attempt(f"exec 2>&1; set +e; (exit {code}); {command}", timeout_seconds=timeout_seconds)
             code = ended.returncode
             assert code == 0 or _SHOWN_FAILURE.search("".join(shown)) or text.startswith("$ echo $?\n"), f"{command}: {ended.stdout}"
-            for example, name in _compare(command, shown, ended.stdout).items():
+            for example, name in _compare(command, shown, without_noise(ended.stdout)).items():
                 text = text.replace(example, name)
 
 

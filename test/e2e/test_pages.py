@@ -131,6 +131,7 @@ def test_an_allocation_runs_steps(shell: Shell) -> None:
     shell.replay(ALLOCATIONS, "Run steps")
     shell.replay(ALLOCATIONS, "Edit, build and run")
     shell.replay(ALLOCATIONS, "Steps that have run")
+    shell.replay(ALLOCATIONS, "Run an array", {"step 5: ": "step …: "})
 
 
 # Slurm
