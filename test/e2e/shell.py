@@ -13,7 +13,7 @@ from e2e.libraries import without_noise
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _PROGRESS = re.compile(r"(created|pulling and creating|starting|running): |waits for \S+ \(")
-_SHOWN_FAILURE = re.compile(r"error|fail|problem", re.IGNORECASE)
+_SHOWN_FAILURE = re.compile(r"error|exit code|fail|problem", re.IGNORECASE)
 _SUBMITTED = re.compile(r"-(?=[a-z]*\d)[0-9a-f]{6}\b")
 """The end of the name of a job that `submit` has chosen."""
 _ALIKE = {
