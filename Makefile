@@ -211,7 +211,7 @@ lock: $(STAMP) ## Pin requirements/*.in with hashes into requirements/*.txt
 		--generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/$$name.txt requirements/$$name.in; done
 
 .PHONY: audit
-audit: ## Ask the advisory database of PyPI about every locked version; needs a network
+audit: ## Ask the advisory database of PyPI about every locked version; requires network access
 	@python=$$(hack/setup interpreter) && "$$python" -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit==$(PIP_AUDIT_VERSION)
 	@for name in runtime dev build docs look plugin; do .venv/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off --requirement requirements/$$name.txt; done
 

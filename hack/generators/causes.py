@@ -27,7 +27,7 @@ _FOOT = """
 
 Jobs that were broken on purpose (`test/e2e/test_causes.py`), on Kubernetes 1.36:
 
-```
+```console
 $ kubectl get mpijobs
 NAME               STATE                        WORKERS   RESTARTS   DURATION   AGE
 init               InitContainerFailed          0/1       0                     47s

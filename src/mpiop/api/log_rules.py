@@ -194,7 +194,7 @@ RULES: Final[Sequence[LogRule]] = (
     ),
     rule(
         "ProgramFailed",
-        "a rank of Open MPI exits with another code than 0",
+        "a rank of Open MPI exits with a nonzero code",
         r"The first process to do so was:\s+Process name: \[\S*[,@](?P<rank>\d+)\]\s+Exit code: +(?P<code>\d+)",
         "the program exited with code {code} on rank {rank}",
         READ,
