@@ -29,11 +29,12 @@ def pods(here: Kubectl, name: str) -> list[str]:
 
 
 def processes(here: Kubectl, name: str) -> Counter[str]:
-    """Return the command lines of the processes in the Pods of a job; those of zombies are empty."""
+    """Return the command lines of the processes in the Pods of a job, by role of the Pod; those of zombies are empty."""
     found = Counter[str]()
     for pod in pods(here, name):
+        role = f"{name}-launcher" if pod.startswith(f"{name}-launcher-") else pod
         listed = here.run("exec", pod, "--", "sh", "-c", LIST).splitlines()
-        found.update(f"{pod}: {line.strip()}" for line in listed if line.strip() and OWN not in line)
+        found.update(f"{role}: {line.strip()}" for line in listed if line.strip() and OWN not in line)
     return found
 
 
@@ -48,12 +49,12 @@ async def until_only(here: Kubectl, name: str, before: Counter[str]) -> None:
 class Client:
     """A step of which the client is watched, or another verb with the name of an allocation."""
 
-    def __init__(self, tool: Tool, name: str, *words: str, verb: str = "step") -> None:
+    def __init__(self, tool: Tool, name: str, *words: str, verb: str = "step", stdin: int = subprocess.DEVNULL) -> None:
         command = ["kubectl-mpi", verb, name, *words]
         self.process = subprocess.Popen(
             command,
             env=tool.environment,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

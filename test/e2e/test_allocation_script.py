@@ -1,5 +1,6 @@
 """The script in the launcher of an allocation, in each shell that this machine has, with a stand-in for mpirun."""
 
+import contextlib
 import os
 import pty
 import re
@@ -320,12 +321,12 @@ def test_bytes_for_rank_0_arrive_also_if_their_step_had_to_wait(make: Make) -> N
     allocation, output, has_waited = make(), list[Tagged](), threading.Event()
     first = allocation.run_of(allocation.start("-n", "4", "--", "run", "sh", "-c", "echo begun; read -r line"))
     streams = Streams(output.append, output.append, lambda _: has_waited.set())
-    step = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent\n").start()
+    step = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent\n")
     assert has_waited.wait(30)
     first.communicate("\n", timeout=30)
     assert step.wait().code == 0
     assert Tagged(None, b"sent") in output
-    at_once = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"again\n").start()
+    at_once = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"again\n")
     assert at_once.wait().code == 0
     assert Tagged(None, b"again") in output
 
@@ -337,6 +338,28 @@ def test_input_for_later_ends_with_its_connection(make: Make) -> None:
 def test_input_that_arrives_after_its_step_is_dropped(make: Make) -> None:
     allocation = make()
     assert read(allocation, "input", "T")[0] == 141
+    assert not [*allocation.home.glob("input-*")]
+
+
+@pytest.mark.parametrize("way", ["its program ends", "its connection ends", "its own process is killed"])
+def test_what_passes_input_on_ends_with_its_step(make: Make, way: str) -> None:
+    allocation = make(MPIOP_LOST_SECONDS="2")
+    step = allocation.start("--token", "T", "--input", "--", "run", "sh", "-c", "echo begun; read -r line")
+    assert step.stdin is not None
+    assert step.stderr is not None
+    assert step.stderr.readline().startswith("mpiop:T:runs 1 ")
+    passes = allocation.start("T", verb="input")
+    assert passes.stdin is not None
+    allocation.run_of(step)
+    if way == "its program ends":
+        passes.stdin.write("line\n")
+        passes.stdin.flush()
+    else:
+        if way == "its own process is killed":
+            step.kill()
+        step.stdin.close()
+    assert passes.wait(30) == 0
+    assert allocation.step("-n", "4", "--", "run", "true")[0] == 0
     assert not [*allocation.home.glob("input-*")]
 
 
@@ -420,6 +443,35 @@ def test_a_step_that_is_ended_leaves_no_process_and_frees_its_slots(make: Make, 
     assert not [*allocation.home.glob("asks/*"), *allocation.home.glob("beat-*"), *allocation.home.glob("why-*")]
 
 
+def fill(pipe: str) -> None:
+    """Write to a pipe until not another byte fits."""
+    writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x")
+    os.close(writer)
+
+
+@pytest.mark.parametrize("are_closed", [False, True], ids=["which nobody reads", "which is closed"])
+def test_a_step_is_ended_in_the_same_way_when_it_cannot_print(make: Make, are_closed: bool) -> None:  # noqa: FBT001 - a parameter
+    allocation = make()
+    noise = "echo begun; while sleep 0.01; do seq 3000; seq 3000 >&2; done"
+    step = allocation.run_of(allocation.start("--token", "T", "--", "run", "sh", "-c", noise))
+    assert step.stdin is not None
+    assert step.stdout is not None
+    assert step.stderr is not None
+    if are_closed:
+        step.stdout.close()
+        step.stderr.close()
+    else:
+        fill(f"/proc/{step.pid}/fd/2")
+    step.stdin.close()
+    assert step.wait(30) == 143
+    assert not allocation.ranks()
+    assert allocation.step("-n", "4", "--no-wait", "--", "run", "true")[0] == 0
+    assert not [*allocation.home.glob("beat-*"), *allocation.home.glob("why-*")]
+
+
 def test_a_host_whose_slots_are_not_a_number_has_none(make: Make) -> None:
     allocation = make()
     hostfile = Path(allocation.environment["HYDRA_HOST_FILE"])
@@ -456,6 +508,17 @@ def test_a_step_whose_own_process_is_killed_is_ended_by_others(make: Make, is_co
         eventually(lambda: not allocation.ranks())
     assert allocation.step("-n", "4", "--", "run", "echo", "free")[:2] == (0, "free\n")
     assert not any("while" in each for each in allocation.ranks())
+
+
+def test_a_step_whose_mpirun_is_killed_leaves_no_process_and_frees_its_slots(make: Make) -> None:
+    allocation = make()
+    step = allocation.run_of(allocation.start("--token", "T", "-n", "4", "--", "run", *STUBBORN))
+    mpirun = allocation.home / "steps" / "1" / "mpirun"
+    eventually(lambda: mpirun.exists() and mpirun.read_text() != "")
+    os.kill(int(mpirun.read_text().split()[0]), signal.SIGKILL)
+    assert step.wait(30) == 137
+    assert not allocation.ranks()
+    assert allocation.step("-n", "4", "--no-wait", "--", "run", "true")[0] == 0
 
 
 def test_an_idle_allocation_ends_with_success_and_the_reason(make: Make) -> None:

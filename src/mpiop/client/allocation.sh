@@ -262,6 +262,12 @@ wait_for() {
     done
 }
 
+# Kills the processes that have not ended after so many naps.
+end_after() {
+    wait_for "$@"
+    [ -z "$rest" ] || kill -KILL $rest 2>/dev/null
+}
+
 # Ends the allocation if it is time, warns before, and sets the next alarm. A request never makes the next end earlier.
 wake() {
     read_clock
@@ -388,6 +394,7 @@ step() {
     trap 'stop interrupted 130' INT
     trap 'stop "" 143' TERM
     trap 'stop "the terminal was closed" 129' HUP
+    trap : PIPE
     exec 4<&0
     find_start "$self"
     own=$start ask=$self-$start asked=$home/asks/$ask
@@ -446,6 +453,7 @@ listen() {
 lose() {
     echo "the connection to the client was lost" >"$home/why-$self"
     is_alive "$self" "$own" && kill -TERM "$self" && return
+    rm -f "$home/beat-$self" "$home/why-$self"
     set +f
     for each in "$home"/steps/*; do
         [ -e "$each/of" ] && [ ! -e "$each/ended" ] && read -r pid <"$each/of" && [ "$pid" = "$ask" ] && bury "${each##*/}"
@@ -461,7 +469,7 @@ stop() {
     [ -z "$number" ] || [ ! -e "$dir/why" ] || read -r why <"$dir/why"
     why=${why:-ended by a signal}
     if [ -n "$mpirun" ]; then
-        end_mpirun "$number" >/dev/null 2>&1 5>&- &
+        end_mpirun "$number" >/dev/null 2>&1 5>&- 9>&- &
     elif [ -z "$number" ]; then
         rm -rf "$asked"
         report ended "$stopped $why"
@@ -476,7 +484,6 @@ quit() {
 }
 
 run() {
-    input=$home/input-$token
     open_output # before MPIOP_STEP is exported: what has it is killed at the end
     export MPIOP_STEP="$number"
     for variable in OMPI_MCA_orte_default_hostfile PRTE_MCA_prte_default_hostfile HYDRA_HOST_FILE I_MPI_HYDRA_HOST_FILE; do
@@ -497,7 +504,8 @@ run() {
     # With its variable alone, Intel MPI fills the first hosts and ignores how many slots they have.
     [ -z "${I_MPI_HYDRA_HOST_FILE:-}" ] || set -- -machinefile "$dir/hostfile" "$@"
     if [ -n "$has_input" ]; then
-        rm -f "$input"
+        input=$home/input-$token
+        echo "$token" >"$dir/input"
         mkfifo "$input"
     fi
     report runs "$number $place"
@@ -509,9 +517,10 @@ run() {
         launch "$@" <&4 &
     fi
     mpirun=$!
+    exec 9>&2 2>/dev/null # bash reports each process that was killed, and waits if nobody reads it
     find_start "$mpirun"
     echo "$mpirun $start" >"$dir/mpirun"
-    [ -z "$why" ] || end_mpirun "$number" >/dev/null 2>&1 5>&- &
+    [ -z "$why" ] || end_mpirun "$number" >/dev/null 2>&1 5>&- 9>&- &
     code=0
     while :; do
         signal=
@@ -520,12 +529,17 @@ run() {
         [ "$found" = 127 ] && [ -n "$signal" ] || code=$found
         [ -n "$signal" ] || break
     done
-    [ ! -p "$input" ] || : 7<>"$input" # lets go of who waits to write to it
-    rm -f "$input"
+    end_input
     : 7<>"$dir/out" 8<>"$dir/err" # where an mpirun was killed before it opened them
+    if [ -z "$why" ] && [ "$code" = 137 ]; then # mpirun was killed, and may have left ranks; that of Intel MPI is a script
+        (
+            tees=''
+            sweep
+        )
+    fi
     [ -n "$why" ] || wait $tees
+    trap '' INT TERM HUP
     if [ -n "$why" ]; then
-        trap '' INT TERM HUP
         sweep
         code=${stopped:-$code}
     fi
@@ -534,7 +548,12 @@ run() {
     date +%s >"$dir/ended"
     request end "$number" "$code"
     [ ! -e "$dir/problem" ] || read -r problem <"$dir/problem"
-    report ended "$code ${why:-$problem}"
+    if [ -n "$why" ]; then
+        report ended "$code $why" 2>&9 & # perhaps nobody reads it
+        end_after 30 $!
+    else
+        report ended "$code $problem" 2>&9
+    fi
     quit "$code"
 }
 
@@ -703,10 +722,21 @@ end_mpirun() {
     ! is_alive "$mpirun" "$began" || kill -KILL $programs "$mpirun"
 }
 
+# Ends what passes standard input on to a step: it may wait for input for ever.
+end_input() {
+    { read -r token <"$dir/input"; } 2>/dev/null || return 0
+    input=$home/input-$token
+    [ ! -p "$input" ] || : 7<>"$input" # lets go of who waits to write to it
+    rm -f "$input"
+    { read -r passes began <"$input-of"; } 2>/dev/null && is_alive "$passes" "$began" && kill -TERM "$passes"
+    rm -f "$input-of"
+}
+
 # Ends what a step that was killed has left.
 bury() {
     number=$1 dir=$home/steps/$1 tees=''
     end_mpirun "$1"
+    end_input
     sweep
     [ -e "$dir/code" ] || { echo 137 >"$dir/code" && date +%s >"$dir/ended"; }
     request end "$1" 137
@@ -748,8 +778,7 @@ sweep() {
         eval "$KILL_ALL"
     ) >/dev/null 2>&1 &
     sweepers="$sweepers $!"
-    wait_for 100 $sweepers
-    [ -z "$rest" ] || kill -KILL $rest
+    end_after 100 $sweepers
 }
 
 # ---- Smaller commands.
@@ -843,9 +872,16 @@ client)
     ;;
 input)
     [ "${3:-}" != later ] || read -r line || exit 0
-    [ -p "$home/input-$2" ] || exit 141 # the step has ended: nobody reads it
+    input=$home/input-$2
+    trap '[ -z "${cat:-}" ] || kill "$cat"; exit 0' TERM
+    find_start "$self"
+    echo "$self $start" >"$input-of"
+    [ -p "$input" ] || { rm -f "$input-of" && exit 141; } # the step has ended: nobody reads it
+    exec 4<&0
     # Not `exec`: when no process has the standard output of an exec any more, containerd ends its input too.
-    cat >"$home/input-$2"
+    cat <&4 >"$input" &
+    cat=$!
+    wait "$cat"
     exit $?
     ;;
 *)

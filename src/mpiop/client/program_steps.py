@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypedDict
 from mpiop.client.allocation import Launcher, Watch
 from mpiop.client.errors import InvalidError, JobFailed
 from mpiop.client.job import LOG_LINES, Job
-from mpiop.client.steps import Step, Streams
+from mpiop.client.steps import Step, Streams, judged
 from mpiop.client.tags import RankLines, Tagged
 from mpiop.client.type_checks import check_type
 
@@ -70,10 +70,8 @@ class ProgramStep:
         """Start it; `words` are of `step_words`."""
         self._job, self._watch, self._reports = job, Watch(job, launcher.workers), reports
         self._lines = deque[str](maxlen=LOG_LINES)
-        self._failure: Exception | None = None
         streams = Streams(self._read, self._read, reports.waits, self._watch.lost)
         self._step = Step(kubectl, words, lambda: RankLines(job.library), streams, has_input=False)
-        self._step.start()
 
     def wait(self) -> str:
         """Wait until the program ends, and return the last 200 lines that its ranks have printed. Ctrl-C ends the ranks.
@@ -90,12 +88,11 @@ class ProgramStep:
         except BaseException:
             self.end()
             raise
-        if self._failure is not None:
-            raise self._failure
         output = "\n".join(self._lines)
+        end = judged(end, output, self._watch.lost)
         if end.code == 0:
             return output
-        why = end.why or self._watch.lost(end.hosts) or f"its program ended with exit code {end.code}"
+        why = end.why or f"its program ended with exit code {end.code}"
         raise JobFailed(f"{self._job.name}, step {end.number}", "StepFailed", why, end.code, output)
 
     def end(self) -> None:
@@ -105,10 +102,4 @@ class ProgramStep:
     def _read(self, line: Tagged) -> None:
         text = line.text.decode(errors="replace")
         self._lines.append(text)
-        if self._failure is not None:
-            return
-        try:
-            self._reports.line(line.rank, text)
-        except Exception as error:  # noqa: BLE001 - of the user's; what the ranks print is still to be read
-            self._failure = error
-            self.end()
+        self._reports.line(line.rank, text)

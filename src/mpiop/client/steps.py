@@ -10,25 +10,28 @@ import secrets
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import IO, Final, Self
+from dataclasses import dataclass, field, replace
+from typing import IO, Final, TypeVar
 
+from mpiop.api.log_findings import finding
 from mpiop.client.allocation import script_command
 from mpiop.client.errors import ClientError, InvalidError
 from mpiop.client.tags import RankLines, Tagged
 
+_Value = TypeVar("_Value")
 HEARTBEAT_SECONDS: Final = 10.0
 _LONGEST_LINE: Final = 2**20
 _SHOWN: Final = 80
 _RUNS: Final = re.compile(r"[0-9]{1,9}(?: +[0-9]{1,9}:[0-9]{1,9})*")
 _ENDED: Final = re.compile(r"[0-9]{1,3}(?: .*)?", re.DOTALL)
+_LOSSES: Final = frozenset({"WorkerLost", "ConnectionLost"})
 _NO_READER: Final = b"exit code 141"
 """How `cat` in the launcher ends if nobody reads its output: the program needs no more input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Callbacks of a step.
+    """Callbacks of a step. If one of the first three raises, the step is ended, and its `wait` raises the same.
 
     Attributes:
         output: Gets each line of standard output.
@@ -60,6 +63,21 @@ class StepEnd:
     why: str
 
 
+def judged(end: StepEnd, output: str, lost: Callable[[Sequence[int]], str]) -> StepEnd:
+    """Return the end of a step, with the worker that it lost; it has then failed, also if `mpirun` of Open MPI 5 returned 0.
+
+    Args:
+        end: As the script reported it.
+        output: The end of what `mpirun` has printed.
+        lost: Returns which worker of these hosts was lost, or "".
+    """
+    found = finding(output) if end.code or "lost" in output else None
+    loss = found.facts if found is not None and found.name in _LOSSES else ""
+    if not end.code and not loss:
+        return end
+    return replace(end, code=end.code or 1, why=end.why or lost(end.hosts) or loss)
+
+
 class Step:
     """A step that runs; threads read what arrives."""
 
@@ -72,7 +90,7 @@ class Step:
         *,
         has_input: bool | bytes,
     ) -> None:
-        """Start the program. Nothing is read before `start`, so that a callback may use this object.
+        """Start the program, and threads that read what arrives. Callbacks may be called before this returns.
 
         Args:
             kubectl: Program and arguments of `kubectl exec --stdin POD --container=NAME`; the command in the Pod follows.
@@ -86,6 +104,7 @@ class Step:
         self._token = secrets.token_hex(8)
         self._is_over = threading.Event()
         self._refusal = self._end = self._input_problem = self._invalid = ""
+        self._failure: Exception | None = None
         self._number, self._hosts = 0, tuple[int, ...]()
         self._input = self._open_input() if self._content is not None else None
         command = script_command("step", "--token", self._token, *(["--input"] if has_input else []), *words)
@@ -97,12 +116,9 @@ class Step:
             threading.Thread(target=target, args=(stream,), daemon=True)
             for target, stream in ((self._read_output, self._process.stdout), (self._read_error, self._process.stderr))
         ]
-
-    def start(self) -> Self:
-        """Let threads read what arrives, and call `streams`; return this step."""
-        for thread in (*self._readers, threading.Thread(target=self._beat, daemon=True)):
+        others = [threading.Thread(target=target, daemon=True) for target in (self._beat, self._check)]
+        for thread in (*self._readers, *others):
             thread.start()
-        return self
 
     def interrupt(self) -> None:
         """Ask the step to end its ranks; `wait` then returns."""
@@ -122,6 +138,7 @@ class Step:
         Raises:
             InvalidError: The step was refused, with the reason.
             ClientError: The connection was lost, or a report of the script is invalid.
+            Exception: What a callback raised.
         """
         code = self._process.wait()
         for thread in self._readers:
@@ -132,6 +149,8 @@ class Step:
             if stream is not None:
                 with contextlib.suppress(OSError):  # kubectl has ended, and did not read a heartbeat
                     stream.close()
+        if self._failure is not None:
+            raise self._failure
         if self._invalid:
             raise ClientError(f"the launcher reported {self._invalid[:_SHOWN]!r}, which is not valid; the ranks are ended within a minute")
         if self._refusal:
@@ -142,6 +161,14 @@ class Step:
         ended, _, why = self._end.partition(" ")
         return StepEnd(self._number, self._hosts, int(ended) or (1 if self._input_problem else 0), self._input_problem or why)
 
+    def _call(self, callback: Callable[[_Value], None], value: _Value) -> None:
+        if self._failure is None:
+            try:
+                callback(value)
+            except Exception as error:  # noqa: BLE001 - of the caller's; what arrives is still to be read
+                self._failure = error
+                self.interrupt()
+
     def _order(self, line: str) -> None:
         if (stream := self._process.stdin) is not None:
             with contextlib.suppress(OSError, ValueError):  # kubectl has ended
@@ -149,21 +176,24 @@ class Step:
                 stream.flush()
 
     def _beat(self) -> None:
-        is_reported = False
         while not self._is_over.wait(HEARTBEAT_SECONDS):
             self._order("")
-            if self._number and not is_reported and (why := self._streams.check(self._hosts)):
-                is_reported = True
-                if not self._is_over.wait(HEARTBEAT_SECONDS):  # most libraries end by themselves
-                    self.end(why)
+
+    def _check(self) -> None:
+        """Check the hosts, in a thread of its own: the answer may take longer than the step waits for a heartbeat."""
+        why = ""
+        while not why and not self._is_over.wait(HEARTBEAT_SECONDS):
+            why = self._streams.check(self._hosts) if self._number else ""
+        if not self._is_over.wait(HEARTBEAT_SECONDS):  # most libraries end by themselves
+            self.end(why)
 
     def _read_output(self, stream: IO[bytes]) -> None:
         lines = self._rank_lines()
         while line := stream.readline(_LONGEST_LINE):
             for found in lines.add(line.removesuffix(b"\n")):
-                self._streams.output(found)
+                self._call(self._streams.output, found)
         for found in lines.rest():
-            self._streams.output(found)
+            self._call(self._streams.output, found)
 
     def _read_error(self, stream: IO[bytes]) -> None:
         lines, mark = self._rank_lines(), f"mpiop:{self._token}:".encode()
@@ -171,12 +201,12 @@ class Step:
             text, is_ours, report = line.removesuffix(b"\n").partition(mark)
             if text or not is_ours:
                 for found in lines.add(text):
-                    self._streams.error(found)
+                    self._call(self._streams.error, found)
             if is_ours and self._take(report.decode(errors="replace")):
                 while stream.read(_LONGEST_LINE):  # kubectl's own words about the exit code
                     pass
         for found in lines.rest():
-            self._streams.error(found)
+            self._call(self._streams.error, found)
 
     def _take(self, report: str) -> bool:
         """Handle a report of the script: `runs`, `waits`, `refused` or `ended`, with its values; return whether it is the last one."""
@@ -192,7 +222,7 @@ class Step:
                 threading.Thread(target=self._pass_input, daemon=True).start()
         elif kind == "waits":
             self._close_input()  # servers end connections that are idle for hours
-            self._streams.waits(text)
+            self._call(self._streams.waits, text)
         elif kind == "refused":
             self._refusal = text
         elif kind == "ended":

@@ -10,10 +10,9 @@ from typing import Any, Final, cast
 
 import click
 
-from mpiop.api.log_findings import finding
 from mpiop.client.allocation import Watch, launcher_of
 from mpiop.client.job import Job
-from mpiop.client.steps import Step, StepEnd, Streams
+from mpiop.client.steps import Step, StepEnd, Streams, judged
 from mpiop.client.tags import RankLines, Tagged
 from mpiop.client.uploads import upload
 from mpiop.kubectl.completion import WithProgram, complete_job
@@ -25,7 +24,6 @@ from mpiop.kubectl.standard_input import is_piped
 
 ENDING: Final = "ends the ranks; Ctrl-C again does not wait for them"
 _KEPT_BYTES: Final = 64 * 1024
-_LOSSES: Final = frozenset({"WorkerLost", "ConnectionLost"})
 
 
 class _AfterName(WithProgram):
@@ -118,16 +116,12 @@ class ShownStep:
         library = job.library if chosen.is_tagged else None
         streams = Streams(self._write, self._write_error, self._report_wait, self._watch.lost)
         kubectl, words = exec_command(session, job, launcher, "--stdin"), [*chosen.words(), "--", *program]
-        self.step = Step(kubectl, words, lambda: RankLines(library), streams, has_input=chosen.has_input).start()
+        self.step = Step(kubectl, words, lambda: RankLines(library), streams, has_input=chosen.has_input)
 
     def wait(self) -> StepEnd:
         """Wait for its end, as `Step` does, and add to a failure which worker was lost."""
-        end, why = self.step.wait(), ""
-        if end.code and not end.why:
-            why = self._watch.lost(end.hosts)
-            if not why and (found := finding(self._errors.decode(errors="replace"))) is not None and found.name in _LOSSES:
-                why = found.facts
-        return replace(end, why=end.why or why)
+        end = self.step.wait()
+        return judged(end, self._errors.decode(errors="replace"), self._watch.lost)
 
     def _write(self, line: Tagged) -> None:
         write_line(self._label.encode() + line.text)

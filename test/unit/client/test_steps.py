@@ -1,8 +1,9 @@
 """A step as its client sees it: what arrives, how it ends, and what is wrong; a script stands in for kubectl."""
 
 import resource
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from mpiop.api.mpi_implementations import OPEN_MPI
 from mpiop.client.allocation import WorkerState, lost_worker
 from mpiop.client.errors import ClientError, InvalidError
 from mpiop.client.steps import Step, StepEnd, Streams
-from mpiop.client.tags import RankLines
+from mpiop.client.tags import RankLines, Tagged
 
 pytestmark = pytest.mark.real_time
 FAKE = """#!/bin/sh
@@ -35,15 +36,15 @@ Start = Callable[..., tuple[Step, Heard]]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    def call(body: str, check: Callable[..., str] = lambda _: "") -> tuple[Step, Heard]:
+    def call(body: str, check: Callable[..., str] = lambda _: "", output: Callable[[Tagged], None] | None = None) -> tuple[Step, Heard]:
         kubectl = tmp_path / "kubectl"
         kubectl.write_text(FAKE + body)
         kubectl.chmod(0o755)
         heard = Heard()
         streams = Streams(
-            lambda line: heard.output.append(line.text), lambda line: heard.error.append(line.text), heard.waits.append, check
+            output or (lambda line: heard.output.append(line.text)), lambda line: heard.error.append(line.text), heard.waits.append, check
         )
-        return Step([str(kubectl)], ["--", "program"], lambda: RankLines(OPEN_MPI), streams, has_input=False).start(), heard
+        return Step([str(kubectl)], ["--", "program"], lambda: RankLines(OPEN_MPI), streams, has_input=False), heard
 
     return call
 
@@ -96,6 +97,16 @@ def test_what_follows_the_report_of_the_end_is_not_kept(start: Start) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
 
 
+def test_output_that_cannot_be_written_ends_the_step(start: Start) -> None:
+    def write(_: Tagged) -> None:
+        raise BrokenPipeError
+
+    prints = 'while :; do echo line; done & read -r order; kill $!; echo "${report}ended 130 $order" >&2'
+    step, _ = start(f'echo "${{report}}runs 1 0:1" >&2; {prints}', output=write)
+    with pytest.raises(BrokenPipeError):
+        step.wait()
+
+
 def test_orders_and_heartbeats_reach_the_step(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpiop.client.steps.HEARTBEAT_SECONDS", 0.05)
     body = """echo "${report}runs 1 0:1" >&2
@@ -110,6 +121,20 @@ def test_orders_and_heartbeats_reach_the_step(start: Start, monkeypatch: pytest.
     assert step.wait().why == "interrupt"
     step, _ = start(body, lambda hosts: f"lost on\n{hosts}")
     assert step.wait().why == "end lost on (0,)"
+
+
+def test_heartbeats_do_not_wait_for_the_api_server(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpiop.client.steps.HEARTBEAT_SECONDS", 0.05)
+    answers, is_over = list[str](), threading.Event()
+
+    def check(_: Sequence[int]) -> str:
+        is_over.wait(10)
+        answers.append("")
+        return ""
+
+    step, _ = start('echo "${report}runs 1 0:1" >&2; for _ in 1 2 3 4 5; do read -r order; done; echo "${report}ended 0 " >&2', check)
+    assert (step.wait().code, answers) == (0, [])
+    is_over.set()
 
 
 KNOWN = {0: WorkerState("dev-worker-0", ("uid-0", 0), ""), 1: WorkerState("dev-worker-1", ("uid-1", 0), "")}

@@ -210,6 +210,15 @@ def test_an_array_ends_if_no_step_of_it_can_run(mpi: Any, api: FakeApi, kubectl:
 
 
 @pytest.mark.real_time
+def test_a_step_that_loses_a_worker_fails_also_if_mpirun_reports_success(mpi: Any, kubectl: Callable[[str], Path]) -> None:
+    daemons = "  HNP daemon   : [prterun-x@0,0] on node dev-launcher\n  Remote daemon: [prterun-x@0,1] on node dev-worker-0"
+    lost = f"PRTE has lost communication with a remote daemon.\n\n{daemons}\n"
+    kubectl(f"{STEP} printf '%s' '{lost}' >&2; echo \"${{report}}ended 0 \" >&2")
+    code, _, err = mpi("step", "dev", "--no-stdin", "--", "./a")
+    assert (code, err) == (1, f"{lost}error: step 3: mpirun lost its connection to dev-worker-0\n")
+
+
+@pytest.mark.real_time
 def test_history_lists_the_steps_of_an_allocation(mpi: Any, kubectl: Callable[[str], Path]) -> None:
     words = kubectl(f"{MARK} printf '1\\t0\\t100\\t165\\t3\\t0:2 1:1\\t./a\\tb\\n2\\t\\t200\\t\\t1\\t1:1\\t./b\\n\\n%s end\\n' $mark")
     code, out, _ = mpi("history", "dev")
