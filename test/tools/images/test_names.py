@@ -14,6 +14,7 @@ OF_KUBEFLOW = {
     "examples/v2beta1/tensorflow-benchmarks/tensorflow-benchmarks.yaml": "the same",
     "test/e2e/test_documents.py": "runs these two",
     "test/e2e/test_kubeflow.py": "runs Kubeflow's operator",
+    "test/e2e/test_migration.py": "a cluster with Kubeflow's operator",
     "test/tools/images/test_names.py": "this file",
 }
 """Files that may name images of Kubeflow's organization on Docker Hub, and why."""
