@@ -21,7 +21,6 @@ from mpiop.informers.listener import Listener
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object, key_of
 from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, LEASES, MPIJOBS, PODS, SECRETS, SERVICES
-from mpiop.kube.transport import ReadPace
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
 from mpiop.operator import Operator
@@ -232,19 +231,6 @@ async def test_the_caches_of_a_standby_are_warm_before_it_is_elected() -> None:
             await asyncio.sleep(5)
             asked = {request.resource for request in client.server.requests[before:] if request.verb in {"list", "watch"}}
             assert {MPIJOBS, PODS, JOBS, SERVICES, CONFIG_MAPS} <= asked
-
-
-async def test_a_replica_reads_its_watches_without_a_pause_once_it_leads() -> None:
-    client, paces = FakeClient(), [ReadPace(0.05), ReadPace(0.05)]
-    replicas = [Operator(OPTIONS, client, Metrics(version="test"), VirtualClock(), pace) for pace in paces]
-    tasks = [asyncio.create_task(replica.run()) for replica in replicas]
-    await asyncio.sleep(5)
-    assert [pace.pause_seconds for pace in paces] == [0.0, 0.05]
-    tasks[0].cancel()
-    await asyncio.sleep(5)
-    assert paces[1].pause_seconds == 0.0
-    tasks[1].cancel()
-    await asyncio.wait(tasks)
 
 
 async def test_without_the_crd_it_waits_for_it() -> None:

@@ -7,7 +7,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -39,17 +39,6 @@ def _ignore(verb: str, resource: str, code: int, seconds: float) -> None:
     """Observe nothing."""
 
 
-@dataclass(slots=True)
-class ReadPace:
-    """How often watches are read.
-
-    Attributes:
-        pause_seconds: After a read, nothing more is read for so long; what arrives meanwhile is read at once. May be changed at any time.
-    """
-
-    pause_seconds: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class TransportOptions:
     """Settings of a transport.
@@ -63,7 +52,6 @@ class TransportOptions:
         qps: Calls a second; 0 means unlimited.
         burst: Calls at once before `qps` counts.
         observer: Called after each attempt, for metrics.
-        pace: Of watches.
     """
 
     deadline_seconds: float = 10.0
@@ -74,12 +62,9 @@ class TransportOptions:
     qps: float = 0.0
     burst: int = 0
     observer: Observer = _ignore
-    pace: ReadPace = field(default_factory=ReadPace)
 
 
 DEFAULTS = TransportOptions()
-FULL_READ_BYTES = 32 * 1024
-"""After a read of so much, more is waiting."""
 BODY_LIMIT_BYTES = 32 * 1024 * 1024
 """What is read of an answer. One object has 3 MiB at most, and some 7,000 Pods fit into one list; a list of more is read in pages."""
 
@@ -129,8 +114,7 @@ class HttpTransport:
 
     def separate(self, deadline_seconds: float) -> "HttpTransport":
         """Return a transport with connections of its own, no rate limit, and the same credentials."""
-        seconds = deadline_seconds
-        options = replace(self._options, deadline_seconds=seconds, list_deadline_seconds=seconds, qps=0.0, pace=ReadPace())
+        options = replace(self._options, deadline_seconds=deadline_seconds, list_deadline_seconds=deadline_seconds, qps=0.0)
         separated = HttpTransport(self._config, options, self._authenticator)
         self._separated.append(separated)
         return separated
@@ -197,8 +181,6 @@ class HttpTransport:
                 yield await large.read(partial(decode_event, request), line)
             if not self._authenticator.is_current(context):
                 return
-            if len(chunk) < FULL_READ_BYTES and self._options.pace.pause_seconds:
-                await _pause(response, self._options.pace.pause_seconds)
 
     async def _send(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> aiohttp.ClientResponse:
         """Send `request` once; return the answer, of which only the head was read, to be used as a context."""
@@ -225,19 +207,6 @@ class HttpTransport:
             return response
         finally:
             self._options.observer(request.verb, request.resource.plural, code, loop.time() - begun)
-
-
-async def _pause(response: aiohttp.ClientResponse, seconds: float) -> None:
-    """Leave what arrives to the kernel for so long, so that it is read at once."""
-    transport = response.connection and response.connection.transport
-    if transport is None or transport.is_closing():
-        return
-    transport.pause_reading()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        if not transport.is_closing():
-            transport.resume_reading()
 
 
 @asynccontextmanager

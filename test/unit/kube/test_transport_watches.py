@@ -18,7 +18,6 @@ from mpiop.kube.large import LARGE_BYTES
 from mpiop.kube.objects import WatchEvent, key_of, known_part
 from mpiop.kube.request import Request
 from mpiop.kube.resources import PODS, Selection
-from mpiop.kube.transport import ReadPace
 
 pytestmark = pytest.mark.real_time
 
@@ -108,41 +107,6 @@ async def test_F31_an_event_of_20_mebibytes(bench: Any) -> None:
         await exchange.chunk(b"")
 
     assert await names(await bench.client(await bench.serve(script))) == ["a", "b"]
-
-
-async def test_between_the_reads_of_a_standby_events_gather(bench: Any) -> None:
-    goes_on, pace = asyncio.Event(), ReadPace(0.5)
-
-    async def script(exchange: Exchange) -> None:
-        await exchange.begin_stream()
-        for name in "abc":
-            await exchange.event("ADDED", name)
-            await asyncio.sleep(0.05)
-        await goes_on.wait()
-        await exchange.event("ADDED", "d")
-        await exchange.chunk(b"")
-
-    client, times = await bench.client(await bench.serve(script), pace=pace), dict[str, float]()
-    async with asyncio.timeout(10), watch(client) as events:
-        async for event in events:
-            times[event["object"]["metadata"]["name"]] = time.monotonic()
-            if len(times) == len("abc"):  # it leads now
-                pace.pause_seconds = 0.0
-                goes_on.set()
-    assert [*times] == [*"abcd"]
-    assert times["b"] - times["a"] > 0.4
-    assert times["c"] - times["b"] < 0.05
-
-
-async def test_a_stream_that_is_cut_during_a_pause_is_an_error(bench: Any) -> None:
-    async def script(exchange: Exchange) -> None:
-        await exchange.begin_stream()
-        await exchange.event("ADDED", "a")
-        exchange.reset()
-
-    client = await bench.client(await bench.serve(script), pace=ReadPace(0.3))
-    with pytest.raises(TransportError):
-        await names(client)
 
 
 async def test_R22_F22_an_idle_watch_is_an_error(bench: Any) -> None:
