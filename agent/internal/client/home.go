@@ -36,6 +36,7 @@ type home struct {
 
 	mutex   sync.Mutex
 	awaited map[*net.TCPConn]struct{} // the connections that mpirun has not closed
+	closed  bool                      // no more of them are brought: keep has been called
 }
 
 // openHome returns the command that connects to mpirun through us, and nil if it is to connect as it is.
@@ -76,10 +77,12 @@ func (h *home) settle(err error) {
 	})
 }
 
-// keep lets hold have copies of the connections that mpirun has not closed, and returns whether there are any.
+// keep lets hold have copies of the connections that mpirun has not closed, and returns whether there are any. A connection that the
+// daemon made just before it ended may not have arrived yet; then mpirun never hears of it.
 func (h *home) keep(hold func(descriptors []uintptr) error) (kept bool, err error) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
+	h.closed = true
 	var copies []uintptr
 	defer func() {
 		for _, each := range copies {
@@ -141,17 +144,29 @@ func (h *home) bring(offered ssh.NewChannel) {
 		_ = offered.Reject(ssh.ConnectionFailed, err.Error())
 		return
 	}
+	awaited := &awaited{mpirun.(*net.TCPConn), h}
+	if !h.await(awaited) {
+		_ = mpirun.Close()
+		_ = offered.Reject(ssh.Prohibited, "the daemon has ended")
+		return
+	}
 	channel, requests, err := offered.Accept()
 	if err != nil {
 		_ = mpirun.Close()
 		return
 	}
 	go ssh.DiscardRequests(requests)
-	awaited := &awaited{mpirun.(*net.TCPConn), h}
-	h.mutex.Lock()
-	h.awaited[awaited.TCPConn] = struct{}{}
-	h.mutex.Unlock()
 	wire.Join(channel, awaited, func() { <-h.settled })
+}
+
+// await notes a connection to mpirun, unless it comes too late to be kept.
+func (h *home) await(connection *awaited) bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if !h.closed {
+		h.awaited[connection.TCPConn] = struct{}{}
+	}
+	return !h.closed
 }
 
 // awaited is a connection to mpirun. One goroutine reads it, until mpirun closes it.

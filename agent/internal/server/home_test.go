@@ -18,7 +18,7 @@ import (
 	"mpiop/agent/internal/wire"
 )
 
-// A daemon of Open MPI 5 as far as this test needs one: it connects to where its command line says, speaks, and does not end by itself.
+// A daemon of Open MPI 5 as far as this test needs one: it connects to where its command line says, speaks, and waits for mpirun's answer.
 const daemon = `address=${2#*tcp://}
 exec 3<>"/dev/tcp/${address%%:*}/$(echo "$address" | cut -d: -f2)"
 echo hello >&3
@@ -26,25 +26,37 @@ echo hello >&3
 
 // called is a client below mpirun, and mpirun's side of the daemon's connection.
 type called struct {
-	client *client.Client
-	mpirun net.Conn
-	ended  chan error
-	code   int          // when it has ended
-	held   []int        // the descriptors that outlive it
-	lost   atomic.Value // the error that mpirun is ended for
+	client   *client.Client
+	listener *net.TCPListener
+	mpirun   net.Conn
+	ended    chan error
+	code     int          // when it has ended
+	held     []int        // the descriptors that outlive it
+	lost     atomic.Value // the error that mpirun is ended for
 }
 
+// callDaemon returns when the daemon has connected. The daemon does what then says once mpirun has answered.
 func callDaemon(t *testing.T, place *place, then string) *called {
+	t.Helper()
+	made := startDaemon(t, place, "read -r _ <&3\n"+then)
+	check(t, made.listener.SetDeadline(time.Now().Add(20*time.Second)))
+	var err error
+	made.mpirun, err = made.listener.Accept()
+	check(t, err)
+	check(t, made.mpirun.SetDeadline(time.Now().Add(20*time.Second)))
+	t.Cleanup(func() { _ = made.mpirun.Close() })
+	return made
+}
+
+func startDaemon(t *testing.T, place *place, then string) *called {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
-	defer listener.Close()
-	tcp := listener.(*net.TCPListener)
-	check(t, tcp.SetDeadline(time.Now().Add(20*time.Second)))
+	t.Cleanup(func() { _ = listener.Close() })
 	script := filepath.Join(t.TempDir(), "daemon")
 	check(t, os.WriteFile(script, []byte(daemon+then+"\n"), 0o600))
-	command := fmt.Sprintf(`exec bash %s prte_hnp_uri "prterun-pi@0.0;tcp://10.9.8.7,127.0.0.1:%d:24,8"`, script, tcp.Addr().(*net.TCPAddr).Port)
-	made := &called{client: place.client(command), ended: make(chan error, 1)}
+	command := fmt.Sprintf(`exec bash %s prte_hnp_uri "prterun-pi@0.0;tcp://10.9.8.7,127.0.0.1:%d:24,8"`, script, listener.Addr().(*net.TCPAddr).Port)
+	made := &called{client: place.client(command), listener: listener.(*net.TCPListener), ended: make(chan error, 1)}
 	made.client.Lost = func(err error) { made.lost.Store(err.Error()) }
 	made.client.Hold = func(descriptors []uintptr) error {
 		for _, each := range descriptors {
@@ -59,11 +71,14 @@ func callDaemon(t *testing.T, place *place, then string) *called {
 		made.code = code
 		made.ended <- err
 	}()
-	made.mpirun, err = listener.Accept()
-	check(t, err)
-	check(t, made.mpirun.SetDeadline(time.Now().Add(20*time.Second)))
-	t.Cleanup(func() { _ = made.mpirun.Close() })
 	return made
+}
+
+// answer is what mpirun says to a daemon that has connected.
+func (c *called) answer(t *testing.T) {
+	t.Helper()
+	_, err := c.mpirun.Write([]byte("welcome\n"))
+	check(t, err)
 }
 
 // told returns what mpirun was ended for; "" if it was not.
@@ -83,6 +98,7 @@ func TestMpirunIsEndedBeforeItSeesThatItsDaemonIsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			called := callDaemon(t, serve(t, wire.Interval), row.then)
+			called.answer(t)
 			text, err := io.ReadAll(called.mpirun)
 			check(t, err)
 			if called.told() != row.lost || !strings.HasPrefix(string(text), "hello\n") {
@@ -122,6 +138,7 @@ func TestMpirunLearnsTheExitCodeOfItsDaemonFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			called := callDaemon(t, serve(t, wire.Interval), row.then)
+			called.answer(t)
 			check(t, <-called.ended)
 			if called.code != row.code || called.told() != "" {
 				t.Errorf("got %d, lost %q", called.code, called.told())
@@ -145,12 +162,44 @@ func TestMpirunLearnsTheExitCodeOfItsDaemonFirst(t *testing.T) {
 	}
 }
 
+// A daemon may end before we have its connection. Then mpirun never hears of it, or the connection is held.
+func TestMpirunNeverLosesADaemonThatEndsAtOnce(t *testing.T) {
+	place := serve(t, wire.Interval)
+	for range 20 {
+		called := startDaemon(t, place, "exit 255")
+		check(t, <-called.ended)
+		if called.code != 255 || called.told() != "" {
+			t.Errorf("got %d, lost %q", called.code, called.told())
+		}
+		if text, err := called.hear(t); text != "" && !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("mpirun lost a daemon that had said %q: %v", text, err)
+		}
+		for _, each := range called.held {
+			check(t, syscall.Close(each))
+		}
+	}
+}
+
+// hear returns what mpirun has of a daemon that has ended, and how that ends.
+func (c *called) hear(t *testing.T) (string, error) {
+	t.Helper()
+	soon := time.Now().Add(50 * time.Millisecond)
+	check(t, c.listener.SetDeadline(soon))
+	mpirun, err := c.listener.Accept()
+	if err != nil {
+		return "", err
+	}
+	defer mpirun.Close()
+	check(t, mpirun.SetReadDeadline(soon))
+	text, err := io.ReadAll(mpirun)
+	return string(text), err
+}
+
 func TestMpirunIsEndedIfNobodyCanHoldItsConnection(t *testing.T) {
-	called := callDaemon(t, serve(t, wire.Interval), "read -r _ <&3; exit 255")
+	called := callDaemon(t, serve(t, wire.Interval), "exit 255")
 	called.client.Hold = func([]uintptr) error { return syscall.EAGAIN }
-	_, err := called.mpirun.Write([]byte("\n"))
-	check(t, err)
-	_, err = io.ReadAll(called.mpirun)
+	called.answer(t)
+	_, err := io.ReadAll(called.mpirun)
 	check(t, err)
 	if called.told() != "127.0.0.1 on node node-7: lost: its daemon ended with code 255" {
 		t.Errorf("lost %q", called.told())
@@ -159,7 +208,7 @@ func TestMpirunIsEndedIfNobodyCanHoldItsConnection(t *testing.T) {
 }
 
 func TestNothingIsHeldForAnMpirunThatHasEnded(t *testing.T) {
-	called := callDaemon(t, serve(t, wire.Interval), "cat <&3; exit 1")
+	called := callDaemon(t, serve(t, wire.Interval), "exit 1")
 	_, err := bufio.NewReader(called.mpirun).ReadString('\n')
 	check(t, err)
 	check(t, called.mpirun.Close())
