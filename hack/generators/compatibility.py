@@ -11,9 +11,9 @@ _HEAD = """# Compatibility with Kubeflow's MPI Operator
 
 <!-- Made by hack/generate from hack/generators/compatibility_rows.py, which fails when a test of a row does not exist; edit those. -->
 
-What a user of release 0.8.2 relies on, and how it is here. {counts}
+This page lists the behaviour that users of release 0.8.2 rely on, and the corresponding behaviour of mpiop. {counts}
 """
-_VERDICTS = {SAME: "are the same", BETTER: "better", ABSENT: "not there"}
+_VERDICTS = {SAME: "are the same", BETTER: "are better", ABSENT: "are missing"}
 
 
 def compatibility_page() -> str:
@@ -27,9 +27,9 @@ def compatibility_page() -> str:
     verdicts = Counter(row.verdict for _, row in numbered())
     counts = ", ".join(f"{verdicts[verdict]} {words}" for verdict, words in _VERDICTS.items())
     tests = {test for _, row in numbered() for test in row.tests}
-    lines = [_HEAD.format(counts=f"Of {verdicts.total()} rows {counts}; {len(tests)} tests show it.")]
+    lines = [_HEAD.format(counts=f"Of {verdicts.total()} rows, {counts}. {len(tests)} tests cover them.")]
     for chapter, (title, rows) in enumerate(CHAPTERS.items(), 1):
-        lines += [f"## {chapter}. {title}", "", "| no. | Kubeflow's operator | here | shown by |", "|---|---|---|---|"]
+        lines += [f"## {chapter}. {title}", "", "| no. | Kubeflow's operator | mpiop | tests |", "|---|---|---|---|"]
         lines += [_line(f"{chapter}.{number}", row) for number, row in enumerate(rows, 1)]
         lines.append("")
     return "\n".join(lines)

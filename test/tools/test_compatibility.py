@@ -49,7 +49,7 @@ def test_what_is_wrong_with_a_row_is_said(row: Row, complaint: str) -> None:
 def test_the_page_has_every_row_and_counts_them() -> None:
     page = compatibility_page()
     assert re.findall(r"^\| (\d+\.\d+) \|", page, re.MULTILINE) == [number for number, _ in numbered()]
-    counts = re.search(r"Of (\d+) rows (\d+) are the same, (\d+) better, (\d+) not there", page)
+    counts = re.search(r"Of (\d+) rows, (\d+) are the same, (\d+) are better, (\d+) are missing", page)
     assert counts is not None
     total, *parts = map(int, counts.groups())
     assert total == sum(parts) == len(numbered())
