@@ -99,7 +99,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FloorRow(Row):
-    """A makespan by that of the floor in the same round."""
+    """A makespan relative to the floor in the same round."""
 
     def values(self, result: Result, who: str) -> Sequence[float]:
         """Return what it was of `who`, in each round."""
@@ -118,63 +118,65 @@ def _loads() -> Sequence[Row]:
     )
     made = [Row(f"{title}: all Pods exist", name, "all made", "{:.1f} s", most_ratio=0.8) for name, title in loads]
     makespans = [Row(f"{title}: all Succeeded", name, "makespan", "{:.1f} s", most_ratio=0.8) for name, title in loads]
-    floors = [FloorRow(f"{title}: that by the API server's own time", name, "makespan", "{:.2f}") for name, title in loads]
-    costs = [Row(f"{title}: processor time a job", name, "CPU a job", "{:.1f} ms", most_ratio=0.6) for name, title in loads[:2]]
+    floors = [
+        FloorRow(f"{title}: all Succeeded, relative to the API server's own time", name, "makespan", "{:.2f}") for name, title in loads
+    ]
+    costs = [Row(f"{title}: CPU time per job", name, "CPU a job", "{:.1f} ms", most_ratio=0.6) for name, title in loads[:2]]
     return (
         *(row for rows in zip(made, makespans, floors, strict=True) for row in rows),
         *costs,
-        Row(f"{loads[2][1]}: processor time a worker", "one-1000", "CPU a worker", "{:.2f} ms", most_ratio=0.6),
-        *(Row(f"{title}: requests a job", name, "requests a job", "{:.1f}") for name, title in loads[:2]),
+        Row(f"{loads[2][1]}: CPU time per worker", "one-1000", "CPU a worker", "{:.2f} ms", most_ratio=0.6),
+        *(Row(f"{title}: requests per job", name, "requests a job", "{:.1f}") for name, title in loads[:2]),
     )
 
 
 def _slow() -> Sequence[Row]:
     one, many = "one job with 200 workers that start over 30 s", "20 jobs with 8 workers that start over 30 s"
     return (
-        Row(f"{one}: writes of the status", "slow-1x200", "statuses a job", "{:.0f}", most=12),
-        Row(f"{one}: writes of the list of hosts", "slow-1x200", "host lists a job", "{:.0f}", most=8),
-        Row(f"{one}: processor time", "slow-1x200", "CPU a job", "{:.0f} ms", most_ratio=0.4),
-        Row(f"{many}: requests a job", "slow-20x8", "requests a job", "{:.1f}", most=30),
-        Row(f"{many}: processor time a job", "slow-20x8", "CPU a job", "{:.1f} ms", most_ratio=0.4),
+        Row(f"{one}: status writes", "slow-1x200", "statuses a job", "{:.0f}", most=12),
+        Row(f"{one}: host list writes", "slow-1x200", "host lists a job", "{:.0f}", most=8),
+        Row(f"{one}: CPU time", "slow-1x200", "CPU a job", "{:.0f} ms", most_ratio=0.4),
+        Row(f"{many}: requests per job", "slow-20x8", "requests a job", "{:.1f}", most=30),
+        Row(f"{many}: CPU time per job", "slow-20x8", "CPU a job", "{:.1f} ms", most_ratio=0.4),
         Row("20 jobs with 8 workers, each write delayed by 50 ms: all Succeeded", "late-20x8", "makespan", "{:.1f} s", most_ratio=1.0),
         Row(
-            "20 jobs with 8 workers, each write delayed by 50 ms: processor time a job",
+            "20 jobs with 8 workers, each write delayed by 50 ms: CPU time per job",
             "late-20x8",
             "CPU a job",
             "{:.1f} ms",
             most_ratio=0.8,
         ),
-        Row("ten jobs with 8 workers that no node takes, two minutes: requests a job", "broken-10x8", "requests a job", "{:.1f}"),
-        Row("ten jobs with 8 workers that no node takes, two minutes: processor time a job", "broken-10x8", "CPU a job", "{:.1f} ms"),
+        Row("ten jobs with 8 workers that fit on no node, two minutes: requests per job", "broken-10x8", "requests a job", "{:.1f}"),
+        Row("ten jobs with 8 workers that fit on no node, two minutes: CPU time per job", "broken-10x8", "CPU a job", "{:.1f} ms"),
     )
 
 
 def _large() -> Sequence[Row]:
-    largest, stock, stream = "one job with 10,000 workers", "among 12,000 jobs", "2.5 jobs a second"
+    largest, stock, stream = "one job with 10,000 workers", "among 12,000 jobs", "2.5 jobs per second"
     return (
         Row(f"{largest}: all Pods exist", "one-10000", "all made", "{:.0f} s"),
         Row(f"{largest}: Succeeded", "one-10000", "makespan", "{:.0f} s"),
-        Row(f"{largest}: processor time a worker", "one-10000", "CPU a worker", "{:.2f} ms"),
-        Row(f"{largest}: most memory", "one-10000", "peak", "{:.0f} MiB"),
-        Row(f"{stock}: start → leads, and nothing left to do", "stock", "start", "{:.1f} s"),
-        Row(f"{stock}: memory after it", "stock", "memory", "{:.0f} MiB"),
-        Row(f"{stock}: objects that it makes the API server read of etcd", "stock", "read of etcd", "{:.0f}"),
-        Row(f"{stock}: one more job accepted, one of two", "stock", "half accepted", "{:.2f} s"),
+        Row(f"{largest}: CPU time per worker", "one-10000", "CPU a worker", "{:.2f} ms"),
+        Row(f"{largest}: peak memory", "one-10000", "peak", "{:.0f} MiB"),
+        Row(f"{stock}: start → leads and is idle", "stock", "start", "{:.1f} s"),
+        Row(f"{stock}: memory after the start", "stock", "memory", "{:.0f} MiB"),
+        Row(f"{stock}: objects that the API server must read from etcd", "stock", "read of etcd", "{:.0f}"),
+        Row(f"{stock}: time to accept another job, median", "stock", "half accepted", "{:.2f} s"),
         *_steady(stock, "stock"),
-        Row(f"{stock}: requests a job", "stock", "requests a job", "{:.1f}"),
-        Row(f"{stock}: processor time of the API server a job, all its clients together", "stock", "server CPU a job", "{:.0f} ms"),
+        Row(f"{stock}: requests per job", "stock", "requests a job", "{:.1f}"),
+        Row(f"{stock}: CPU time of the API server per job, for all its clients", "stock", "server CPU a job", "{:.0f} ms"),
         Row(f"{stock}: memory of the API server", "stock", "server memory", "{:.0f} MiB"),
         *_steady(stream, "stream"),
-        Row(f"{stream}: the machine is busy", "stream", "busy", "{:.0f} %"),
+        Row(f"{stream}: load of the machine", "stream", "busy", "{:.0f} %"),
     )
 
 
 def _steady(title: str, scenario: str) -> Sequence[Row]:
     return (
-        Row(f"{title}: one more job accepted, 99 of 100", scenario, "accepted", "{:.2f} s"),
-        Row(f"{title}: all its Pods exist, 99 of 100", scenario, "all made", "{:.2f} s"),
-        Row(f"{title}: processor time a job", scenario, "CPU a job", "{:.1f} ms"),
-        Row(f"{title}: most memory", scenario, "peak", "{:.0f} MiB"),
+        Row(f"{title}: time to accept another job, 99 of 100", scenario, "accepted", "{:.2f} s"),
+        Row(f"{title}: time until all its Pods exist, 99 of 100", scenario, "all made", "{:.2f} s"),
+        Row(f"{title}: CPU time per job", scenario, "CPU a job", "{:.1f} ms"),
+        Row(f"{title}: peak memory", scenario, "peak", "{:.0f} MiB"),
     )
 
 
@@ -182,17 +184,17 @@ def _shares() -> Sequence[Row]:
     return tuple(
         Row(f"50 jobs with 8 workers, once more: {what}", "shares", figure, "{:.1f} ms")
         for what, figure in (
-            ("processor time a job", "CPU a job"),
-            ("that of a standby, which only watches", "watching"),
-            ("that of a client that only sends the same requests", "sending"),
+            ("CPU time per job", "CPU a job"),
+            ("CPU time per job of a standby, which only watches", "watching"),
+            ("CPU time per job of a client that only sends the same requests", "sending"),
         )
     )
 
 
 def _libraries() -> Sequence[Row]:
-    title = "one job with each of five libraries, apply → Succeeded, together"
+    title = "one job with each of five libraries, apply → Succeeded, total"
     return (
-        Row(f"{title}: sshd of the image", "libraries", "sshd", "{:.1f} s"),
+        Row(f"{title}: the image's sshd", "libraries", "sshd", "{:.1f} s"),
         Row(f"{title}: mpiop-agent copied", "libraries", "copied", "{:.1f} s", base="sshd"),
         Row(f"{title}: mpiop-agent mounted", "libraries", "mounted", "{:.1f} s", most_ratio=1.0, base="sshd"),
     )
@@ -221,15 +223,15 @@ def _steps() -> Sequence[Row]:
 ROWS: Final[Sequence[Row]] = (
     Row("one job: apply → launcher runs", "one-job", "launcher runs", "{:.2f} s", most_ratio=1.1),
     Row("one job: apply → Succeeded", "one-job", "Succeeded", "{:.2f} s", most_ratio=1.1),
-    Row("one job: tries of the launcher that failed", "one-job", "failed tries", "{:g}", most=0, is_sum=True),
+    Row("one job: failed launcher attempts", "one-job", "failed tries", "{:g}", most=0, is_sum=True),
     Row("one job: suspend → no container runs, `active: 0`", "one-job", "suspended", "{:.2f} s", most_ratio=1.0),
     Row("one job: suspend → no Pod left", "one-job", "gone", "{:.2f} s"),
     Row("one job: resume → Running", "one-job", "resumed", "{:.2f} s", most_ratio=1.0),
     *_loads(),
     *_slow(),
     Row("memory without a job", "memory", "idle", "{:.0f} MiB", most_ratio=1.1),
-    Row("memory next to 5,000 Pods of others", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
-    Row("leader asked to stop → first write of the next", "failover", "failover", "{:.2f} s", most=1.0),
+    Row("memory next to 5,000 unrelated Pods", "memory", "beside", "{:.0f} MiB", most_ratio=1.1, base="idle"),
+    Row("leader asked to stop → first write of the next leader", "failover", "failover", "{:.2f} s", most=1.0),
     *_large(),
     *_shares(),
     *_libraries(),

@@ -49,7 +49,7 @@ def test_each_row_says_whether_the_goal_is_reached(ours: tuple[float, ...], verd
 
 
 def test_the_floor_of_the_same_round_is_shown_and_is_no_goal() -> None:
-    assert cells(bursts(*[burst(7.0)] * 5), "by the API server's") == ["2.00", "1.40", "0.70 (0.70 to 0.70)", "", ""]
+    assert cells(bursts(*[burst(7.0)] * 5), "relative to the API server's") == ["2.00", "1.40", "0.70 (0.70 to 0.70)", "", ""]
 
 
 def one_job(failed_tries: int, rounds: int = 20) -> Result:
@@ -68,7 +68,7 @@ def one_job(failed_tries: int, rounds: int = 20) -> Result:
     ],
 )
 def test_tries_that_failed_are_counted_over_all_rounds(result: Result, mpiop: str, verdict: str) -> None:
-    theirs, ours, _, goal, found = cells(result, "tries")
+    theirs, ours, _, goal, found = cells(result, "failed launcher attempts")
 
     assert theirs.startswith(f"{len(result.rounds)} in ")
     assert (ours, goal, found) == (mpiop, "0 in 50 runs", verdict)
