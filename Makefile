@@ -31,7 +31,7 @@ URL ?=
 # ALONE: suites that share no cluster with others. SECOND: suites that share a second cluster. Both run at the same time as those that
 # share the first, one after the other: tests mostly wait.
 ALONE := cluster second_node faults admission informers contract manifests migration policies
-SECOND := binding examples false_alarms first_job gitops images mpi plain random_jobs recipes ssh
+SECOND := binding examples false_alarms first_job gitops images mpi plain random_jobs recipes restarts ssh
 APART := allocation_jobs allocation_script allocations applications archive chart_values crowd leadership gang coscheduling kubeflow kueue pages volcano monitoring top dra shards chart helm release upgrade definition hangs horovod step_ends
 SUITE ?=
 SUITES = $(if $(filter all,$(SUITE)),test/e2e,$(if $(SUITE),test/e2e/test_$(SUITE).py,test/e2e $(patsubst %,--ignore=test/e2e/test_%.py,$(APART) $(ALONE) $(SECOND))))
