@@ -40,7 +40,7 @@ def mpijob_schema() -> Schema:
 
 def _spec() -> Schema:
     schema = _object(
-        "What to run.",
+        "The desired state of the job: its pods, and how it runs.",
         **_fields(SPEC),
         runPolicy=_run_policy(),
         mpiReplicaSpecs=_object(
