@@ -187,7 +187,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         "Repair or delete the Node. The operator then replaces the Pod. With `mpiop.kubeflow.org/max-restarts`, it does so automatically.",
     ),
     DISRUPTED: Cause(
-        "a Pod with higher priority preempts a Pod, or its node is drained or has too little memory or disk space",
+        "a Pod is preempted by a Pod with higher priority, or its node is drained or has too little memory or disk space",
         "The operator replaces it; a higher priority (priorityClassName) or a PodDisruptionBudget protects it.",
     ),
     WORKER_DELETED: Cause(
