@@ -52,7 +52,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
             NAMES,
             "Watch and run only the MPIJobs in this namespace, or in several namespaces: NAME,NAME",
             option="namespaces",
-            shown_default=f"${NAMESPACE_VARIABLE}, or else all namespaces",
+            shown_default=f"${NAMESPACE_VARIABLE}, else all namespaces",
         ),
         _setting(
             "threadiness",
@@ -99,7 +99,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         Setting(
             Flag(("kubeConfig", "kube-config", "kubeconfig"), text_kind("FILE"), "Path of a kubeconfig; overrides $KUBECONFIG"),
             option="kubeconfig",
-            shown_default="$KUBECONFIG, or else in-cluster",
+            shown_default="$KUBECONFIG, else in-cluster",
         ),
         _setting("kube-api-qps", at_least(0, NUMBER), "Maximum requests per second to the API server; 0 means unlimited"),
         _setting("kube-api-burst", at_least(0, INTEGER), "Number of requests that may exceed --kube-api-qps in a burst"),
