@@ -50,7 +50,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "namespace",
             NAMES,
-            "Watch and run only the MPIJobs in this namespace, or in several namespaces: NAME,NAME",
+            "Watch and run only the MPIJobs in these namespaces: NAME,NAME",
             option="namespaces",
             shown_default=f"${NAMESPACE_VARIABLE}, else all namespaces",
         ),
@@ -62,7 +62,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "gang-scheduling",
             text_kind("SCHEDULER"),
-            f"Schedule either all pods of a job or none: {', '.join(filter(None, GANG_SCHEDULERS))}, or the name of a scheduler with the "
+            f"Schedule all pods of a job or none: {', '.join(filter(None, GANG_SCHEDULERS))}, or the name of a scheduler with the "
             "coscheduling plugin",
             shown_default="off",
         ),
@@ -83,13 +83,13 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "agent-image",
             text_kind("IMAGE"),
-            "Image of mpiop-agent. If set, kubectl mpi prefers injected ssh. If empty, there is no agent",
+            "Image of mpiop-agent. If set, kubectl mpi prefers injected ssh; empty: no agent",
             shown_default=DEFAULT_AGENT_IMAGE,
         ),
         _setting(
             "agent-delivery",
             one_of(*AGENT_DELIVERIES),
-            "How mpiop-agent gets into a Pod: an init container copies it, or its image is mounted as a volume (needs Kubernetes 1.35)",
+            "How mpiop-agent gets into a Pod: an init container copies it, or its image is mounted as a volume (Kubernetes 1.35)",
         ),
     ),
     "API server": (
