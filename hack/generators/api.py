@@ -12,9 +12,9 @@ _HEAD = f"""# API: MPIJob
 
 <!-- Made by hack/generate from hack/generators/mpijob_schema.py; edit that. -->
 
-`{c.API_VERSION}`, namespaced; short name `mj`. On a cluster, `kubectl explain mpijob.spec --recursive` shows the same. Fields in bold are
-required. Pod templates are those of any Pod, with two differences: the first container needs no name, and `restartPolicy` of the template
-has no effect.
+`{c.API_VERSION}`, namespaced; short name `mj`. On a cluster, `kubectl explain mpijob.spec --recursive` shows the same fields. Fields in
+bold are required. Pod templates have the fields of any Pod, with two differences: the first container needs no name, and the
+`restartPolicy` of the template has no effect.
 """
 _OPAQUE = ("template",)
 _DEPRECATED = "Deprecated"

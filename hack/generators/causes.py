@@ -9,10 +9,10 @@ _HEAD = """# Causes
 
 <!-- Made by hack/generate from src/mpiop/controller/causes.py and src/mpiop/api/log_rules.py; edit those. -->
 
-A cause is why a job waits or is degraded. It is the reason of the condition `Reconciling`, and after a [grace period](../gitops.md) of
-`Stalled`. If the job already runs and other ranks may continue, it is the reason of `Degraded`.
-`kubectl get mpijobs` shows the reason as `STATE`; the message of the condition names the object and what to do.
-When the cause is resolved, `Stalled` and `Degraded` turn False, and `Reconciling` gets another reason or is removed.
+A cause explains why a job waits or is degraded. It is the reason of the condition `Reconciling`, and after a [grace period](../gitops.md)
+the reason of `Stalled`. If the job is already running and other ranks may continue, it is the reason of `Degraded`.
+`kubectl get mpijobs` shows the reason as `STATE`. The message of the condition names the object and the remedy.
+When the cause is resolved, `Stalled` and `Degraded` become False. `Reconciling` gets another reason, or is removed.
 
 ```shell
 kubectl get mpijobs
@@ -25,7 +25,7 @@ kubectl get mpijob pi -o jsonpath='{range .status.conditions[?(@.status=="True")
 _FOOT = """
 ## As users see it
 
-Jobs that were broken on purpose (`test/e2e/test_causes.py`), on Kubernetes 1.36:
+This output shows deliberately broken jobs on Kubernetes 1.36:
 
 ```console
 $ kubectl get mpijobs
@@ -51,28 +51,28 @@ worker-ends        WorkerEnded                  0/1       0                     
 | `no-volume` | … MountVolume.SetUp failed for volume "data" : configmap "no-such-volume" not found. Create what is missing, … |
 | `out-of-memory` | … was killed, because it used more memory than its limit. Raise its memory limit. … |
 
-Any other reason comes from the newest event of the Pod that the job waits for, if that event is a warning; the message is the event's.
+If the newest event of the Pod that the job waits for is a warning, the condition can also have its reason and message.
 """
 
 
 _ENDS = """
 ## How failed jobs read
 
-`kubectl get mpijobs -o wide` (MESSAGE) and `kubectl mpi why` begin with the verdict. It comes from the first of these sources that knows
-the cause:
+`kubectl get mpijobs -o wide` (MESSAGE) and `kubectl mpi why` begin with the verdict. It comes from the first of these sources that
+reveals the cause:
 
-1. A worker without which `mpirun` could not continue: `NoSshd`, `WorkerDeadlineExceeded`, `ScaledDown`, `WorkerDeleted`, `OOMKilled`,
-   `Disrupted`, `NodeLost` or `WorkerEnded`. A loss counts only if `mpirun` ended within 30 s after it.
-2. What Kubernetes reports about the launcher: `OOMKilled`, `StartError`, `InitContainerFailed`, `Disrupted` or `NodeLost`, or that its Pod
-   was deleted.
-3. The end of the launcher's log, by the rules below. The operator applies them where it [may read
+1. **A lost worker** that `mpirun` needed: `NoSshd`, `WorkerDeadlineExceeded`, `ScaledDown`, `WorkerDeleted`, `OOMKilled`,
+   `Disrupted`, `NodeLost` or `WorkerEnded`. A loss counts only if `mpirun` ended within 30 s after the loss.
+2. **Kubernetes' report about the launcher:** `OOMKilled`, `StartError`, `InitContainerFailed`, `Disrupted` or `NodeLost`, or a deleted
+   Pod.
+3. **The end of the launcher's log**, evaluated with the rules below. The operator applies them if it [can read
    logs](../troubleshooting.md#the-log-of-a-launcher-that-is-gone); `kubectl mpi why` applies them with your own permission.
-4. The exit code. `mpirun` of Open MPI 4 ends with codes from 130 to 135 if it cannot start the program, so these are not reported as
-   signals.
+4. **The exit code.** If `mpirun` of Open MPI 4 cannot start the program, it exits with a code from 130 to 135. These codes are therefore
+   not reported as signals.
 
-The condition `Failed` has the form that Kubeflow's operator writes, then `Cause:` and the same verdict. `DeadlineExceeded` is followed
-by what the job waited for. `status.lastFailure.cause` has the cause of the last failed attempt. [How failed jobs
-read](../failed-jobs.md) shows more than 60 of them.
+The message of the condition `Failed` starts in the same format as with Kubeflow's operator, followed by `Cause:` and the same verdict.
+For `DeadlineExceeded`, it names the cause of the wait. `status.lastFailure.cause` contains the cause of the last failed attempt.
+[How failed jobs read](../failed-jobs.md) shows more than 60 failed jobs.
 
 | rule | when | verdict | advice |
 |---|---|---|---|

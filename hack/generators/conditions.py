@@ -14,22 +14,22 @@ _HEAD = f"""# Conditions and events
 
 <!-- Made by hack/generate from src/mpiop/api/constants.py; edit that. -->
 
-`kubectl describe mpijob NAME` shows both. Conditions stay in the status of the job; events are deleted after an hour, unless
-the cluster keeps them longer. `{c.EVENT_COMPONENT}` records each event once, after the status is stored. A condition that changes
-moves to the end of the list (`Reconciling` is always the first), so programs that read the last condition as the state of the job, as with
-Kubeflow's operator, keep working.
+`kubectl describe mpijob NAME` shows both. Conditions remain in the status of the job; events are deleted after an hour, unless
+the cluster keeps them longer. `{c.EVENT_COMPONENT}` records each event once, after the status is stored. When a condition
+changes, it moves to the end of the list; only `Reconciling` always comes first. As with Kubeflow's operator, programs can therefore read
+the last condition as the state of the job.
 
 | condition | status, reason | when | event |
 |---|---|---|---|
 """
 _FOOT = """
-`…` as a reason means one of the [causes](causes.md): {causes}. Of these, {degrading} become `Degraded` while the job runs.
+`…` as a reason means one of the [causes](causes.md): {causes}. While the job runs, these causes become `Degraded`: {degrading}.
 
 ## Other events
 
 | event | when |
 |---|---|
-| Warning `SetPodTemplateRestartPolicy` | the Pod template has a `restartPolicy`, which has no effect: the replica spec's own counts |
+| Warning `SetPodTemplateRestartPolicy` | the `restartPolicy` of the Pod template has no effect; the replica spec's applies |
 """
 
 

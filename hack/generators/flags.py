@@ -7,9 +7,9 @@ _HEAD = """\
 
 <!-- Made by hack/generate from src/mpiop/cli/flags.py; edit that. -->
 
-Pass flags in the `args` of the container. mpiop has all flags of Kubeflow's operator and a few more, with the same syntax: `-name` or
+Pass flags in the `args` of the container. mpiop has all flags of Kubeflow's operator and a few more. The syntax is the same: `-name` or
 `--name`, with the value after `=` or as the next argument. A boolean takes its value only after `=` (`--name=false`). An unknown flag or an
-invalid value ends the process with exit code 2 and a message. Durations need a unit: `15s`, `1m30s`, `500ms`.
+invalid value ends the process with a message and exit code 2. Durations need a unit: `15s`, `1m30s`, `500ms`.
 """
 
 
@@ -24,7 +24,7 @@ def flags_page() -> str:
     lines += ["", "## Others", "", "| Flag | Meaning |", "|---|---|"]
     lines += [f"| `{spelling_of(flag)}` | {flag.text} |" for flag in OTHERS]
     ignored = ", ".join(f"`-{flag.names[0]}`" for flag in IGNORED)
-    lines += ["", f"These flags of klog are accepted and have no effect; one line in the log reports this: {ignored}."]
+    lines += ["", f"The operator accepts these klog flags, but they have no effect, as one line in the log reports: {ignored}."]
     return "\n".join(lines) + "\n"
 
 

@@ -13,12 +13,12 @@ _HEAD = """# Names, labels and annotations
 
 <!-- Made by hack/generate from src/mpiop/api/annotations.py and src/mpiop/controller/names.py; edit those. -->
 
-Names and labels are the same as with Kubeflow's operator, so scripts, dashboards and Kueue keep working. All objects are in
-the namespace of the job and owned by it.
+Names and labels are the same as with Kubeflow's operator, so scripts, dashboards and Kueue keep working. The job owns all
+objects, and they are in its namespace.
 
 ## Names
 
-| object | of a job called `pi` |
+| object | name for a job called `pi` |
 |---|---|
 """
 _LABELS = """
@@ -29,22 +29,22 @@ _LABELS = """
 """
 _LABELS_FOOT = """
 With `runLauncherAsWorker`, the launcher is replica 0, and worker *i* is replica *i* + 1.
-`kubectl get pods -l training.kubeflow.org/job-name=pi` lists all Pods of a job; add
-`training.kubeflow.org/job-role=launcher` or `worker` to list one role.
+`kubectl get pods -l training.kubeflow.org/job-name=pi` lists all Pods of a job. To list one role, add
+`training.kubeflow.org/job-role=launcher` or `worker`.
 
-The Pods also get the labels of their templates. The operator reads only one label of the MPIJob itself: `{queue}`, Kueue's queue, for
-the state `Queued`.
+The Pods also get the labels of their templates. The operator reads only one label of the MPIJob itself, `{queue}`. This
+is Kueue's queue, and determines the state `Queued`.
 """
 _ANNOTATIONS = """
 ## Annotations of our own
 
-You set the annotations that are marked "On an MPIJob". The operator sets the others, which may change.
+You set the annotations that are marked "On an MPIJob". The operator sets all others, and they may change.
 
-| annotation | where, and what for | valid values, for example |
+| annotation | object and meaning | examples of valid values |
 |---|---|---|
 """
 _FOOT = """
-[`kubectl mpi`](../kubectl-mpi.md) sets `mpiop.kubeflow.org/output: tagged` on jobs whose `mpirun` tags each line with its rank.
+[`kubectl mpi`](../kubectl-mpi.md) sets `mpiop.kubeflow.org/output: tagged` on jobs if their `mpirun` tags each line with its rank.
 [Gang scheduling](../gang-scheduling.md) lists the annotations of gang schedulers.
 """
 

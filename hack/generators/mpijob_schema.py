@@ -40,7 +40,7 @@ def mpijob_schema() -> Schema:
 
 def _spec() -> Schema:
     schema = _object(
-        "What to run.",
+        "The desired state of the job: its pods, and how it runs.",
         **_fields(SPEC),
         runPolicy=_run_policy(),
         mpiReplicaSpecs=_object(
@@ -181,7 +181,7 @@ def _status() -> Schema:
                 time=_time("When the operator decided to restart the job."),
                 reason=_string("Why, in one word, for example NodeLost."),
                 message=_string("Pod, node and cause."),
-                launcherPods=_list("Launcher Pods that the restart or the loss before it ended.", _string("Name of a Pod.")),
+                launcherPods=_list("Launcher Pods that the restart, or the loss before it, ended.", _string("Name of a Pod.")),
                 failedNodes=_list("Nodes that were lost, or that evicted Pods because memory or disk ran out.", _string("Name of a node.")),
             ),
         ),

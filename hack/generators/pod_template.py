@@ -25,7 +25,7 @@ def pod_template_schema(container_name: str) -> dict[str, Any]:
     """Return the schema of a PodTemplateSpec with at least one container, whose name is `container_name` if it has none."""
     schema = _structural({"$ref": ROOT}, load_schemas())
     metadata, spec = schema["properties"]["metadata"], schema["properties"]["spec"]
-    schema["description"] = f"The pod to make, a core/v1 PodTemplateSpec with the fields of Kubernetes {MINOR}."
+    schema["description"] = f"The pod to create, a core/v1 PodTemplateSpec with the fields of Kubernetes {MINOR}."
     schema["required"] = ["spec"]
     metadata["description"] = (
         "Labels and annotations of the pod; those that the operator sets itself win over these. See `kubectl explain pod.metadata`."

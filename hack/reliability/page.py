@@ -7,9 +7,9 @@ _HEAD = """# Invariants
 
 <!-- Made by hack/generate from hack/reliability/invariants.py and the names of the tests; edit those. -->
 
-These properties must hold, no matter how the network, the API server and the machine behave. `make invariants` runs the tests
-and shows their results. `make mutants` shows that the tests can fail: *defects* is the number of deliberate defects that they catch.
-[Reliability](../reliability.md) explains the guarantees behind them.
+The operator maintains these properties, no matter how the network, the API server and the machine behave. `make invariants` runs the
+tests and shows their results. `make mutants` shows that the tests can fail: the column *defects* contains the number of deliberate
+defects that the tests detect. [Reliability](../reliability.md) explains which guarantees depend on these properties.
 """
 
 

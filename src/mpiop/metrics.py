@@ -62,7 +62,7 @@ class JobStates:
 
     def collect(self) -> Iterable[Metric]:
         """Yield the gauge."""
-        family = GaugeMetricFamily("mpiop_jobs", "MPI jobs, by what kubectl shows as their state", labels=["state"])
+        family = GaugeMetricFamily("mpiop_jobs", "MPI jobs, by the state that kubectl shows", labels=["state"])
         counts = Counts[str]()
         for state, jobs in self._states().items():
             counts[reason_label(state)] += jobs
@@ -86,7 +86,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self.registry)
         self._gauge("mpiop_build_info", "Version of the operator; always 1", ("version",)).labels(version).set(1)
-        self.asyncio_tasks = self._gauge("mpi_operator_asyncio_tasks", "Tasks of the event loop; constant when nothing leaks")
+        self.asyncio_tasks = self._gauge("mpi_operator_asyncio_tasks", "Tasks of the event loop; a steady increase indicates a leak")
         self._define_jobs()
         self._define_queue()
         self._define_traffic()
@@ -111,7 +111,9 @@ class Metrics:
             "mpiop_job_duration_seconds", "From the start of an MPI job until it Succeeded or Failed", (), _DURATION_BUCKETS
         )
         self._restarts = self._counter("mpiop_job_restarts_total", "Restarts of MPI jobs, by what was lost", ("reason",))
-        self.launcher_failures = self._counter("mpiop_launcher_failures_total", "Failed attempts of launchers, each with another cause")
+        self.launcher_failures = self._counter(
+            "mpiop_launcher_failures_total", "Failed attempts of launchers; a repeated cause is not counted again"
+        )
 
     def _define_queue(self) -> None:
         name = ("name",)
@@ -125,54 +127,50 @@ class Metrics:
             "workqueue_work_duration_seconds", "How long the work on a key takes", name, _QUEUE_BUCKETS
         )
         self._queue_unfinished_work_seconds = self._gauge(
-            "workqueue_unfinished_work_seconds", "Sum of the times that keys have been worked on and are not done", name
+            "workqueue_unfinished_work_seconds", "Total time that workers have spent on keys in progress", name
         )
         self._queue_longest_running_seconds = self._gauge(
-            "workqueue_longest_running_processor_seconds", "How long the key has been worked on that takes longest", name
+            "workqueue_longest_running_processor_seconds", "Age of the longest-running sync", name
         )
 
     def _define_traffic(self) -> None:
         self.sync_duration_seconds = self._histogram(
             "mpiop_sync_duration_seconds", "How long a sync of an MPI job takes", (), _QUEUE_BUCKETS
         )
-        self.sync_errors = self._counter("mpiop_sync_errors_total", "Syncs that failed and will be tried again")
+        self.sync_errors = self._counter("mpiop_sync_errors_total", "Syncs that failed and will be retried")
         self._failed_writes = self._counter(
-            "mpiop_failed_writes_total", "Writes of jobs that the API server refused or did not answer", ("resource", "reason")
+            "mpiop_failed_writes_total", "Writes of jobs that the API server rejected or did not answer", ("resource", "reason")
         )
         self._damped_writes = self._counter(
-            "mpiop_damped_writes_total", "Writes of jobs that were delayed because somebody undoes them each time", ("resource",)
+            "mpiop_damped_writes_total", "Writes of jobs that were delayed because another client repeatedly undoes them", ("resource",)
         )
         self._requests = self._counter(
             "mpiop_api_requests_total", "Requests to the API server; code 0 means no answer", ("verb", "resource", "code")
         )
         self._request_duration_seconds = self._histogram(
             "mpiop_api_request_duration_seconds",
-            "How long requests to the API server take; a watch until its answer begins",
+            "Duration of requests to the API server; for a watch, until the answer begins",
             ("verb", "resource", "code"),
             _REQUEST_BUCKETS,
         )
         # To look them up by labels takes longer than to count.
         self._request_series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self.events = self._counter(
-            "mpiop_events_total", "Events about MPI jobs, by what became of them: written, dropped or limited", ("outcome",)
-        )
+        self.events = self._counter("mpiop_events_total", "Events about MPI jobs, by outcome: written, dropped or limited", ("outcome",))
         self._define_informers()
 
     def _define_informers(self) -> None:
         name = ("informer",)
-        self.informer_lists = self._counter(
-            "mpiop_informer_lists_total", "Times that an informer read everything again, by a list or a watch-list", name
-        )
+        self.informer_lists = self._counter("mpiop_informer_lists_total", "Complete reads of an informer, by a list or a watch-list", name)
         self.informer_watches = self._counter("mpiop_informer_watches_total", "Watches that an informer opened", name)
         self.informer_failures = self._counter(
-            "mpiop_informer_failures_total", "Lists and watches of an informer that failed and were tried again", name
+            "mpiop_informer_failures_total", "Lists and watches of an informer that failed and were retried", name
         )
         self._backlog = self._gauge("mpiop_informer_backlog", "Changes that wait for the handlers of an informer", name)
         self._staleness_seconds = self._gauge(
             "mpiop_informer_staleness_seconds", "Time since the API server last sent anything on the watch of an informer", name
         )
 
-        self._unreadable = self._gauge("mpiop_informer_unreadable", "Objects that exist and cannot be decoded", name)
+        self._unreadable = self._gauge("mpiop_informer_unreadable", "Objects that exist but cannot be decoded", name)
 
     def queue(self, name: str) -> "QueueSeries":
         """Return what the work queue `name` reports to."""

@@ -124,7 +124,7 @@ _BOOLEANS: Final = ("true", "false")
 SLOTS: Final = JobAnnotation(
     "mpiop.kubeflow.org/slots",
     _ON_JOB,
-    "`Auto` gives each worker one slot per GPU of its first container, or without GPUs one per whole CPU; at least one.",
+    "`Auto` gives each worker one slot per GPU of its first container. Without GPUs, it gives one slot per whole CPU, and at least one.",
     field="slots_mode",
     parse=_or_empty(_one_of(c.SLOTS_AUTO), ""),
     examples=(c.SLOTS_AUTO,),
@@ -133,7 +133,7 @@ SLOTS: Final = JobAnnotation(
 SHM: Final = JobAnnotation(
     "mpiop.kubeflow.org/shm",
     _ON_JOB,
-    "size of `/dev/shm` in launcher and workers, such as `8Gi`, unless their template mounts something there.",
+    "the size of `/dev/shm` in the launcher and the workers, such as `8Gi`, unless their template mounts something there.",
     field="shm",
     parse=_or_empty(_quantity, ""),
     examples=("8Gi", "64M", "1"),
@@ -160,7 +160,7 @@ VOLCANO_QUEUE: Final = JobAnnotation(
 MAX_RESTARTS: Final = JobAnnotation(
     "mpiop.kubeflow.org/max-restarts",
     _ON_JOB,
-    "maximum number of restarts after the loss of a worker or the launcher (docs/fault-tolerance.md).",
+    "the maximum number of restarts after the loss of a worker or the launcher (docs/fault-tolerance.md).",
     field="restart.max_restarts",
     parse=_restarts,
     default="0",
@@ -171,7 +171,7 @@ _NEEDS_BUDGET: Final = Need(MAX_RESTARTS.name)
 RESTART: Final = JobAnnotation(
     "mpiop.kubeflow.org/restart",
     _ON_JOB,
-    "which workers a restart replaces: those that `Failed` (the default) or `All`.",
+    "which workers a restart replaces: `Failed` workers (the default) or `All`.",
     field="restart.scope",
     parse=_one_of(*c.RESTART_SCOPES),
     default=c.RESTART_FAILED,
@@ -193,7 +193,7 @@ RESTART_ON: Final = JobAnnotation(
 RESTART_WINDOW: Final = JobAnnotation(
     "mpiop.kubeflow.org/restart-window",
     _ON_JOB,
-    "the period to which `max-restarts` applies, for example 24h; by default the whole life of the job.",
+    "the period to which `max-restarts` applies, for example 24h. The default is the whole life of the job.",
     field="restart.window_seconds",
     parse=lambda path, text: float(_seconds(path, text)) if text else None,
     examples=("24h", "1d12h"),
@@ -225,7 +225,7 @@ CHECKPOINT_SIGNAL: Final = JobAnnotation(
 CHECKPOINT_GRACE: Final = JobAnnotation(
     "mpiop.kubeflow.org/checkpoint-grace",
     _ON_JOB,
-    "how long ranks may keep running after this signal, for example 2m; by default 60s.",
+    "how long ranks may keep running after this signal, for example 2m. The default is 60s.",
     field="checkpoint.grace_seconds",
     parse=_seconds,
     default="60s",
@@ -236,7 +236,7 @@ CHECKPOINT_GRACE: Final = JobAnnotation(
 TTL_DELETES_JOB: Final = JobAnnotation(
     "mpiop.kubeflow.org/ttl-deletes-job",
     _ON_JOB,
-    '"true" lets `ttlSecondsAfterFinished` delete the MPIJob too, and its status with it.',
+    '"true" makes `ttlSecondsAfterFinished` also delete the MPIJob, including its status.',
     field="ttl_deletes_job",
     parse=lambda _, text: text == "true",
     examples=_BOOLEANS,
@@ -245,7 +245,7 @@ TTL_DELETES_JOB: Final = JobAnnotation(
 SSH_AGENT: Final = JobAnnotation(
     "mpiop.kubeflow.org/ssh-agent",
     _ON_JOB,
-    '"false" lets `mpirun` call the image\'s ssh itself.',
+    '"false" makes `mpirun` call the image\'s ssh directly.',
     field="uses_ssh_agent",
     parse=lambda _, text: text.strip().lower() != "false",
     default="true",
@@ -255,7 +255,7 @@ SSH_AGENT: Final = JobAnnotation(
 ALLOCATION: Final = JobAnnotation(
     "mpiop.kubeflow.org/allocation",
     _ON_JOB,
-    '"true" if its launcher runs several `mpirun`, one for each step (`kubectl mpi alloc`): it continues without a lost worker.',
+    '"true" if its launcher runs one `mpirun` for each step (`kubectl mpi alloc`). Such a job continues after a worker is lost.',
     field="is_allocation",
     parse=lambda _, text: text == "true",
     examples=_BOOLEANS,

@@ -107,8 +107,8 @@ _CONDITION_TYPES: Final = (
     ConditionType(
         CONDITION_RUNNING,
         meanings=(
-            Meaning("True", "MPIJobRunning", "launcher and all workers run. It stays True if Pods are lost later"),
-            Meaning("False", "MPIJobRunning", "the job has ended; times and reason stay, so that its duration can be computed"),
+            Meaning("True", "MPIJobRunning", "the launcher and all workers run. The condition remains True if Pods are lost later"),
+            Meaning("False", "MPIJobRunning", "the job has ended. The times and the reason remain, so that the duration can be computed"),
             Meaning("False", "MPIJobSuspended", "the job is suspended"),
         ),
         changes={"True": Change("Normal", "job running", event_message="MPIJob {job} is running")},
@@ -120,7 +120,7 @@ _CONDITION_TYPES: Final = (
         CONDITION_SUSPENDED,
         meanings=(
             Meaning("True", "MPIJobSuspended", "`suspend` is true. When all Pods are gone, `replicaStatuses.*.active` is 0"),
-            Meaning("False", "MPIJobResumed", "it is false again; `startTime` is set to the time of the resume"),
+            Meaning("False", "MPIJobResumed", "`suspend` is false again. `startTime` is set to the time of the resume"),
         ),
         changes={"True": Change("Normal", "job suspended"), "False": Change("Normal", "job resumed")},
         rank=5,
@@ -129,8 +129,8 @@ _CONDITION_TYPES: Final = (
     ConditionType(
         CONDITION_RECONCILING,
         meanings=(
-            Meaning("True", STARTING, "the job waits for its Pods; removed when it runs or ends"),
-            Meaning("True", "…", "time or an autoscaler may resolve what it waits for"),
+            Meaning("True", STARTING, "the job waits for its Pods. The condition is removed when the job runs or ends"),
+            Meaning("True", "…", "the job waits for a cause that may resolve itself, or that an autoscaler may resolve"),
         ),
         changes={"True": Change("Warning", "job waits")},
         at_end=AtEnd.IS_REMOVED,
@@ -139,8 +139,8 @@ _CONDITION_TYPES: Final = (
     ConditionType(
         CONDITION_STALLED,
         meanings=(
-            Meaning("True", "…", "its [grace period](../gitops.md) is over, or the job failed"),
-            Meaning("True", "ResourceExists", "one of these causes; only its event has another name, that of Kubeflow's operator"),
+            Meaning("True", "…", "the [grace period](../gitops.md) of the cause is over, or the job failed"),
+            Meaning("True", "ResourceExists", "like any other cause, but the event has the name that Kubeflow's operator uses"),
             Meaning("False", "Resolved", "the problem is resolved"),
         ),
         changes={"True": Change("Warning", "job stalled"), "False": Change(log="job no longer stalled")},
@@ -150,8 +150,8 @@ _CONDITION_TYPES: Final = (
     ConditionType(
         CONDITION_DEGRADED,
         meanings=(
-            Meaning("True", "…", "the job runs, and something is wrong with a Pod of it"),
-            Meaning("False", "Resolved", "nothing is wrong any more"),
+            Meaning("True", "…", "the job runs, but one of its Pods has a problem"),
+            Meaning("False", "Resolved", "the problem is resolved"),
             Meaning("False", "JobFailed", "the job has failed with this problem; the message names it"),
         ),
         changes={"True": Change("Warning", "job degraded"), "False": Change(log="job no longer degraded")},
@@ -164,7 +164,7 @@ _CONDITION_TYPES: Final = (
     ConditionType(
         CONDITION_WARNINGS,
         meanings=(
-            Meaning("True", "TemplateWarnings", "the API server warned of a part of a Pod template: unknown or deprecated"),
+            Meaning("True", "TemplateWarnings", "the API server warned about an unknown or deprecated part of a Pod template"),
             Meaning("False", "Resumed", "the Pods are created again"),
         ),
         changes={"True": Change("Warning")},
@@ -173,7 +173,7 @@ _CONDITION_TYPES: Final = (
         CONDITION_UPDATE_PENDING,
         meanings=(
             Meaning("True", "EditedAfterStart", "an edit takes effect only after a suspend and resume"),
-            Meaning("False", "UpToDate", "it has taken effect"),
+            Meaning("False", "UpToDate", "the edit has taken effect"),
         ),
         changes={"True": Change("Normal")},
         at_end=AtEnd.TURNS_FALSE,
@@ -183,8 +183,8 @@ _CONDITION_TYPES: Final = (
         meanings=(
             Meaning("True", "…", "workers or the launcher were lost; the operator replaces them"),
             Meaning("False", "Restarted", "the launcher runs again"),
-            Meaning("False", "Suspended", "the job was suspended meanwhile; the resume starts it"),
-            Meaning("False", "NotStored", "the CRD is of an older version, and nothing is restarted: apply the newer one"),
+            Meaning("False", "Suspended", "the job was suspended in the meantime; resuming starts it"),
+            Meaning("False", "NotStored", "the CRD has an older version, so nothing is restarted; apply the newer CRD"),
         ),
         # Not "False": a restart that the end of its job cut short has another reason.
         changes={"True": Change("Warning", "job restarting", event_reason="Restarting"), "Restarted": Change("Normal", "job restarted")},
@@ -204,10 +204,10 @@ _CONDITION_TYPES: Final = (
         CONDITION_FAILED,
         meanings=(
             Meaning("True", f"{BACKOFF_LIMIT_EXCEEDED}/…", "the launcher failed more often than `backoffLimit`; … is the cause"),
-            Meaning("True", DEADLINE_EXCEEDED, "`activeDeadlineSeconds` are over"),
+            Meaning("True", DEADLINE_EXCEEDED, "the job ran longer than `activeDeadlineSeconds`"),
             Meaning("True", EVICTED, "the kubelet evicted a worker of a job without `max-restarts`"),
             Meaning("True", REACHED_MAX_RESTARTS, "workers or the launcher were lost more often than `max-restarts` allows"),
-            Meaning("True", LAUNCHER_JOB_NOT_FOUND, "the launcher Job is gone, and nobody saw how it ended"),
+            Meaning("True", LAUNCHER_JOB_NOT_FOUND, "the launcher Job is gone, and its outcome is unknown"),
         ),
         changes={"True": Change("Warning", "job failed")},
         rank=2,
@@ -217,8 +217,8 @@ _CONDITION_TYPES: Final = (
     ConditionType(
         CONDITION_WORKERS_UNUSED,
         meanings=(
-            Meaning("True", "NoWorkerReached", "the job succeeded, and `mpirun` has started nothing on the workers"),
-            Meaning("Unknown", "NotKnown", "no `mpirun` reached a worker; the command may not call it"),
+            Meaning("True", "NoWorkerReached", "the job succeeded, but `mpirun` started nothing on the workers"),
+            Meaning("Unknown", "NotKnown", "no `mpirun` connected to a worker; the command may not use `mpirun`"),
         ),
         changes={"True": Change("Warning")},
         rank=4,

@@ -29,21 +29,21 @@ LONG_NAME: Final = "Give the job a name of at most 47 characters or with a digit
 RULES: Final[Sequence[LogRule]] = (
     rule(
         "LongName",
-        "the name of a job has more than 47 characters and no digit, which `mpirun` of Open MPI 4.1 does not survive",
+        "the name of a job has more than 47 characters and no digit, so `mpirun` of Open MPI 4.1 crashes",
         r"^\*\*\* stack smashing detected \*\*\*.*\n\[(?P<host>[^\s:\]]{48,}-launcher):\d+\] \*\*\* Process received signal",
         "mpirun crashed, because its host name {host} has more than 56 characters and no digit",
         LONG_NAME,
     ),
     rule(
         "ExecutableNotFound",
-        "Open MPI finds no program of that name, or may not execute it",
+        "Open MPI does not find the program, or is not allowed to execute it",
         r"could not\s+(?:access\s+or execute an|access\s+an) executable:\s+Executable: (?P<file>\S+)\s+Node: +(?P<host>[^\s.]+)",
         "mpirun cannot execute {file} on {host}",
         _EXECUTABLE,
     ),
     rule(
         "ExecutableNotFound",
-        "Open MPI finds no program of that name in PATH",
+        "Open MPI does not find the program in PATH",
         r"unable to find the specified executable file(?:.*\n){1,12}?[ \t]*Node: +(?P<host>[^\s.]+)(?:\.\S*)?\s+Executable: (?P<file>\S+)",
         "mpirun does not find the program {file} on {host}",
         _EXECUTABLE,
@@ -85,7 +85,7 @@ RULES: Final[Sequence[LogRule]] = (
     ),
     rule(
         "NotEnoughSlots",
-        "more processes are asked for than there are slots",
+        "the number of processes is larger than the number of slots",
         r"^There are not enough slots available in the system to satisfy the (?P<count>\d+)\s+slots",
         "mpirun is asked for {count} processes, and there are fewer slots",
         "Raise the number of workers or spec.slotsPerWorker, or pass mpirun a smaller -n (or --oversubscribe). "
@@ -93,7 +93,7 @@ RULES: Final[Sequence[LogRule]] = (
     ),
     rule(
         "SshPermissionDenied",
-        "ssh is refused by the sshd of a worker",
+        "the sshd of a worker rejects the login",
         r"^(?:\S+@)?(?P<host>[^\s:@]+): Permission denied \((?P<text>[a-z,-]+)\)",
         "ssh to {host} was refused: Permission denied ({text})",
         "sshAuthMountPath must be ~/.ssh of the user that the containers run as, or use the annotation mpiop.kubeflow.org/ssh: Injected.",
@@ -114,7 +114,7 @@ RULES: Final[Sequence[LogRule]] = (
     ),
     rule(
         "WorkerLost",
-        "mpiop-agent cannot reach a worker any more, or Open MPI's daemon there is killed",
+        "mpiop-agent can no longer reach a worker, or Open MPI's daemon on it was killed",
         _AGENT + r"(?:lost: )?(?P<text>no answer from .+|signal (?!(?:1|2|15) )\d+ ended .+|its daemon ended .+|cannot connect to .+)$",
         "mpirun lost {host}: {text}",
         _LOST,
@@ -146,7 +146,7 @@ RULES: Final[Sequence[LogRule]] = (
     ),
     rule(
         "ImportError",
-        "Python cannot import something",
+        "Python cannot import a name from a module",
         r"^ImportError: (?P<text>.+)$",
         "Python cannot import: {text}",
         "Correct the image: a library is missing, or has another version.",
@@ -224,14 +224,14 @@ RULES: Final[Sequence[LogRule]] = (
     ),
     rule(
         "ProgramKilled",
-        "the same, and MPICH's first lines are about another rank, which it ended itself",
+        "a signal ends a rank of MPICH, but MPICH's first lines are about another rank, which MPICH ended itself",
         r"^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: (?P<text>[^(\n]+) \(signal (?P<code>\d+)\)",
         "signal {code} ({text}) ended the program",
         "",
     ),
     rule(
         "ProgramKilled",
-        "the same, and MPICH fails before its last line",
+        "a signal ends a rank of MPICH, and MPICH fails before it prints its last line",
         _MPICH_SIGNAL + r"(?P<code>\d+)$",
         "{signal} ended the program on {host}",
         "",

@@ -29,7 +29,7 @@ SPEC_FIELDS: Final[Mapping[str, tuple[SpecField, ...]]] = {
             field="slots_per_worker",
             kind=Integer(),
             default=1,
-            help="Number of MPI processes on each worker: its slots in the hostfile.",
+            help="Number of MPI processes on each worker, which are its slots in the hostfile.",
             in_revision=None,
         ),
         SpecField(
@@ -146,7 +146,7 @@ SPEC_FIELDS: Final[Mapping[str, tuple[SpecField, ...]]] = {
             field="priority_class",
             kind=Text(253),
             default="",
-            help="PriorityClass of the gang. Unset: the launcher's, else the workers'. Volcano only.",
+            help="PriorityClass of the gang. Unset: the launcher's, or else the workers'. Volcano only.",
             in_revision=None,
         ),
         SpecField(

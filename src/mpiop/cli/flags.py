@@ -50,14 +50,14 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "namespace",
             NAMES,
-            "Watch and run only the MPIJobs of this namespace, or of several: NAME,NAME",
+            "Watch and run only the MPIJobs in these namespaces: NAME,NAME",
             option="namespaces",
             shown_default=f"${NAMESPACE_VARIABLE}, else all namespaces",
         ),
         _setting(
             "threadiness",
             at_least(1, INTEGER),
-            f"Number of MPIJobs that are processed at the same time, besides up to {RESERVED} from namespaces with no other",
+            f"Number of MPIJobs processed at the same time, plus up to {RESERVED} from namespaces with no other MPIJob in progress",
         ),
         _setting(
             "gang-scheduling",
@@ -75,15 +75,15 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         _setting(
             "lost-worker-timeout",
             at_least(0, DURATION),
-            "How long a launcher may hang once it is known to have lost a worker, before its job is restarted; 0 means forever",
+            "How long a launcher may hang after the loss of a worker is known, before its job is restarted; 0 means forever",
             option="lost_worker_timeout_seconds",
         ),
-        _setting("ssh-key-type", one_of(*SSH_KEY_TYPES), "Type of the key pair that is made for each job"),
-        _setting("ssh", one_of(*SSH_MODES), "Default ssh and sshd of jobs without the annotation: the image's, or mpiop-agent"),
+        _setting("ssh-key-type", one_of(*SSH_KEY_TYPES), "Type of the SSH key pair that is created for each job"),
+        _setting("ssh", one_of(*SSH_MODES), "Default ssh and sshd of jobs without the annotation: from the image, or mpiop-agent"),
         _setting(
             "agent-image",
             text_kind("IMAGE"),
-            "Image of mpiop-agent. If given, kubectl mpi prefers injected ssh; empty: none",
+            "Image of mpiop-agent. If set, kubectl mpi prefers injected ssh; empty: no agent",
             shown_default=DEFAULT_AGENT_IMAGE,
         ),
         _setting(
@@ -93,24 +93,31 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
         ),
     ),
     "API server": (
-        _setting("master", text_kind("URL"), "Address of the API server; overrides the one in the kubeconfig", shown_default="in-cluster"),
+        _setting(
+            "master", text_kind("URL"), "Address of the API server; overrides the address in the kubeconfig", shown_default="in-cluster"
+        ),
         Setting(
             Flag(("kubeConfig", "kube-config", "kubeconfig"), text_kind("FILE"), "Path of a kubeconfig; overrides $KUBECONFIG"),
             option="kubeconfig",
             shown_default="$KUBECONFIG, else in-cluster",
         ),
         _setting("kube-api-qps", at_least(0, NUMBER), "Maximum requests per second to the API server; 0 means unlimited"),
-        _setting("kube-api-burst", at_least(0, INTEGER), "Requests at once before that limit counts"),
+        _setting("kube-api-burst", at_least(0, INTEGER), "Number of requests that may exceed --kube-api-qps in a burst"),
         _setting(
             "controller-queue-rate-limit",
             at_least(0.001, NUMBER),
-            "Retries of failing jobs a second, in each namespace",
+            "Maximum retries of failing jobs per second, in each namespace",
             option="queue_rate_limit",
         ),
-        _setting("controller-queue-burst", at_least(1, INTEGER), "Retries at once before that limit counts", option="queue_burst"),
+        _setting(
+            "controller-queue-burst",
+            at_least(1, INTEGER),
+            "Number of retries that may exceed --controller-queue-rate-limit in a burst",
+            option="queue_burst",
+        ),
     ),
     "Leader election": (
-        _setting("lock-namespace", text_kind("NAME"), "Namespace of the Lease that decides which replica works"),
+        _setting("lock-namespace", text_kind("NAME"), "Namespace of the Lease that determines the active replica"),
         _setting("lease-name", text_kind("NAME"), "Name of that Lease"),
         _setting(
             "lease-duration",
@@ -146,7 +153,7 @@ GROUPS: Final[Mapping[str, Sequence[Setting]]] = {
     "Process": (_setting("uvloop", BOOLEAN, "Run on uvloop, which takes less processor time than the event loop of asyncio"),),
 }
 
-VERBOSITY: Final = Flag(("v",), INTEGER, "klog's verbosity; from 4 on it means --log-level=debug")
+VERBOSITY: Final = Flag(("v",), INTEGER, "klog's verbosity; 4 or more means --log-level=debug")
 HELP: Final = Flag(("help", "h"), BOOLEAN, "Print this and exit")
 VERSION: Final = Flag(("version",), BOOLEAN, "Print the version and exit")
 OTHERS: Final = (VERBOSITY, HELP, VERSION)

@@ -87,22 +87,22 @@ class Cause:
 
 CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     VALIDATION_ERROR: Cause(
-        "the spec is invalid, or the API server refused an object that was made from it",
+        "the spec is invalid, or the API server rejected an object that was built from it",
         "Correct the field.",
         grace_seconds=0,
     ),
     ANNOTATION_IGNORED: Cause(
-        "an annotation of a job that has begun is wrong: the job continues as if it were absent",
+        "an annotation of a started job is invalid; the operator ignores it",
         "Correct or remove the annotation.",
         grace_seconds=0,
     ),
     UNREADABLE: Cause(
         "the operator cannot decode an object of the job, for example because its fields are nested hundreds of levels deep",
-        "Correct or delete that object; until then the operator leaves the job as it is.",
+        "Correct or delete that object; until then, the operator does not change the job.",
         grace_seconds=0,
     ),
     RESOURCE_EXISTS: Cause(
-        "an object with a name that the job needs exists, and does not belong to the job",
+        "an object with a name that the job needs already exists, but does not belong to the job",
         "Delete or rename that object; the job continues within 60 s.",
         grace_seconds=0,
     ),
@@ -111,25 +111,25 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         "Find out who set the finalizer: kubectl get KIND NAME -o yaml.",
     ),
     QUOTA_EXCEEDED: Cause(
-        "a ResourceQuota refused a Pod",
+        "a ResourceQuota rejected a Pod",
         "Use less, free some, or ask for a larger quota.",
         grace_seconds=_NEW_NODE_SECONDS,
     ),
     FORBIDDEN: Cause(
-        "an admission policy, a webhook, Pod Security, a LimitRange or a missing right of the operator forbids a write",
+        "an admission policy, a webhook, Pod Security, a LimitRange or a missing permission of the operator prevents a write",
         "Change what the message names: the Pod template, the policy, or the operator's rights.",
         grace_seconds=0,
     ),
     WRITE_FAILED: Cause(
         "a write has failed for at least 5 s: a webhook does not answer, or the API server is overloaded",
-        "The operator keeps retrying; somebody must repair what does not answer.",
+        "The operator keeps retrying. Repair the webhook or the API server.",
     ),
     CHANGED_BACK: Cause(
-        "somebody changes or deletes an object of the job over and over: another controller, a webhook or an admission policy",
-        "Exclude the objects of MPIJobs there. The operator restores the object once a minute.",
+        "another controller, a webhook or an admission policy repeatedly changes or deletes an object of the job",
+        "Exclude the objects of MPIJobs from it. The operator restores the object once a minute.",
     ),
     SECOND_OPERATOR: Cause(
-        "two MPI operators serve the same job, and each changes back what the other has written",
+        "two MPI operators serve the same job, and each undoes the other's writes",
         "Stop one of them, or give each its own namespaces (--namespace).",
     ),
     SECRET_LOST: Cause(
@@ -138,11 +138,11 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         grace_seconds=0,
     ),
     GANG_API_MISSING: Cause(
-        "the operator runs with gang scheduling, and the API server does not serve the PodGroups",
+        "the operator runs with gang scheduling, but the API server does not serve PodGroups",
         "Install the scheduler, or run the operator without --gang-scheduling.",
     ),
     UNSCHEDULABLE: Cause(
-        "no node fits a Pod; the message shows what is missing on how many nodes",
+        "no node fits a Pod; the message lists what is missing, and on how many nodes",
         "A cluster autoscaler may add a node. Else request less, free resources, "
         "or correct the node selector, the tolerations or the volume claim.",
         grace_seconds=_NEW_NODE_SECONDS,
@@ -152,7 +152,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         "Correct the name of the image, add the pull secret of its registry (imagePullSecrets), or check that the node reaches it.",
     ),
     CONFIG_ERROR: Cause(
-        "a container needs a Secret, a ConfigMap or a key of one that does not exist",
+        "a container needs a Secret, a ConfigMap, or a key in one of these, that does not exist",
         "Create it, and the container starts; or correct the Pod template.",
     ),
     START_ERROR: Cause(
@@ -162,42 +162,42 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
     ),
     INIT_FAILED: Cause("an init container or a sidecar failed", "Read its log: kubectl logs POD -c CONTAINER."),
     NO_SSHD: Cause(
-        "a worker has no `/usr/sbin/sshd`, or its sshd ended at once",
+        "a worker has no `/usr/sbin/sshd`, or its sshd exited at once",
         "Correct the command of the workers, install sshd in the image with the job's key as host key (docs/images.md), or use "
         "`mpiop.kubeflow.org/ssh: Injected`.",
         grace_seconds=0,
     ),
     WORKER_ENDED: Cause(
-        "a worker ended while the job needs it, and its restartPolicy does not restart it",
+        "a worker ended although the job needs it, and its restartPolicy does not restart it",
         "Read its log, then delete its Pod: the operator replaces it.",
         grace_seconds=0,
     ),
     CRASH_LOOP: Cause(
-        "a container ends over and over; the message has its exit code",
+        "a container ends repeatedly; the message contains its exit code",
         "Read its log: kubectl logs POD -c CONTAINER --previous.",
         grace_seconds=_CRASHING_SECONDS,
     ),
     OOM_KILLED: Cause(
-        "a container used more memory than its limit, and was killed",
+        "a container was killed because it used more memory than its limit",
         "Raise its memory limit. If ranks run in it, more workers may help too.",
         grace_seconds=_CRASHING_SECONDS,
     ),
     NODE_LOST: Cause(
-        "the node of a Pod does not answer: nobody knows whether the Pod runs, and Kubernetes cannot delete it",
-        "Repair or delete the Node: only then the Pod is replaced, unless the job has the annotation `mpiop.kubeflow.org/max-restarts`.",
+        "the node of a Pod does not answer, so Kubernetes cannot delete the Pod, and does not know whether it is running",
+        "Repair or delete the Node. The operator then replaces the Pod. With `mpiop.kubeflow.org/max-restarts`, it does so automatically.",
     ),
     DISRUPTED: Cause(
-        "a Pod is taken away: by one of higher priority, or because its node is drained, or has too little memory or disk",
+        "a Pod is preempted by a Pod with higher priority, or its node is drained or has too little memory or disk space",
         "The operator replaces it; a higher priority (priorityClassName) or a PodDisruptionBudget protects it.",
     ),
     WORKER_DELETED: Cause(
         "a worker's Pod was deleted while the launcher ran",
-        "It is replaced, but a program that is not elastic has lost its ranks and must be started again.",
+        "The operator replaces it, but a program that is not elastic has lost ranks and must be restarted.",
     ),
     WORKER_REJECTED: Cause(
-        "the kubelet of a node rejected a worker before any container started: the node has too little of what the Pod requests, "
+        "the kubelet of a node rejected a worker before any container started: the node does not have the requested resources, "
         "its devices or labels have changed, or it is shutting down",
-        "The operator creates the Pod again, first after 10 s, at last every 5 minutes. Free what the node lacks, or correct the requests, "
+        "The operator recreates the Pod after 10 s, later every 5 minutes. Free resources on the node, or correct the requests, "
         "nodeName or nodeSelector of the workers.",
     ),
     WORKER_DEADLINE: Cause(
@@ -205,31 +205,35 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType({
         "Raise it, or remove it: spec.runPolicy.activeDeadlineSeconds limits the whole job.",
     ),
     SCALED_DOWN: Cause(
-        "the job was scaled down while `mpirun` used the worker that was removed",
+        "the job was scaled down, and this removed a worker that `mpirun` was using",
         "Only elastic programs continue with fewer workers. Suspend other jobs before you change spec.mpiReplicaSpecs.Worker.replicas.",
     ),
     STUCK_TERMINATING: Cause(
-        "a Pod (or another object of the job) that must be gone first is still Terminating 60 s after its grace period: "
+        "a Pod or another object of the job blocks the job, because it is still Terminating 60 s after its grace period: "
         "it has a finalizer, or its node does not confirm its end",
         "If it has finalizers, find out who set them, then remove them (kubectl edit). If its node is gone for good, delete the Node, "
         "or the Pod by force (kubectl delete pod NAME --force).",
     ),
     FAILED_MOUNT: Cause(
-        "a volume cannot be mounted: its Secret, ConfigMap or PersistentVolumeClaim does not exist, or the storage fails",
+        "a volume cannot be mounted: its Secret, ConfigMap or PersistentVolumeClaim does not exist, or the storage has an error",
         "Create what is missing, or correct the volumes of the Pod template.",
     ),
-    SANDBOX: Cause("the node cannot set up the network of a Pod", "Ask who runs the cluster: it is a fault of the node."),
-    UNHEALTHY: Cause("a worker runs, but is not Ready: its readiness or startup probe fails", "Correct the probe, or what it asks."),
+    SANDBOX: Cause("the node cannot set up the network of a Pod", "Ask the cluster's administrator to repair the node."),
+    UNHEALTHY: Cause(
+        "a worker runs, but is not Ready: its readiness or startup probe fails", "Correct the probe, or the program that it checks."
+    ),
     SCHEDULING_GATED: Cause(
-        "a Pod has had a scheduling gate for a minute: the scheduler ignores it until the program that sets such gates removes it",
+        "a Pod has had a scheduling gate for a minute; the scheduler ignores the Pod until the gate is removed",
         "Remove the gate from the Pod template, or check the program that should remove it from the Pod.",
     ),
     UNHANDLED: Cause(
-        "for a minute, nobody has acted on a Pod or on the launcher Job, and no event reports why: "
-        "the scheduler that the Pod names, or the Job controller, does not run",
+        "for a minute, no component has acted on a Pod or on the launcher Job, and no event reports the reason: "
+        "the scheduler of the Pod, or the Job controller, is not running",
         "Correct schedulerName in the Pod template, or ask the cluster's administrator to check the scheduler and kube-controller-manager.",
     ),
-    FAILED_CREATE: Cause("the launcher Job cannot create its Pod", "Correct the Pod template of the launcher: the message has the error."),
+    FAILED_CREATE: Cause(
+        "the launcher Job cannot create its Pod", "Correct the Pod template of the launcher; the message contains the error."
+    ),
 })
 
 

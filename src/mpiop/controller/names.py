@@ -34,7 +34,7 @@ ANNOTATIONS: Final = (
     Annotation(
         ANNOTATION_PUBLISHED_AT,
         "a launcher pod",
-        "when its addresses were last changed; removed once the kubelet was made to read them a second time.",
+        "when its addresses last changed. The operator removes it to make the kubelet read the addresses again.",
     ),
     Annotation(
         ANNOTATION_BEGAN_WITH, "a launcher pod", "the workers with which its current attempt began (`controller/restart/attempt.py`)."
@@ -42,21 +42,21 @@ ANNOTATIONS: Final = (
     Annotation(
         ANNOTATION_RESTART_COUNT,
         "a launcher pod, and on the workers of a job with a restart budget",
-        "how many times the job was restarted before.",
+        "how many times the job had been restarted before this Pod was created.",
     ),
     Annotation(
         ANNOTATION_SECRET_UID,
         "the ConfigMap",
-        "UID of the SSH Secret. It shows that the Secret exists, because the operator may not list or watch Secrets.",
+        "the UID of the SSH Secret. It shows that the Secret exists, because the operator is not allowed to list or watch Secrets.",
     ),
     Annotation(
         ANNOTATION_REJECTIONS,
         "a worker",
-        "how many Pods with its name kubelets rejected in a row before it (`controller/observe/rejections.py`).",
+        "how many consecutive Pods with its name were rejected by kubelets before it (`controller/observe/rejections.py`).",
     ),
-    Annotation(ANNOTATION_LAUNCHER_REVISION, "a launcher Job", "hash of the fields of the MPIJob from which it was created."),
-    Annotation(ANNOTATION_START_REVISION, "a launcher Job", "hash of the fields of the MPIJob that took effect at its last start."),
-    Annotation(ANNOTATION_START_GENERATION, "a launcher Job", "generation of the MPIJob from which that hash was computed."),
+    Annotation(ANNOTATION_LAUNCHER_REVISION, "a launcher Job", "the hash of the MPIJob fields from which the Job was created."),
+    Annotation(ANNOTATION_START_REVISION, "a launcher Job", "the hash of the MPIJob fields that took effect at the last start of the Job."),
+    Annotation(ANNOTATION_START_GENERATION, "a launcher Job", "the generation of the MPIJob from which `start-revision` was computed."),
     Annotation(ANNOTATION_SSH, "a pod", "the script that `mpirun` calls instead of ssh."),
     Annotation(ANNOTATION_SSH_CONFIG, "a pod", "the text of the ssh_config in the folder of that script."),
 )
