@@ -173,8 +173,8 @@ def _large() -> Sequence[Row]:
 
 def _steady(title: str, scenario: str) -> Sequence[Row]:
     return (
-        Row(f"{title}: time to accept another job, 99 of 100", scenario, "accepted", "{:.2f} s"),
-        Row(f"{title}: time until all its Pods exist, 99 of 100", scenario, "all made", "{:.2f} s"),
+        Row(f"{title}: time to accept another job, 99th percentile", scenario, "accepted", "{:.2f} s"),
+        Row(f"{title}: time until all its Pods exist, 99th percentile", scenario, "all made", "{:.2f} s"),
         Row(f"{title}: CPU time per job", scenario, "CPU a job", "{:.1f} ms"),
         Row(f"{title}: peak memory", scenario, "peak", "{:.0f} MiB"),
     )
