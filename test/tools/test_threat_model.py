@@ -7,7 +7,11 @@ from generators.compatibility import exists
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "threat-model.md"
 TEST = re.compile(r"`([a-z0-9_/]+\.(?:py|go)::\w+)`")
-ELSEWHERE = {"use ServiceAccounts or Secrets of other namespaces", "make it run a program or read a file", "interfere with another user's step"}
+ELSEWHERE = {
+    "use ServiceAccounts or Secrets of other namespaces",
+    "make it run a program or read a file",
+    "interfere with another user's step",
+}
 """What Kubernetes does, what no test can show, and what the page calls possible."""
 
 
