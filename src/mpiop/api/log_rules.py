@@ -51,7 +51,7 @@ RULES: Final[Sequence[LogRule]] = (
     rule(
         "ExecutableNotFound",
         "MPICH or Intel MPI cannot start the program",
-        r"^\[proxy:[\d:]+@(?P<host>[^\]\n]+)\] HYD\w+ .*execvp error on file (?P<file>\S*) \((?P<text>[^)\n]*)\)",
+        r"^\[proxy:[\d:]+@(?P<host>[^\]\n]+)\] .*execvp error on file (?P<file>\S*) \((?P<text>[^)\n]*)\)",
         "mpirun cannot execute {file} on {host}: {text}",
         _EXECUTABLE,
     ),

@@ -155,6 +155,12 @@ FOUND = [
         "mpirun cannot execute /etc/passwd on pi-worker-1: Permission denied",
     ),
     (
+        "Intel MPI: no such program, with the words of two proxies in one line",
+        "[proxy:0:0@pi-worker-0] [proxy:0:1@pi-worker-1] HYD_spawn (a.c:7): execvp error on file prog (No such file or directory)\n",
+        "ExecutableNotFound",
+        "mpirun cannot execute prog on pi-worker-0: No such file or directory",
+    ),
+    (
         "Open MPI 4: directory",
         OPEN_MPI_4_DIRECTORY,
         "WorkingDirectoryNotFound",
