@@ -321,18 +321,44 @@ def test_bytes_for_rank_0_arrive_also_if_their_step_had_to_wait(make: Make) -> N
     allocation, output, has_waited = make(), list[Tagged](), threading.Event()
     first = allocation.run_of(allocation.start("-n", "4", "--", "run", "sh", "-c", "echo begun; read -r line"))
     streams = Streams(output.append, output.append, lambda _: has_waited.set())
-    step = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent\n")
+    step = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, content=b"sent\n")
     assert has_waited.wait(30)
     first.communicate("\n", timeout=30)
     assert step.wait().code == 0
     assert Tagged(None, b"sent") in output
-    at_once = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"again\n")
+    at_once = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, content=b"again\n")
     assert at_once.wait().code == 0
     assert Tagged(None, b"again") in output
 
 
-def test_input_for_later_ends_with_its_connection(make: Make) -> None:
-    assert read(make(), "input", "T", "later")[0] == 0
+@pytest.mark.parametrize("way", ["its connection ends", "its connection falls silent", "its own process is killed"])
+def test_a_step_whose_bytes_do_not_arrive_never_begins_and_leaves_nothing(make: Make, way: str) -> None:
+    allocation = make(MPIOP_LOST_SECONDS="1")
+    step = allocation.start("--token", "T", "--content", "9", "--", "run", "sh", "-c", "echo begun")
+    assert step.stdin is not None
+    step.stdin.write("sent")
+    step.stdin.flush()
+    eventually(lambda: [file.read_text() for file in allocation.home.glob("asks/*/content")] != [])
+    if way == "its own process is killed":
+        step.kill()
+    if way == "its connection falls silent":
+        assert step.wait(30) == 143
+    else:
+        step.stdin.close()
+        step.wait(30)
+    assert step.stdout is not None
+    assert "begun" not in step.stdout.read()
+    eventually(lambda: not [*allocation.home.glob("asks/*"), *allocation.home.glob("beat-*"), *allocation.home.glob("why-*")])
+    assert allocation.step("-n", "4", "--no-wait", "--", "run", "true")[0] == 0
+
+
+def test_an_order_that_follows_the_bytes_ends_the_step_and_the_bytes_are_removed(make: Make) -> None:
+    allocation, output = make(), list[Tagged]()
+    streams = Streams(output.append, output.append, lambda _: None)
+    step = Step(allocation.kubectl, ["--", "run", *STUBBORN], lambda: RankLines(None), streams, content=b"interrupt\n" * 100_000)
+    step.interrupt()
+    assert step.wait().code == 130
+    assert not [file for file in allocation.home.rglob("*") if file.is_file() and b"interrupt" in file.read_bytes()]
 
 
 def test_input_that_arrives_after_its_step_is_dropped(make: Make) -> None:
