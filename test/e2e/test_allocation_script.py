@@ -321,12 +321,12 @@ def test_bytes_for_rank_0_arrive_also_if_their_step_had_to_wait(make: Make) -> N
     allocation, output, has_waited = make(), list[Tagged](), threading.Event()
     first = allocation.run_of(allocation.start("-n", "4", "--", "run", "sh", "-c", "echo begun; read -r line"))
     streams = Streams(output.append, output.append, lambda _: has_waited.set())
-    step = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, content=b"sent\n")
+    step = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent\n")
     assert has_waited.wait(30)
     first.communicate("\n", timeout=30)
     assert step.wait().code == 0
     assert Tagged(None, b"sent") in output
-    at_once = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, content=b"again\n")
+    at_once = Step(allocation.kubectl, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"again\n")
     assert at_once.wait().code == 0
     assert Tagged(None, b"again") in output
 
@@ -355,7 +355,7 @@ def test_a_step_whose_bytes_do_not_arrive_never_begins_and_leaves_nothing(make: 
 def test_an_order_that_follows_the_bytes_ends_the_step_and_the_bytes_are_removed(make: Make) -> None:
     allocation, output = make(), list[Tagged]()
     streams = Streams(output.append, output.append, lambda _: None)
-    step = Step(allocation.kubectl, ["--", "run", *STUBBORN], lambda: RankLines(None), streams, content=b"interrupt\n" * 100_000)
+    step = Step(allocation.kubectl, ["--", "run", *STUBBORN], lambda: RankLines(None), streams, has_input=b"interrupt\n" * 100_000)
     step.interrupt()
     assert step.wait().code == 130
     assert not [file for file in allocation.home.rglob("*") if file.is_file() and b"interrupt" in file.read_bytes()]

@@ -110,7 +110,7 @@ class FunctionStep:
         self._job, self._call, self._watch = job, call, Watch(job, launcher.workers)
         words = [*([] if ranks is None else ["-n", str(ranks)]), "--", *step_command(call.name)]
         streams = Streams(self._read, self._read, lambda _: None, self._watch.lost)
-        self._step = Step(kubectl, words, lambda: RankLines(None), streams, content=step_input(call.files.content))
+        self._step = Step(kubectl, words, lambda: RankLines(None), streams, has_input=step_input(call.files.content))
 
     def results(self) -> list[Any]:
         """Wait until the step ends, and return the results by rank. Ctrl-C, or any other exception here, ends the ranks.

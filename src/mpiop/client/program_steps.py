@@ -71,7 +71,7 @@ class ProgramStep:
         self._job, self._watch, self._reports = job, Watch(job, launcher.workers), reports
         self._lines = deque[str](maxlen=LOG_LINES)
         streams = Streams(self._read, self._read, reports.waits, self._watch.lost)
-        self._step = Step(kubectl, words, lambda: RankLines(job.library), streams)
+        self._step = Step(kubectl, words, lambda: RankLines(job.library), streams, has_input=False)
 
     def wait(self) -> str:
         """Wait until the program ends, and return the last 200 lines that its ranks have printed. Ctrl-C ends the ranks.

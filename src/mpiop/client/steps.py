@@ -89,8 +89,7 @@ class Step:
         rank_lines: Callable[[], RankLines],
         streams: Streams,
         *,
-        has_input: bool = False,
-        content: bytes = b"",
+        has_input: bool | bytes,
     ) -> None:
         """Start the program, and threads that read what arrives. Callbacks may be called before this returns.
 
@@ -99,11 +98,12 @@ class Step:
             words: Options of the script's `step`, `--` and the program.
             rank_lines: Makes what removes the tags of ranks from a stream.
             streams: Receives what arrives.
-            has_input: Whether rank 0 gets the standard input of this process.
-            content: What rank 0 gets instead, or nothing. It travels ahead of the orders, so it needs no connection of its own.
+            has_input: Whether rank 0 gets the standard input of this process, or the bytes that it gets instead. Bytes travel ahead of
+                the orders, so they need no connection of their own.
         """
-        self._kubectl, self._rank_lines, self._streams, self._has_input = kubectl, rank_lines, streams, has_input
+        self._kubectl, self._rank_lines, self._streams, self._has_input = kubectl, rank_lines, streams, has_input is True
         self._orders = queue.SimpleQueue[str]()
+        content = has_input if isinstance(has_input, bytes) else b""
         self._head = content + b"\nask\n" if content else b""
         self._token = secrets.token_hex(8)
         self._is_over = threading.Event()

@@ -83,7 +83,7 @@ def test_functions_run_one_after_the_other_and_leave_no_job(api: FakeApi, tmp_pa
     assert words.count("exec(source) work\n") == 1
 
 
-def test_what_a_function_raises_and_a_step_that_fails_are_named(api: FakeApi, tmp_path: Path) -> None:
+def test_what_a_function_raises_and_a_step_that_fails_are_named(api: FakeApi) -> None:
     def work() -> None:
         raise ValueError("no input")
 

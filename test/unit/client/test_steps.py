@@ -44,7 +44,7 @@ def start(tmp_path: Path) -> Start:
         streams = Streams(
             output or (lambda line: heard.output.append(line.text)), lambda line: heard.error.append(line.text), heard.waits.append, check
         )
-        return Step([str(kubectl)], ["--", "program"], lambda: RankLines(OPEN_MPI), streams), heard
+        return Step([str(kubectl)], ["--", "program"], lambda: RankLines(OPEN_MPI), streams, has_input=False), heard
 
     return call
 
