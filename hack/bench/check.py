@@ -70,9 +70,19 @@ BOUNDS: Final = (
         "4, and at most two for each worker that starts by itself",
     ),
     Bound(
-        "statuses of a slow start", SLOW, 10, _requests("patch mpijobs"), "Created, Running, Succeeded, and batches after 1, 3, 7 and 15 s"
+        "statuses of a slow start",
+        SLOW,
+        12,
+        _requests("patch mpijobs"),
+        "Created, Running, Succeeded, batches after 1, 3, 7 and 15 s, the last worker, and up to four changes of the launcher",
     ),
-    Bound("lists of hosts of a slow start", SLOW, 6, _requests("patch configmaps"), "these batches, the last worker, and the end"),
+    Bound(
+        "lists of hosts of a slow start",
+        SLOW,
+        8,
+        _requests("patch configmaps"),
+        "these batches, the last worker, the end, and up to two for the launcher",
+    ),
     Bound("reads a job", JOBS, 0, _reads, "the caches show all"),
     Bound("requests refused", JOBS, 0, _refused, "no conflict, nothing made twice"),
     Bound("syncs a job", JOBS, 40, lambda load, jobs: load.syncs / jobs, "at most one for each of some 60 changes"),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from e2e.commands import Ended, ended
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 
 Obj = dict[str, Any]
@@ -47,18 +48,9 @@ class Kubectl:
         """Return the command line."""
         return ["kubectl", *(("--namespace", self.namespace) if self.namespace else ()), *arguments]
 
-    def attempt(self, *arguments: str, stdin: str = "", timeout_seconds: float = 120) -> subprocess.CompletedProcess[str]:
+    def attempt(self, *arguments: str, stdin: str = "", timeout_seconds: float = 120) -> Ended:
         """Run kubectl and return how it ended."""
-        return subprocess.run(
-            self.command(*arguments),
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_seconds,
-            check=False,
-        )
+        return ended(self.command(*arguments), self.environment, stdin=stdin, timeout_seconds=timeout_seconds)
 
     def run(self, *arguments: str, stdin: str = "", timeout_seconds: float = 120) -> str:
         """Run kubectl and return what it printed.
@@ -66,10 +58,10 @@ class Kubectl:
         Raises:
             CommandError: It failed.
         """
-        ended = self.attempt(*arguments, stdin=stdin, timeout_seconds=timeout_seconds)
-        if ended.returncode:
-            raise CommandError(f"kubectl {' '.join(arguments)}: {ended.stderr.strip() or ended.stdout.strip()}")
-        return ended.stdout
+        done = self.attempt(*arguments, stdin=stdin, timeout_seconds=timeout_seconds)
+        if done.returncode:
+            raise CommandError(f"kubectl {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
 
     @contextlib.contextmanager
     def following(self, pod: str, *options: str, timeout_seconds: float = 120) -> Iterator[Iterator[str]]:

@@ -1,15 +1,14 @@
 """`kubectl mpi` in a namespace: the plug-in of this checkout, found by kubectl in the PATH."""
 
 import os
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from e2e.clusters import ROOT
+from e2e.commands import Ended, ended
 from e2e.kubectl import Kubectl
-from e2e.libraries import without_noise
 
 
 @dataclass(frozen=True)
@@ -19,24 +18,15 @@ class Tool:
     here: Kubectl
     environment: dict[str, str] = field(repr=False)
 
-    def attempt(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def attempt(self, *arguments: str, stdin: str = "") -> Ended:
         """Run a verb and return how it ended."""
-        return subprocess.run(
-            ["kubectl", "mpi", *arguments],
-            cwd=ROOT,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        return ended(["kubectl", "mpi", *arguments], self.environment, stdin=stdin, folder=ROOT)
 
     def run(self, *arguments: str, stdin: str = "") -> str:
         """Run a verb that must succeed, and return its output."""
         done = self.attempt(*arguments, stdin=stdin)
         assert done.returncode == 0, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return without_noise(done.stdout)
+        return done.stdout
 
 
 def new_tool(here: Kubectl, folder: Path) -> Tool:

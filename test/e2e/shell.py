@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from e2e.clusters import ROOT
+from e2e.commands import without_noise
 from e2e.kubectl import CommandError, Kubectl
-from e2e.libraries import without_noise
 
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -469,9 +470,9 @@ def test_a_step_that_is_ended_leaves_no_process_and_frees_its_slots(make: Make, 
     assert not [*allocation.home.glob("asks/*"), *allocation.home.glob("beat-*"), *allocation.home.glob("why-*")]
 
 
-def fill(pipe: str) -> None:
-    """Write to a pipe until not another byte fits."""
-    writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+def fill(pipe: IO[str]) -> None:
+    """Write to the pipe that this reads until not another byte fits. Its writers may have it under any number."""
+    writer = os.open(f"/proc/self/fd/{pipe.fileno()}", os.O_WRONLY | os.O_NONBLOCK)
     with contextlib.suppress(BlockingIOError):
         while True:
             os.write(writer, b"x")
@@ -490,7 +491,7 @@ def test_a_step_is_ended_in_the_same_way_when_it_cannot_print(make: Make, are_cl
         step.stdout.close()
         step.stderr.close()
     else:
-        fill(f"/proc/{step.pid}/fd/2")
+        fill(step.stderr)
     step.stdin.close()
     assert step.wait(30) == 143
     assert not allocation.ranks()
