@@ -6,7 +6,7 @@
 #   shell                opens a shell; history lists the steps
 #   receive              takes files for the folder of uploads from the client
 #   client MARK VERB …   runs `history` or `output NUMBER [follow]`, which prints what a step has printed, and marks the end
-# For dash, busybox and bash. Of other programs it needs cat, chmod, date, dd, grep, mkdir, mkfifo, mv, rm, sleep, tee, tr and tty;
+# For dash, busybox and bash. Of other programs it needs cat, chmod, date, dd, grep, mkdir, mkfifo, mv, rm, sleep, tee, tr, tty and wc;
 # for uploads also find, rmdir, sed, sha256sum, sort, tar and uniq.
 set -fu
 home=${MPIOP_ALLOCATION:-/tmp/mpiop}
@@ -359,9 +359,10 @@ step() {
         -n | -np | --ranks | --hosts | -e | --env | --mpirun-args | --build | --token | --content) [ $# -gt 1 ] || fail "$1 needs a value" ;;
         esac
         case $1 in
-        -n | -np | --ranks)
+        -n | -np | --ranks | --content)
             case $2 in '' | *[!0-9]* | 0* | ??????????*) fail "$1 $2: a number is expected" ;; esac
-            need=$2 && shift
+            [ "$1" = --content ] && size=$2 || need=$2
+            shift
             ;;
         --hosts)
             case $2 in '' | *[!0-9,]*) fail "--hosts $2: write numbers with commas, such as 0,1" ;; esac
@@ -381,7 +382,6 @@ step() {
         --overlap) overlap=1 ;;
         --no-wait) waits=0 ;;
         --input) has_input=1 ;;
-        --content) size=$2 && shift ;;
         --tag) is_tagged=1 ;;
         --) shift && break ;;
         -*) fail "$1 is not an option of step" ;;
@@ -443,24 +443,38 @@ listen() {
     (
         trap 'kill $nap; exit' TERM
         trap - INT HUP
+        received=
         while :; do
             sleep "$lost_seconds" &
             nap=$!
             wait "$nap"
-            [ -e "$home/beat-$self" ] || break
+            has_received || [ -e "$home/beat-$self" ] || break
             rm -f "$home/beat-$self"
         done
         lose
     ) >/dev/null 2>&1 4<&- 5>&- &
     watchdog=$!
 }
-# Reads just so many bytes; orders follow.
+# Stores just so many bytes; orders follow. The blocks are small, because each one that is stored shows that the client lives.
 receive_content() {
-    dd bs="$size" count=1 iflag=fullblock <&4 >"$asked/content" &
-    dd=$!
     trap 'kill "$dd"; exit' TERM
-    wait "$dd" || { echo "its dd cannot read bytes in full blocks" >"$home/why-$self" && kill -TERM "$self"; }
+    count=$(((size - 1) / 4096))
+    store 4096 "$count" && store $((size - 4096 * count)) 1 || {
+        echo "the launcher cannot store the bytes for rank 0: its disk is full, or its dd cannot read full blocks" >"$home/why-$self"
+        kill -TERM "$self"
+    }
     trap - TERM
+}
+store() {
+    dd bs="$1" count="$2" iflag=fullblock <&4 >>"$asked/content" &
+    dd=$!
+    wait "$dd"
+}
+# Whether more bytes have arrived than at the last time.
+has_received() {
+    before=$received
+    received=$(wc -c <"$asked/content")
+    [ "${received:-0}" -gt "${before:-0}" ]
 }
 lose() {
     echo "the connection to the client was lost" >"$home/why-$self"
