@@ -385,6 +385,17 @@ def test_exactly_the_bytes_for_rank_0_arrive(make: Make, size: int) -> None:
     assert Tagged(None, f"{sha256(content).hexdigest()}  -".encode()) in output
 
 
+def test_a_launcher_that_cannot_store_the_bytes_is_the_reason(make: Make) -> None:
+    allocation, output = make(), list[Tagged]()
+    *words, script, name = allocation.kubectl
+    limited = [*words, f"ulimit -f 8; {script}", name]  # 4 or 8 KiB
+    streams = Streams(output.append, output.append, pytest.fail)
+    end = Step(limited, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent" * 5_000).wait()
+    reason = "the launcher cannot store the bytes for rank 0: its disk is full, or its dd cannot read full blocks"
+    assert (end.code, end.why, output) == (143, reason, [])
+    assert not [*allocation.home.glob("asks/*"), *allocation.home.glob("beat-*"), *allocation.home.glob("why-*")]
+
+
 def test_an_order_that_follows_the_bytes_ends_the_step_and_the_bytes_are_removed(make: Make) -> None:
     allocation, output = make(), list[Tagged]()
     streams = Streams(output.append, output.append, lambda _: None)
