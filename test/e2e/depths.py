@@ -107,6 +107,14 @@ class Server:
         response = self._connection.getresponse()
         return Answer(response.status, response.read().decode())
 
+    def watch(self, path: str, count: int) -> Answer:
+        """Watch until so many events have come or 30 seconds have passed."""
+        self._connection.request("GET", f"{path}?watch=true&timeoutSeconds=30", headers={"Accept": "application/json"})
+        with self._connection.getresponse() as response:
+            events = [response.readline() for _ in range(count)]
+        self._connection.close()
+        return Answer(response.status, b"".join(events).decode())
+
     def patch(self, path: str, *operations: Mapping[str, object], levels: int = 0) -> Answer:
         """Send a JSON patch."""
         return self.send("PATCH", path, operations, levels=levels, content_type="application/json-patch+json")
