@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
@@ -97,13 +98,18 @@ class Allocation:
 
     def ranks(self) -> list[str]:
         """Return the command lines of the processes of steps."""
+        return self.processes("MPIOP_STEP=")
+
+    def processes(self, variable: str = "") -> list[str]:
+        """Return the command lines of all processes but the holder, or of those with a variable."""
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 variables, command = (process / "environ").read_bytes().split(b"\0"), (process / "cmdline").read_bytes()
             except OSError:
                 continue
-            if f"MPIOP_ALLOCATION={self.home}".encode() in variables and any(each.startswith(b"MPIOP_STEP=") for each in variables):
+            is_own = f"MPIOP_ALLOCATION={self.home}".encode() in variables and process.name != str(self.holder.pid)
+            if is_own and any(each.startswith(variable.encode()) for each in variables):
                 found.append(command.replace(b"\0", b" ").decode())
         return found
 
@@ -332,8 +338,71 @@ def test_bytes_for_rank_0_arrive_also_if_their_step_had_to_wait(make: Make) -> N
     assert Tagged(None, b"again") in output
 
 
-def test_input_for_later_ends_with_its_connection(make: Make) -> None:
-    assert read(make(), "input", "T", "later")[0] == 0
+@pytest.mark.parametrize("sent", [4, 100_000])
+@pytest.mark.parametrize("way", ["its connection ends", "its connection falls silent", "its own process is killed"])
+def test_a_step_whose_bytes_do_not_arrive_never_begins_and_leaves_nothing(make: Make, way: str, sent: int) -> None:
+    allocation = make(MPIOP_LOST_SECONDS="1")
+    step = allocation.start("--token", "T", "--content", str(2 * sent + 1), "--", "run", "sh", "-c", "echo begun")
+    assert step.stdin is not None
+    step.stdin.write("x" * sent)
+    step.stdin.flush()
+    eventually(lambda: [sent < 5_000 or file.stat().st_size > 0 for file in allocation.home.glob("asks/*/content")] == [True])
+    if way == "its own process is killed":
+        step.kill()
+    if way == "its connection falls silent":
+        assert step.wait(30) == 143
+    else:
+        step.stdin.close()
+        step.wait(30)
+    assert step.stdout is not None
+    assert "begun" not in step.stdout.read()
+    eventually(lambda: not [*allocation.home.glob("asks/*"), *allocation.home.glob("beat-*"), *allocation.home.glob("why-*")])
+    eventually(lambda: not allocation.processes())
+    assert allocation.step("-n", "4", "--no-wait", "--", "run", "true")[0] == 0
+
+
+def test_bytes_that_arrive_slowly_keep_their_step(make: Make) -> None:
+    allocation = make(MPIOP_LOST_SECONDS="2")
+    piece = "".join(f"{number:7}\n" for number in range(1000))
+    step = allocation.start("--token", "T", "--content", str(20 * len(piece)), "--", "run", "cat")
+    assert step.stdin is not None
+    for _ in range(20):
+        step.stdin.write(piece)
+        step.stdin.flush()
+        time.sleep(0.4)
+    step.stdin.write("\nask\n")
+    step.stdin.flush()
+    assert step.stdout is not None
+    assert step.stdout.read() == 20 * piece
+
+
+@pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 8192, 3_000_000])
+def test_exactly_the_bytes_for_rank_0_arrive(make: Make, size: int) -> None:
+    allocation, output, content = make(), list[Tagged](), os.urandom(size)
+    streams = Streams(output.append, output.append, lambda _: None)
+    step = Step(allocation.kubectl, ["-n", "1", "--", "run", "sha256sum"], lambda: RankLines(None), streams, has_input=content)
+    assert step.wait().code == 0
+    assert Tagged(None, f"{sha256(content).hexdigest()}  -".encode()) in output
+
+
+def test_a_launcher_that_cannot_store_the_bytes_is_the_reason(make: Make) -> None:
+    allocation, output = make(), list[Tagged]()
+    *words, script, name = allocation.kubectl
+    limited = [*words, f"ulimit -f 8; {script}", name]  # 4 or 8 KiB
+    streams = Streams(output.append, output.append, pytest.fail)
+    end = Step(limited, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent" * 5_000).wait()
+    reason = "the launcher cannot store the bytes for rank 0: its disk is full, or its dd cannot read full blocks"
+    assert (end.code, end.why, output) == (143, reason, [])
+    assert not [*allocation.home.glob("asks/*"), *allocation.home.glob("beat-*"), *allocation.home.glob("why-*")]
+
+
+def test_an_order_that_follows_the_bytes_ends_the_step_and_the_bytes_are_removed(make: Make) -> None:
+    allocation, output = make(), list[Tagged]()
+    streams = Streams(output.append, output.append, lambda _: None)
+    step = Step(allocation.kubectl, ["--", "run", *STUBBORN], lambda: RankLines(None), streams, has_input=b"interrupt\n" * 100_000)
+    step.interrupt()
+    assert step.wait().code == 130
+    assert not [file for file in allocation.home.rglob("*") if file.is_file() and b"interrupt" in file.read_bytes()]
 
 
 def test_input_that_arrives_after_its_step_is_dropped(make: Make) -> None:

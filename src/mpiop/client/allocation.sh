@@ -2,11 +2,11 @@
 # Holds the workers of an allocation and runs its steps, in the launcher (docs/adr/0044-allocations.md).
 #   hold OPTIONS TAGS    the launcher's own process: counts slots, ends the allocation
 #   step … -- PROGRAM    runs mpirun on free slots
-#   input TOKEN          passes standard input on to a step that runs; with `later`, only after a first line
+#   input TOKEN          passes standard input on to a step that runs
 #   shell                opens a shell; history lists the steps
 #   receive              takes files for the folder of uploads from the client
 #   client MARK VERB …   runs `history` or `output NUMBER [follow]`, which prints what a step has printed, and marks the end
-# For dash, busybox and bash. Of other programs it needs cat, chmod, date, dd, grep, mkdir, mkfifo, mv, rm, sleep, tee, tr and tty;
+# For dash, busybox and bash. Of other programs it needs cat, chmod, date, dd, grep, mkdir, mkfifo, mv, rm, sleep, tee, tr, tty and wc;
 # for uploads also find, rmdir, sed, sha256sum, sort, tar and uniq.
 set -fu
 home=${MPIOP_ALLOCATION:-/tmp/mpiop}
@@ -353,15 +353,16 @@ quote() {
 }
 
 step() {
-    token='' need=0 wanted='' overlap=0 waits=1 has_input='' is_tagged='' exports='' assignments='' words='' mpirun='' why='' problem='' is_uploaded='' build='' number='' reader='' watchdog='' signal=''
+    token='' need=0 wanted='' overlap=0 waits=1 has_input='' size='' is_tagged='' exports='' assignments='' words='' mpirun='' why='' problem='' is_uploaded='' build='' number='' reader='' watchdog='' signal=''
     while [ $# -gt 0 ]; do
         case $1 in
-        -n | -np | --ranks | --hosts | -e | --env | --mpirun-args | --build | --token) [ $# -gt 1 ] || fail "$1 needs a value" ;;
+        -n | -np | --ranks | --hosts | -e | --env | --mpirun-args | --build | --token | --content) [ $# -gt 1 ] || fail "$1 needs a value" ;;
         esac
         case $1 in
-        -n | -np | --ranks)
+        -n | -np | --ranks | --content)
             case $2 in '' | *[!0-9]* | 0* | ??????????*) fail "$1 $2: a number is expected" ;; esac
-            need=$2 && shift
+            [ "$1" = --content ] && size=$2 || need=$2
+            shift
             ;;
         --hosts)
             case $2 in '' | *[!0-9,]*) fail "--hosts $2: write numbers with commas, such as 0,1" ;; esac
@@ -400,9 +401,9 @@ step() {
     own=$start ask=$self-$start asked=$home/asks/$ask
     mkdir "$asked" && mkfifo "$asked/answer" || fail "cannot write to $home"
     exec 5<>"$asked/answer"
-    [ -z "$token" ] || listen
     echo "$self $start $need $overlap $waits $wanted" >"$asked/request"
-    request ask "$ask"
+    [ -z "$token" ] || listen
+    [ -n "$size" ] || request ask "$ask" # otherwise the client lets it ask after the bytes
     while read -r answer text <&5; do
         case $answer in
         waits) report waits "$text" ;;
@@ -414,6 +415,7 @@ step() {
         esac
     done
     number=$text dir=$home/steps/$text
+    [ -z "$size" ] || exec 3<"$asked/content"
     rm -rf "$asked"
     run "$@"
 }
@@ -422,8 +424,10 @@ step() {
 listen() {
     (
         trap - INT TERM HUP
+        [ -z "$size" ] || receive_content
         while read -r word <&4; do
             case $word in
+            ask) request ask "$ask" ;;
             interrupt) kill -INT "$self" ;;
             end\ *) echo "${word#end }" >"$home/why-$self" && kill -TERM "$self" ;;
             *)
@@ -439,21 +443,43 @@ listen() {
     (
         trap 'kill $nap; exit' TERM
         trap - INT HUP
+        received=
         while :; do
             sleep "$lost_seconds" &
             nap=$!
             wait "$nap"
-            [ -e "$home/beat-$self" ] || break
+            has_received || [ -e "$home/beat-$self" ] || break
             rm -f "$home/beat-$self"
         done
         lose
     ) >/dev/null 2>&1 4<&- 5>&- &
     watchdog=$!
 }
+# Stores just so many bytes; orders follow. The blocks are small, because each one that is stored shows that the client lives.
+receive_content() {
+    trap 'kill "$dd"; exit' TERM
+    count=$(((size - 1) / 4096))
+    store 4096 "$count" && store $((size - 4096 * count)) 1 || {
+        echo "the launcher cannot store the bytes for rank 0: its disk is full, or its dd cannot read full blocks" >"$home/why-$self"
+        kill -TERM "$self"
+    }
+    trap - TERM
+}
+store() {
+    dd bs="$1" count="$2" iflag=fullblock <&4 >>"$asked/content" &
+    dd=$!
+    wait "$dd"
+}
+# Whether more bytes have arrived than at the last time.
+has_received() {
+    before=$received
+    received=$(wc -c <"$asked/content")
+    [ "${received:-0}" -gt "${before:-0}" ]
+}
 lose() {
     echo "the connection to the client was lost" >"$home/why-$self"
     is_alive "$self" "$own" && kill -TERM "$self" && return
-    rm -f "$home/beat-$self" "$home/why-$self"
+    rm -rf "$home/beat-$self" "$home/why-$self" "$asked"
     set +f
     for each in "$home"/steps/*; do
         [ -e "$each/of" ] && [ ! -e "$each/ended" ] && read -r pid <"$each/of" && [ "$pid" = "$ask" ] && bury "${each##*/}"
@@ -509,7 +535,9 @@ run() {
         mkfifo "$input"
     fi
     report runs "$number $place"
-    if [ -n "$has_input" ]; then
+    if [ -n "$size" ]; then
+        launch "$@" <&3 &
+    elif [ -n "$has_input" ]; then
         launch "$@" <"$input" &
     elif [ -n "$token" ]; then
         launch "$@" </dev/null &
@@ -559,7 +587,7 @@ run() {
 
 # In a process of its own, which becomes mpirun.
 launch() {
-    exec >"$dir/out" 2>"$dir/err" 4<&- 5<&- 6<&-
+    exec >"$dir/out" 2>"$dir/err" 3<&- 4<&- 5<&- 6<&-
     [ -z "$is_uploaded" ] || prepare </dev/null || exit
     set -- mpirun -n "$ranks" "$@"
     eval "${assignments:+export $assignments}" # may have names of variables of this script
@@ -871,7 +899,6 @@ client)
     printf '\n%s end\n' "$mark"
     ;;
 input)
-    [ "${3:-}" != later ] || read -r line || exit 0
     input=$home/input-$2
     trap '[ -z "${cat:-}" ] || kill "$cat"; exit 0' TERM
     find_start "$self"

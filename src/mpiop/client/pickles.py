@@ -1,5 +1,6 @@
 """Pickles of functions and their results. Modules that are not installed packages travel by value, in both directions."""
 
+import inspect
 import io
 import pickle
 import sys
@@ -7,6 +8,7 @@ import sysconfig
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
@@ -21,15 +23,33 @@ _cloudpickle: Final[Any] = cloudpickle
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _COMPILED: Final = tuple(EXTENSION_SUFFIXES)
 _STANDARD: Final = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
+_HELPERS: Final = ("_builtin_type", "_function_setstate", "_make_cell", "_make_empty_cell", "_make_function", "subimport")
 _SENT: Final[WeakSet[type]] = WeakSet()
 _LOCK: Final = threading.Lock()
 """cloudpickle has one list, for all threads, of modules that travel by value."""
 
 
 def sources() -> dict[str, bytes]:
-    """Return the files of the package cloudpickle by their paths: it travels too, so ranks have this version of it."""
+    """Return the files of the package cloudpickle by their paths: it travels too, so ranks have this version of it.
+
+    `mpiop_helpers.py` has what functions need of it, because its import takes as long as that of Python.
+    """
     package = Path(cloudpickle.__file__).parent
-    return {f"cloudpickle/{each.name}": each.read_bytes() for each in package.glob("*.py")}
+    return {f"cloudpickle/{each.name}": each.read_bytes() for each in package.glob("*.py")} | {"mpiop_helpers.py": _helpers()}
+
+
+@cache
+def _helpers() -> bytes:
+    """Return a module with the helpers of cloudpickle that load functions, or an empty one if they use more than each other."""
+    made: dict[str, Any] = {}
+    try:
+        helpers = [getattr(cloudpickle.cloudpickle, name) for name in _HELPERS]
+        source = "import sys, types\n_empty_cell_value = object()\n" + "\n".join(map(inspect.getsource, helpers))
+        exec(source, made)  # noqa: S102 - of the installed cloudpickle
+        used = {name for helper in helpers for name in inspect.getclosurevars(helper).globals}
+    except (AttributeError, NameError, TypeError):
+        return b""
+    return source.encode() if used <= made.keys() else b""
 
 
 def pickled_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
@@ -113,6 +133,7 @@ def _own_modules() -> set[str]:
     return {name for name in own if name.partition(".")[0] not in compiled}
 
 
+@cache
 def _is_installed(place: str) -> bool:
     parts = Path(place).parts
     return bool(_INSTALLED.intersection(parts)) or any(Path(place).resolve().is_relative_to(folder) for folder in _STANDARD)

@@ -7,6 +7,7 @@ import marshal
 import pickle
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib.util import MAGIC_NUMBER
 from typing import Final
 
@@ -91,6 +92,9 @@ sys.meta_path.insert(0, Sent())
 read = files.get
 """
 _CALL: Final = f"""
+import io
+
+import mpiop_helpers
 from mpi4py import MPI
 
 world = MPI.COMM_WORLD
@@ -105,8 +109,14 @@ def write(kind, rank, content):
         out.flush()
 
 
+class Unpickler(pickle.Unpickler):
+    def find_class(self, module, name):
+        found = vars(mpiop_helpers).get(name) if module == "cloudpickle.cloudpickle" else None
+        return found or super().find_class(module, name)
+
+
 def dumps(result):
-    if "cloudpickle" not in sys.modules:  # nothing has come by value, so most results need no more than pickle, and its import takes long
+    if "cloudpickle" not in sys.modules:  # no class has come by value, so most results need no more than pickle, and its import takes long
         try:
             return pickle.dumps(result)
         except Exception:
@@ -139,7 +149,7 @@ outside of the function." % error
 
 
 try:
-    function, args, kwargs = pickle.loads(read("function.pkl"))
+    function, args, kwargs = Unpickler(io.BytesIO(read("function.pkl"))).load()
 except ImportError as error:
     end(lacks(error))
 except BaseException:
@@ -183,5 +193,11 @@ def step_command(name: str) -> tuple[str, ...]:
 def step_input(files: Mapping[str, bytes]) -> bytes:
     """Return the standard input of a step that calls the function in these files; modules are compiled here, once for all ranks."""
     source = _BEGIN + _FROM_MEMORY.replace("VERSION", repr(tuple(sys.version_info[:2]))) + _CALL
-    compiled = {name: marshal.dumps(compile(content, name, "exec")) for name, content in files.items() if name.endswith(".py")}
+    compiled = {name: _compiled(name, content) for name, content in files.items() if name.endswith(".py")}
     return pickle.dumps((source, dict(files), MAGIC_NUMBER, compiled))
+
+
+@cache
+def _compiled(name: str, content: bytes) -> bytes:
+    """Return the code of a module: of mpiop or cloudpickle, so there are few."""
+    return marshal.dumps(compile(content, name, "exec"))

@@ -5,6 +5,7 @@ connection looks like success to kubectl. On its standard input it gets heartbea
 """
 
 import contextlib
+import queue
 import re
 import secrets
 import subprocess
@@ -97,17 +98,20 @@ class Step:
             words: Options of the script's `step`, `--` and the program.
             rank_lines: Makes what removes the tags of ranks from a stream.
             streams: Receives what arrives.
-            has_input: Whether rank 0 gets the standard input of this process, or the bytes that it gets instead.
+            has_input: Whether rank 0 gets the standard input of this process, or the bytes that it gets instead. Bytes travel ahead of
+                the orders, so they need no connection of their own.
         """
-        self._kubectl, self._rank_lines, self._streams, self._has_input = kubectl, rank_lines, streams, bool(has_input)
-        self._content = has_input if isinstance(has_input, bytes) else None
+        self._kubectl, self._rank_lines, self._streams, self._has_input = kubectl, rank_lines, streams, has_input is True
+        self._orders = queue.SimpleQueue[str]()
+        content = has_input if isinstance(has_input, bytes) else b""
+        self._head = content + b"\nask\n" if content else b""
         self._token = secrets.token_hex(8)
         self._is_over = threading.Event()
         self._refusal = self._end = self._input_problem = self._invalid = ""
         self._failure: Exception | None = None
         self._number, self._hosts = 0, tuple[int, ...]()
-        self._input = self._open_input() if self._content is not None else None
-        command = script_command("step", "--token", self._token, *(["--input"] if has_input else []), *words)
+        kind = ["--content", str(len(content))] if content else ["--input"] if has_input else []
+        command = script_command("step", "--token", self._token, *kind, *words)
         # Ctrl-C reaches this process alone, so that what the ranks print at their end arrives.
         self._process = subprocess.Popen(  # noqa: S603 - kubectl, as the user could call it
             [*self._kubectl, "--", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
@@ -122,11 +126,11 @@ class Step:
 
     def interrupt(self) -> None:
         """Ask the step to end its ranks; `wait` then returns."""
-        self._order("interrupt")
+        self._orders.put("interrupt")
 
     def end(self, why: str) -> None:
         """End the step, with a reason."""
-        self._order(f"end {' '.join(why.split())}")
+        self._orders.put(f"end {' '.join(why.split())}")
 
     def kill(self) -> None:
         """End the connection; the step then ends its ranks."""
@@ -144,7 +148,7 @@ class Step:
         for thread in self._readers:
             thread.join()
         self._is_over.set()
-        self._close_input()
+        self._orders.put("")  # which ends the thread
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):  # kubectl has ended, and did not read a heartbeat
@@ -169,15 +173,19 @@ class Step:
                 self._failure = error
                 self.interrupt()
 
-    def _order(self, line: str) -> None:
-        if (stream := self._process.stdin) is not None:
-            with contextlib.suppress(OSError, ValueError):  # kubectl has ended
-                stream.write(line.encode() + b"\n")
-                stream.flush()
-
     def _beat(self) -> None:
-        while not self._is_over.wait(HEARTBEAT_SECONDS):
-            self._order("")
+        """Send the content, and then orders; where there is none for a while, an empty line."""
+        if (stream := self._process.stdin) is None:
+            return
+        line = self._head
+        with contextlib.suppress(OSError, ValueError):  # kubectl has ended
+            while not self._is_over.is_set():
+                stream.write(line)
+                stream.flush()
+                try:
+                    line = self._orders.get(timeout=HEARTBEAT_SECONDS).encode() + b"\n"
+                except queue.Empty:
+                    line = b"\n"
 
     def _check(self) -> None:
         """Check the hosts, in a thread of its own: the answer may take longer than the step waits for a heartbeat."""
@@ -221,7 +229,6 @@ class Step:
             if self._has_input:
                 threading.Thread(target=self._pass_input, daemon=True).start()
         elif kind == "waits":
-            self._close_input()  # servers end connections that are idle for hours
             self._call(self._streams.waits, text)
         elif kind == "refused":
             self._refusal = text
@@ -230,22 +237,10 @@ class Step:
         return kind in {"refused", "ended"}
 
     def _pass_input(self) -> None:
-        process, self._input = self._input or self._open_input(), None
-        _, errors = process.communicate(None if self._content is None else b"\n" + self._content)
-        if process.returncode and _NO_READER not in errors and not self._is_over.is_set():
-            problem = errors.decode(errors="replace").strip().rpartition("\n")[2]
+        """Pass standard input on through a second `kubectl exec`, because it may be endless."""
+        command = [*self._kubectl, "--", *script_command("input", self._token)]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)  # noqa: S603 - kubectl
+        if done.returncode and _NO_READER not in done.stderr and not self._is_over.is_set():
+            problem = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             self._input_problem = f"standard input did not arrive, or only a part of it: {problem}"
             self.end(self._input_problem)
-
-    def _open_input(self) -> subprocess.Popen[bytes]:
-        """Start the second `kubectl exec`. Bytes wait for the step in this process, so their connection is made while the step starts."""
-        stdin, words = (None, ["input", self._token]) if self._content is None else (subprocess.PIPE, ["input", self._token, "later"])
-        command = [*self._kubectl, "--", *script_command(*words)]
-        return subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # noqa: S603 - kubectl
-
-    def _close_input(self) -> None:
-        """End the second `kubectl exec` if it has passed nothing on."""
-        process, self._input = self._input, None
-        if process is not None:
-            process.kill()
-            process.communicate()

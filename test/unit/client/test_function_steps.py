@@ -22,17 +22,16 @@ pytestmark = pytest.mark.real_time
 KUBECTL = """#!/bin/sh
 folder=${0%/*}
 echo "$*" >>"$folder/words"
-case $* in *" input "*) read -r line && cat >"$folder/pipe"; exit ;; esac
 input=/dev/null
-case $* in *" --input "*) input=$folder/pipe && mkfifo "$input" ;; esac
+case $* in *" --content "*) input=$folder/content ;; esac
 while [ "$1" != --token ]; do shift; done
 report="mpiop:$2:"
+[ "$input" = /dev/null ] || dd bs="$4" count=1 iflag=fullblock >"$input" 2>/dev/null
 while [ "$1" != -- ]; do shift; done
 shift 2
-[ ! -e "$folder/hangs" ] || exec 3<>"$input"  # or who writes to it would wait for ever
 echo "${report}runs 3 0:1" >&2
 if [ -e "$folder/hangs" ]; then
-    while read -r order; do [ -z "$order" ] || break; done
+    while read -r order; do case $order in '' | ask) ;; *) break ;; esac; done
     echo >"$folder/$order"
     code=130
 else
@@ -74,9 +73,7 @@ def test_functions_run_one_after_the_other_and_leave_no_job(api: FakeApi, tmp_pa
 
     reported: list[str] = []
     with MPI(api=api, image="i", context="c").allocation(name="dev", ranks=1, report=reported.append) as allocation:
-        (tmp_path / "pipe").unlink(missing_ok=True)
         assert allocation.run(work, 14, kwargs={"scale": 3}) == [42]
-        (tmp_path / "pipe").unlink()
         assert allocation.map(scaled(2), range(5), ranks=1) == [0, 2, 4, 6, 8]
         assert allocation.map(scaled(2), ()) == []
     assert (api.stored, len(reported)) == ({}, 1)
@@ -86,14 +83,13 @@ def test_functions_run_one_after_the_other_and_leave_no_job(api: FakeApi, tmp_pa
     assert words.count("exec(source) work\n") == 1
 
 
-def test_what_a_function_raises_and_a_step_that_fails_are_named(api: FakeApi, tmp_path: Path) -> None:
+def test_what_a_function_raises_and_a_step_that_fails_are_named(api: FakeApi) -> None:
     def work() -> None:
         raise ValueError("no input")
 
     with MPI(api=api, image="i").allocation(name="dev") as allocation:
         with pytest.raises(JobFailed, match=r"^job dev, step 3 failed: FunctionRaised: rank 0 raised:\n(.*\n)*ValueError: no input$"):
             allocation.run(work)
-        (tmp_path / "pipe").unlink()
         with pytest.raises(
             JobFailed, match=r"^job dev, step 3 failed: StepFailed: its program ended with exit code 9\nThe end .*\nlast words$"
         ):
@@ -181,10 +177,9 @@ async def test_the_same_under_asyncio_and_a_call_that_is_cancelled_ends_its_rank
     async with AsyncMPI(api=api, image="i").allocation(name="dev") as allocation:
         assert await allocation.map(scaled(3), [1, 2]) == [3, 6]
         assert await (await allocation.submit(["python3", "-c", "print(1)"], ranks=1)).wait() == "1"
-        (tmp_path / "pipe").unlink()
         (tmp_path / "hangs").touch()
         call = asyncio.create_task(allocation.run(lambda: 1))
-        await asyncio.to_thread(wait_for, tmp_path / "pipe")
+        await asyncio.to_thread(wait_for, tmp_path / "content")
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call

@@ -11,12 +11,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import cloudpickle  # type: ignore[import-untyped]
 import pytest
 import yaml
 
 from fakes.client_api import FakeApi, stored
 from fakes.ranks import world
-from mpiop.client import MPI, JobFailed
+from mpiop.client import MPI, JobFailed, pickles
 from mpiop.client.functions import FunctionCall
 
 
@@ -107,6 +108,35 @@ def test_classes_that_a_rank_defines_come_back(tmp_path: Path) -> None:
 
     [local, _] = Rank(tmp_path, work).results()
     assert (local.double(), type(local).__doc__) == (2, "Of the rank.")
+
+
+FACTOR = 3
+
+
+def scaled(x: int) -> int:
+    return x * FACTOR
+
+
+def test_functions_run_without_an_import_of_cloudpickle_which_takes_long(tmp_path: Path) -> None:
+    offset = 1
+
+    def work(function: Callable[[int], int], /, *, limit: int = 3) -> Any:
+        def count(number: int) -> int:
+            return 0 if number == limit else 1 + count(number + 1)
+
+        return function(count(0)) + offset, re.escape("a b"), [name for name in sys.modules if "cloudpickle" in name]
+
+    work.note = "a note"  # type: ignore[attr-defined]
+    assert Rank(tmp_path, work, scaled).results() == [(10, r"a\ b", [])] * 2
+    assert Rank(tmp_path, lambda function: function.note, work).results() == ["a note"] * 2
+    assert [function(5) for function in Rank(tmp_path, lambda: lambda x: x + offset).results()] == [6, 6], "a result by value"
+
+
+@pytest.mark.parametrize("make_cell", [None, cloudpickle.cloudpickle.dynamic_subimport], ids=["one is missing", "one uses more"])
+def test_a_cloudpickle_with_other_helpers_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_cell: Any) -> None:
+    monkeypatch.setattr(cloudpickle.cloudpickle, "_make_cell", make_cell)
+    monkeypatch.setattr(pickles, "_helpers", pickles._helpers.__wrapped__)  # without its cache
+    assert Rank(tmp_path, lambda: "cloudpickle" in sys.modules).results() == [True, True]
 
 
 def test_modules_of_the_callers_own_travel_by_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
