@@ -12,9 +12,11 @@ from mpiop.api.names import worker_index
 from mpiop.controller.changes import (
     LOSSES,
     WorkerChange,
+    begins_to_run,
     has_same_conditions,
     has_same_metadata,
     is_by_user,
+    is_launcher_start,
     is_launcher_success,
     is_nothing_new,
     is_worker,
@@ -39,16 +41,40 @@ class _Workers:
 
     Attributes:
         awaited: How many must still become Ready or, if they are leaving, end.
+        pending: How many must still begin to run.
         desired: How many the job is to have.
-        period_seconds: Of the next batch of workers that start.
-        is_batch_open: A worker has started since.
+        period_seconds: Of the next batch of Pods that start.
+        is_batch_open: A Pod has started since.
     """
 
     awaited: int
+    pending: int
     desired: int
     are_leaving: bool
     period_seconds: float = FIRST_SECONDS
     is_batch_open: bool = False
+
+    def open_batch(self) -> float:
+        """Add a change to the next batch, and return the seconds until its end."""
+        self.is_batch_open = True
+        return self.period_seconds
+
+    def delay_seconds(self, notification: Notification, index: int | None) -> float:
+        """Note a change of the worker with that index, None for a Pod with a strange name, and return the seconds until the sync."""
+        change = worker_change(notification.old, notification.new)
+        is_last = False
+        if begins_to_run(notification.old, notification.new):
+            self.pending -= 1
+            is_last = self.pending <= 0
+        if change is (WorkerChange.ENDED if self.are_leaving else WorkerChange.READY):
+            self.awaited -= 1
+            is_last |= self.awaited <= 0
+        if is_last:
+            return 0.0
+        if change in {WorkerChange.READY, WorkerChange.STARTING}:
+            return self.open_batch()
+        is_desired = index is not None and index < self.desired and not self.are_leaving
+        return 0.0 if is_desired and change in LOSSES else FIRST_SECONDS
 
 
 class Batches:
@@ -60,10 +86,18 @@ class Batches:
         self._postponed: dict[Key, bool] = memory.table()
         self._consistency = consistency
 
-    def begin(self, key: Key, awaited: int, *, desired: int, are_leaving: bool) -> None:
-        """Note the start of a sync of a job with `desired` workers: `awaited` must still become Ready or, if they are leaving, end."""
+    def begin(self, key: Key, awaited: int, *, pending: int, desired: int, are_leaving: bool) -> None:
+        """Note the start of a sync of a job with `desired` workers.
+
+        Args:
+            key: The job's.
+            awaited: How many workers must still become Ready or, if they are leaving, end.
+            pending: How many must still begin to run.
+            desired: How many the job is to have.
+            are_leaving: Whether they are to end.
+        """
         before = self._workers.get(key)
-        workers = self._workers[key] = _Workers(awaited, desired, are_leaving)
+        workers = self._workers[key] = _Workers(awaited, pending, desired, are_leaving)
         if before is not None and awaited > 0 and (before.desired, before.are_leaving) == (desired, are_leaving):
             factor = 2 if before.is_batch_open else 1
             workers.period_seconds = min(MOST_SECONDS, factor * before.period_seconds)
@@ -84,8 +118,11 @@ class Batches:
             return None
         if self._is_echo(key, notification):
             return MOST_SECONDS  # admission may have changed what we wrote
+        workers = self._workers.get(key)
         if is_worker(obj):
-            return self._of_worker(key, worker_change(notification.old, notification.new), worker_index(key.name, key_of(obj).name))
+            return 0.0 if workers is None else workers.delay_seconds(notification, worker_index(key.name, key_of(obj).name))
+        if workers is not None and workers.pending > 0 and not workers.are_leaving and is_launcher_start(notification):
+            return workers.open_batch()  # no condition changes before all workers run
         is_status = obj.get("kind") == c.KIND and not is_by_user(notification)
         return FIRST_SECONDS if is_status or is_launcher_success(notification) else 0.0
 
@@ -97,18 +134,3 @@ class Batches:
             return False
         is_ours = self._consistency.is_last_write(key, resource, new)
         return is_ours and has_same_conditions(old, new) and has_same_metadata(old, new)
-
-    def _of_worker(self, key: Key, change: WorkerChange, index: int | None) -> float:
-        """Return the seconds until the sync after that change of the worker with that index, None for a Pod with a strange name."""
-        workers = self._workers.get(key)
-        if workers is None:
-            return 0.0
-        if change is (WorkerChange.ENDED if workers.are_leaving else WorkerChange.READY):
-            workers.awaited -= 1
-            if workers.awaited <= 0:
-                return 0.0
-        if change in {WorkerChange.READY, WorkerChange.STARTING}:
-            workers.is_batch_open = True
-            return workers.period_seconds
-        is_desired = index is not None and index < workers.desired and not workers.are_leaving
-        return 0.0 if is_desired and change in LOSSES else FIRST_SECONDS

@@ -81,6 +81,28 @@ def is_launcher_success(notification: Notification) -> bool:
     return pods.role(obj) == c.ROLE_LAUNCHER and pods.phase(obj) == "Succeeded"
 
 
+def is_launcher_start(notification: Notification) -> bool:
+    """Return whether the launcher's Job or Pod was created, or is starting, and nothing is wrong with it."""
+    old, new = notification.old, notification.new
+    if new is None or (old is not None and not has_same_metadata(old, new)):
+        return False
+    if new.get("kind") == JOBS.kind:
+        return all(_is_new_job(job) for job in (old, new) if job is not None)
+    return pods.role(new) == c.ROLE_LAUNCHER and all(pods.is_starting(pod) for pod in (old, new) if pod is not None)
+
+
+def _is_new_job(job: Object) -> bool:
+    """Return whether a Job is not suspended, and none of its Pods has ended."""
+    status = job.get("status") or {}
+    has_ended = any(status.get(field) for field in ("conditions", "failed", "succeeded"))
+    return not (has_ended or pods.is_suspended(job) or is_terminating(job))
+
+
+def begins_to_run(old: Object | None, new: Object | None) -> bool:
+    """Return whether a Pod runs now and did not before."""
+    return new is not None and pods.is_running(new) and (old is None or not pods.is_running(old))
+
+
 def has_same_conditions(old: Object, new: Object) -> bool:
     """Return whether the same conditions of an object are True as before; their messages may count Pods."""
     return _conditions(old) == _conditions(new)

@@ -79,7 +79,8 @@ class Observer:
         attempt = launcher_attempt(job, observed)
         are_leaving = job.is_suspended or job.status.is_finished
         awaited = len(observed.active_workers) if are_leaving else job.worker_replicas - len(observed.ready_workers)
-        self.batches.begin(job.key, awaited, desired=job.worker_replicas, are_leaving=are_leaving)
+        pending = len(set(job.worker_names) - observed.running_workers - (observed.workers.keys() - observed.active_workers))
+        self.batches.begin(job.key, awaited, pending=pending, desired=job.worker_replicas, are_leaving=are_leaving)
         if attempt.has_lost_launcher or (observed.needs_template and not job.is_suspended):
             attempt = replace(attempt, observed=replace(observed, launcher=await self._live_launcher(job)))
         if job.is_suspended:

@@ -64,10 +64,11 @@ class Noting:
         self.batches = Batches(memory, self.consistency)
         self.controller = Controller(self._sync, WorkQueue[Key](), list, Metrics(version="test"), self.batches)
 
-    def begin(self, awaited: int, *, desired: int, are_leaving: bool = False) -> None:
+    def begin(self, awaited: int, *, desired: int, pending: int | None = None, are_leaving: bool = False) -> None:
         """Begin a sync that waits for so many of the desired workers, and let those to come do the same; count seconds from now."""
         self._begun = asyncio.get_running_loop().time()
-        self._at_sync = lambda: self.batches.begin(KEY, awaited, desired=desired, are_leaving=are_leaving)
+        not_running = awaited if pending is None else pending
+        self._at_sync = lambda: self.batches.begin(KEY, awaited, pending=not_running, desired=desired, are_leaving=are_leaving)
         self._at_sync()
 
     async def _sync(self, key: Key) -> None:
@@ -126,7 +127,7 @@ CONDITION = {"type": "Running", "status": "True"}
         pytest.param(config_map(), {"data": {"discover_hosts.sh": "#!/bin/sh"}}, CONFIG_MAPS, MOST_SECONDS, id="the list of hosts"),
         pytest.param(config_map(), edited(config_map(), labels={"app": "stamped"}), CONFIG_MAPS, 0, id="a label, by admission"),
         pytest.param(None, config_map(), CONFIG_MAPS, 0, id="a new list of hosts"),
-        pytest.param(launcher_pod(), {"status": {"podIP": "10.0.0.9"}}, PODS, 0, id="the launcher's addresses"),
+        pytest.param(launcher_pod(), {"status": {"podIP": "10.0.0.9"}}, PODS, FIRST_SECONDS, id="the launcher's address"),
     ],
 )
 @pytest.mark.parametrize("is_ours", [True, False])
@@ -225,11 +226,21 @@ TERMINATING = edited(worker(0), deletionTimestamp="2026-01-01T00:00:00Z")
         pytest.param(Notification(worker(2), None), FIRST_SECONDS, id="a worker is gone that the job no longer has"),
         pytest.param(Notification(None, config_map()), 0, id="a ConfigMap is there"),
         pytest.param(Notification(launcher_pod(), launcher_pod("Failed")), 0, id="the launcher's pod has failed"),
-        pytest.param(Notification(None, launcher_pod("Pending")), 0, id="the launcher's pod is there"),
+        pytest.param(Notification(None, launcher_pod("Pending")), FIRST_SECONDS, id="the launcher's pod is there"),
+        pytest.param(Notification(launcher_pod("Pending"), launcher_pod()), FIRST_SECONDS, id="the launcher runs"),
+        pytest.param(
+            Notification(launcher_pod("Pending"), launcher_pod("Pending", conditions=[{"type": "PodScheduled", "status": "False"}])),
+            0,
+            id="no node takes the launcher",
+        ),
+        pytest.param(Notification(launcher_pod(), edited(launcher_pod(), annotations={"a": "b"})), 0, id="somebody edits it"),
         pytest.param(
             Notification(launcher_pod(), launcher_pod("Succeeded")), FIRST_SECONDS, id="the launcher's pod has succeeded, its Job not yet"
         ),
-        pytest.param(Notification(None, launcher()), 0, id="the launcher's Job is there"),
+        pytest.param(Notification(None, launcher()), FIRST_SECONDS, id="the launcher's Job is there"),
+        pytest.param(Notification(launcher(), launcher(active=1)), FIRST_SECONDS, id="the launcher's Job has a Pod"),
+        pytest.param(Notification(launcher(suspend=True), launcher()), 0, id="the launcher's Job is resumed"),
+        pytest.param(Notification(launcher(), launcher(failed=1)), 0, id="a Pod of the launcher's Job has failed"),
         pytest.param(
             Notification(launcher(), launcher(outcome={"type": "SuccessCriteriaMet"})), FIRST_SECONDS, id="its Job is almost done"
         ),
@@ -248,6 +259,42 @@ async def test_how_soon_a_job_is_synced(notification: Notification, seconds: flo
         noting.controller.handle(notification)
         await asyncio.sleep(1)
     assert noting.times == [pytest.approx(seconds)]
+
+
+@pytest.mark.parametrize(
+    "notification",
+    [
+        Notification(None, launcher()),
+        Notification(None, launcher_pod("Pending")),
+        Notification(launcher_pod("Pending"), launcher_pod()),
+    ],
+)
+@pytest.mark.parametrize(("pending", "are_leaving"), [(0, False), (2, True)], ids=["all workers run", "they leave"])
+async def test_the_start_of_a_launcher_that_waits_for_no_worker_is_acted_on_at_once(
+    notification: Notification, pending: int, *, are_leaving: bool
+) -> None:
+    noting = Noting()
+    async with running(noting.controller):
+        noting.begin(2, desired=2, pending=pending, are_leaving=are_leaving)
+        noting.controller.handle(notification)
+        await asyncio.sleep(1)
+    assert noting.times == [0]
+
+
+@pytest.mark.parametrize("is_launcher_last", [True, False])
+async def test_a_job_is_running_at_once_though_its_workers_are_not_ready(*, is_launcher_last: bool) -> None:
+    world = World()
+    async with live(world) as controller, running(controller):
+        await world.submit()
+        await asyncio.sleep(5)
+        starts = [lambda: world.pod_status("pi-worker-0", "Running", ready=False), lambda: world.pod_status("pi-worker-1", "Running")]
+        starts.insert(len(starts) if is_launcher_last else 0, world.start_launcher)
+        for start in starts:
+            assert not world.status.is_true(c.CONDITION_RUNNING)
+            start()
+            await asyncio.sleep(AT_ONCE_SECONDS)
+        assert world.status.is_true(c.CONDITION_RUNNING)
+        assert world.status.summary.workers == "2/2"
 
 
 @pytest.mark.parametrize(
