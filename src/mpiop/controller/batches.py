@@ -123,8 +123,10 @@ class Batches:
             return 0.0 if workers is None else workers.delay_seconds(notification, worker_index(key.name, key_of(obj).name))
         if workers is not None and workers.pending > 0 and not workers.are_leaving and is_launcher_start(notification):
             return workers.open_batch()  # no condition changes before all workers run
+        if is_launcher_success(notification):
+            return MOST_SECONDS  # the Job is Complete a second or two later, and that queues the job at once
         is_status = obj.get("kind") == c.KIND and not is_by_user(notification)
-        return FIRST_SECONDS if is_status or is_launcher_success(notification) else 0.0
+        return FIRST_SECONDS if is_status else 0.0
 
     def _is_echo(self, key: Key, notification: Notification) -> bool:
         """Return whether we changed counts or the list of hosts, and nothing else: a sync would write again what changed meanwhile."""
