@@ -27,8 +27,8 @@ BY_NAME: Final = "by-name\n"
 """Published if the lines do not fit: the annotations of a pod hold 256 KiB."""
 _MOST_BYTES: Final = 200 * 1024
 REPEAT_SECONDS: Final = 2.0
-"""A kubelet may miss a change that arrives while it mounts, until its next sync a minute later (2 of 250 pods that were changed just as
-they began to run). So we patch again after this delay."""
+"""A busy kubelet misses one patch in forty until its next sync of the Pod, more than a minute later: its volume manager takes Pods from an
+older list, or a mount that ends discards the request for the next one. The API does not show this, so we patch again after this delay."""
 
 
 def annotations_to_publish(
