@@ -23,7 +23,7 @@ from mpiop.informers.shared_informer import SharedInformer
 from mpiop.informers.store import Notification, Store
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object, labels_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, Resource, Selection
+from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, MPIJOBS, PODS, SECRETS, Resource, Selection
 from mpiop.leaderelection import LeaseLostError
 from mpiop.metrics import Metrics
 from mpiop.workqueue import ShutDown, WorkQueue
@@ -98,6 +98,40 @@ async def test_a_job_is_taken_from_its_creation_to_its_end_by_events_alone() -> 
         await asyncio.sleep(3)
         assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
         assert world.names(PODS) == ["pi-launcher-x"]
+
+
+@pytest.mark.parametrize(("workers", "requests"), [(8, 29), (4, 21)])
+async def test_a_job_that_starts_normally_costs_no_request_that_nobody_needs(workers: int, requests: int) -> None:
+    world = World()
+    async with live(world) as controller, running(controller):
+        await world.submit(workers=workers, runPolicy={"cleanPodPolicy": "All"})
+        await asyncio.sleep(0.5)
+        world.start_launcher("Pending")
+        for number in range(workers):
+            world.pod_status(f"pi-worker-{number}", "Running", ready=True)
+            if number == workers // 2:
+                world.pod_status("pi-launcher-x", "Running")
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(3)
+        world.pod_status("pi-launcher-x", "Succeeded")
+        await asyncio.sleep(1.1)  # the Job controller waits for a second
+        world.end_launcher()
+        await asyncio.sleep(20)
+        assert world.names(PODS) == ["pi-launcher-x"]
+    assert Counter(write.rpartition(" ")[0] for write in world.writes) == {
+        "create Secret": 1,
+        "create Service": 1,
+        "create ConfigMap": 1,
+        "create Pod": workers,
+        "create Job": 1,
+        "patch MPIJob/status": 3,
+        "patch ConfigMap": 1,
+        "patch Pod": 2,
+        "delete Pod": workers,
+    }
+    assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
+    assert len(world.writes) + len(world.recorder.reasons) == requests
+    assert not [request for request in world.client.server.requests if request.verb == "list" and request.resource == EVENTS]
 
 
 async def test_workers_that_start_are_handled_in_batches_that_grow() -> None:
