@@ -3,8 +3,10 @@
 The definitions of the PodGroups take any field: that the real ones take ours is shown on clusters with Volcano and the coscheduling plugin.
 """
 
+import contextlib
 import copy
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -54,18 +56,29 @@ async def live_as_gangs(here: ControlPlane, scheduler: str) -> Gangs:
         await make_namespace(here.client, namespace)
         for job in _jobs(namespace):
             await here.client.create(MPIJOBS, cast("Object", job))
-        groups, pods = await _look(here, namespace, GROUPS[scheduler])
+        groups, pods = await _look(here, namespace, GROUPS[scheduler], {PLAIN, SAID})
         for name, suspend in ((PLAIN, True), (WAITING, False)):
             await here.client.patch(MPIJOBS, Key(namespace, name), {"spec": {"runPolicy": {"suspend": suspend}}})
-        after, _ = await _look(here, namespace, GROUPS[scheduler])
+        after, _ = await _look(here, namespace, GROUPS[scheduler], {SAID, WAITING})
         return Gangs(groups, pods, after)
 
 
-async def _look(here: ControlPlane, namespace: str, resource: Resource) -> tuple[dict[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
+async def _look(
+    here: ControlPlane, namespace: str, resource: Resource, names: AbstractSet[str]
+) -> tuple[Mapping[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
+    """Return the PodGroups by name, and all Pods: once there are the groups with those names, and nothing changes any more."""
+
+    async def groups() -> dict[str, Mapping[str, Any]]:
+        page = await here.client.list_page(Selection(resource, namespace), resource_version="")
+        return {each["metadata"].get("name", ""): cast("Mapping[str, Any]", each) for each in page["items"]}
+
+    async def are_there() -> bool:
+        return set(await groups()) == names
+
+    with contextlib.suppress(TimeoutError):  # a test shows what is there instead
+        await until("the PodGroups", are_there)
     await here.follower.until_quiet(namespace)
-    page = await here.client.list_page(Selection(resource, namespace), resource_version="")
-    found = await here.follower.objects(namespace)
-    return {each["metadata"].get("name", ""): cast("Mapping[str, Any]", each) for each in page["items"]}, found["Pod"]
+    return await groups(), (await here.follower.objects(namespace))["Pod"]
 
 
 def _jobs(namespace: str) -> list[dict[str, Any]]:

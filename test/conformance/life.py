@@ -27,7 +27,7 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERV
 
 PATIENCE_SECONDS = 20.0
 """The Job controller makes the next Pod of a failed launcher after 10 s."""
-LATEST_SECONDS = 3.0
+LATEST_SECONDS = 10.0
 SUPPORTS: tuple[tuple[Resource, str], ...] = ((SERVICES, "job"), (CONFIG_MAPS, "job-config"), (SECRETS, "job-ssh"), (JOBS, "job-launcher"))
 REFUSED = "refused"
 _RUNNING: Mapping[str, Any] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
