@@ -433,6 +433,38 @@ def test_what_passes_input_on_ends_with_its_step(make: Make, way: str) -> None:
     assert not [*allocation.home.glob("input-*")]
 
 
+READS_ON = """#!/usr/bin/env python3
+import subprocess, sys
+daemon = subprocess.Popen(["sleep", "3"])
+print(sys.stdin.readline(), end="", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_an_mpirun_whose_daemons_have_ended_waits_for_no_input(make: Make) -> None:
+    """That of MPICH does, if signals kill the ranks as they start."""
+    allocation = make(MPIOP_LOST_SECONDS="1")
+    (allocation.folder / "bin" / "mpirun").write_text(READS_ON)
+    step = allocation.start("--token", "T", "--input", "--", "run", "true")
+    assert step.stdin is not None
+    assert step.stderr is not None
+    assert step.stderr.readline().startswith("mpiop:T:runs 1 ")
+    passes = allocation.start("T", verb="input")
+    assert passes.stdin is not None
+    begun, is_sent = time.monotonic(), False
+    while step.poll() is None and time.monotonic() < begun + 30:
+        step.stdin.write("\n")
+        step.stdin.flush()
+        time.sleep(0.2)
+        if not is_sent and time.monotonic() > begun + 2:  # not before the script has looked at its daemons
+            passes.stdin.write("a line\n")
+            passes.stdin.flush()
+            is_sent = True
+    assert step.communicate()[0] == "a line\n"
+    assert (step.returncode, passes.wait(30)) == (0, 0)
+    assert not [*allocation.home.glob("input-*")]
+
+
 def test_intel_mpi_gets_the_slots_of_each_host_by_an_option(make: Make, tmp_path: Path) -> None:
     allocation = make(I_MPI_HYDRA_HOST_FILE=str(tmp_path / "hostfile"))
     _, _, err = allocation.step("-n", "3", "--", "run", "true")

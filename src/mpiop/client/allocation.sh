@@ -450,6 +450,7 @@ listen() {
             wait "$nap"
             has_received || [ -e "$home/beat-$self" ] || break
             rm -f "$home/beat-$self"
+            release
         done
         lose
     ) >/dev/null 2>&1 4<&- 5>&- &
@@ -475,6 +476,26 @@ has_received() {
     before=$received
     received=$(wc -c <"$asked/content")
     [ "${received:-0}" -gt "${before:-0}" ]
+}
+# Ends the standard input of an mpirun whose daemons have all ended: that of MPICH may wait for a line of it for ever.
+release() (
+    set +f
+    for dir in "$home"/steps/*; do
+        { read -r pid <"$dir/of" && [ "$pid" = "$ask" ] && read -r mpirun start <"$dir/mpirun"; } 2>/dev/null || continue
+        has_lost_daemons && end_input
+    done
+)
+# Whether mpirun has children, and all of them have ended.
+has_lost_daemons() {
+    is_any=1
+    for each in /proc/[0-9]*; do
+        { read -r stat <"$each/stat"; } 2>/dev/null || continue
+        set -- ${stat##*) }
+        [ "$2" = "$mpirun" ] || continue
+        [ "$1" = Z ] || return 1
+        is_any=0
+    done
+    return "$is_any"
 }
 lose() {
     echo "the connection to the client was lost" >"$home/why-$self"
