@@ -32,7 +32,7 @@ _LOCK: Final = threading.Lock()
 def sources() -> dict[str, bytes]:
     """Return the files of the package cloudpickle by their paths: it travels too, so ranks have this version of it.
 
-    `mpiop_helpers.py` has what functions need of it, because its import takes as long as that of Python.
+    `mpiop_helpers.py` contains the helpers that functions need. Importing cloudpickle takes as long as starting Python.
     """
     package = Path(cloudpickle.__file__).parent
     return {f"cloudpickle/{each.name}": each.read_bytes() for each in package.glob("*.py")} | {"mpiop_helpers.py": _helpers()}
