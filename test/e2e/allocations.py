@@ -1,9 +1,13 @@
 """Allocations of tests: makes them, watches the clients of their steps, and lists the processes on their hosts."""
 
 import asyncio
+import contextlib
+import os
 import signal
 import subprocess
+import threading
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 from e2e.kubectl import Kubectl
@@ -15,6 +19,8 @@ STUBBORN: Final = "trap '' TERM; echo begun; sleep 1000 & sleep 1001"
 """A program with a child, which both ignore that they are asked to end."""
 LIST: Final = "for each in /proc/[0-9]*; do tr '\\0' ' ' <$each/cmdline; echo; done 2>/dev/null"
 OWN: Final = "for each in"
+LIMIT_SECONDS: Final = 240
+"""A client that hangs is killed after this time, so that a test fails and does not hang too."""
 
 
 def allocate(tool: Tool, name: str, *options: str) -> str:
@@ -64,16 +70,27 @@ class Client:
 
     def until(self, words: str) -> str:
         assert self.process.stdout is not None
-        while words not in self.seen:
-            line = self.process.stdout.readline()
-            assert line, f"no {words!r} in {self.seen!r}, exit code {self.process.wait(60)}"
-            self.seen += line
+        with self._limited():
+            while words not in self.seen:
+                line = self.process.stdout.readline()
+                assert line, f"no {words!r} in {self.seen!r}, exit code {self.process.wait(60)}"
+                self.seen += line
         return self.seen
 
     def end(self, number: signal.Signals | None = None) -> int:
         assert self.process.stdout is not None
         if number is not None:
             self.process.send_signal(number)
-        with self.process.stdout as output:
+        with self._limited(), self.process.stdout as output:
             self.seen += output.read()
         return self.process.wait(60)
+
+    @contextlib.contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Kill the client and its children if the block takes too long."""
+        limit = threading.Timer(LIMIT_SECONDS, os.killpg, (self.process.pid, signal.SIGKILL))
+        limit.start()
+        try:
+            yield
+        finally:
+            limit.cancel()
