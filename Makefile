@@ -88,10 +88,12 @@ $(LOOK_STAMP): $(DOCS_STAMP) requirements/look.txt
 demo: ## Bring up a cluster, deploy the operator, compute π with mpirun across Pods
 	@python=$$(hack/setup interpreter) && exec "$$python" hack/demo
 
+# The agent's tests mostly wait, so they run beside those of Python.
 .PHONY: test
-test: ## Prove everything: lint, types, coverage, newest Python, tools, agent, verify, docs, conformance, then e2e on a cluster of its own
+test: ## Prove everything: lint, types, coverage, agent, newest Python, tools, verify, docs, conformance, then e2e on a cluster of its own
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types
-	@for part in coverage unit-newest tools agent verify docs; do $(MAKE) --no-print-directory $$part; done
+	@$(MAKE) --no-print-directory --jobs=2 coverage agent
+	@for part in unit-newest tools verify docs; do $(MAKE) --no-print-directory $$part; done
 	@$(MAKE) --no-print-directory --jobs=2 e2e-shared e2e-second SUITE=
 
 .PHONY: test-all

@@ -33,7 +33,8 @@ _BRACKET: Final = re.compile(rb"(?:%s)*+([\[\]{}])" % _SHALLOW, re.DOTALL)
 
 def is_deep(text: bytes) -> bool:
     """Return whether a JSON text has more than `MOST_LEVELS` levels; for a text with few brackets this takes next to no time."""
-    if text.count(b"{") + text.count(b"[") <= MOST_LEVELS:
+    # What is empty is the last of its levels; managedFields have hundreds of these.
+    if text.count(b"{") + text.count(b"[") - text.count(b"{}") - text.count(b"[]") < MOST_LEVELS:
         return False
     level = 0
     for _, outside in _blocks(text, 0):

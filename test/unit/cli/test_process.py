@@ -74,7 +74,7 @@ def test_F36_a_failure_is_logged_with_all_its_causes(
 
 
 PRELUDE = """
-import asyncio, os, signal, sys, threading, time
+import asyncio, gc, json, os, signal, sys, threading, time
 from mpiop import log
 from mpiop.cli.process import run_until_stopped, stdout_descriptor
 from mpiop.leaderelection import LeaseLostError
@@ -125,6 +125,13 @@ def test_L64_a_lost_lease_ends_the_process_at_once_though_a_thread_hangs() -> No
     assert code == 1
     assert [(record["level"], record["msg"]) for record in records if record["level"] == "error"] == [("error", "leadership lost")]
     assert not err
+
+
+def test_modules_are_not_searched_for_garbage() -> None:
+    with child("async def work():\n    print(json.dumps({'msg': 'frozen', 'count': gc.get_freeze_count()}), flush=True)\n") as process:
+        _, records, _ = process.end()
+    [frozen] = [record["count"] for record in records if record["msg"] == "frozen"]
+    assert frozen > 10_000
 
 
 def test_F36_a_part_that_dies_ends_the_process_with_one_line_and_its_traceback() -> None:

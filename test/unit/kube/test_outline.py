@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpiop.kube import outline
 from mpiop.kube.outline import MOST_LEVELS, elements, find, is_deep, members, value
 
 NAMES = st.text(alphabet='ab"\\{}[],: \n\x00é', max_size=4)
@@ -51,6 +52,18 @@ def test_levels_are_counted_outside_of_strings(opening: bytes, closing: bytes, l
     assert not is_deep(b"[%s]" % b",".join([b"[{}]"] * 1000))
 
 
+@pytest.mark.parametrize("inner", [b"", b"0", b'"{}[]{}[]"', b"[],[]"])
+@pytest.mark.parametrize("levels", [MOST_LEVELS - 1, MOST_LEVELS, MOST_LEVELS + 1])
+def test_what_is_empty_counts_as_a_level(inner: bytes, levels: int) -> None:
+    text = b"[" * levels + inner + b"]" * levels
+    assert is_deep(text) == (levels + inner.startswith(b"[") > MOST_LEVELS)
+
+
+def test_many_small_parts_are_passed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outline, "_blocks", None)
+    assert not is_deep(b"{%s}" % b",".join(b'"f:%d":{}' % number for number in range(1000)))
+
+
 def seconds(function: Callable[[], object]) -> float:
     """Return the least processor time of three calls."""
     times = list[float]()
@@ -63,7 +76,7 @@ def seconds(function: Callable[[], object]) -> float:
 
 @pytest.mark.parametrize("nested", [b"[" * 500_000 + b"]" * 500_000, b"[%s0]" % (b"[[[[]]]]," * 100_000)])
 def test_a_long_value_is_passed_about_as_quickly_as_it_is_counted(nested: bytes) -> None:
-    text, flat = b'{"a":%s,"b":1}' % nested, b"[%s0]" % (b"[]," * 500_000)
+    text, flat = b'{"a":%s,"b":1}' % nested, b"[%s0]" % (b"[0]," * 500_000)
     assert seconds(lambda: find(text, b"b")) < 10 * seconds(lambda: is_deep(flat))
 
 
