@@ -176,7 +176,7 @@ def test_a_job_that_multikueue_manages_is_left_alone(queue: Queue) -> None:
     queue.here.apply(job, pi_job("ours"))
     until_true(queue.here, "ours", "Succeeded")
     left = queue.here.read(MPIJOBS, "elsewhere")
-    assert not left.get("status")
+    assert left["status"] == {"observedGeneration": -1}, "the default, which says that nobody has read it"
     names = queue.here.run("get", "services,configmaps,secrets,jobs,pods", "-o", "name")
     assert "elsewhere" not in names
 

@@ -4,6 +4,7 @@ There is an allocation for each MPI library, with the ssh of its image and with 
 (20), and MPIOP_STEP_SEED chooses them. A failure names the seed, the number of the step, and how it was ended.
 """
 
+import asyncio
 import contextlib
 import os
 import random
@@ -25,6 +26,7 @@ from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import IMPLEMENTATIONS, LIBRARIES, PLAIN_IMAGES, SSHD_IMAGES, plain_image
 from e2e.operator_pods import Operator
 from e2e.plugin import Tool, new_tool
+from e2e.waiting import until
 from mpiop.kube.resources import PODS
 
 IMAGES: Final = (*SSHD_IMAGES, *PLAIN_IMAGES)
@@ -261,8 +263,22 @@ async def problems_of(ends: Ends, way: Callable[[Ends], str], before: Counter[st
         found = [f"{type(error).__name__}: {error}"]
         ends.client.process.kill()
     try:
+        await until_free(ends)
+    except (AssertionError, TimeoutError) as error:
+        found.append(f"it kept slots: {error}")
+    try:
         await until_only(ends.tool.here, ends.name, before)
     except (AssertionError, TimeoutError) as error:
         found.append(f"{error}; it left {processes(ends.tool.here, ends.name) - before}")
-    free = ends.tool.attempt("step", ends.name, "--no-wait", "--", "true")
-    return [*found, "" if free.returncode == 0 else f"it kept slots: {free.stderr}"]
+    return found
+
+
+async def until_free(ends: Ends) -> None:
+    """Wait until all slots are free: a client that was killed early may have sent the request for its step just before."""
+
+    async def is_free() -> bool:
+        step = await asyncio.to_thread(ends.tool.attempt, "step", ends.name, "--no-wait", "--", "true")
+        assert step.returncode == 0 or "slots are wanted" in step.stderr, step.stderr
+        return step.returncode == 0
+
+    await until("all slots are free", is_free, timeout_seconds=60)

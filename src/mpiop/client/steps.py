@@ -163,7 +163,7 @@ class Step:
             known = f"step {self._number}" if self._number else "the step"
             raise ClientError(f"the connection to {known} was lost (kubectl: exit code {code}); its ranks are ended within a minute")
         ended, _, why = self._end.partition(" ")
-        return StepEnd(self._number, self._hosts, int(ended) or (1 if self._input_problem else 0), self._input_problem or why)
+        return StepEnd(self._number, self._hosts, 1 if self._input_problem else int(ended), self._input_problem or why)
 
     def _call(self, callback: Callable[[_Value], None], value: _Value) -> None:
         if self._failure is None:

@@ -16,6 +16,7 @@ from mpiop.client.tags import RankLines, Tagged
 
 pytestmark = pytest.mark.real_time
 FAKE = """#!/bin/sh
+case " $* " in *" input "*) echo "connection refused" >&2; exit 1 ;; esac
 while [ "$1" != --token ]; do shift; done
 report="mpiop:$2:"
 """
@@ -36,7 +37,13 @@ Start = Callable[..., tuple[Step, Heard]]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    def call(body: str, check: Callable[..., str] = lambda _: "", output: Callable[[Tagged], None] | None = None) -> tuple[Step, Heard]:
+    def call(
+        body: str,
+        check: Callable[..., str] = lambda _: "",
+        output: Callable[[Tagged], None] | None = None,
+        *,
+        has_input: bool = False,
+    ) -> tuple[Step, Heard]:
         kubectl = tmp_path / "kubectl"
         kubectl.write_text(FAKE + body)
         kubectl.chmod(0o755)
@@ -44,7 +51,7 @@ def start(tmp_path: Path) -> Start:
         streams = Streams(
             output or (lambda line: heard.output.append(line.text)), lambda line: heard.error.append(line.text), heard.waits.append, check
         )
-        return Step([str(kubectl)], ["--", "program"], lambda: RankLines(OPEN_MPI), streams, has_input=False), heard
+        return Step([str(kubectl)], ["--", "program"], lambda: RankLines(OPEN_MPI), streams, has_input=has_input), heard
 
     return call
 
@@ -121,6 +128,12 @@ def test_orders_and_heartbeats_reach_the_step(start: Start, monkeypatch: pytest.
     assert step.wait().why == "interrupt"
     step, _ = start(body, lambda hosts: f"lost on\n{hosts}")
     assert step.wait().why == "end lost on (0,)"
+
+
+@pytest.mark.parametrize("code", [0, 3, 143])
+def test_a_step_that_lost_its_standard_input_has_failed_whatever_its_program_returns(start: Start, code: int) -> None:
+    step, _ = start(f'echo "${{report}}runs 2 0:1" >&2; read -r order; echo "${{report}}ended {code} $order" >&2', has_input=True)
+    assert step.wait() == StepEnd(2, (0,), 1, "standard input did not arrive, or only a part of it: connection refused")
 
 
 def test_heartbeats_do_not_wait_for_the_api_server(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
