@@ -5,6 +5,7 @@ A standby watches as the leader does, and writes nothing. Who only sends the lea
 
 import asyncio
 import contextlib
+import gc
 import time
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
@@ -63,6 +64,7 @@ async def _sent_alone(here: BenchCluster, scenario: Scenario, load: Load) -> flo
         made = [child for job in jobs for child in children(job)]
         workers = scenario.jobs * scenario.workers
         patches = sum(load.requests.values()) - len(made) - workers
+        gc.freeze()  # as the operator does when it starts
         begun = time.process_time()
         stored = await asyncio.gather(*(client.create(child.resource, child.body) for child in made))
         status: Any = {"status": status_of(is_ended=False)}
