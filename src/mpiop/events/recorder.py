@@ -121,7 +121,8 @@ class EventRecorder:
                     group.create_task(self._write_for_ever(), name=f"events {number}")
                 await self._write_for_ever()
         finally:
-            await self._flush()
+            # In a task of its own: before Python 3.11.3, a timeout does not end as one in a task that was cancelled.
+            await asyncio.create_task(self._flush(), name="events at the end")
 
     async def _write_for_ever(self) -> Never:
         while True:

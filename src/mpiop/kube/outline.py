@@ -26,8 +26,9 @@ _KEY: Final = re.compile(rb"\s*+(%s)\s*+:\s*+" % _STRING, re.DOTALL)
 _SCALAR: Final = re.compile(rb'%s|[^\s\[\]{},:"]++' % _STRING, re.DOTALL)
 _COMMA: Final = re.compile(rb"\s*+,\s*+")
 _FLAT: Final = rb'[^"\[\]{}]++|' + _STRING
-_SHALLOW: Final = rb"%s|[\[{](?:%s|[\[{](?:%s)*+[\]}])*+[\]}]" % (_FLAT, _FLAT, _FLAT)
-_BRACKET: Final = re.compile(rb"(?:%s)*+([\[\]{}])" % _SHALLOW, re.DOTALL)
+# Atomic groups: before Python 3.11.5 (Debian 12 has 3.11.2), `(...)*+` is wrong where what it repeats backtracks.
+_SHALLOW: Final = rb"%s|[\[{](?>(?:%s|[\[{](?>(?:%s)*)[\]}])*)[\]}]" % (_FLAT, _FLAT, _FLAT)
+_BRACKET: Final = re.compile(rb"(?>(?:%s)*)([\[\]{}])" % _SHALLOW, re.DOTALL)
 """Matches up to the next bracket that counts: what has one or two levels is passed at once."""
 
 
