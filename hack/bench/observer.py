@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from bench.objects import job_of_pod
@@ -23,6 +24,7 @@ class JobTimes:
     Attributes:
         submitted: Its MPIJob was sent to the API server.
         accepted: The operator has written its condition Created.
+        completed: Its launcher Job was complete.
         succeeded: Its condition Succeeded was True; in a floor, its launcher Job was complete.
         failed: What went wrong with it; "" is nothing.
         existing: Each of its Pods was seen for the first time, by name; those that are gone stay.
@@ -31,6 +33,7 @@ class JobTimes:
 
     submitted: float
     accepted: float | None = None
+    completed: float | None = None
     succeeded: float | None = None
     failed: str = ""
     existing: dict[str, float] = field(default_factory=dict[str, float], repr=False)
@@ -77,6 +80,11 @@ class Observer:
         return max(seen for job in self.jobs.values() for seen in job.existing.values()) - self._began
 
     @property
+    def report_seconds(self) -> float:
+        """Return how long it took from a complete launcher Job until its MPIJob had Succeeded: the median of the jobs."""
+        return median(job.succeeded - job.completed for job in self.jobs.values() if job.succeeded and job.completed)
+
+    @property
     def _began(self) -> float:
         return min(job.submitted for job in self.jobs.values())
 
@@ -92,8 +100,8 @@ class Observer:
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Watch for as long as the block runs; a watch that cannot be kept up ends it."""
-        judge = {JOBS: self._see_launcher} if self._is_of_floor else {MPIJOBS: self._see_mpijob}
-        async with watching(self._client, self._namespace, {PODS: self._see_pod, **judge}, self._news):
+        sees = {PODS: self._see_pod, JOBS: self._see_launcher, MPIJOBS: self._see_mpijob}
+        async with watching(self._client, self._namespace, sees, self._news):
             yield
 
     def _see_pod(self, type_: str, pod: Object) -> None:
@@ -122,7 +130,9 @@ class Observer:
         job, outcome = self.jobs.get(job_of_pod(raw["metadata"].get("name", ""))), pods.job_outcome(raw)
         if job is None or outcome is None:
             return
-        if outcome["type"] == "Complete" and job.succeeded is None:
-            job.succeeded = asyncio.get_running_loop().time()
+        if outcome["type"] == "Complete" and job.completed is None:
+            job.completed = asyncio.get_running_loop().time()
+            if self._is_of_floor:
+                job.succeeded = job.completed
         if outcome["type"] == "Failed":
             job.failed = str(outcome.get("message"))
