@@ -21,7 +21,7 @@ from e2e.admission import (
     job,
     preserving,
 )
-from e2e.clusters import embedded_cluster
+from e2e.clusters import IS_CURRENT, embedded_cluster
 from e2e.kubectl import DEFINITIONS, Kubectl
 from mpiop.api.parse import ParseError, parse_mpijob
 from mpiop.api.validation import validate
@@ -29,9 +29,9 @@ from mpiop.kube.resources import MPIJOBS
 
 
 @pytest.fixture(scope="module")
-def server(is_current_cluster: bool) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+def server() -> Iterator[Kubectl]:
     """A kubectl on an API server that has the CRD and no operator."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("these tests change the CRD")
     with embedded_cluster("e2e-admission", "--control-plane-only") as kubectl:
         install(kubectl, json.dumps(definition()))

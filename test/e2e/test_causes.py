@@ -16,7 +16,7 @@ import pytest
 
 from e2e.broken import BROKEN, Broken, broken_job, container, no_sandbox_class, one_worker
 from e2e.causes import SHOWN_SECONDS, check_shown_soon
-from e2e.clusters import paused
+from e2e.clusters import IS_CURRENT, paused
 from e2e.conftest import NAME
 from e2e.ends import ENDS, LAUNCHER_FAILED, End, ending_job
 from e2e.failed_jobs import SHOWN, UNKNOWN, Shown, is_like, record, row_of, shown
@@ -209,13 +209,8 @@ def test_a_lost_key_is_named_and_replaced(namespace: Kubectl) -> None:
     until_true(namespace, "pi", "Running")
 
 
-def test_a_worker_that_gives_way_to_a_higher_priority_is_named(
-    namespace: Kubectl,
-    cluster: Kubectl,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-) -> None:
-    if is_current_cluster:
-        pytest.skip("no Pod of the user's own cluster is preempted")
+@pytest.mark.skipif(IS_CURRENT, reason="no Pod of the user's own cluster is preempted")
+def test_a_worker_that_gives_way_to_a_higher_priority_is_named(namespace: Kubectl, cluster: Kubectl) -> None:
     half = f"{600 * int(cluster.run('get', 'nodes', '--output=jsonpath={.items[0].status.allocatable.cpu}'))}m"
     low, high = ({"name": f"{namespace.namespace}-{word}"[:63]} for word in ("low", "high"))
     api = "scheduling.k8s.io/v1"
@@ -302,9 +297,8 @@ def test_a_worker_that_ended_while_it_is_needed_is_named(namespace: Kubectl) -> 
     namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running")
 
 
-def test_a_lost_node_is_named(namespace: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    if is_current_cluster:
-        pytest.skip("a node of the user's own cluster is not stopped")
+@pytest.mark.skipif(IS_CURRENT, reason="a node of the user's own cluster is not stopped")
+def test_a_lost_node_is_named(namespace: Kubectl) -> None:
     job = held(one_worker("pi"))
     lost = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"} for taint in ("not-ready", "unreachable")]
     roles = job["spec"]["mpiReplicaSpecs"]

@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import ROOT, operator_cluster, output_shown
 from e2e.conftest import NAME
 from e2e.gangs import (
     SEAT,
@@ -84,27 +82,18 @@ def running_scheduler(module: Path, folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def gang_cluster(
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[GangCluster]:
+def gang_cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[GangCluster]:
     """A cluster where the scheduler runs, and the operator that leaves its jobs to it."""
-    if is_current_cluster:
-        pytest.skip("the user's own cluster gets no second scheduler")
-    with contextlib.ExitStack() as stack:
+    with operator_cluster(CLUSTER, request) as cluster:
         with output_shown(request):
             build_program(PART)
-            cluster = stack.enter_context(embedded_cluster(CLUSTER))
-            project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
         module = module_folder(PART, MODULE)
         cluster.run("apply", "-f", str(module / "manifests/coscheduling/crd.yaml"))
         cluster.apply(*rights(module))
-        stack.enter_context(running_scheduler(module, tmp_path_factory.mktemp("scheduler")))
-        apply_operator(Cluster(is_current=False, environment=cluster.environment))
-        gang_cluster = GangCluster(cluster)
-        gang_cluster.use(SCHEDULER)
-        yield gang_cluster
+        with running_scheduler(module, tmp_path_factory.mktemp("scheduler")):
+            gang_cluster = GangCluster(cluster)
+            gang_cluster.use(SCHEDULER)
+            yield gang_cluster
 
 
 @pytest.fixture

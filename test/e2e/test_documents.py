@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.clusters import ROOT, project
+from e2e.clusters import IS_CURRENT, ROOT, load_archives
 from e2e.conftest import NAME
 from e2e.jobs import EXAMPLES, LAUNCHER, WORKER, held, launcher_container, launcher_pod, let_run, pi_job, until_true, with_script
 from e2e.kubectl import DEPLOYMENTS, NAMESPACES, Kubectl, Obj
@@ -79,10 +79,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def stand_in(cluster: Kubectl, is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory) -> None:  # noqa: FBT001 - a fixture
+def stand_in(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> None:
     """TensorFlow's benchmark, or what prints the same lines, on the node."""
     assert cluster
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster has no image that stands in for TensorFlow's")
     script = (PROGRAMS / "tf_cnn_benchmarks.sh").read_bytes()
     files = {
@@ -91,7 +91,7 @@ def stand_in(cluster: Kubectl, is_current_cluster: bool, tmp_path_factory: pytes
     }
     archive = tmp_path_factory.mktemp("images") / "tensorflow.tar"
     image_with(files, STAND_IN_IMAGE, archive, base=PI_IMAGE, settings={"WorkingDir": "/"})
-    project("hack/cluster", "load-image", "--name", NAME, str(archive))
+    load_archives(NAME, archive)
 
 
 @pytest.fixture(scope="module")

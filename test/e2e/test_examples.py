@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from demonstration.operator_images import built_archives
 from e2e.applications import from_manifest, missing_lines
-from e2e.clusters import ROOT, project
-from e2e.conftest import NAME
+from e2e.clusters import ROOT
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
 from e2e.shell import Shell
@@ -22,6 +20,7 @@ from mpiop.client import MPI, JobFailed
 from mpiop.kube.resources import MPIJOBS
 
 IMAGE = "mpiop.invalid/mpi4py:openmpi"
+IMAGES = ("agent", "mpi4py", "devel")
 DEBIANS_PYTHON = (3, 11)
 RUN_CELLS = """
 import json, sys
@@ -33,13 +32,12 @@ for cell in json.load(sys.stdin):
 
 
 @pytest.fixture(scope="module")
-def tool(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory, is_current_cluster: bool) -> Tool:  # noqa: FBT001 - a fixture
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", "mpi4py", "devel"))
+def tool(images: None, module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    assert images is None
     return new_tool(module_namespace, tmp_path_factory.mktemp("examples"))
 
 
-@pytest.mark.usefixtures("tool")
+@pytest.mark.usefixtures("images")
 def test_programs_run_from_their_folders_and_one_in_c_is_compiled_where_it_runs(namespace: Kubectl, tmp_path: Path) -> None:
     shell = Shell(new_tool(namespace, tmp_path).environment, ROOT)
     lines = shell.follow("docs/kubectl-mpi.md", "Run", timeout_seconds=240).splitlines()
@@ -48,7 +46,7 @@ def test_programs_run_from_their_folders_and_one_in_c_is_compiled_where_it_runs(
     assert said == ["pi is approximately 3.141592653590", *(f"rank {rank} of 4" for rank in range(4)), "the ranks 0 to 3 add up to 6"]
 
 
-@pytest.mark.usefixtures("tool")
+@pytest.mark.usefixtures("images")
 def test_latency_and_bandwidth_are_printed_by_the_command_and_by_the_manifest(namespace: Kubectl, tmp_path: Path) -> None:
     shell = Shell(new_tool(namespace, tmp_path).environment, ROOT)
     for output in (shell.follow("docs/examples.md", "Latency and bandwidth", timeout_seconds=240), from_manifest(shell, "latency")):

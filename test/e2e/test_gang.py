@@ -3,15 +3,12 @@
 Other schedulers have clusters of their own: test_volcano.py, test_coscheduling.py.
 """
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import ROOT, operator_cluster
 from e2e.gangs import (
     CLUSTER,
     GATES,
@@ -35,15 +32,9 @@ from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS
 
 
 @pytest.fixture(scope="module")
-def gang_cluster(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[GangCluster]:  # noqa: FBT001 - a fixture
+def gang_cluster(request: pytest.FixtureRequest) -> Iterator[GangCluster]:
     """A cluster of its own: Kubernetes' gangs are behind feature gates."""
-    if is_current_cluster:
-        pytest.skip("the user's own cluster may have no gangs, and its operator is left alone")
-    with contextlib.ExitStack() as stack:
-        with output_shown(request):
-            cluster = stack.enter_context(embedded_cluster(CLUSTER, *GATES))
-            project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
-        apply_operator(Cluster(is_current=False, environment=cluster.environment))
+    with operator_cluster(CLUSTER, request, *GATES) as cluster:
         yield GangCluster(cluster)
 
 

@@ -22,9 +22,7 @@ from typing import Final
 import pytest
 import yaml
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import IS_CURRENT, ROOT, deploy_operator, embedded_cluster, load_images, output_shown, project
 from e2e.conftest import NAME, namespace_of_test
 from e2e.jobs import condition, is_true, last_launcher_log, launcher_container, launcher_pod, until_true
 from e2e.kubectl import Kubectl, Obj
@@ -61,13 +59,9 @@ IMAGES: Final = ("mpi4py", *PLAIN_IMAGES, "pi-openmpi5", "pi-intel")
 
 
 @pytest.fixture(scope="module")
-def two_nodes(
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[Kubectl]:
+def two_nodes(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A kubectl on a cluster of two nodes, with the operator on the first, where nothing happens to it."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the nodes of the user's own cluster are out of reach")
     TABLE.unlink(missing_ok=True)
     with output_shown(request), embedded_cluster(CLUSTER, "--nodes", "2") as cluster:
@@ -82,8 +76,8 @@ def two_nodes(
 
 def deploy(cluster: Kubectl) -> None:
     """Deploy our operator, which brings mpiop-agent without an init container: one in each Pod would ask for more CPU than is there."""
-    project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives("operator", *IMAGES))
-    apply_operator(Cluster(is_current=False, environment=cluster.environment))
+    load_images(CLUSTER, "operator", *IMAGES)
+    deploy_operator(cluster)
     operator = Operator(cluster.within("mpi-operator"))
     flag = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--agent-delivery=Mount"}
     operator.kubectl.run("patch", "deployment", "mpi-operator", "--type=json", f"--patch={json.dumps([flag])}")
@@ -92,7 +86,7 @@ def deploy(cluster: Kubectl) -> None:
 
 def deploy_kubeflow(cluster: Kubectl, folder: Path) -> None:
     """Deploy Kubeflow's operator."""
-    project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(*SSHD_IMAGES))
+    load_images(CLUSTER, *SSHD_IMAGES)
     cluster.run("apply", "--server-side", f"--filename={load_theirs(CLUSTER, folder)}")
     cluster.within("mpi-operator").run("rollout", "status", "deployment/mpi-operator", f"--timeout={START_SECONDS}s")
 

@@ -14,7 +14,7 @@ import yaml
 
 from demonstration.operator_images import built_archives
 from e2e.charts import CHART, RELEASE, VERSIONS, Helm, helm_of
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import IS_CURRENT, ROOT, embedded_cluster, load_images, output_shown
 from e2e.conftest import NAME, namespace_of_test
 from e2e.jobs import LAUNCHER, held, let_run, pi_job, state, until_true
 from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl, NotSeenError, Obj
@@ -33,12 +33,12 @@ POOL = "example.com/pool"
 
 
 @pytest.fixture(scope="module")
-def bare(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+def bare(request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A kubectl on a cluster with a node and our images, and without the operator."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster is not installed upon twice")
     with output_shown(request), embedded_cluster(CLUSTER) as kubectl:
-        project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
+        load_images(CLUSTER)
         yield kubectl
 
 

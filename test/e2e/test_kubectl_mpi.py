@@ -18,7 +18,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from e2e.clusters import paused
+from e2e.clusters import IS_CURRENT, paused
 from e2e.commands import without_noise
 from e2e.conftest import NAME
 from e2e.jobs import PI, held, is_true, pi_job, until_true
@@ -247,9 +247,8 @@ def test_a_timeline_is_drawn_in_each_form(tool: Tool) -> None:
     assert tool.run("timeline", "drawn", "-o", "html").startswith("<!doctype html>")
 
 
-def test_following_goes_on_when_the_api_server_is_away(tool: Tool, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    if is_current_cluster:
-        pytest.skip("the API server of the user's own cluster is not stopped")
+@pytest.mark.skipif(IS_CURRENT, reason="the API server of the user's own cluster is not stopped")
+def test_following_goes_on_when_the_api_server_is_away(tool: Tool) -> None:
     count = "for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 1; done"
     screen = Terminal(tool, (*RUN, "--name", "long", "--", "sh", "-c", count))
     screen.until("line 2")

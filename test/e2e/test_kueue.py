@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import ROOT, operator_cluster, output_shown
 from e2e.conftest import NAME, namespace_of_test
 from e2e.jobs import LAUNCHER, WORKER, condition, held, is_true, let_run, phase, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
@@ -28,18 +26,15 @@ FLAVOR = {"mpiop.test/flavor": "plain"}
 
 
 @pytest.fixture(scope="module")
-def kueue(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+def kueue(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A kubectl on a cluster where the operator and Kueue run."""
-    if is_current_cluster:
-        pytest.skip("Kueue's webhooks are not installed on the user's own cluster")
     folder = tmp_path_factory.mktemp("kueue")
-    with output_shown(request), embedded_cluster(CLUSTER) as cluster:
-        project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
-        apply_operator(Cluster(is_current=False, environment=cluster.environment))
+    with operator_cluster(CLUSTER, request) as cluster:
         Operator(cluster.within("mpi-operator")).wait_until_ready()
         manifest = cluster.run("kustomize", str(module_folder("kueue", MODULE) / "config" / "default"))
         [image] = set(re.findall(r"image: (\S+/kueue:\S+)", manifest))
-        load_program(CLUSTER, "kueue", "/manager", image, folder / "kueue.tar", user="65532:65532")
+        with output_shown(request):
+            load_program(CLUSTER, "kueue", "/manager", image, folder / "kueue.tar", user="65532:65532")
         # Its tag is a branch's, which would be pulled whatever is on the node.
         present = manifest.replace("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent")
         cluster.run("apply", "--server-side", "-f", "-", stdin=present)

@@ -9,10 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from demonstration.operator_images import built_archives
 from e2e.broken import container, with_volume
 from e2e.causes import check_shown_soon
-from e2e.clusters import ROOT, paused, project
+from e2e.clusters import IS_CURRENT, ROOT, load_images, paused
 from e2e.conftest import NAME
 from e2e.jobs import (
     LAUNCHER,
@@ -157,9 +156,8 @@ def test_a_worker_that_its_node_evicts_is_replaced_if_the_job_has_a_budget(names
     assert reasons(end_of(namespace))[0] in {"Disrupted", "WorkerEnded"}, "the kubelet does not always tell why"
 
 
-def test_preemption_costs_a_restart(namespace: Kubectl, cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    if is_current_cluster:
-        pytest.skip("no Pod of the user's own cluster is preempted")
+@pytest.mark.skipif(IS_CURRENT, reason="no Pod of the user's own cluster is preempted")
+def test_preemption_costs_a_restart(namespace: Kubectl, cluster: Kubectl) -> None:
     cores = int(cluster.run("get", "nodes", "--output=jsonpath={.items[0].status.allocatable.cpu}"))
     low, high = ({"name": f"{namespace.namespace}-{word}"[:63]} for word in ("low", "high"))
     api = "scheduling.k8s.io/v1"
@@ -224,15 +222,12 @@ def test_an_annotation_that_is_made_wrong_is_told_and_the_job_goes_on(namespace:
     until_true(namespace, "pi", "Succeeded")
 
 
-def test_a_worker_on_a_node_that_does_not_answer_is_reported_and_replaced(
-    namespace: Kubectl,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-) -> None:
+def test_a_worker_on_a_node_that_does_not_answer_is_reported_and_replaced(namespace: Kubectl) -> None:
     namespace.apply(resilient())
     until_computing(namespace)
     first = namespace.read(PODS, "pi-worker-1")["metadata"]["uid"]
     # This kubelet is healthy, and would report it.
-    with contextlib.nullcontext() if is_current_cluster else paused("kubelet", NAME):
+    with contextlib.nullcontext() if IS_CURRENT else paused("kubelet", NAME):
         make_unreachable(namespace, "pi-worker-1")
         job = namespace.until_one(MPIJOBS, "pi", lambda job: bool(reasons(job)), timeout_seconds=10)
         assert reasons(job) == ["NodeLost"]
@@ -259,9 +254,9 @@ def test_what_does_not_go_and_what_nobody_acts_on_is_reported_after_a_minute_and
 
 
 @pytest.fixture
-def impatient(operator: Operator, is_current_cluster: bool) -> Iterator[None]:  # noqa: FBT001 - a fixture
+def impatient(operator: Operator) -> Iterator[None]:
     """Let the operator wait for a launcher that hangs for a short time only."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the flags of the user's own operator stay")
     add = [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": f"--lost-worker-timeout={TIMEOUT_SECONDS}s"}]
     operator.kubectl.run("patch", "deployment", "mpi-operator", "--type=json", "--patch", json.dumps(add))
@@ -275,7 +270,7 @@ def impatient(operator: Operator, is_current_cluster: bool) -> Iterator[None]:  
 
 @pytest.mark.usefixtures("impatient")
 def test_a_launcher_of_hydra_that_hangs_without_its_worker_is_ended(namespace: Kubectl) -> None:
-    project("hack/cluster", "load-image", "--name", NAME, *built_archives("pi-mpich"))
+    load_images(NAME, "pi-mpich")
     job: Obj = yaml.safe_load((ROOT / "examples/v2beta1/pi/pi-mpich.yaml").read_text(encoding="utf-8"))
     job["metadata"] = {"name": "pi"}
     container(job["spec"]["mpiReplicaSpecs"]["Launcher"])["command"] = ["mpirun", "-n", "2", "sh", "-c", f"touch {MARK}; exec sleep 600"]
@@ -310,9 +305,9 @@ def test_a_deleted_worker_is_reported_also_where_nothing_is_restarted(namespace:
 
 
 @pytest.fixture
-def volume(cluster: Kubectl, namespace: Kubectl, is_current_cluster: bool) -> Iterator[None]:  # noqa: FBT001 - a fixture
+def volume(cluster: Kubectl, namespace: Kubectl) -> Iterator[None]:
     """A volume for the checkpoints."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster has neither the volume nor the image")
     with checkpoint_volume(cluster, namespace.namespace):
         yield
@@ -320,7 +315,7 @@ def volume(cluster: Kubectl, namespace: Kubectl, is_current_cluster: bool) -> It
 
 @pytest.mark.usefixtures("volume")
 def test_a_job_with_checkpoints_survives_three_restarts_and_its_result_is_right(namespace: Kubectl, operator: Operator) -> None:
-    project("hack/cluster", "load-image", "--name", NAME, *built_archives("mpi4py"))
+    load_images(NAME, "mpi4py")
     namespace.run("create", "configmap", "checkpoint", f"--from-file={ROOT / 'examples/mpi4py/checkpoint.py'}")
     claim, job = yaml.safe_load_all((ROOT / "examples/mpi4py/checkpoint.yaml").read_text(encoding="utf-8"))
     calm, struck = json.loads(json.dumps(job)), budget(job, max_restarts="3", restart="All")

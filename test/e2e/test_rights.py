@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from e2e.audit import OPERATOR, Right, Rights, rights_asked_for
-from e2e.clusters import ROOT
+from e2e.clusters import IS_CURRENT, ROOT
 from e2e.conftest import NAME
 from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
@@ -41,10 +41,10 @@ BOUND = frozenset({"mpi-operator", "mpi-operator-leader-election", "mpi-operator
 
 
 @pytest.fixture(scope="module")
-def asked(operator: Operator, cluster: Kubectl, is_current_cluster: bool) -> Rights:  # noqa: FBT001 - a fixture
+def asked(operator: Operator, cluster: Kubectl) -> Rights:
     """What the operator has asked for, when the audit log has all requests so far."""
     assert operator.pods()
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the audit log of the user's own cluster is not here")
     mark = f"mark-{uuid.uuid4()}"
     cluster.attempt("get", "namespace", mark)

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from demonstration.operator_images import built_archives
-from e2e.clusters import project
-from e2e.conftest import NAME
 from e2e.jobs import until_true
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
 from mpiop.kube.resources import MPIJOBS
 
+IMAGES = ("agent",)
 SCRIPT = """#!/bin/bash
 #SBATCH --job-name=melt
 #SBATCH --nodes=2 --ntasks-per-node=2
@@ -38,9 +36,8 @@ srun hostname
 
 
 @pytest.fixture(scope="module")
-def tool(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory, is_current_cluster: bool) -> Tool:  # noqa: FBT001 - a fixture
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent"))
+def tool(images: None, module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    assert images is None
     made = new_tool(module_namespace, tmp_path_factory.mktemp("slurm"))
     made.environment["MPIOP_IMAGE"] = "mpiop.invalid/mpi-pi:openmpi"
     return made

@@ -19,7 +19,7 @@ from typing import Final
 import pytest
 
 from e2e.allocations import STUBBORN, Client, allocate, pods, processes, until_only
-from e2e.clusters import paused, project
+from e2e.clusters import IS_CURRENT, paused, project
 from e2e.conftest import NAME as CLUSTER
 from e2e.jobs import until_true
 from e2e.kubectl import Kubectl, Obj
@@ -240,11 +240,8 @@ def ends(request: pytest.FixtureRequest, tool: Tool, operator: Operator, ssh: st
     tool.run("delete", name, "--yes")
 
 
-async def test_steps_that_end_at_random_leave_nothing_and_lose_no_slot(
-    ends: Ends,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-) -> None:
-    ways = WAYS if is_current_cluster else WAYS + OF_EMBEDDED_CLUSTER
+async def test_steps_that_end_at_random_leave_nothing_and_lose_no_slot(ends: Ends) -> None:
+    ways = WAYS if IS_CURRENT else WAYS + OF_EMBEDDED_CLUSTER
     ends.tool.run("step", ends.name, "--", "true")
     before, problems = processes(ends.tool.here, ends.name), list[str]()
     for number in range(COUNT):

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator
 from e2e import kubeflow_shapes as theirs
+from e2e.clusters import deploy_operator
 from e2e.handover import ENDS, GO_ON, PATIENCE_SECONDS, PHASES, Handover, make_room
 from e2e.jobs import is_true, launcher_pod, let_run, phase, pi_job, until_true
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
@@ -170,7 +169,7 @@ def test_theirs_can_read_the_status_of_ours(ours: tuple[Kubectl, Obj]) -> None:
 
 
 @pytest.fixture
-def without_ours(operator: Operator, cluster: Kubectl, is_current_cluster: bool) -> Iterator[str]:  # noqa: FBT001 - a fixture
+def without_ours(operator: Operator, cluster: Kubectl) -> Iterator[str]:
     """No Deployment of the operator during the test and its namespace as Kubeflow's manifest has it, then ours again; the image of ours."""
     image: str = operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["spec"]["template"]["spec"]["containers"][0]["image"]
     operator.kubectl.run("delete", "deployment", "mpi-operator")
@@ -180,7 +179,7 @@ def without_ours(operator: Operator, cluster: Kubectl, is_current_cluster: bool)
         yield image
     finally:
         operator.kubectl.run("delete", "deployment", "mpi-operator", "--ignore-not-found")
-        apply_operator(Cluster(is_current=is_current_cluster, environment=cluster.environment))
+        deploy_operator(cluster)
         operator.wait_until_ready()
 
 

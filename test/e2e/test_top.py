@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.clusters import output_shown
+from e2e.clusters import IS_CURRENT, output_shown
 from e2e.conftest import NAME
 from e2e.jobs import until_true
 from e2e.kubectl import Kubectl
@@ -22,14 +22,9 @@ BUSY = "if [ $OMPI_COMM_WORLD_RANK = 2 ]; then exec sleep 600; fi; while :; do :
 
 
 @pytest.fixture(scope="module")
-def metrics(
-    cluster: Kubectl,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[None]:
+def metrics(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[None]:
     """metrics-server by its own manifests."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster gets no metrics-server")
     objects = list(yaml.safe_load_all(cluster.run("kustomize", str(module_folder("metrics-server", MODULE) / "manifests" / "base"))))
     [container] = [obj["spec"]["template"]["spec"]["containers"][0] for obj in objects if obj["kind"] == "Deployment"]

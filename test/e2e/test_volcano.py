@@ -4,17 +4,14 @@ Its admission webhooks are left out: most manage Volcano's own jobs and queues, 
 not open; without it the gang waits for the queue.
 """
 
-import contextlib
 import re
 from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
 from e2e.causes import check_shown_soon
-from e2e.clusters import embedded_cluster, output_shown, project
+from e2e.clusters import operator_cluster, output_shown
 from e2e.conftest import NAME
 from e2e.gangs import (
     SEAT,
@@ -54,23 +51,14 @@ def released_manifest() -> str:
 
 
 @pytest.fixture(scope="module")
-def gang_cluster(
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[GangCluster]:
+def gang_cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[GangCluster]:
     """A cluster where the operator leaves its jobs to Volcano, and Volcano's images are, but not Volcano."""
-    if is_current_cluster:
-        pytest.skip("Volcano is not installed on the user's own cluster")
     folder = tmp_path_factory.mktemp("volcano")
-    with contextlib.ExitStack() as stack:
+    with operator_cluster(CLUSTER, request) as cluster:
         with output_shown(request):
-            cluster = stack.enter_context(embedded_cluster(CLUSTER))
-            project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
             for program in PROGRAMS:
                 [image] = re.findall(rf"image: (\S+/{program}:\S+)", released_manifest())
                 load_program(CLUSTER, program, f"/{program}", image, folder / f"{program}.tar")
-        apply_operator(Cluster(is_current=False, environment=cluster.environment))
         gang_cluster = GangCluster(cluster)
         gang_cluster.use(SCHEDULER)
         yield gang_cluster
