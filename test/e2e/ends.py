@@ -190,7 +190,7 @@ def _until_computing(here: Kubectl, name: str) -> None:
 def scale_down(here: Kubectl, name: str) -> None:
     """Take the last worker away, as a user may."""
     _until_computing(here, name)
-    here.run("scale", f"mpijob/{name}", "--replicas=1")
+    here.run("scale", f"mj/{name}", "--replicas=1")
 
 
 def delete_worker(here: Kubectl, name: str) -> None:

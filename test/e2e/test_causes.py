@@ -150,13 +150,6 @@ def test_what_the_api_server_warns_of_in_a_template_is_shown(namespace: Kubectl)
     namespace.until(EVENTS, lambda events: "TemplateWarnings" in {event["reason"] for event in events})
 
 
-def test_workers_are_scaled_as_those_of_a_deployment(namespace: Kubectl) -> None:
-    namespace.apply(held(one_worker("pi")))
-    until_true(namespace, "pi", "Running")
-    namespace.run("scale", "mj/pi", "--replicas=2")
-    namespace.until_one(MPIJOBS, "pi", lambda job: job["status"]["summary"]["workers"] == "2/2")
-
-
 def test_a_namespace_for_restricted_pods_is_quoted(namespace: Kubectl) -> None:
     namespace.run("label", "namespace", namespace.namespace, "pod-security.kubernetes.io/enforce=restricted")
     namespace.apply(pi_job("pi"))
