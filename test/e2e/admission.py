@@ -131,6 +131,16 @@ def definition() -> dict[str, Any]:
     return read
 
 
+def loosened(strict: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the CRD `strict` as a careless predecessor may have had it: anything goes."""
+    loose: dict[str, Any] = copy.deepcopy({key: value for key, value in strict.items() if key != "status"})
+    version = loose["spec"]["versions"][0]
+    version["subresources"].pop("scale")  # whose path the API server reads in each object
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version["schema"] = {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}
+    return loose
+
+
 def preserving() -> dict[str, Any]:
     """Return the CRD as it was before unknown fields of templates were dropped."""
     preserved = definition()

@@ -4,7 +4,6 @@ The cluster is an embedded one of its own, named e2e or as MPIOP_E2E_CLUSTER spe
 MPIOP_CLUSTER=current uses the current kubeconfig context instead, whose nodes must be able to pull the images that the manifests name.
 """
 
-import asyncio
 import contextlib
 import os
 import re
@@ -21,7 +20,7 @@ from e2e.diagnosis import write_diagnosis
 from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
 from e2e.rights import owning
-from e2e.waiting import until
+from e2e.waiting import wait_until
 
 NAME = os.environ.get("MPIOP_E2E_CLUSTER") or "e2e"
 OPTIONS = ("--audit", "--admission-plugins=OwnerReferencesPermissionEnforcement")
@@ -64,13 +63,9 @@ def operator(cluster: Kubectl) -> Operator:
     operator = Operator(cluster.within("mpi-operator"))
     operator.wait_until_ready()
     if not IS_CURRENT:
-        asyncio.run(until("the operator may own objects", lambda: may_own(cluster)))
+        # OwnerReferencesPermissionEnforcement learns of the CRD up to 30 s later.
+        wait_until("the operator may own objects", lambda: owning(cluster.within("default"), OPERATOR).returncode == 0)
     return operator
-
-
-async def may_own(cluster: Kubectl) -> bool:
-    """Return whether OwnerReferencesPermissionEnforcement knows the CRD, of which it learns up to 30 s later."""
-    return owning(cluster.within("default"), OPERATOR).returncode == 0
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ import copy
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,17 @@ def launcher_pod(here: Kubectl, name: str = "", *, timeout_seconds: float = 60) 
     return launcher
 
 
+def running_launcher(here: Kubectl, name: str = "pi", *, but: Collection[str] = ()) -> str:
+    """Return the name of the one launcher Pod of the job that runs, among others that have ended or have the UIDs `but`."""
+
+    def candidates(pods: list[Obj]) -> list[Obj]:
+        return [pod for pod in pods if phase(pod) == "Running" and pod["metadata"]["uid"] not in but]
+
+    labels = f"{LAUNCHER},training.kubeflow.org/job-name={name}"
+    [found] = candidates(here.until(PODS, lambda pods: len(candidates(pods)) == 1, labels=labels))
+    return str(found["metadata"]["name"])
+
+
 def last_launcher_log(here: Kubectl, name: str = "pi") -> list[str]:
     """Return the lines of the job's newest launcher Pod; `kubectl logs job/…` shows the oldest, perhaps of an attempt before a restart."""
     launchers = here.read_all(PODS, labels=f"{LAUNCHER},training.kubeflow.org/job-name={name}")
@@ -128,6 +139,16 @@ def condition(obj: Obj, type_: str) -> Obj:
 def is_true(obj: Obj, type_: str) -> bool:
     """Return whether the condition of that type is True."""
     return bool(condition(obj, type_).get("status") == "True")
+
+
+def has_ended(job: Obj) -> bool:
+    """Return whether the job has succeeded or failed."""
+    return is_true(job, "Succeeded") or is_true(job, "Failed")
+
+
+def restarts(pod: Obj) -> int:
+    """Return how often the containers of `pod` were started again."""
+    return sum(each["restartCount"] for group in ("initContainerStatuses", "containerStatuses") for each in pod["status"].get(group, ()))
 
 
 def waiting_for(job: Obj) -> Obj:

@@ -3,7 +3,6 @@
 All broken jobs run at the same time, next to one that is healthy.
 """
 
-import asyncio
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
@@ -25,7 +24,7 @@ from e2e.kubectl import CommandError, Kubectl, NotSeenError, Obj
 from e2e.libraries import PLAIN_IMAGES, SSHD_IMAGES
 from e2e.plugin import Tool, new_tool
 from e2e.test_failures import let_logs_be_read
-from e2e.waiting import until
+from e2e.waiting import wait_until
 from mpiop.clock import parse_time
 from mpiop.controller.causes import CAUSES
 from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, Resource
@@ -178,11 +177,7 @@ def test_a_policy_that_denies_is_quoted(namespace: Kubectl, cluster: Kubectl) ->
     )
     try:
         denied = ("run", "probe", "--image=localhost/no-such-image:1", "--dry-run=server")
-
-        async def is_in_force() -> bool:
-            return "no Pods on Fridays" in namespace.attempt(*denied).stderr
-
-        asyncio.run(until("the policy is in force", is_in_force))
+        wait_until("the policy is in force", lambda: "no Pods on Fridays" in namespace.attempt(*denied).stderr)
         namespace.apply(one_worker("pi"))
         assert "denied request: no Pods on Fridays" in stalled_for("Forbidden", namespace)["message"]
     finally:

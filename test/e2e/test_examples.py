@@ -12,6 +12,7 @@ import pytest
 
 from e2e.applications import from_manifest, missing_lines
 from e2e.clusters import ROOT
+from e2e.commands import ended
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
 from e2e.shell import Shell
@@ -66,15 +67,7 @@ def test_a_full_dev_shm_is_explained(tool: Tool) -> None:
 @pytest.mark.skipif(sys.version_info[:2] != DEBIANS_PYTHON, reason="a function only runs in an image with the same minor version of Python")
 def test_a_function_runs_on_every_rank_whatever_it_prints(tool: Tool, tmp_path: Path) -> None:
     environment = {**os.environ, **tool.environment, "PYTHONPATH": "src"}
-    done = subprocess.run(
-        [sys.executable, "examples/mpi4py/functions.py"],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = ended([sys.executable, "examples/mpi4py/functions.py"], environment, folder=ROOT)
     assert (done.returncode, done.stdout) == (0, "pi is approximately 3.141592653590, of 4 parts\n"), done.stderr
     tool.here.until(MPIJOBS, lambda jobs: not jobs)
 
@@ -93,15 +86,9 @@ def test_a_function_runs_on_every_rank_whatever_it_prints(tool: Tool, tmp_path: 
 def test_the_cells_of_the_notebook_print_what_it_shows(tool: Tool, tmp_path: Path) -> None:
     notebook = json.loads((ROOT / "examples/mpi4py/notebook.ipynb").read_text("utf-8"))
     cells = [each for each in notebook["cells"] if each["cell_type"] == "code"]
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_CELLS],
-        input=json.dumps(["".join(each["source"]) for each in cells]),
-        env={**os.environ, **tool.environment, "PYTHONPATH": str(ROOT / "src"), "IPYTHONDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
+    environment = {**os.environ, **tool.environment, "PYTHONPATH": str(ROOT / "src"), "IPYTHONDIR": str(tmp_path)}
+    sources = json.dumps(["".join(each["source"]) for each in cells])
+    done = ended([sys.executable, "-c", RUN_CELLS], environment, stdin=sources, timeout_seconds=180)
     assert done.stdout == "".join(line for each in cells for output in each["outputs"] for line in output["text"]), done.stderr
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from e2e.clusters import ROOT
-from e2e.jobs import LAUNCHER, WORKER, held, let_run, phase, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, WORKER, held, let_run, phase, pi_job, running_launcher, until_true, with_script
 from e2e.kubectl import Kubectl, Obj
 from e2e.shell import Shell, open_shell
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS
@@ -62,16 +62,6 @@ def manifests(guide: str) -> list[Obj]:
 def pods_of(job: str, role: str) -> str:
     """Return the selector of the Pods of a job in a role: `LAUNCHER` or `WORKER`."""
     return f"{role},training.kubeflow.org/job-name={job}"
-
-
-def running_launcher(here: Kubectl, job: str, *, but: frozenset[str] = frozenset()) -> str:
-    """Return the name of the launcher's Pod as soon as it runs, and is none of those with the UIDs `but`."""
-
-    def candidates(pods: list[Obj]) -> list[Obj]:
-        return [pod for pod in pods if phase(pod) == "Running" and uid(pod) not in but]
-
-    found = here.until(PODS, lambda pods: len(candidates(pods)) == 1, labels=pods_of(job, LAUNCHER))
-    return str(candidates(found)[0]["metadata"]["name"])
 
 
 def uid(obj: Obj) -> str:

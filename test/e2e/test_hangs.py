@@ -24,7 +24,7 @@ import yaml
 
 from e2e.clusters import IS_CURRENT, ROOT, deploy_operator, embedded_cluster, load_images, output_shown, project
 from e2e.conftest import NAME, namespace_of_test
-from e2e.jobs import condition, is_true, last_launcher_log, launcher_container, launcher_pod, until_true
+from e2e.jobs import condition, has_ended, is_true, last_launcher_log, launcher_container, launcher_pod, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import PLAIN_IMAGES, SSHD_IMAGES
 from e2e.losses import (
@@ -42,15 +42,14 @@ from e2e.losses import (
     start,
 )
 from e2e.operator_pods import Operator
+from e2e.stand_ins import NODES
 from e2e.test_kubeflow import load_theirs
-from e2e.test_mpi import has_ended
 from e2e.test_restarts import budget, reasons
 from e2e.volumes import checkpoint_volume
-from mpiop.kube.resources import MPIJOBS, PODS, Resource
+from mpiop.kube.resources import MPIJOBS, PODS
 
 CLUSTER: Final = f"{NAME}-hangs"
 FIRST, SECOND = f"mpiop-{CLUSTER}", f"mpiop-{CLUSTER}-2"
-NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 TABLE: Final = ROOT / "build" / "e2e" / "hangs.md"
 ROUNDS: Final = 400
 """They take some minutes on two cores."""

@@ -1,6 +1,5 @@
 """`kubectl mpi` as users type it, in a pipe and on a terminal, on a real cluster."""
 
-import asyncio
 import json
 import os
 import pty
@@ -24,7 +23,7 @@ from e2e.conftest import NAME
 from e2e.jobs import PI, held, is_true, pi_job, until_true
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
-from e2e.waiting import until
+from e2e.waiting import wait_until
 from mpiop.client import MPI, JobFailed
 from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS
 
@@ -212,11 +211,7 @@ def test_another_user_and_a_shell_in_a_worker(tool: Tool) -> None:
 def test_a_waiting_job_shows_why_on_a_terminal_and_ctrl_c_asks(tool: Tool) -> None:
     screen = Terminal(tool, ("run", "--image", "localhost/no-such-image:1", "--name", "waits", "--", "true"), columns=60)
     screen.until("ImagePull")
-
-    async def is_drawn() -> bool:
-        return "~~~" in tool.run("timeline", "waits")
-
-    asyncio.run(until("the pull is drawn, once it has lasted for a second", is_drawn))
+    wait_until("the pull is drawn, once it has lasted for a second", lambda: "~~~" in tool.run("timeline", "waits"))
     assert "images could not be pulled: localhost/no-such-image:1" in tool.attempt("doctor").stdout
     screen.process.send_signal(signal.SIGINT)
     screen.until("Delete job waits?")

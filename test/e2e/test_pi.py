@@ -16,6 +16,7 @@ from e2e.jobs import (
     let_run,
     phase,
     pi_job,
+    restarts,
     until_true,
 )
 from e2e.kubectl import CHILDREN, Kubectl, Obj
@@ -91,11 +92,6 @@ def test_the_example_computes_pi_on_every_worker_at_the_first_try(attempt: int, 
         assert f"{name}-worker-{index}" in log, log
     assert restarts(launcher) == 0
     assert namespace.read(JOBS, f"{name}-launcher")["status"].get("failed", 0) == 0
-
-
-def restarts(pod: Obj) -> int:
-    """Return how often the containers of `pod` were started again."""
-    return sum(each["restartCount"] for group in ("initContainerStatuses", "containerStatuses") for each in pod["status"].get(group, ()))
 
 
 def test_conditions_show_the_whole_run(run: Run) -> None:

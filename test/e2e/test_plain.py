@@ -13,10 +13,23 @@ from typing import Final
 import pytest
 
 from e2e.clusters import IS_CURRENT, ROOT, project
-from e2e.jobs import LAUNCHER, RUNS, condition, evict, is_true, launcher_container, launcher_pod, pi_job, state, until_true
+from e2e.jobs import (
+    LAUNCHER,
+    RUNS,
+    condition,
+    evict,
+    has_ended,
+    is_true,
+    launcher_container,
+    launcher_pod,
+    pi_job,
+    restarts,
+    state,
+    until_true,
+)
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import LIBRARIES, PLAIN_IMAGES, plain_job
-from e2e.test_mpi import Outcome, has_ended, outcome_of, ranks_by_host, restarts
+from e2e.test_mpi import Outcome, outcome_of, ranks_by_host
 from mpiop.kube.resources import MPIJOBS, PODS
 
 IMAGES: Final = ("mpi4py", *PLAIN_IMAGES)

@@ -21,8 +21,8 @@ from e2e.jobs import (
     last_launcher_log,
     launcher_container,
     let_run,
-    phase,
     pi_job,
+    running_launcher,
     until_true,
     waiting_for,
     with_script,
@@ -66,16 +66,6 @@ def make_unreachable(here: Kubectl, pod: str) -> None:
     """Mark a Pod as the node lifecycle controller does when its node does not answer."""
     body = json.dumps({"status": {"conditions": UNREACHABLE}})
     here.run("patch", "pod", pod, "--subresource=status", "--type=strategic", "--patch", body)
-
-
-def launcher_of(here: Kubectl, name: str = "pi") -> str:
-    """Return the name of the running launcher Pod."""
-    pods = here.until(
-        PODS,
-        lambda pods: len([pod for pod in pods if phase(pod) == "Running"]) == 1,
-        labels=f"{LAUNCHER},training.kubeflow.org/job-name={name}",
-    )
-    return next(str(pod["metadata"]["name"]) for pod in pods if phase(pod) == "Running")
 
 
 def reasons(job: Obj) -> list[str]:
@@ -131,7 +121,7 @@ LOSSES: dict[str, tuple[Callable[[Kubectl], object], str]] = {
     "forced": (lambda here: here.run("delete", "pod", "pi-worker-1", "--force", "--grace-period=0"), "WorkerDeleted"),
     "deleted": (lambda here: here.run("delete", "pod", "pi-worker-1", "--wait=false"), "WorkerDeleted"),
     "drained": (lambda here: evict(here, "pi-worker-1"), "Disrupted"),
-    "launcher-drained": (lambda here: evict(here, launcher_of(here)), "Disrupted"),
+    "launcher-drained": (lambda here: evict(here, running_launcher(here)), "Disrupted"),
 }
 
 
@@ -191,7 +181,7 @@ def test_a_job_whose_budget_is_used_up_says_why_each_try_ended(namespace: Kubect
     namespace.apply(resilient(9, maximum=1))
     for _ in range(2):
         until_computing(namespace)
-        launcher = launcher_of(namespace)
+        launcher = running_launcher(namespace)
         namespace.run("delete", "pod", "pi-worker-1", "--force", "--grace-period=0")
         namespace.until(PODS, lambda pods, launcher=launcher: launcher not in {pod["metadata"]["name"] for pod in pods}, labels=LAUNCHER)  # type: ignore[misc]  # bound now
     failed = condition(until_true(namespace, "pi", "Failed"), "Failed")
@@ -218,7 +208,7 @@ def test_an_annotation_that_is_made_wrong_is_told_and_the_job_goes_on(namespace:
     namespace.run("annotate", "mpijob", "pi", "mpiop.kubeflow.org/max-restarts=often")
     until_true(namespace, "pi", "Degraded")
     check_shown_soon("pi", "AnnotationIgnored", namespace, since=since)
-    let_run(namespace, launcher_of(namespace))
+    let_run(namespace, running_launcher(namespace))
     until_true(namespace, "pi", "Succeeded")
 
 
@@ -277,7 +267,7 @@ def test_a_launcher_of_hydra_that_hangs_without_its_worker_is_ended(namespace: K
     container(job["spec"]["mpiReplicaSpecs"]["Launcher"]).pop("args", None)
     namespace.apply(job)
     until_computing(namespace)
-    first = launcher_of(namespace)
+    first = running_launcher(namespace)
     # As if the node were cut off: its processes run on, and mpiexec waits for them.
     with paused("kubelet", NAME):
         make_unreachable(namespace, "pi-worker-1")
@@ -288,7 +278,7 @@ def test_a_launcher_of_hydra_that_hangs_without_its_worker_is_ended(namespace: K
     assert f"the launcher has not ended within {TIMEOUT_SECONDS} s" in job["status"]["lastRestarts"][0]["message"]
     job = namespace.until_one(MPIJOBS, "pi", lambda job: condition(job, "Restarting").get("reason") == "Restarted", timeout_seconds=90)
     assert condition(job, "Suspended") == {}
-    assert launcher_of(namespace) != first
+    assert running_launcher(namespace) != first
     assert not namespace.read(JOBS, "pi-launcher")["status"].get("failed")
 
 
@@ -326,7 +316,7 @@ def test_a_job_with_checkpoints_survives_three_restarts_and_its_result_is_right(
     namespace.apply(claim, struck, calm)
     reached = []
     for count in range(3):
-        launcher = launcher_of(namespace)
+        launcher = running_launcher(namespace)
         with namespace.following(launcher) as lines:
             reached.append(next(line for line in lines if re.match(r"round \d+[1-9] of", line)))
         if count == 1:

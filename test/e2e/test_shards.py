@@ -22,10 +22,10 @@ from e2e.audit import Request, requests_of_operators
 from e2e.clusters import ROOT
 from e2e.scene import MOST_SHOWN, miscounts
 from e2e.stream import JobStream
-from e2e.team import NAMESPACES, Member, Team, team_of
+from e2e.team import Member, Team, team_of
 from e2e.waiting import until
 from embedded.layout import layout_of
-from faults.testbed import NAMESPACE, FaultTestbed, prepared
+from faults.testbed import NAMESPACE, FaultTestbed, make_namespace, prepared
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, LEASES, Resource
@@ -215,8 +215,7 @@ async def shards_of(testbed: FaultTestbed, name: str) -> AsyncIterator[tuple[Sha
     At the end their operators end in order, and all that they asked for is in the audit log.
     """
     leases = f"{name}-leases"
-    body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": leases}}
-    await testbed.client.create(NAMESPACES, cast("Object", body))
+    await make_namespace(testbed.client, leases)
     async with contextlib.AsyncExitStack() as stack:
         shards = list[Shard]()
         for letter in "ab":

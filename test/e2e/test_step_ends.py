@@ -21,8 +21,8 @@ import pytest
 from e2e.allocations import STUBBORN, Client, allocate, pods, processes, until_only
 from e2e.clusters import IS_CURRENT, paused, project
 from e2e.conftest import NAME as CLUSTER
-from e2e.jobs import until_true
-from e2e.kubectl import Kubectl, Obj
+from e2e.jobs import is_true, until_true
+from e2e.kubectl import Kubectl
 from e2e.libraries import IMPLEMENTATIONS, LIBRARIES, PLAIN_IMAGES, SSHD_IMAGES, plain_image
 from e2e.operator_pods import Operator
 from e2e.plugin import Tool, new_tool
@@ -150,7 +150,7 @@ class Ends:
         before = self.tool.here.read(PODS, worker)["metadata"]["uid"]
         self.tool.here.run("delete", "pod", worker, "--grace-period=0", "--force")
         code = step.end()
-        self.tool.here.until_one(PODS, worker, lambda pod: pod["metadata"]["uid"] != before and is_ready(pod), timeout_seconds=120)
+        self.tool.here.until_one(PODS, worker, lambda pod: pod["metadata"]["uid"] != before and is_true(pod, "Ready"), timeout_seconds=120)
         until_true(self.tool.here, self.name, "Running")
         return wrong(step, code, code or 1, message=f"worker {worker} was lost")
 
@@ -201,10 +201,6 @@ def wrong(step: Client, code: int, *expected: int, message: str = "") -> str:
     if code in expected and message in step.seen:
         return ""
     return f"exit code {code} instead of {expected}{f' with {message!r}' if message else ''}; it printed: {step.seen[-2000:]}"
-
-
-def is_ready(pod: Obj) -> bool:
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions") or ())
 
 
 WAYS: Final = (

@@ -1,6 +1,5 @@
 """`kubectl mpi top` by the real metrics-server."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from e2e.kubectl import Kubectl
 from e2e.neighbours import load_program, module_folder
 from e2e.plugin import Tool, new_tool
 from e2e.shell import Shell
-from e2e.waiting import until
+from e2e.waiting import wait_until
 
 MODULE = "sigs.k8s.io/metrics-server"
 IMAGE = "registry.k8s.io/metrics-server/metrics-server:stand-in"
@@ -55,11 +54,11 @@ def test_the_worker_that_computes_less_than_the_others_is_marked(tool: Tool, tmp
     tool.run(*run, "--", "sh", "-c", BUSY)
     until_true(tool.here, "busy", "Running")
 
-    async def is_measured() -> bool:
+    def is_measured() -> bool:
         rows = [line.split() for line in tool.attempt("top", "busy").stdout.splitlines()]
         return [row[0] for row in rows if row[-1] == "behind"] == ["busy-worker-2"] and len(rows) == 5
 
-    asyncio.run(until("all Pods are measured, and one lags behind", is_measured, timeout_seconds=90))
+    wait_until("all Pods are measured, and one lags behind", is_measured, timeout_seconds=90)
     Shell(tool.environment, tmp_path).replay("docs/kubectl-mpi.md", "CPU and memory")
     [header, *rows] = tool.run("top", "busy").splitlines()
     assert header.split() == ["POD", "CPU", "MEMORY"]
