@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from e2e.jobs import condition, held, is_true, launcher_pod, let_run, pi_job, until_true, with_script
 from e2e.kubectl import CHILDREN, Kubectl, Obj
+from e2e.operator_pods import Operator
 from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, PODS
 
 ROOM = {"mpiop.test/room": "yes"}
@@ -169,13 +170,6 @@ class Handover:
         return reported
 
 
-def stop_operator(cluster: Kubectl) -> None:
-    """Leave the jobs alone: no operator runs when this returns."""
-    operator = cluster.within("mpi-operator")
-    operator.run("scale", "deployment/mpi-operator", "--replicas=0")
-    operator.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
-
-
 def begin(cluster: Kubectl, here: Kubectl, prefix: str, names: Collection[str]) -> Handover:
     """With one operator at work, bring a job into each phase, take the operator away, and let those jobs end that should."""
     handover = Handover(here, prefix, names)
@@ -185,7 +179,7 @@ def begin(cluster: Kubectl, here: Kubectl, prefix: str, names: Collection[str]) 
         until_true(here, handover.job(name), PHASES[name][1])
     starting = f"training.kubeflow.org/job-name={handover.job('starting')}"
     here.until(PODS, lambda pods: len(pods) == 3, labels=starting)
-    stop_operator(cluster)
+    Operator(cluster.within("mpi-operator")).stop()
     handover.end_unseen()
     return handover
 

@@ -20,7 +20,6 @@ from e2e.gangs import (
     GangCluster,
     apply_with_important_workers,
     bound,
-    edit_run_policy,
     patient,
     run_second_after_first,
     seated,
@@ -128,7 +127,7 @@ def test_a_gang_that_is_content_with_fewer_pods_starts_with_them(gang_cluster: G
     gang_cluster.make_room(2)
     here.apply(held(seated(pi_job("pi", workers=2))))
     assert bound(until_refused(here, "pi", 3)) == []
-    edit_run_policy(here, schedulingPolicy={"minAvailable": 2})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": 2}})
     until_bound(here, "pi", 2)
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, scheduleTimeoutSeconds=0)
     gang_cluster.make_room(3)
@@ -141,12 +140,12 @@ def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_th
     here.apply(seated(pi_job("pi", workers=2)))
     until_refused(here, "pi", 3)
     until_group(here, minMember=3, minResources={"cpu": "30m", SEAT: "3"}, scheduleTimeoutSeconds=0)
-    edit_run_policy(here, schedulingPolicy={"minAvailable": 2, "scheduleTimeoutSeconds": 7})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": 2, "scheduleTimeoutSeconds": 7}})
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, scheduleTimeoutSeconds=7)
-    edit_run_policy(here, schedulingPolicy={"minAvailable": None, "scheduleTimeoutSeconds": None, "minResources": {"memory": "1Gi"}})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": None, "scheduleTimeoutSeconds": None, "minResources": {"memory": "1Gi"}}})
     edit(here, mpiReplicaSpecs={"Worker": {"replicas": 3}})
     until_group(here, minMember=4, minResources={"memory": "1Gi"}, scheduleTimeoutSeconds=0)
-    edit_run_policy(here, schedulingPolicy={"minAvailable": 0})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": 0}})
     stalled = until_waiting(here, "pi")
     assert "minMember" in stalled["message"], "its definition wants 1 at least"
     here.run("delete", "mpijob", "pi")

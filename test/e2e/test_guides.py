@@ -79,13 +79,6 @@ def test_the_smallest_job_computes(three_jobs: ThreeJobs) -> None:
     assert len(three_jobs.here.read_all(PODS, pods_of("smallest", WORKER))) == 2, "nothing said of it, workers stay"
 
 
-def test_the_manifests_of_the_guide_are_valid(three_jobs: ThreeJobs) -> None:
-    jobs = manifests(FAULTS_GUIDE)
-    assert jobs
-    for job in jobs:
-        three_jobs.here.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(job))
-
-
 def test_a_running_job_is_inspected_scaled_suspended_and_resumed(three_jobs: ThreeJobs) -> None:
     here, shell = three_jobs.here, three_jobs.shell
     until_true(here, "pi", "Running")

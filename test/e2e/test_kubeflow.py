@@ -12,7 +12,7 @@ import pytest
 
 from e2e.clusters import IS_CURRENT, ROOT, embedded_cluster, load_images, output_shown
 from e2e.conftest import NAME, new_namespace
-from e2e.handover import ENDS, GO_ON, KEPT, PHASES, Handover, begin, stop_operator
+from e2e.handover import ENDS, GO_ON, KEPT, PHASES, Handover, begin
 from e2e.jobs import condition, is_true, launcher_container, pi_job, state, until_true
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.neighbours import load_program, module_folder
@@ -168,7 +168,7 @@ def refused_by_ours() -> list[Obj]:
 
 def test_F54_jobs_of_every_shape_that_their_CRD_let_in_run_or_report_what_is_wrong(switch: Switch, back: Handover) -> None:
     assert back.ended
-    stop_operator(switch.cluster)
+    Operator(switch.operator).stop()
     here, broken = switch.here, [job["metadata"]["name"] for job in refused_by_ours()]
     here.apply(bare("bare"), *refused_by_ours())
     for name in ("bare", *broken):

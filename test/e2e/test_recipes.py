@@ -167,7 +167,7 @@ def test_gpus_are_shown_by_node(shown: Mapping[str, Future[str]]) -> None:
     assert rows
 
 
-@pytest.mark.parametrize("guide", ["docs/gpu.md"])
+@pytest.mark.parametrize("guide", ["docs/fault-tolerance.md", "docs/gpu.md"])
 def test_the_manifests_are_valid(guide: str, module_namespace: Kubectl) -> None:
     jobs = manifests(guide)
     assert jobs

@@ -44,16 +44,10 @@ def test_a_launcher_waits_for_late_workers_and_says_for_which(namespace: Kubectl
 def test_without_an_operator_workers_are_found_by_their_names(namespace: Kubectl, operator: Operator) -> None:
     namespace.apply(without_workers_yet(pi_job()))
     launcher = until_launcher_has_waited(namespace, "pi", 10)
-    desired = operator.replicas_desired()
-    operator.kubectl.run("scale", "deployment/mpi-operator", "--replicas=0")
-    try:
-        operator.kubectl.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
+    with operator.absent():
         let_workers_come(namespace, "pi")
         namespace.until_one(JOBS, "pi-launcher", lambda job: is_true(job, "Complete"), timeout_seconds=180)
         assert_first_try(namespace, launcher)
-    finally:
-        operator.kubectl.run("scale", "deployment/mpi-operator", f"--replicas={desired}")
-        operator.wait_until_ready()
     until_true(namespace, "pi", "Succeeded")
 
 

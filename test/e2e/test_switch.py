@@ -40,18 +40,12 @@ def bring_to_phase(handover: Handover, name: str) -> None:
 def handover(module_namespace: Kubectl, operator: Operator) -> Iterator[Handover]:
     """No operator, jobs in every phase as theirs left them, then ours, which sees them through."""
     result = Handover(module_namespace, "pi", PHASES)
-    desired = operator.replicas_desired()
-    operator.kubectl.run("scale", "deployment/mpi-operator", "--replicas=0")
-    try:
-        operator.kubectl.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
+    with operator.absent():
         make_room(module_namespace, None)
         module_namespace.apply(*result.jobs().values())
         for name in PHASES:
             bring_to_phase(result, name)
         result.end_unseen()
-    finally:
-        operator.kubectl.run("scale", "deployment/mpi-operator", f"--replicas={desired}")
-    operator.wait_until_ready()
     result.see_through()
     yield result
     make_room(module_namespace, None)

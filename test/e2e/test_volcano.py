@@ -20,7 +20,6 @@ from e2e.gangs import (
     bound,
     bound_at,
     check_pi,
-    edit_run_policy,
     patient,
     run_second_after_first,
     seated,
@@ -121,7 +120,7 @@ def test_a_gang_that_is_content_with_fewer_pods_starts_with_them(volcano: GangCl
     volcano.make_room(2)
     here.apply(held(seated(pi_job("pi", workers=2))))
     assert bound(until_refused(here, "pi", 3)) == []
-    edit_run_policy(here, schedulingPolicy={"minAvailable": 2})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": 2}})
     until_bound(here, "pi", 2)
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, queue="default")
     volcano.make_room(3)
@@ -147,9 +146,9 @@ def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_th
     here.apply(seated(pi_job("pi", workers=2)))
     until_refused(here, "pi", 3)
     until_group(here, minMember=3, minResources={"cpu": "30m", SEAT: "3"}, queue="default")
-    edit_run_policy(here, schedulingPolicy={"minAvailable": 2, "priorityClass": "system-node-critical"})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": 2, "priorityClass": "system-node-critical"}})
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, queue="default", priorityClassName="system-node-critical")
-    edit_run_policy(here, schedulingPolicy={"minAvailable": None, "minResources": {"memory": "1Gi"}})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": None, "minResources": {"memory": "1Gi"}}})
     edit(here, mpiReplicaSpecs={"Worker": {"replicas": 3}})
     until_group(here, minMember=4, minResources={"memory": "1Gi"}, queue="default", priorityClassName="system-node-critical")
     here.run("delete", "mpijob", "pi")
