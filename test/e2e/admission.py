@@ -126,7 +126,6 @@ SERVER_CASES = [
 
 
 def definition() -> dict[str, Any]:
-    """Return our CRD."""
     read: dict[str, Any] = yaml.load(CRD.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     return read
 

@@ -28,7 +28,6 @@ class Helm:
     folder: Path
 
     def attempt(self, *arguments: str, stdin: str = "") -> Ended:
-        """Run helm and return how it ended."""
         return ended(["helm", *arguments], self.environment, stdin=stdin, folder=self.folder, timeout_seconds=180)
 
     def run(self, *arguments: str, stdin: str = "") -> str:

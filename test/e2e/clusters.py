@@ -62,12 +62,10 @@ def load_images(cluster: str, *names: str) -> None:
 
 
 def load_archives(cluster: str, *archives: str | Path) -> None:
-    """Load images into an embedded cluster."""
     project("hack/cluster", "load-image", "--name", cluster, *map(str, archives))
 
 
 def deploy_operator(cluster: Kubectl) -> None:
-    """Apply the operator's manifest."""
     apply_operator(Cluster(is_current=IS_CURRENT, environment=cluster.environment))
 
 

@@ -35,7 +35,6 @@ class GangCluster:
 
     @property
     def operator(self) -> Kubectl:
-        """Where the operator lives."""
         return self.cluster.within("mpi-operator")
 
     def use(self, scheduler: str) -> None:
@@ -104,7 +103,6 @@ def until_bound(here: Kubectl, name: str, pods: int) -> list[Obj]:
 
 
 def bound_at(pod: Obj) -> datetime:
-    """Return when the Pod got its node."""
     return datetime.fromisoformat(condition(pod, "PodScheduled")["lastTransitionTime"])
 
 

@@ -94,7 +94,6 @@ class Handover:
     ended: dict[str, Obj] = field(default_factory=dict[str, Obj])
 
     def job(self, name: str) -> str:
-        """Return the name of the job in that phase."""
         return f"{self.prefix}-{name}"
 
     def jobs(self) -> dict[str, Obj]:

@@ -1,10 +1,11 @@
 """MPIJobs for the tests: the example's, changed in the one thing that a test is about."""
 
+import contextlib
 import copy
 import json
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,25 @@ def pi_job(name: str = "pi", *, workers: int | None = None) -> Obj:
 
 
 def launcher_container(job: Obj) -> Obj:
-    """Return the launcher's container of an MPIJob."""
     container: Obj = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
     return container
+
+
+def annotated(job: Obj, **annotations: str) -> Obj:
+    """Return `job` with annotations of ours."""
+    job["metadata"]["annotations"] = {f"mpiop.kubeflow.org/{name.replace('_', '-')}": text for name, text in annotations.items()}
+    return job
+
+
+@contextlib.contextmanager
+def priorities(cluster: Kubectl, low: str, high: str) -> Iterator[None]:
+    """Let there be a PriorityClass below and one above that of other Pods."""
+    api = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    cluster.apply(*({**api, "metadata": {"name": name}, "value": value} for name, value in ((low, -1000), (high, 1000))))
+    try:
+        yield
+    finally:
+        cluster.run("delete", "priorityclass", low, high)
 
 
 def with_script(job: Obj, script: str) -> Obj:
@@ -60,7 +77,6 @@ def held(job: Obj) -> Obj:
 
 
 def let_run(here: Kubectl, launcher: str) -> None:
-    """Let the held launcher run."""
     here.run("exec", launcher, "--", "touch", RELEASED)
 
 
@@ -121,7 +137,6 @@ def evict(here: Kubectl, pod: str) -> None:
 
 
 def phase(pod: Obj) -> str:
-    """Return the phase of a Pod."""
     return str(pod["status"].get("phase", ""))
 
 
@@ -142,7 +157,6 @@ def is_true(obj: Obj, type_: str) -> bool:
 
 
 def has_ended(job: Obj) -> bool:
-    """Return whether the job has succeeded or failed."""
     return is_true(job, "Succeeded") or is_true(job, "Failed")
 
 

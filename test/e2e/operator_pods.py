@@ -47,7 +47,6 @@ class Operator:
         return desired
 
     def stop(self) -> None:
-        """Return when no replica runs."""
         self.kubectl.run("scale", f"deployment/{NAME}", "--replicas=0")
         self.kubectl.until(PODS, lambda pods: not pods, labels=SELECTOR)
 

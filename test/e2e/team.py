@@ -78,7 +78,6 @@ class Team:
         return found[0]
 
     def exits(self) -> list[int]:
-        """Return the exit codes of all processes that have ended."""
         return [code for member in self.members for code in member.replica.exits]
 
 

@@ -19,7 +19,7 @@ from e2e.clusters import IS_CURRENT, paused
 from e2e.conftest import NAME
 from e2e.ends import ENDS, LAUNCHER_FAILED, End, ending_job
 from e2e.failed_jobs import SHOWN, UNKNOWN, Shown, is_like, record, row_of, shown
-from e2e.jobs import condition, held, is_true, pi_job, state, until_true, waiting_for
+from e2e.jobs import condition, held, is_true, pi_job, priorities, state, until_true, waiting_for
 from e2e.kubectl import CommandError, Kubectl, NotSeenError, Obj
 from e2e.libraries import PLAIN_IMAGES, SSHD_IMAGES
 from e2e.plugin import Tool, new_tool
@@ -200,20 +200,15 @@ def test_a_lost_key_is_named_and_replaced(namespace: Kubectl) -> None:
 @pytest.mark.skipif(IS_CURRENT, reason="no Pod of the user's own cluster is preempted")
 def test_a_worker_that_gives_way_to_a_higher_priority_is_named(namespace: Kubectl, cluster: Kubectl) -> None:
     half = f"{600 * int(cluster.run('get', 'nodes', '--output=jsonpath={.items[0].status.allocatable.cpu}'))}m"
-    low, high = ({"name": f"{namespace.namespace}-{word}"[:63]} for word in ("low", "high"))
-    api = "scheduling.k8s.io/v1"
-    cluster.apply(
-        {"apiVersion": api, "kind": "PriorityClass", "metadata": low, "value": -1000},
-        {"apiVersion": api, "kind": "PriorityClass", "metadata": high, "value": 1000},
-    )
+    low, high = (f"{namespace.namespace}-{word}"[:63] for word in ("low", "high"))
     job = held(one_worker("pi"))
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     container(worker)["resources"] = {"requests": {"cpu": half}}
-    worker["template"]["spec"]["priorityClassName"] = low["name"]
-    try:
+    worker["template"]["spec"]["priorityClassName"] = low
+    with priorities(cluster, low, high):
         namespace.apply(job)
         until_true(namespace, "pi", "Running")
-        important = {"containers": [{**container(worker), "command": ["sleep", "600"]}], "priorityClassName": high["name"]}
+        important = {"containers": [{**container(worker), "command": ["sleep", "600"]}], "priorityClassName": high}
         namespace.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "important"}, "spec": important})
         namespace.until(EVENTS, lambda events: "Disrupted" in {e["reason"] for e in events if e["involvedObject"]["kind"] == "MPIJob"})
         [event] = [event for event in namespace.read_all(EVENTS) if event["reason"] == "Disrupted"]
@@ -224,8 +219,6 @@ def test_a_worker_that_gives_way_to_a_higher_priority_is_named(namespace: Kubect
         assert "Insufficient cpu" in stalled["message"]
         namespace.run("delete", "pod", "important", "--now")
         namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running")
-    finally:
-        cluster.run("delete", "priorityclass", low["name"], high["name"])
 
 
 def test_an_object_in_the_way_is_named(namespace: Kubectl) -> None:

@@ -16,7 +16,6 @@ from imaging.command import install_command
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def helm(request: pytest.FixtureRequest, empty: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Helm 4, or Helm 3."""
     return helm_of(request.param, empty, tmp_path_factory.mktemp("helm"))
 
 

@@ -14,12 +14,10 @@ from mpiop import __version__
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Helm 4, or Helm 3."""
     return helm_of(request.param, Kubectl(dict(os.environ)), tmp_path_factory.mktemp("helm"))
 
 
 def pod_of(objects: list[Obj]) -> Obj:
-    """Return the spec of the operator's Pods."""
     [deployment] = [each for each in objects if each["kind"] == "Deployment"]
     spec: Obj = deployment["spec"]["template"]["spec"]
     return spec

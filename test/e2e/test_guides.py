@@ -65,7 +65,6 @@ def pods_of(job: str, role: str) -> str:
 
 
 def uid(obj: Obj) -> str:
-    """Return the UID."""
     return str(obj["metadata"]["uid"])
 
 

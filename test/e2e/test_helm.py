@@ -44,7 +44,6 @@ def bare(request: pytest.FixtureRequest) -> Iterator[Kubectl]:
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def helm(request: pytest.FixtureRequest, bare: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Helm 4, or Helm 3."""
     return helm_of(request.param, bare, tmp_path_factory.mktemp("helm"))
 
 
@@ -64,7 +63,6 @@ def reader(helm: Helm, bare: Kubectl, tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.fixture
 def namespace(bare: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
-    """A kubectl in a namespace of the test's own."""
     with namespace_of_test(bare, request) as here:
         yield here
 

@@ -17,7 +17,6 @@ CRD = "mpijobs.kubeflow.org"
 
 
 def replace_definition(cluster: Kubectl, definition: Obj) -> None:
-    """Put `definition` in place of the CRD."""
     metadata = {key: value for key, value in definition["metadata"].items() if key in {"name", "annotations", "labels"}}
     cluster.run("replace", "-f", "-", stdin=yaml.safe_dump({**definition, "metadata": metadata}))
 

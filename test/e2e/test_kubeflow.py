@@ -42,7 +42,6 @@ class Switch:
 
     @property
     def operator(self) -> Kubectl:
-        """Where both operators live."""
         return self.cluster.within("mpi-operator")
 
     def start_theirs(self) -> None:

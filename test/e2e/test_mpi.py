@@ -60,7 +60,6 @@ class Combination:
 
     @property
     def name(self) -> str:
-        """Name of the MPIJob."""
         policy = {"AtStartup": "at", "WaitForWorkersReady": "wait"}[self.policy]
         all_ = "-all" if self.launcher_works else ""
         late = f"-late-{self.late_seconds}" if self.late_seconds else ""

@@ -38,7 +38,6 @@ class Run:
 
     @property
     def namespace(self) -> str:
-        """Its namespace."""
         return self.here.namespace
 
     @property
@@ -217,7 +216,6 @@ def test_the_launcher_knows_hosts_and_slots_whatever_the_open_mpi(run: Run) -> N
 
 
 def mount_path(container: Obj, volume: str) -> str:
-    """Return where `volume` is mounted in `container`."""
     return next(str(mount["mountPath"]) for mount in container["volumeMounts"] if mount["name"] == volume)
 
 

@@ -46,22 +46,18 @@ class Case(NamedTuple):
 
 
 def worker(job: Any) -> Any:
-    """Return the Pod of a worker."""
     return job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
 
 
 def launcher(job: Any) -> Any:
-    """Return the Pod of the launcher."""
     return job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
 
 
 def volume(spec: Any, **source: Any) -> None:
-    """Give a Pod a volume."""
     spec["volumes"] = [{"name": "v", **source}]
 
 
 def variable(spec: Any, **source: Any) -> None:
-    """Give a Pod's container a variable."""
     spec["containers"][0]["env"] = [{"name": "V", "valueFrom": source}]
 
 
@@ -133,7 +129,6 @@ def here(empty: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
 
 
 def changed(case_id: str) -> Obj:
-    """Return the job of a case."""
     case = next(each for each in CASES if each.id == case_id)
     job = copy.deepcopy(allowed_job())
     case.change(job)
@@ -141,7 +136,6 @@ def changed(case_id: str) -> Obj:
 
 
 def attempt(here: Kubectl, job: Obj) -> Any:
-    """Try to create a job."""
     return here.attempt("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(job))
 
 

@@ -15,6 +15,7 @@ from e2e.clusters import IS_CURRENT, ROOT, load_images, paused
 from e2e.conftest import NAME
 from e2e.jobs import (
     LAUNCHER,
+    annotated,
     condition,
     evict,
     held,
@@ -22,6 +23,7 @@ from e2e.jobs import (
     launcher_container,
     let_run,
     pi_job,
+    priorities,
     running_launcher,
     until_true,
     waiting_for,
@@ -39,12 +41,6 @@ MARK = "/tmp/rank"  # noqa: S108 - in a container
 UNREACHABLE = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
 
 
-def budget(job: Obj, **annotations: str) -> Obj:
-    """Return `job` with annotations of ours."""
-    job["metadata"]["annotations"] = {f"mpiop.kubeflow.org/{name.replace('_', '-')}": text for name, text in annotations.items()}
-    return job
-
-
 def resilient(restarts: int = 1, *, maximum: int = 1, **annotations: str) -> Obj:
     """Return a job without retries whose program computes for ten minutes, and after so many restarts to its end."""
     computes = f'mpirun -n 2 sh -c "touch {MARK}; exec sleep 600"'
@@ -53,7 +49,7 @@ def resilient(restarts: int = 1, *, maximum: int = 1, **annotations: str) -> Obj
     )
     job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
     job["spec"]["runPolicy"] = {"backoffLimit": 0, "cleanPodPolicy": "Running"}
-    return budget(job, max_restarts=str(maximum), **annotations)
+    return annotated(job, max_restarts=str(maximum), **annotations)
 
 
 def until_computing(here: Kubectl, worker: str = "pi-worker-1") -> None:
@@ -93,7 +89,6 @@ def hold(here: Kubectl, *pods: str, finalizers: tuple[str, ...] = (HELD,)) -> No
 
 
 def a_minute_after(here: Kubectl, pod: str, field: str) -> str:
-    """Return the time a minute after one in the metadata of a Pod."""
     return format_time(parse_time(here.read(PODS, pod)["metadata"][field]) + timedelta(seconds=60))
 
 
@@ -149,22 +144,17 @@ def test_a_worker_that_its_node_evicts_is_replaced_if_the_job_has_a_budget(names
 @pytest.mark.skipif(IS_CURRENT, reason="no Pod of the user's own cluster is preempted")
 def test_preemption_costs_a_restart(namespace: Kubectl, cluster: Kubectl) -> None:
     cores = int(cluster.run("get", "nodes", "--output=jsonpath={.items[0].status.allocatable.cpu}"))
-    low, high = ({"name": f"{namespace.namespace}-{word}"[:63]} for word in ("low", "high"))
-    api = "scheduling.k8s.io/v1"
-    cluster.apply(
-        {"apiVersion": api, "kind": "PriorityClass", "metadata": low, "value": -1000},
-        {"apiVersion": api, "kind": "PriorityClass", "metadata": high, "value": 1000},
-    )
+    low, high = (f"{namespace.namespace}-{word}"[:63] for word in ("low", "high"))
     job = resilient()
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     container(worker)["resources"] = {"requests": {"cpu": f"{300 * cores}m"}}
-    worker["template"]["spec"]["priorityClassName"] = low["name"]
-    try:
+    worker["template"]["spec"]["priorityClassName"] = low
+    with priorities(cluster, low, high):
         namespace.apply(job)
         until_computing(namespace)
         important = {
             "containers": [{"name": "main", "image": container(worker)["image"], "command": ["sleep", "600"]}],
-            "priorityClassName": high["name"],
+            "priorityClassName": high,
         }
         important["containers"][0]["resources"] = {"requests": {"cpu": f"{600 * cores}m"}}  # type: ignore[index]  # as written above
         namespace.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "important"}, "spec": important})
@@ -173,8 +163,6 @@ def test_preemption_costs_a_restart(namespace: Kubectl, cluster: Kubectl) -> Non
         assert namespace.read(JOBS, "pi-launcher")["spec"]["suspend"] is True, "no launcher runs while its workers have no room"
         namespace.run("delete", "pod", "important", "--now")
         assert reasons(end_of(namespace)) == ["Disrupted"]
-    finally:
-        cluster.run("delete", "priorityclass", low["name"], high["name"])
 
 
 def test_a_job_whose_budget_is_used_up_says_why_each_try_ended(namespace: Kubectl) -> None:
@@ -296,7 +284,6 @@ def test_a_deleted_worker_is_reported_also_where_nothing_is_restarted(namespace:
 
 @pytest.fixture
 def volume(cluster: Kubectl, namespace: Kubectl) -> Iterator[None]:
-    """A volume for the checkpoints."""
     if IS_CURRENT:
         pytest.skip("the user's own cluster has neither the volume nor the image")
     with checkpoint_volume(cluster, namespace.namespace):
@@ -308,7 +295,7 @@ def test_a_job_with_checkpoints_survives_three_restarts_and_its_result_is_right(
     load_images(NAME, "mpi4py")
     namespace.run("create", "configmap", "checkpoint", f"--from-file={ROOT / 'examples/mpi4py/checkpoint.py'}")
     claim, job = yaml.safe_load_all((ROOT / "examples/mpi4py/checkpoint.yaml").read_text(encoding="utf-8"))
-    calm, struck = json.loads(json.dumps(job)), budget(job, max_restarts="3", restart="All")
+    calm, struck = json.loads(json.dumps(job)), annotated(job, max_restarts="3", restart="All")
     struck["metadata"]["name"], calm["metadata"]["name"] = "pi", "calm"
     struck["spec"]["runPolicy"]["backoffLimit"] = 0
     for each, file in ((struck, "struck"), (calm, "calm")):

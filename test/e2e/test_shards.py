@@ -97,12 +97,10 @@ class Shard:
 
     @property
     def namespace(self) -> str:
-        """Return whose jobs it serves."""
         return self.team.namespace
 
     @property
     def member(self) -> Member:
-        """Return its operator."""
         return self.team.members[0]
 
     @property

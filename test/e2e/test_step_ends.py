@@ -71,7 +71,6 @@ class Ends:
         return self.start("sh", "-c", self.chance.choice((SIMPLE, STUBBORN, NOISY)))
 
     def begun(self) -> Client:
-        """Return a step that runs."""
         step = self.started()
         step.until("begun")
         return step
@@ -90,13 +89,11 @@ class Ends:
             step.process.wait(self.chance.uniform(0, most_seconds))
 
     def exit_code(self) -> str:
-        """Each rank exits with the same code."""
         code = self.chance.randint(0, 125)
         step = self.start("sh", "-c", f"exit {code}")
         return wrong(step, step.end(), code)
 
     def rank_signal(self) -> str:
-        """A signal ends each rank."""
         number = self.chance.choice((signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT))
         step = self.start("sh", "-c", f"kill -{number.name.removeprefix('SIG')} $$; sleep 1000")
         found = step.end()
@@ -110,7 +107,6 @@ class Ends:
         return wrong(step, step.end(signal.SIGINT), 130, -signal.SIGINT)
 
     def client_killed(self) -> str:
-        """A signal ends the client."""
         number = self.chance.choice((signal.SIGTERM, signal.SIGHUP, signal.SIGKILL))
         step = self.perhaps_begun()
         return wrong(step, step.end(number), -number)
@@ -137,7 +133,6 @@ class Ends:
         return wrong(step, step.end(), 1, message=LOST)
 
     def mpirun_killed(self) -> str:
-        """`mpirun` is killed."""
         step = self.begun()
         self.in_launcher(OF_STEP % "mpirun")
         return wrong(step, step.end(), 137)

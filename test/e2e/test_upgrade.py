@@ -54,7 +54,6 @@ class Versions:
 
 
 def checkout(commit: str, folder: Path) -> Path:
-    """Return a copy of the project at `commit`."""
     archive = folder / "before.tar"
     subprocess.run(["git", "-C", str(ROOT), "archive", f"--output={archive}", commit], check=True)
     copy = folder / "before"
