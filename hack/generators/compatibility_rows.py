@@ -59,7 +59,7 @@ _DEFAULTS = (f"{_PARSE}test_every_default_of_the_contract_is_applied",)
 # fmt: off
 CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
     "The resource": (
-        Row("`mpijobs.kubeflow.org`, version `v2beta1`, namespaced, with a status subresource", SAME, "", ("e2e/test_manifests.py::test_the_definition_is_established_and_small_enough_for_plain_apply", "e2e/test_documents.py::test_get_crd_shows_the_resource")),
+        Row("`mpijobs.kubeflow.org`, version `v2beta1`, namespaced, with a status subresource", SAME, "", ("e2e/test_manifests.py::test_the_definition_is_established_and_small_enough_for_plain_apply",)),
         Row("`kubectl explain mpijob.spec` describes every field", SAME, "", (f"{_MANIFESTS}test_every_field_of_ours_is_described", "e2e/test_manifests.py::test_every_field_of_the_spec_is_explained")),
         Row("`kubectl get mpijobs` shows name and age", BETTER, "it also shows state, workers and duration, from `status.summary`", (f"{_MANIFESTS}test_columns_answer_how_is_my_job", f"{_PI}test_kubectl_get_says_how_the_job_is", f"{_STATUS}test_durations_read_as_in_kubectl")),
         Row("The operator finds an invalid job", BETTER, "the API server rejects it with CEL rules and enums; the operator applies the same rules to jobs that were stored anyway", (*_REFUSED, f"{_ADMISSION}test_the_operator_comes_to_the_same_verdict"), "invalid"),
@@ -83,7 +83,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("Worker: optional; at least one replica if present; restartPolicy Never", BETTER, "without `replicas`, it has one replica, as Kueue counts, and is not rejected", (*_DEFAULTS, *_REFUSED, f"{_PARSE}test_a_launcher_on_its_own_has_no_workers")),
         Row("restartPolicy: Never or OnFailure", SAME, "", _REFUSED),
         Row("The name of the last worker must be a DNS label of at most 63 characters", SAME, "", (*_REFUSED, f"{_ADMISSION}test_the_name_is_judged_again_when_there_come_to_be_more_workers")),
-        Row("A container without a name is rejected", BETTER, "it is named launcher or worker", (f"{_PARSE}test_an_unnamed_container_is_named_after_its_role_and_the_stored_object_stays_as_it_was", "e2e/test_documents.py::test_dranets_job_needs_no_name_of_its_launchers_container")),
+        Row("A container without a name is rejected", BETTER, "it is named launcher or worker", (f"{_PARSE}test_an_unnamed_container_is_named_after_its_role_and_the_stored_object_stays_as_it_was", f"{_ADMISSION}test_defaults_are_stored_for_the_listed_fields_only")),
         Row("status: conditions, replicaStatuses, startTime and completionTime in the Go operator's format", SAME, "our additions, lastFailure and summary, are at the end", ("unit/api/test_status.py::test_the_wire_form_is_that_of_the_go_operator_with_our_additions_last", f"{_PI}test_start_and_end_have_their_times"), "status"),
     ),
     "Conditions, counts and events": (
@@ -175,7 +175,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("An object that has a child's name but does not belong to the job is never changed", BETTER, "it is checked again at long intervals, and the job continues when it is gone", (f"{_PHASES}test_E57_E58_F60_an_object_in_the_way_is_not_touched_and_reported_once_and_then_the_job_continues", "unit/controller/test_own_writes.py::test_E58_a_name_that_stays_taken_is_checked_rarely_and_reported_once")),
         Row("Owners are identified by UID", SAME, "", (f"{_PHASES}test_a_pod_with_the_jobs_labels_but_another_owner_is_none_of_its_workers", f"{_SYNC}test_E58_a_child_of_a_deleted_namesake_is_waited_for", "unit/controller/write/test_apply.py::test_E57_a_successor_of_the_same_name_is_not_deleted")),
         Row("Kueue: a job is suspended, admitted, runs and finishes; active reaches 0 when no pod is left; priorities; MultiKueue", SAME, "", ("e2e/test_kueue.py::test_a_job_is_held_admitted_run_and_finished", "e2e/test_kueue.py::test_the_job_of_higher_priority_comes_first", f"{_SUSPEND}test_suspended_is_set_at_once_and_the_counts_show_when_no_pod_is_left")),
-        Row("Jobs can be taken over from the Go operator, and given back", SAME, "", ("e2e/test_switch.py::test_what_theirs_made_for_a_job_that_goes_on_is_kept", "e2e/test_switch.py::test_theirs_finds_every_object_of_ours_as_it_would_have_made_it", f"{_SYNC}test_children_without_our_label_are_found_by_name_and_labelled")),
+        Row("Jobs can be taken over from the Go operator, and given back", SAME, "", ("e2e/test_switch.py::test_what_theirs_made_for_a_job_that_goes_on_is_kept", "e2e/test_kubeflow.py::test_theirs_takes_over_every_object_of_ours", f"{_SYNC}test_children_without_our_label_are_found_by_name_and_labelled")),
     ),
     "Gang scheduling": (
         Row("Gang scheduling is off by default; it is `volcano` or the name of a coscheduling scheduler, which becomes the schedulerName of all pods", SAME, "", (f"{_WORKER}test_gang_scheduling", f"{_LAUNCHER}test_gang_scheduling", "unit/controller/gang/test_discovery.py::test_off_nothing_is_asked")),
@@ -189,7 +189,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("An edited policy changes the PodGroup; fields from other clients are kept", SAME, "", (f"{_GANG}test_an_edited_policy_changes_the_group_and_what_others_filled_in_stays", "e2e/test_volcano.py::test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_the_job", "e2e/test_coscheduling.py::test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_the_job")),
         Row("WaitForWorkersReady with a gang waits forever", BETTER, "the launcher is not counted", (f"{_GROUP}test_members_and_their_resources", "e2e/test_gang.py::test_waiting_for_the_workers_does_not_wait_for_ever", "e2e/test_volcano.py::test_waiting_for_the_workers_does_not_wait_for_ever", "e2e/test_coscheduling.py::test_waiting_for_the_workers_does_not_wait_for_ever")),
         Row("Kubernetes' own gangs are not supported", BETTER, "`--gang-scheduling kubernetes` uses them", (f"{_NATIVE}test_kubernetes_1_36", f"{_NATIVE}test_kubernetes_1_37", "e2e/test_gang.py::test_a_gang_that_does_not_fit_holds_no_pod_and_computes_when_there_is_room")),
-        Row("`minResources: {requests: …}`, as in the Go operator's documentation", BETTER, "it is rejected, and the message shows the correct form", ("e2e/test_documents.py::test_min_resources_as_the_document_has_them_are_refused_with_the_right_form",)),
+        Row("`minResources: {requests: …}`, as in the Go operator's documentation", BETTER, "it is rejected, and the message shows the correct form", (f"{_ADMISSION}test_the_server_refuses_what_is_wrong_and_says_why",)),
     ),
     "The operator": (
         Row("The flags of the Go operator", SAME, "", (f"{_FLAGS}test_the_arguments_of_the_reference_s_own_manifest_are_accepted", f"{_FLAGS}test_a_flag_sets_its_option_and_no_other", "e2e/test_switch.py::test_the_old_deployment_with_its_old_flags_starts_ours")),
@@ -211,7 +211,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("No `…_created` series", SAME, "", (f"{_METRICS}test_no_series_tells_when_it_was_created",)),
         Row("There are no metrics for the queue, syncs, requests and watches", BETTER, "workqueue_*, syncs, requests, time to running, failures by reason, age of watches", (f"{_METRICS}test_Q49_a_work_queue_has_the_series_of_every_go_controller", f"{_METRICS}test_requests_and_informers_are_measured", f"{_METRICS}test_every_metric_is_documented_and_nothing_else_is")),
         Row("Metrics have no authenticated mode", BETTER, "`--metrics-secure`: HTTPS, TokenReview and SubjectAccessReview; plain HTTP is still the default", ("unit/test_server_access.py::test_metrics_are_for_whom_the_api_server_lets_get_them", "unit/test_server_certificate.py::test_a_folders_certificate_is_shown_and_renewed_without_a_restart", "e2e/test_monitoring.py::test_secure_metrics_are_scraped_by_prometheus_with_its_own_token", "e2e/test_monitoring.py::test_secure_metrics_are_refused_to_whom_the_api_server_does_not_know_or_does_not_let", "e2e/test_operator.py::test_metrics_are_reached_by_the_service")),
-        Row("Permissions", BETTER, "no list of Secrets, no wildcard; ttlSecondsAfterFinished requires the permission to delete", (f"{_MANIFESTS}test_the_operator_has_only_the_rights_that_it_needs", "e2e/test_operator.py::test_it_may_not_read_secrets_of_the_cluster_at_large")),
+        Row("Permissions", BETTER, "no list of Secrets, no wildcard; ttlSecondsAfterFinished requires the permission to delete", (f"{_MANIFESTS}test_the_operator_has_only_the_rights_that_it_needs", "e2e/test_rights.py::test_no_right_over_secrets_but_those_by_name")),
     ),
     "Known faults": (
         Row("Scaling down by one with runLauncherAsWorker deletes two workers", BETTER, "it deletes one", (f"{_PHASES}test_scaling_follows_in_pods_and_in_both_lists_of_hosts",)),

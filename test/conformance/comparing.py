@@ -75,7 +75,6 @@ class Entry:
 
 
 def listed() -> tuple[Entry, ...]:
-    """Return the intended differences."""
     content = tomllib.loads(LISTED.read_text(encoding="utf-8"))
     return tuple(
         Entry(

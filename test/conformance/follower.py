@@ -21,7 +21,6 @@ class Follower:
     """Follows all kinds in all namespaces."""
 
     def __init__(self, client: Client) -> None:
-        """Prepare to watch with `client`."""
         self._client = client
         self._factory = InformerFactory(client)
         self._changed: dict[str, float] = {}

@@ -56,7 +56,6 @@ class Life:
     """One case in a namespace of its own."""
 
     def __init__(self, case: Case, client: Client, follower: Follower) -> None:
-        """Prepare to live `case` with `client`, which has all rights."""
         self._case, self._client, self._follower = case, client, follower
         self._entries = listed()
         self.namespace = namespace_of(case.name)

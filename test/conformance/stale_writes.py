@@ -51,7 +51,6 @@ class Client:
     """Writes with the versions that it holds."""
 
     def __init__(self, here: ControlPlane, namespace: str) -> None:
-        """Hold nothing yet of `namespace`."""
         self._here, self._namespace = here, namespace
         self._objects: dict[tuple[Resource, str], Object] = {}
         self._writes = 0

@@ -126,9 +126,18 @@ SERVER_CASES = [
 
 
 def definition() -> dict[str, Any]:
-    """Return our CRD."""
     read: dict[str, Any] = yaml.load(CRD.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     return read
+
+
+def loosened(strict: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the CRD `strict` as a careless predecessor may have had it: anything goes."""
+    loose: dict[str, Any] = copy.deepcopy({key: value for key, value in strict.items() if key != "status"})
+    version = loose["spec"]["versions"][0]
+    version["subresources"].pop("scale")  # whose path the API server reads in each object
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version["schema"] = {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}
+    return loose
 
 
 def preserving() -> dict[str, Any]:

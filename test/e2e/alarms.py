@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from e2e.jobs import is_true, warnings_about
+from e2e.jobs import has_ended, is_true, warnings_about
 from e2e.kubectl import Kubectl, Obj
-from e2e.test_mpi import has_ended
 from mpiop.kube.resources import MPIJOBS
 
 ALARMS: Final = ("Failed", "Degraded", "Stalled", "WorkersUnused", "Warnings", "UpdatePending")

@@ -73,11 +73,11 @@ class Rights:
 def rights_asked_for(cluster: str) -> Rights:
     """Return what all replicas on a cluster have asked for since it is up, in all namespaces."""
     found = Rights(set(), set(), set())
-    for entry in _entries(cluster, OPERATOR):
+    for entry in entries(cluster, OPERATOR):
         target = entry.get("objectRef", {})
         if entry["user"]["username"] != OPERATOR or "resource" not in target:
             continue
-        right = Right(entry["verb"], target.get("apiGroup", ""), _resource(target))
+        right = Right(entry["verb"], target.get("apiGroup", ""), resource_of(target))
         is_allowed = entry.get("annotations", {}).get("authorization.k8s.io/decision") == "allow"
         (found.used if is_allowed else found.refused).add(right)
         if right.resource == "secrets" and "name" in target:
@@ -85,12 +85,13 @@ def rights_asked_for(cluster: str) -> Rights:
     return found
 
 
-def _resource(target: dict[str, Any]) -> str:
-    return "/".join(filter(None, (target["resource"], target.get("subresource", ""))))
+def resource_of(target: dict[str, Any]) -> str:
+    """Return resource, or resource/subresource, of an entry's `objectRef`."""
+    return "/".join(filter(None, (target.get("resource", ""), target.get("subresource", ""))))
 
 
-def _entries(cluster: str, *words: str) -> Iterator[dict[str, Any]]:
-    """Return the entries that have all these words somewhere."""
+def entries(cluster: str, *words: str) -> Iterator[dict[str, Any]]:
+    """Yield the entries that have all these words somewhere."""
     newest = layout_of(cluster).log("audit")
     # At 100 MB the server begins another file, and names the old one by the time.
     for log in (*sorted(newest.parent.glob(f"{newest.stem}-*{newest.suffix}")), newest):
@@ -101,18 +102,18 @@ def _entries(cluster: str, *words: str) -> Iterator[dict[str, Any]]:
 
 def requests_of_operators(cluster: str, namespace: str) -> list[Request]:
     """Return the requests of all replicas about `namespace`, in the order of their arrival."""
-    return sorted(_requests(_entries(cluster, OPERATOR, namespace), namespace), key=lambda request: request.at)
+    return sorted(_requests(entries(cluster, OPERATOR, namespace), namespace), key=lambda request: request.at)
 
 
-def _requests(entries: Iterable[dict[str, Any]], namespace: str) -> Iterator[Request]:
-    for entry in entries:
+def _requests(found: Iterable[dict[str, Any]], namespace: str) -> Iterator[Request]:
+    for entry in found:
         target = entry.get("objectRef", {})
         if entry["user"]["username"] == OPERATOR and target.get("namespace") == namespace and entry["stage"] == "ResponseComplete":
             yield Request(
                 at=datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp(),
                 credential=entry["user"].get("extra", {}).get(_CREDENTIAL, [""])[0],
                 verb=entry["verb"],
-                what=_resource(target),
+                what=resource_of(target),
                 namespace=target["namespace"],
                 name=target.get("name", ""),
                 code=entry.get("responseStatus", {}).get("code", 0),

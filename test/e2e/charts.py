@@ -1,7 +1,6 @@
 """The real `helm` as Python, and the Helm chart of this checkout."""
 
 import json
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import yaml
 
 from e2e.clusters import ROOT
+from e2e.commands import Ended, ended
 from e2e.kubectl import CommandError, Kubectl, Obj
 from e2e.neighbours import build_program
 
@@ -27,18 +27,8 @@ class Helm:
     environment: Mapping[str, str] = field(repr=False)
     folder: Path
 
-    def attempt(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run helm and return how it ended."""
-        return subprocess.run(
-            ["helm", *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
+    def attempt(self, *arguments: str, stdin: str = "") -> Ended:
+        return ended(["helm", *arguments], self.environment, stdin=stdin, folder=self.folder, timeout_seconds=180)
 
     def run(self, *arguments: str, stdin: str = "") -> str:
         """Run helm and return what it printed.
@@ -46,10 +36,10 @@ class Helm:
         Raises:
             CommandError: It failed.
         """
-        ended = self.attempt(*arguments, stdin=stdin)
-        if ended.returncode:
-            raise CommandError(f"helm {' '.join(arguments)}: {ended.stderr.strip() or ended.stdout.strip()}")
-        return ended.stdout
+        done = self.attempt(*arguments, stdin=stdin)
+        if done.returncode:
+            raise CommandError(f"helm {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
 
     def render(self, *options: str, values: Mapping[str, Any]) -> list[Obj]:
         """Return the objects of the chart with `values` as `helm template` renders them."""
@@ -58,8 +48,8 @@ class Helm:
 
     def refusal(self, values: Mapping[str, Any]) -> str:
         """Return the error with which helm refuses `values`; "" if it takes them."""
-        ended = self.attempt(*TEMPLATE, RELEASE, CHART, stdin=json.dumps(values))
-        return ended.stderr.strip() if ended.returncode else ""
+        done = self.attempt(*TEMPLATE, RELEASE, CHART, stdin=json.dumps(values))
+        return done.stderr.strip() if done.returncode else ""
 
 
 def helm_of(program: str, cluster: Kubectl, folder: Path) -> Helm:

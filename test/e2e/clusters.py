@@ -1,17 +1,22 @@
-"""Which cluster the tests run on, and how it comes and goes."""
+"""Which cluster the tests run on, how it comes and goes, and what is put on it."""
 
 import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
-from demonstration.cluster import ROOT, environment_of
+from demonstration.cluster import ROOT, Cluster, environment_of, is_current_desired
+from demonstration.operator_images import apply_operator, built_archives
 from e2e.kubectl import Kubectl
 
 __all__ = ["ROOT", "embedded_cluster", "output_shown", "paused", "project"]
+
+IS_CURRENT: Final = is_current_desired()
+"""Whether the tests run on the user's own cluster."""
 
 
 def project(*arguments: str) -> None:
@@ -35,6 +40,33 @@ def embedded_cluster(name: str, *options: str) -> Iterator[Kubectl]:
     finally:
         if not os.environ.get("MPIOP_E2E_KEEP"):
             project("hack/cluster", "down", "--name", name)
+
+
+@contextlib.contextmanager
+def operator_cluster(name: str, request: pytest.FixtureRequest, *options: str) -> Iterator[Kubectl]:
+    """Yield kubectl on an embedded cluster of a module's own, with the operator deployed, ready or not."""
+    if IS_CURRENT:
+        pytest.skip("the module has a cluster of its own: the user's gets no other programs, and its operator is left alone")
+    with contextlib.ExitStack() as stack:
+        with output_shown(request):
+            cluster = stack.enter_context(embedded_cluster(name, *options))
+            load_images(name)
+        deploy_operator(cluster)
+        yield cluster
+
+
+def load_images(cluster: str, *names: str) -> None:
+    """Build images of the catalogue, by default those of operator and example, and load them; the user's own cluster has to have them."""
+    if not IS_CURRENT:
+        load_archives(cluster, *built_archives(*names))
+
+
+def load_archives(cluster: str, *archives: str | Path) -> None:
+    project("hack/cluster", "load-image", "--name", cluster, *map(str, archives))
+
+
+def deploy_operator(cluster: Kubectl) -> None:
+    apply_operator(Cluster(is_current=IS_CURRENT, environment=cluster.environment))
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ The cluster is an embedded one of its own, named e2e or as MPIOP_E2E_CLUSTER spe
 MPIOP_CLUSTER=current uses the current kubeconfig context instead, whose nodes must be able to pull the images that the manifests name.
 """
 
-import asyncio
 import contextlib
 import os
 import re
@@ -15,15 +14,13 @@ from types import FrameType
 
 import pytest
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
 from e2e.audit import OPERATOR
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import IS_CURRENT, ROOT, deploy_operator, embedded_cluster, load_images, output_shown
 from e2e.diagnosis import write_diagnosis
 from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
 from e2e.rights import owning
-from e2e.waiting import until
+from e2e.waiting import wait_until
 
 NAME = os.environ.get("MPIOP_E2E_CLUSTER") or "e2e"
 OPTIONS = ("--audit", "--admission-plugins=OwnerReferencesPermissionEnforcement")
@@ -47,38 +44,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def is_current_cluster() -> bool:
-    """Whether the tests run on the user's own cluster."""
-    return os.environ.get("MPIOP_CLUSTER", "") == "current"
-
-
-@pytest.fixture(scope="session")
-def cluster(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+def cluster(request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A kubectl on a cluster with the images on its node."""
-    if is_current_cluster:
+    if IS_CURRENT:
         yield Kubectl(dict(os.environ))
         return
     with contextlib.ExitStack() as stack:
         with output_shown(request):
             kubectl = stack.enter_context(embedded_cluster(NAME, *OPTIONS))
-            project("hack/cluster", "load-image", "--name", NAME, *built_archives())
+            load_images(NAME)
         yield kubectl
 
 
 @pytest.fixture(scope="session")
-def operator(cluster: Kubectl, is_current_cluster: bool) -> Operator:  # noqa: FBT001 - a fixture
+def operator(cluster: Kubectl) -> Operator:
     """The operator, deployed by the manifest that users apply, both replicas ready."""
-    apply_operator(Cluster(is_current=is_current_cluster, environment=cluster.environment))
+    deploy_operator(cluster)
     operator = Operator(cluster.within("mpi-operator"))
     operator.wait_until_ready()
-    if not is_current_cluster:
-        asyncio.run(until("the operator may own objects", lambda: may_own(cluster)))
+    if not IS_CURRENT:
+        # OwnerReferencesPermissionEnforcement learns of the CRD up to 30 s later.
+        wait_until("the operator may own objects", lambda: owning(cluster.within("default"), OPERATOR).returncode == 0)
     return operator
-
-
-async def may_own(cluster: Kubectl) -> bool:
-    """Return whether OwnerReferencesPermissionEnforcement knows the CRD, of which it learns up to 30 s later."""
-    return owning(cluster.within("default"), OPERATOR).returncode == 0
 
 
 @contextlib.contextmanager
@@ -119,20 +106,19 @@ def module_namespace(cluster: Kubectl, operator: Operator, request: pytest.Fixtu
 
 
 @pytest.fixture(scope="module")
-def empty(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+def empty(request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A kubectl on a cluster of the module's own where nothing of ours is installed; an API server is enough."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster is not installed upon twice")
     with embedded_cluster(f"{NAME}-{_module_name(request)}", "--control-plane-only") as kubectl:
         yield kubectl
 
 
 @pytest.fixture(scope="module")
-def images(cluster: Kubectl, is_current_cluster: bool, request: pytest.FixtureRequest) -> None:  # noqa: FBT001 - a fixture
+def images(cluster: Kubectl, request: pytest.FixtureRequest) -> None:
     """The `IMAGES` of the test's module, on the node; the user's own cluster has to have them."""
     assert cluster
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives(*request.module.IMAGES))
+    load_images(NAME, *request.module.IMAGES)
 
 
 def _module_name(request: pytest.FixtureRequest) -> str:

@@ -73,14 +73,11 @@ def put(obj: dict[str, Any], path: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the API server answered."""
-
     status: int
     text: str
 
     @property
     def is_stored(self) -> bool:
-        """Return whether the write was carried out."""
         return self.status in {200, 201}
 
     @property
@@ -116,9 +113,7 @@ class Server:
         return Answer(response.status, b"".join(events).decode())
 
     def patch(self, path: str, *operations: Mapping[str, object], levels: int = 0) -> Answer:
-        """Send a JSON patch."""
         return self.send("PATCH", path, operations, levels=levels, content_type="application/json-patch+json")
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()

@@ -95,23 +95,19 @@ def worker_runs(worker: Obj, *command: str) -> None:
 
 
 def no_sshd(_launcher: Obj, worker: Obj) -> None:
-    """Use an image without sshd."""
     container(worker)["command"] = ["/no/such/sshd"]
 
 
 def no_listener(_launcher: Obj, worker: Obj) -> None:
-    """Let the workers do anything but listen."""
     worker_runs(worker, "sleep", "infinity")
 
 
 def no_module(launcher: Obj, worker: Obj) -> None:
-    """Need a Python module that the image of the launcher does not have."""
     container(launcher)["image"] = named_image()
     launches("python3", "-c", "import numpy")(launcher, worker)
 
 
 def worker_with_deadline(launcher: Obj, worker: Obj) -> None:
-    """Give the workers a deadline of their own."""
     container(launcher)["args"] = WAIT
     worker["template"]["spec"]["activeDeadlineSeconds"] = SHORT_SECONDS
 
@@ -124,54 +120,45 @@ def worker_without_memory(launcher: Obj, worker: Obj) -> None:
 
 
 def worker_without_disk(launcher: Obj, worker: Obj) -> None:
-    """Let the workers write more than their volume may hold."""
     container(launcher)["args"] = WAIT
     with_volume(worker, emptyDir={"sizeLimit": "1Mi"})
     worker_runs(worker, "/bin/sh", "-c", f"dd if=/dev/zero of=/data/large bs=1M count=8; {SERVE}exec sleep 600")
 
 
 def launcher_without_memory(launcher: Obj, worker: Obj) -> None:
-    """Let the launcher take more memory than it may."""
     launches("tail", "/dev/zero")(launcher, worker)
     container(launcher)["resources"] = {"limits": {"memory": "64Mi"}}
 
 
 def launcher_with_init(launcher: Obj, _worker: Obj) -> None:
-    """Let an init container of the launcher fail."""
     with_init(launcher)
 
 
 def other_user(launcher: Obj, _worker: Obj) -> None:
-    """Run the launcher as another user than the keys are for."""
     container(launcher)["securityContext"] = {"runAsUser": 0}
     container(launcher)["args"] = ["--allow-run-as-root", "-n", "2", "hostname"]
 
 
 def strict_host_keys(launcher: Obj, _worker: Obj) -> None:
-    """Let ssh accept only host keys that it knows."""
     container(launcher)["args"] = ["--mca", "plm_rsh_args", "-o StrictHostKeyChecking=yes", "-n", "2", "hostname"]
 
 
 def other_library(_launcher: Obj, worker: Obj) -> None:
-    """Give the workers another library than the launcher has."""
     repository, _, _ = container(worker)["image"].rpartition(":")
     container(worker)["image"] = f"{repository}:openmpi"
 
 
 def no_library(launcher: Obj, worker: Obj) -> None:
-    """Hide the libraries of the image."""
     container(launcher)["args"] = ["-n", "2", "/home/mpiuser/pi"]
     with_volume(worker, emptyDir={})
     container(worker)["volumeMounts"][0]["mountPath"] = "/opt/mpi/lib"
 
 
 def no_node(_launcher: Obj, worker: Obj) -> None:
-    """Ask for a node that does not exist."""
     worker["template"]["spec"]["nodeSelector"] = {"example.com/pool": "none"}
 
 
 def no_image(_launcher: Obj, worker: Obj) -> None:
-    """Misspell the image."""
     container(worker)["image"] = "localhost/no-such-image:1"
 
 
@@ -188,37 +175,31 @@ def _until_computing(here: Kubectl, name: str) -> None:
 
 
 def scale_down(here: Kubectl, name: str) -> None:
-    """Take the last worker away, as a user may."""
     _until_computing(here, name)
-    here.run("scale", f"mpijob/{name}", "--replicas=1")
+    here.run("scale", f"mj/{name}", "--replicas=1")
 
 
 def delete_worker(here: Kubectl, name: str) -> None:
-    """Delete a worker by hand."""
     _until_computing(here, name)
     here.run("delete", "pod", f"{name}-worker-1", "--wait=false")
 
 
 def drain_worker(here: Kubectl, name: str) -> None:
-    """Take a worker away as `kubectl drain` does."""
     _until_computing(here, name)
     evict(here, f"{name}-worker-1")
 
 
 def delete_launcher(here: Kubectl, name: str) -> None:
-    """Delete the launcher's Pod by hand."""
     _until_computing(here, name)
     here.run("delete", "pod", launcher_pod(here, name), "--wait=false")
 
 
 def drain_launcher(here: Kubectl, name: str) -> None:
-    """Take the launcher away as `kubectl drain` does."""
     _until_computing(here, name)
     evict(here, launcher_pod(here, name))
 
 
 def delete_launcher_job(here: Kubectl, name: str) -> None:
-    """Delete the launcher Job by hand."""
     _until_computing(here, name)
     here.run("delete", "job", f"{name}-launcher", "--wait=false")
 

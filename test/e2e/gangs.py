@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 
 from e2e.conftest import namespace_of_test
-from e2e.jobs import LAUNCHER, condition, edit, held, launcher_container, launcher_pod, let_run, pi_job, until_true, until_waiting
+from e2e.jobs import LAUNCHER, condition, held, launcher_container, launcher_pod, let_run, pi_job, until_true, until_waiting
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.operator_pods import Operator
 from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS, WORKLOADS_1_36
@@ -35,7 +35,6 @@ class GangCluster:
 
     @property
     def operator(self) -> Kubectl:
-        """Where the operator lives."""
         return self.cluster.within("mpi-operator")
 
     def use(self, scheduler: str) -> None:
@@ -45,8 +44,7 @@ class GangCluster:
         container = self.operator.read(DEPLOYMENTS, _DEPLOYMENT)["spec"]["template"]["spec"]["containers"][0]
         arguments = [each for each in container["args"] if "gang-scheduling" not in each]
         arguments += [f"--gang-scheduling={scheduler}"] if scheduler else []
-        self.operator.run("scale", f"deployment/{_DEPLOYMENT}", "--replicas=0")
-        self.operator.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
+        Operator(self.operator).stop()
         patch = [
             {"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": arguments},
             {"op": "replace", "path": "/spec/replicas", "value": 1},
@@ -105,7 +103,6 @@ def until_bound(here: Kubectl, name: str, pods: int) -> list[Obj]:
 
 
 def bound_at(pod: Obj) -> datetime:
-    """Return when the Pod got its node."""
     return datetime.fromisoformat(condition(pod, "PodScheduled")["lastTransitionTime"])
 
 
@@ -144,8 +141,3 @@ def apply_with_important_workers(here: Kubectl) -> None:
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["priorityClassName"] = "e2e-important"
     job["spec"]["runPolicy"]["schedulingPolicy"] = {"minAvailable": 2}
     here.apply(job)
-
-
-def edit_run_policy(here: Kubectl, **fields: object) -> None:
-    """Change fields of the run policy of the job `pi`."""
-    edit(here, runPolicy=fields)

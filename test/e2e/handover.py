@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from e2e.jobs import LAUNCHER, condition, held, is_true, let_run, phase, pi_job, until_true, with_script
+from e2e.jobs import condition, held, is_true, launcher_pod, let_run, pi_job, until_true, with_script
 from e2e.kubectl import CHILDREN, Kubectl, Obj
+from e2e.operator_pods import Operator
 from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, PODS
 
 ROOM = {"mpiop.test/room": "yes"}
@@ -93,17 +94,20 @@ class Handover:
     ended: dict[str, Obj] = field(default_factory=dict[str, Obj])
 
     def job(self, name: str) -> str:
-        """Return the name of the job in that phase."""
         return f"{self.prefix}-{name}"
 
     def jobs(self) -> dict[str, Obj]:
         """Return the MPIJobs that are to be made, by phase."""
         return {name: PHASES[name][0](self.job(name)) for name in self.names}
 
+    def let_run(self, name: str) -> None:
+        """Let the launcher of the job in that phase run."""
+        let_run(self.here, launcher_pod(self.here, self.job(name), timeout_seconds=PATIENCE_SECONDS))
+
     def end_unseen(self) -> None:
         """Let the launchers end that should do so while no operator runs, and check everything."""
         for name in [name for name in self.names if name in UNRECORDED]:
-            let_run(self.here, launcher_of(self.here, self.job(name)))
+            self.let_run(name)
             UNRECORDED[name](self.here, f"{self.job(name)}-launcher")
         self.before = children(self.here)
         self.jobs_before = {name: self.here.read(MPIJOBS, self.job(name)) for name in self.names}
@@ -114,10 +118,10 @@ class Handover:
             self.ended[name] = until_true(self.here, self.job(name), ENDS.get(name, "Succeeded"), timeout_seconds=PATIENCE_SECONDS)
         self.after = children(self.here)
         make_room(self.here, "yes")
-        let_run(self.here, launcher_of(self.here, self.job("running")))
+        self.let_run("running")
         resumed = json.dumps({"spec": {"runPolicy": {"suspend": False}}})
         self.here.run("patch", "mpijob", self.job("suspended"), "--type=merge", "--patch", resumed)
-        let_run(self.here, launcher_of(self.here, self.job("starting")))
+        self.let_run("starting")
         for name in GO_ON:
             self.ended[name] = until_true(self.here, self.job(name), "Succeeded", timeout_seconds=PATIENCE_SECONDS)
 
@@ -165,13 +169,6 @@ class Handover:
         return reported
 
 
-def stop_operator(cluster: Kubectl) -> None:
-    """Leave the jobs alone: no operator runs when this returns."""
-    operator = cluster.within("mpi-operator")
-    operator.run("scale", "deployment/mpi-operator", "--replicas=0")
-    operator.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
-
-
 def begin(cluster: Kubectl, here: Kubectl, prefix: str, names: Collection[str]) -> Handover:
     """With one operator at work, bring a job into each phase, take the operator away, and let those jobs end that should."""
     handover = Handover(here, prefix, names)
@@ -181,16 +178,9 @@ def begin(cluster: Kubectl, here: Kubectl, prefix: str, names: Collection[str]) 
         until_true(here, handover.job(name), PHASES[name][1])
     starting = f"training.kubeflow.org/job-name={handover.job('starting')}"
     here.until(PODS, lambda pods: len(pods) == 3, labels=starting)
-    stop_operator(cluster)
+    Operator(cluster.within("mpi-operator")).stop()
     handover.end_unseen()
     return handover
-
-
-def launcher_of(here: Kubectl, job: str) -> str:
-    """Return the name of the launcher Pod of `job` as soon as it runs."""
-    labels = f"{LAUNCHER},training.kubeflow.org/job-name={job}"
-    [pod] = here.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"], labels=labels, timeout_seconds=PATIENCE_SECONDS)
-    return str(pod["metadata"]["name"])
 
 
 def children(here: Kubectl) -> dict[str, Obj]:

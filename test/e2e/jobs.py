@@ -1,10 +1,11 @@
 """MPIJobs for the tests: the example's, changed in the one thing that a test is about."""
 
+import contextlib
 import copy
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,25 @@ def pi_job(name: str = "pi", *, workers: int | None = None) -> Obj:
 
 
 def launcher_container(job: Obj) -> Obj:
-    """Return the launcher's container of an MPIJob."""
     container: Obj = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
     return container
+
+
+def annotated(job: Obj, **annotations: str) -> Obj:
+    """Return `job` with annotations of ours."""
+    job["metadata"]["annotations"] = {f"mpiop.kubeflow.org/{name.replace('_', '-')}": text for name, text in annotations.items()}
+    return job
+
+
+@contextlib.contextmanager
+def priorities(cluster: Kubectl, low: str, high: str) -> Iterator[None]:
+    """Let there be a PriorityClass below and one above that of other Pods."""
+    api = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    cluster.apply(*({**api, "metadata": {"name": name}, "value": value} for name, value in ((low, -1000), (high, 1000))))
+    try:
+        yield
+    finally:
+        cluster.run("delete", "priorityclass", low, high)
 
 
 def with_script(job: Obj, script: str) -> Obj:
@@ -60,7 +77,6 @@ def held(job: Obj) -> Obj:
 
 
 def let_run(here: Kubectl, launcher: str) -> None:
-    """Let the held launcher run."""
     here.run("exec", launcher, "--", "touch", RELEASED)
 
 
@@ -96,6 +112,17 @@ def launcher_pod(here: Kubectl, name: str = "", *, timeout_seconds: float = 60) 
     return launcher
 
 
+def running_launcher(here: Kubectl, name: str = "pi", *, but: Collection[str] = ()) -> str:
+    """Return the name of the one launcher Pod of the job that runs, among others that have ended or have the UIDs `but`."""
+
+    def candidates(pods: list[Obj]) -> list[Obj]:
+        return [pod for pod in pods if phase(pod) == "Running" and pod["metadata"]["uid"] not in but]
+
+    labels = f"{LAUNCHER},training.kubeflow.org/job-name={name}"
+    [found] = candidates(here.until(PODS, lambda pods: len(candidates(pods)) == 1, labels=labels))
+    return str(found["metadata"]["name"])
+
+
 def last_launcher_log(here: Kubectl, name: str = "pi") -> list[str]:
     """Return the lines of the job's newest launcher Pod; `kubectl logs job/…` shows the oldest, perhaps of an attempt before a restart."""
     launchers = here.read_all(PODS, labels=f"{LAUNCHER},training.kubeflow.org/job-name={name}")
@@ -110,7 +137,6 @@ def evict(here: Kubectl, pod: str) -> None:
 
 
 def phase(pod: Obj) -> str:
-    """Return the phase of a Pod."""
     return str(pod["status"].get("phase", ""))
 
 
@@ -128,6 +154,15 @@ def condition(obj: Obj, type_: str) -> Obj:
 def is_true(obj: Obj, type_: str) -> bool:
     """Return whether the condition of that type is True."""
     return bool(condition(obj, type_).get("status") == "True")
+
+
+def has_ended(job: Obj) -> bool:
+    return is_true(job, "Succeeded") or is_true(job, "Failed")
+
+
+def restarts(pod: Obj) -> int:
+    """Return how often the containers of `pod` were started again."""
+    return sum(each["restartCount"] for group in ("initContainerStatuses", "containerStatuses") for each in pod["status"].get(group, ()))
 
 
 def waiting_for(job: Obj) -> Obj:

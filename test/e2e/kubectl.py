@@ -45,7 +45,6 @@ class Kubectl:
         return replace(self, namespace=namespace)
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the command line."""
         return ["kubectl", *(("--namespace", self.namespace) if self.namespace else ()), *arguments]
 
     def attempt(self, *arguments: str, stdin: str = "", timeout_seconds: float = 120) -> Ended:
@@ -78,7 +77,6 @@ class Kubectl:
                 process.terminate()
 
     def apply(self, *objects: Obj) -> None:
-        """Create or change `objects`."""
         self.run("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
     def raw(self, path: str) -> str:
@@ -89,7 +87,6 @@ class Kubectl:
         return resource.path(self.namespace, name)
 
     def read(self, resource: Resource, name: str) -> Obj:
-        """Return one object."""
         found: Obj = json.loads(self.raw(self._path(resource, name)))
         return found
 

@@ -34,7 +34,6 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """Part of a job's name."""
         return f"{self.mode}-{self.library}".lower()
 
 
@@ -58,7 +57,6 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Name of the MPIJob."""
         return f"{self.fault}-{self.kind.name}-{self.number}"
 
     @property
@@ -134,7 +132,6 @@ def namespace(pid: int) -> Path:
 
 
 def parent(pid: int) -> int:
-    """Return the id of the parent of a process."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:")))
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from e2e.clusters import ROOT
+from e2e.clusters import ROOT, load_archives
 from e2e.stand_ins import image_with
 from embedded.layout import GO_SOURCES
 from embedded.parts import PARTS
@@ -40,4 +40,4 @@ def load_program(cluster: str, program: str, path: str, image: str, archive: Pat
         user: Who it runs as, `uid:gid`; "" is root.
     """
     image_with({path: (build_program(program).read_bytes(), 0o755)}, image, archive, settings={"Entrypoint": [path], "User": user})
-    subprocess.run(["hack/cluster", "load-image", "--name", cluster, str(archive)], cwd=ROOT, check=True, stdin=subprocess.DEVNULL)
+    load_archives(cluster, archive)

@@ -46,6 +46,21 @@ class Operator:
         desired: int = self.kubectl.read(DEPLOYMENTS, NAME)["spec"]["replicas"]
         return desired
 
+    def stop(self) -> None:
+        self.kubectl.run("scale", f"deployment/{NAME}", "--replicas=0")
+        self.kubectl.until(PODS, lambda pods: not pods, labels=SELECTOR)
+
+    @contextlib.contextmanager
+    def absent(self) -> Iterator[None]:
+        """Let no replica run meanwhile; afterwards return when there are as many as before, and ready."""
+        desired = self.replicas_desired()
+        try:
+            self.stop()
+            yield
+        finally:
+            self.kubectl.run("scale", f"deployment/{NAME}", f"--replicas={desired}")
+            self.wait_until_ready()
+
     def answer(self, pod: str, path: str, port: int = HEALTH_PORT) -> str:
         """Return what `pod` answers to GET `path`."""
         return self.kubectl.raw(f"/api/v1/namespaces/{self.kubectl.namespace}/pods/{pod}:{port}/proxy{path}")

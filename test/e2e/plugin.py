@@ -19,7 +19,6 @@ class Tool:
     environment: dict[str, str] = field(repr=False)
 
     def attempt(self, *arguments: str, stdin: str = "") -> Ended:
-        """Run a verb and return how it ended."""
         return ended(["kubectl", "mpi", *arguments], self.environment, stdin=stdin, folder=ROOT)
 
     def run(self, *arguments: str, stdin: str = "") -> str:

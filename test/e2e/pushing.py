@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from e2e.clusters import ROOT, project
+from e2e.clusters import ROOT, load_archives
 from e2e.stand_ins import PI_IMAGE, image_with
 
 _CLUSTER, _FOLDER = "PUSHING_CLUSTER", "PUSHING_FOLDER"
@@ -60,7 +60,7 @@ def _archive_of(name: str) -> Path:
 
 
 def _load(archive: Path) -> None:
-    project("hack/cluster", "load-image", "--name", os.environ[_CLUSTER], str(archive.resolve()))
+    load_archives(os.environ[_CLUSTER], archive.resolve())
 
 
 if __name__ == "__main__":

@@ -39,7 +39,6 @@ class Scene:
 
     @property
     def namespace(self) -> str:
-        """Return where it plays."""
         return self.team.namespace
 
     def requests(self) -> list[Request]:

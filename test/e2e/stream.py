@@ -56,7 +56,6 @@ class JobStream:
 
     @property
     def under_way(self) -> int:
-        """Return how many jobs have not ended."""
         return len(self.created) - len(self.succeeded) - len(self.failed)
 
     async def run(self) -> None:

@@ -6,19 +6,13 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from e2e.operator_pods import samples_of
 from e2e.waiting import until
 from embedded.layout import layout_of
 from faults.replica import Launch, Replica
-from faults.testbed import FaultTestbed, new_token
-from mpiop.kube.errors import KubeError
-from mpiop.kube.objects import Key, Object
-from mpiop.kube.resources import Resource
-
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+from faults.testbed import FaultTestbed, make_namespace, new_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +78,13 @@ class Team:
         return found[0]
 
     def exits(self) -> list[int]:
-        """Return the exit codes of all processes that have ended."""
         return [code for member in self.members for code in member.replica.exits]
 
 
 @contextlib.asynccontextmanager
 async def team_of(testbed: FaultTestbed, namespace: str, size: int, *, lease_seconds: int) -> AsyncIterator[Team]:
     """Yield `size` replicas that serve a new namespace; they are ended, the namespace goes with its cluster."""
-    body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-    await testbed.client.create(NAMESPACES, cast("Object", body))
-    await _until_usable(testbed, namespace)
+    await make_namespace(testbed.client, namespace)
     launch = Launch(
         server=testbed.upstream.url,
         authority=layout_of(testbed.cluster).certificates.joinpath("ca.crt").read_text(encoding="ascii"),
@@ -108,19 +99,6 @@ async def team_of(testbed: FaultTestbed, namespace: str, size: int, *, lease_sec
         yield team
     finally:
         await asyncio.gather(*(member.replica.stop() for member in team.members))
-
-
-async def _until_usable(testbed: FaultTestbed, namespace: str) -> None:
-    """Return when pods can be made: their service account is made a little after the namespace."""
-
-    async def is_usable() -> bool:
-        try:
-            await testbed.client.get(_ACCOUNTS, Key(namespace, "default"))
-        except KubeError:
-            return False
-        return True
-
-    await until(f"the service account of namespace {namespace}", is_usable)
 
 
 def credential_of(token: str) -> str:

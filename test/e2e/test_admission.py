@@ -19,35 +19,38 @@ from e2e.admission import (
     container,
     definition,
     job,
+    loosened,
     preserving,
 )
-from e2e.clusters import embedded_cluster
+from e2e.clusters import IS_CURRENT, embedded_cluster
+from e2e.jobs import is_true
 from e2e.kubectl import DEFINITIONS, Kubectl
+from e2e.waiting import wait_until
 from mpiop.api.parse import ParseError, parse_mpijob
 from mpiop.api.validation import validate
 from mpiop.kube.resources import MPIJOBS
 
 
 @pytest.fixture(scope="module")
-def server(is_current_cluster: bool) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+def server() -> Iterator[Kubectl]:
     """A kubectl on an API server that has the CRD and no operator."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("these tests change the CRD")
     with embedded_cluster("e2e-admission", "--control-plane-only") as kubectl:
-        install(kubectl, json.dumps(definition()))
+        install(kubectl, definition())
         yield kubectl.within("default")
 
 
-def install(kubectl: Kubectl, definition: str) -> None:
+def install(kubectl: Kubectl, crd: Mapping[str, Any]) -> None:
     """Put a CRD in place and return once it is served (`kubectl wait` fails when it looks before there are any conditions)."""
-    kubectl.run("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=definition)
-    kubectl.until_one(DEFINITIONS, "mpijobs.kubeflow.org", is_established)
+    kubectl.run("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(crd))
+    kubectl.until_one(DEFINITIONS, "mpijobs.kubeflow.org", lambda found: is_true(found, "Established"))
 
 
-def is_established(definition: Mapping[str, Any]) -> bool:
-    """Return whether objects of the CRD can be created."""
-    conditions = definition.get("status", {}).get("conditions") or ()
-    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
+def until_judged(server: Kubectl, probe: Mapping[str, Any], *, refused: bool) -> None:
+    """Return when the API server takes or refuses `probe`: it goes by a changed CRD a moment after it was stored, and notifies nobody."""
+    trial = ("create", "--dry-run=server", "-f", "-")
+    wait_until("the changed CRD is taken up", lambda: bool(server.attempt(*trial, stdin=json.dumps(probe)).returncode) is refused)
 
 
 def create(server: Kubectl, desired: Mapping[str, Any], *options: str) -> dict[str, Any]:
@@ -134,16 +137,6 @@ def test_the_manager_of_a_job_stays(before: str | None, after: str | None, serve
         server.run("delete", "mpijob", "managed")
 
 
-def loosened() -> str:
-    """Return the CRD as a careless predecessor may have had it: anything goes."""
-    loose = definition()
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    properties = {"spec": anything, "status": anything}
-    loose["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"type": "object", "properties": properties}}
-    loose["spec"]["versions"][0]["subresources"].pop("scale")  # whose path the API server reads in each object
-    return json.dumps(loose)
-
-
 OLD = {
     "no-launcher": {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}},
     "negative": {"mpiReplicaSpecs": {"Launcher": {"replicas": -1, "template": {"spec": {"containers": None}}}}},
@@ -155,14 +148,14 @@ OLD = {
 
 
 def test_jobs_stored_under_a_looser_crd_get_a_condition_and_can_be_deleted(server: Kubectl) -> None:
-    install(server, loosened())
+    install(server, loosened(definition()))
     try:
-        until(server, job("x", "mpiReplicaSpecs", value=3), is_taken=True)
+        until_judged(server, job("x", "mpiReplicaSpecs", value=3), refused=False)
         for name, spec in OLD.items():
             create(server, {**job(name), "spec": spec})
     finally:
-        install(server, json.dumps(definition()))
-    until(server, job("x", "mpiReplicaSpecs", value=3), is_taken=False)
+        install(server, definition())
+    until_judged(server, job("x", "mpiReplicaSpecs", value=3), refused=True)
     condition = {"type": "Stalled", "status": "True", "reason": "ValidationError", "message": "m"}
     patch = json.dumps({"status": {"conditions": [condition], "summary": {"state": "Stalled"}}})
     for name in OLD:
@@ -178,13 +171,13 @@ def test_jobs_stored_under_a_looser_crd_get_a_condition_and_can_be_deleted(serve
 
 def test_jobs_stored_with_unknown_fields_lose_these_and_nothing_else(server: Kubectl) -> None:
     before = job("before", *POD, value=WITH_UNKNOWN)
-    install(server, json.dumps(preserving()))
+    install(server, preserving())
     try:
-        until(server, before, is_taken=True)
+        until_judged(server, before, refused=False)
         create(server, before)
     finally:
-        install(server, json.dumps(definition()))
-    until(server, before, is_taken=False)
+        install(server, definition())
+    until_judged(server, before, refused=True)
     found = server.read(MPIJOBS, "before")
     assert found["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"] == KNOWN
     assert found["metadata"]["generation"] == 1
@@ -263,12 +256,3 @@ def test_a_wide_job_stops_nobody(strangers: depths.Server) -> None:
         answer = strangers.send("POST", JOBS_PATH, stranger)
         assert answer.is_stored, answer.text[:500]
     check_nobody_is_stopped(strangers, len(WIDE))
-
-
-def until(server: Kubectl, probe: Mapping[str, Any], *, is_taken: bool) -> None:
-    """Return when the API server takes (or refuses) `probe`: it goes by a changed CRD a moment after it was stored, and notifies nobody."""
-    for _ in range(200):
-        tried = server.attempt("create", "--dry-run=server", "-f", "-", stdin=json.dumps(probe))
-        if (tried.returncode == 0) is is_taken:
-            return
-    pytest.fail(f"the changed CRD was not taken up: {tried.stderr}")

@@ -60,16 +60,6 @@ def test_ranks_save_their_work_before_a_suspension_and_a_resume_restores_the_all
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_suspension_ends_steps_and_a_resume_restores_the_allocation(tool: Tool, library: str) -> None:
-    name = allocate_plain(tool, f"suspended-{library}", library)
-    step = Client(tool, name, "--", "sh", "-c", "echo begun; sleep 1000")
-    step.until("begun")
-    assert suspended_and_resumed(tool, name, step) not in {0, None}
-    assert "error: " in step.seen
-    tool.run("delete", name, "--yes")
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
 async def test_a_launcher_that_is_a_worker_is_host_0(tool: Tool, library: str, tmp_path: Path) -> None:
     patch = tmp_path / "patch"
     patch.write_text(json.dumps({"spec": {"runLauncherAsWorker": True}}))

@@ -45,12 +45,24 @@ exec sh -c "$(printf '%s' "$*" | sed "1s#^home=\\([^;]*\\);#home=\\1-$host;#")"
 STUBBORN = ("sh", "-c", "trap '' TERM; echo begun; while :; do sleep 0.2; done")
 
 
+class Process(subprocess.Popen[str]):
+    """A process with pipes for its streams."""
+
+    stdin: IO[str]
+    stdout: IO[str]
+    stderr: IO[str]
+
+    def send(self, text: str) -> None:
+        self.stdin.write(text)
+        self.stdin.flush()
+
+
 class Allocation:
     """A holder of two hosts with two slots each, and its steps."""
 
     def __init__(self, folder: Path, shell: tuple[str, ...], **settings: str) -> None:
         self.folder, self._shell = folder, shell
-        self._steps: list[subprocess.Popen[str]] = []
+        self._steps: list[Process] = []
         self.home, self.message = folder / "home", folder / "message"
         for name, text in (("mpirun", MPIRUN), ("agent", SSH)):
             file = folder / "bin" / name
@@ -71,28 +83,29 @@ class Allocation:
         variables = [f"{name}={value}" for name, value in self.environment.items()]
         self.kubectl = ["env", *variables, "sh", "-c", f'shift 3; exec {" ".join(shell)} {SCRIPT} "$@"', "kubectl"]
         command = [*shell, str(SCRIPT), "hold", "-wdir '/a b'", "-tagged"]
-        self.holder = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
-        assert self.holder.stdout is not None
+        self.holder = Process(command, env=self.environment, stdout=subprocess.PIPE, text=True)
         assert self.holder.stdout.readline() == "allocation is ready\n"
 
-    def start(self, *words: str, verb: str = "step", terminal: int | None = None) -> "subprocess.Popen[str]":
+    def start(self, *words: str, verb: str = "step", terminal: int | None = None) -> Process:
         """Start a step, whose standard input is the connection to its client, or another verb, maybe on a terminal."""
         command = [*self._shell, str(SCRIPT), verb, *words]
         stream = subprocess.PIPE if terminal is None else terminal
         self._steps.append(
-            subprocess.Popen(
+            Process(
                 command, env=self.environment, stdin=stream, stdout=stream, stderr=stream, text=True, start_new_session=terminal is not None
             )
         )
         return self._steps[-1]
 
     def step(self, *words: str) -> tuple[int, str, str]:
-        process = self.start(*words)
+        return self.read("step", *words)
+
+    def read(self, verb: str, *words: str) -> tuple[int, str, str]:
+        process = self.start(*words, verb=verb)
         out, err = process.communicate(timeout=30)
         return process.returncode, out, err
 
-    def run_of(self, step: "subprocess.Popen[str]") -> "subprocess.Popen[str]":
-        assert step.stdout is not None
+    def run_of(self, step: Process) -> Process:
         assert step.stdout.readline() == "begun\n"
         return step
 
@@ -112,6 +125,10 @@ class Allocation:
             if is_own and any(each.startswith(variable.encode()) for each in variables):
                 found.append(command.replace(b"\0", b" ").decode())
         return found
+
+    def files_of_steps(self) -> list[Path]:
+        """Return the files that the script keeps as long as a step runs or waits."""
+        return [file for pattern in ("asks/*", "beat-*", "why-*") for file in self.home.glob(pattern)]
 
     def end(self) -> int:
         self.holder.terminate()
@@ -159,14 +176,12 @@ def test_a_step_runs_mpirun_on_its_slots_and_returns_its_code(make: Make) -> Non
     assert member[:2] == (0, "3 2\n")
     tagged = allocation.start("--tag", "--token", "T", "--", "run", "true")
     assert tagged.wait(30) == 0
-    assert tagged.stderr is not None
     assert [line.partition(" run ")[0] for line in tagged.stderr.read().splitlines()] == [
         "mpiop:T:runs 3 0:2 1:1",
         "mpirun -n 3 -tagged -wdir /a b -x MPIOP_STEP",
         "a.job.team.svc:2 b.job.team.svc:1 mpiop:T:ended 0 ",
     ]
-    process = allocation.start(verb="history")
-    rows = [line.split("\t") for line in process.communicate(timeout=30)[0].splitlines()]
+    rows = [line.split("\t") for line in allocation.read("history")[1].splitlines()]
     assert [(row[0], row[1], row[4], row[5]) for row in rows] == [
         ("1", "7", "2", "0:2"),
         ("2", "0", "1", "0:1"),
@@ -177,24 +192,24 @@ def test_a_step_runs_mpirun_on_its_slots_and_returns_its_code(make: Make) -> Non
 def test_the_end_of_the_output_of_the_last_steps_is_kept(make: Make) -> None:
     allocation = make(MPIOP_KEPT_STEPS="25")
     assert allocation.step("-n", "1", "--", "run", "sh", "-c", "echo out; echo err >&2; printf half")[:2] == (0, "out\nhalf")
-    code, out, _ = read(allocation, "client", "MARK", "output", "1")
+    code, out, _ = allocation.read("client", "MARK", "output", "1")
     assert (code, out.splitlines()[0], out[-10:]) == (0, "0", "\nMARK end\n")
     assert all(text in out for text in ("out\n", "err\n", "half")), "of both streams"
     code, out, _ = allocation.step("--tag", "--", "run", "seq", "100000000", "100400000")  # which writes pieces of 4 KiB
-    head, end = read(allocation, "client", "MARK", "output", "2")[1].removesuffix("\nMARK end\n").split("\nMARK dropped\n")
+    head, end = allocation.read("client", "MARK", "output", "2")[1].removesuffix("\nMARK end\n").split("\nMARK dropped\n")
     assert (code, head) == (0, "1\n")
     assert 2**20 <= len(end) <= 2**21
     assert out.endswith(f"\n{end}")
     for _ in range(25):
         assert allocation.step("-n", "1", "--", "run", "true")[0] == 0
-    assert read(allocation, "client", "MARK", "output", "8")[0] == 0
-    assert read(allocation, "client", "MARK", "output", "7") == (
+    assert allocation.read("client", "MARK", "output", "8")[0] == 0
+    assert allocation.read("client", "MARK", "output", "7") == (
         3,
         "",
         "the output of step 7 was dropped: those of the last 20 steps are kept\n",
     )
-    assert read(allocation, "client", "MARK", "output", "2") == (3, "", "there is no step 2, or it is too old\n")
-    assert [line.split("\t")[0] for line in read(allocation, "history")[1].splitlines()] == [str(number) for number in range(3, 28)]
+    assert allocation.read("client", "MARK", "output", "2") == (3, "", "there is no step 2, or it is too old\n")
+    assert [line.split("\t")[0] for line in allocation.read("history")[1].splitlines()] == [str(number) for number in range(3, 28)]
 
 
 def followed(allocation: Allocation, lines: list[bytes]) -> threading.Thread:
@@ -209,7 +224,7 @@ def followed(allocation: Allocation, lines: list[bytes]) -> threading.Thread:
 
 
 def kept(allocation: Allocation) -> str:
-    return read(allocation, "client", "MARK", "output", "1")[1]
+    return allocation.read("client", "MARK", "output", "1")[1]
 
 
 def test_the_output_of_a_step_is_followed_in_whole_lines_until_its_end(make: Make) -> None:
@@ -239,7 +254,6 @@ def test_a_follower_that_is_too_slow_misses_whole_lines_and_reports_it(make: Mak
     allocation = make()
     step = allocation.run_of(allocation.start("-n", "1", "--", "run", "sh", "-c", "echo begun; read -r line; seq 1000000 2000000"))
     follower = allocation.start("MARK", "output", "1", "follow", verb="client")
-    assert follower.stdout is not None
     assert follower.stdout.readline() == "0\n"
     assert step.communicate("\n", timeout=60)[0].endswith("\n2000000\n")
     lines = follower.stdout.read().splitlines()
@@ -254,8 +268,6 @@ def test_a_follower_ends_with_its_client(make: Make) -> None:
     allocation = make()
     step = allocation.run_of(allocation.start("-n", "1", "--", "run", "sh", "-c", "echo begun; sleep 100"))
     follower = allocation.start("MARK", "output", "1", "follow", verb="client")
-    assert follower.stdin is not None
-    assert follower.stdout is not None
     assert follower.stdout.readline() == "0\n"
     follower.stdin.close()
     assert follower.wait(30) == -signal.SIGTERM
@@ -302,7 +314,6 @@ def test_uploads_reach_the_hosts_of_a_step_with_what_was_built(make: Make, tmp_p
     assert contents(hosts[0]) == expected, "a worker was replaced"
     failed = allocation.start("--token", "T", "--build", "echo no rule >&2; exit 2", "--", "run", "true")
     assert failed.wait(30) == 2
-    assert failed.stderr is not None
     assert failed.stderr.read().splitlines()[-2:] == ["no rule", "mpiop:T:ended 2 the build failed with exit code 2"]
 
 
@@ -311,17 +322,10 @@ def test_a_build_that_is_ended_leaves_no_process_and_frees_the_folder(make: Make
     write(tmp_path / "here", source="1\n")
     upload(allocation.kubectl, tmp_path / "here")
     step = allocation.run_of(allocation.start("--token", "T", "--build", "echo begun; sleep 1000 & sleep 1001", "--", "run", "true"))
-    assert step.stdin is not None
     step.stdin.close()
     assert step.wait(30) == 143
     eventually(lambda: not allocation.ranks())
     assert allocation.step("--upload", "--", "run", "cat", "source")[:2] == (0, "1\n")
-
-
-def read(allocation: Allocation, verb: str, *words: str) -> tuple[int, str, str]:
-    process = allocation.start(*words, verb=verb)
-    out, err = process.communicate(timeout=30)
-    return process.returncode, out, err
 
 
 def test_bytes_for_rank_0_arrive_also_if_their_step_had_to_wait(make: Make) -> None:
@@ -343,9 +347,7 @@ def test_bytes_for_rank_0_arrive_also_if_their_step_had_to_wait(make: Make) -> N
 def test_a_step_whose_bytes_do_not_arrive_never_begins_and_leaves_nothing(make: Make, way: str, sent: int) -> None:
     allocation = make(MPIOP_LOST_SECONDS="1")
     step = allocation.start("--token", "T", "--content", str(2 * sent + 1), "--", "run", "sh", "-c", "echo begun")
-    assert step.stdin is not None
-    step.stdin.write("x" * sent)
-    step.stdin.flush()
+    step.send("x" * sent)
     eventually(lambda: [sent < 5_000 or file.stat().st_size > 0 for file in allocation.home.glob("asks/*/content")] == [True])
     if way == "its own process is killed":
         step.kill()
@@ -354,9 +356,8 @@ def test_a_step_whose_bytes_do_not_arrive_never_begins_and_leaves_nothing(make: 
     else:
         step.stdin.close()
         step.wait(30)
-    assert step.stdout is not None
     assert "begun" not in step.stdout.read()
-    eventually(lambda: not [*allocation.home.glob("asks/*"), *allocation.home.glob("beat-*"), *allocation.home.glob("why-*")])
+    eventually(lambda: not allocation.files_of_steps())
     eventually(lambda: not allocation.processes())
     assert allocation.step("-n", "4", "--no-wait", "--", "run", "true")[0] == 0
 
@@ -365,14 +366,10 @@ def test_bytes_that_arrive_slowly_keep_their_step(make: Make) -> None:
     allocation = make(MPIOP_LOST_SECONDS="2")
     piece = "".join(f"{number:7}\n" for number in range(1000))
     step = allocation.start("--token", "T", "--content", str(20 * len(piece)), "--", "run", "cat")
-    assert step.stdin is not None
     for _ in range(20):
-        step.stdin.write(piece)
-        step.stdin.flush()
+        step.send(piece)
         time.sleep(0.4)
-    step.stdin.write("\nask\n")
-    step.stdin.flush()
-    assert step.stdout is not None
+    step.send("\nask\n")
     assert step.stdout.read() == 20 * piece
 
 
@@ -393,7 +390,7 @@ def test_a_launcher_that_cannot_store_the_bytes_is_the_reason(make: Make) -> Non
     end = Step(limited, ["--", "run", "cat"], lambda: RankLines(None), streams, has_input=b"sent" * 5_000).wait()
     reason = "the launcher cannot store the bytes for rank 0: its disk is full, or its dd cannot read full blocks"
     assert (end.code, end.why, output) == (143, reason, [])
-    assert not [*allocation.home.glob("asks/*"), *allocation.home.glob("beat-*"), *allocation.home.glob("why-*")]
+    assert not allocation.files_of_steps()
 
 
 def test_an_order_that_follows_the_bytes_ends_the_step_and_the_bytes_are_removed(make: Make) -> None:
@@ -407,7 +404,7 @@ def test_an_order_that_follows_the_bytes_ends_the_step_and_the_bytes_are_removed
 
 def test_input_that_arrives_after_its_step_is_dropped(make: Make) -> None:
     allocation = make()
-    assert read(allocation, "input", "T")[0] == 141
+    assert allocation.read("input", "T")[0] == 141
     assert not [*allocation.home.glob("input-*")]
 
 
@@ -415,15 +412,11 @@ def test_input_that_arrives_after_its_step_is_dropped(make: Make) -> None:
 def test_what_passes_input_on_ends_with_its_step(make: Make, way: str) -> None:
     allocation = make(MPIOP_LOST_SECONDS="2")
     step = allocation.start("--token", "T", "--input", "--", "run", "sh", "-c", "echo begun; read -r line")
-    assert step.stdin is not None
-    assert step.stderr is not None
     assert step.stderr.readline().startswith("mpiop:T:runs 1 ")
     passes = allocation.start("T", verb="input")
-    assert passes.stdin is not None
     allocation.run_of(step)
     if way == "its program ends":
-        passes.stdin.write("line\n")
-        passes.stdin.flush()
+        passes.send("line\n")
     else:
         if way == "its own process is killed":
             step.kill()
@@ -446,19 +439,14 @@ def test_an_mpirun_whose_daemons_have_ended_waits_for_no_input(make: Make) -> No
     allocation = make(MPIOP_LOST_SECONDS="1")
     (allocation.folder / "bin" / "mpirun").write_text(READS_ON)
     step = allocation.start("--token", "T", "--input", "--", "run", "true")
-    assert step.stdin is not None
-    assert step.stderr is not None
     assert step.stderr.readline().startswith("mpiop:T:runs 1 ")
     passes = allocation.start("T", verb="input")
-    assert passes.stdin is not None
     begun, is_sent = time.monotonic(), False
     while step.poll() is None and time.monotonic() < begun + 30:
-        step.stdin.write("\n")
-        step.stdin.flush()
+        step.send("\n")
         time.sleep(0.2)
         if not is_sent and time.monotonic() > begun + 2:  # not before the script has looked at its daemons
-            passes.stdin.write("a line\n")
-            passes.stdin.flush()
+            passes.send("a line\n")
             is_sent = True
     assert step.communicate()[0] == "a line\n"
     assert (step.returncode, passes.wait(30)) == (0, 0)
@@ -507,7 +495,6 @@ def test_slots_are_counted(make: Make) -> None:
     assert "b.job.team.svc:2 " in allocation.step("-n", "2", "--", "run", "true")[2]
     assert "a.job.team.svc:2 b.job.team.svc:2 " in allocation.step("-n", "4", "--overlap", "--", "run", "true")[2]
     waiting = allocation.start("-n", "3", "--", "run", "echo", "waited")
-    assert waiting.stderr is not None
     assert waiting.stderr.readline() == "mpiop step: waits: 3 slots are wanted, and 2 of 4 are free; running: step 1\n"
     passing = allocation.step("-n", "1", "--", "run", "echo", "passed")
     assert passing[:2] == (0, "passed\n")
@@ -520,8 +507,6 @@ def test_slots_are_counted(make: Make) -> None:
 def test_a_step_that_is_ended_leaves_no_process_and_frees_its_slots(make: Make, way: str) -> None:
     allocation = make(MPIOP_LOST_SECONDS="1" if way == "silence" else "60")
     step = allocation.run_of(allocation.start("--token", "T", "-n", "4", "--", "run", *STUBBORN))
-    assert step.stdin is not None
-    assert step.stderr is not None
     assert allocation.ranks()
     lost = "the connection to the client was lost"
     expected = {
@@ -534,15 +519,14 @@ def test_a_step_that_is_ended_leaves_no_process_and_frees_its_slots(make: Make, 
     if way == "end of input":
         step.stdin.close()
     elif way in {"interrupt", "end"}:
-        step.stdin.write("\ninterrupt\n" if way == "interrupt" else "end a reason\n")
-        step.stdin.flush()
+        step.send("\ninterrupt\n" if way == "interrupt" else "end a reason\n")
     elif way != "silence":
         step.send_signal(signal.Signals[f"SIG{way}"])
     assert step.wait(30) == code
     assert step.stderr.read().splitlines()[-1].endswith(f"mpiop:T:ended {code} {why}")
     eventually(lambda: not allocation.ranks())
     assert allocation.step("-n", "4", "--no-wait", "--", "run", "true")[0] == 0
-    assert not [*allocation.home.glob("asks/*"), *allocation.home.glob("beat-*"), *allocation.home.glob("why-*")]
+    assert not allocation.files_of_steps()
 
 
 def fill(pipe: IO[str]) -> None:
@@ -559,9 +543,6 @@ def test_a_step_is_ended_in_the_same_way_when_it_cannot_print(make: Make, are_cl
     allocation = make()
     noise = "echo begun; while sleep 0.01; do seq 3000; seq 3000 >&2; done"
     step = allocation.run_of(allocation.start("--token", "T", "--", "run", "sh", "-c", noise))
-    assert step.stdin is not None
-    assert step.stdout is not None
-    assert step.stderr is not None
     if are_closed:
         step.stdout.close()
         step.stderr.close()
@@ -571,7 +552,7 @@ def test_a_step_is_ended_in_the_same_way_when_it_cannot_print(make: Make, are_cl
     assert step.wait(30) == 143
     assert not allocation.ranks()
     assert allocation.step("-n", "4", "--no-wait", "--", "run", "true")[0] == 0
-    assert not [*allocation.home.glob("beat-*"), *allocation.home.glob("why-*")]
+    assert not allocation.files_of_steps()
 
 
 def test_a_host_whose_slots_are_not_a_number_has_none(make: Make) -> None:
@@ -589,8 +570,6 @@ def test_a_step_that_waits_can_be_ended(make: Make) -> None:
     allocation = make()
     first = allocation.run_of(allocation.start("-n", "4", "--", "run", "sh", "-c", "echo begun; sleep 100"))
     waiting = allocation.start("--token", "T", "--", "run", "true")
-    assert waiting.stdin is not None
-    assert waiting.stderr is not None
     assert "T:waits 3 slots" in waiting.stderr.readline()
     waiting.stdin.close()
     assert waiting.wait(30) == 143
@@ -603,7 +582,6 @@ def test_a_step_that_waits_can_be_ended(make: Make) -> None:
 def test_a_step_whose_own_process_is_killed_is_ended_by_others(make: Make, is_connected: bool) -> None:  # noqa: FBT001 - a parameter
     allocation = make(MPIOP_LOST_SECONDS="2")
     step = allocation.run_of(allocation.start("--token", "T", "-n", "4", "--", "run", *STUBBORN))
-    assert step.stdin is not None
     step.kill()
     if not is_connected:
         step.stdin.close()
@@ -637,7 +615,6 @@ def test_an_idle_allocation_ends_with_success_and_the_reason(make: Make) -> None
 def test_the_time_limit_ends_steps_too(make: Make) -> None:
     allocation = make(MPIOP_TIME_LIMIT="3")
     step = allocation.run_of(allocation.start("--token", "T", "--", "run", *STUBBORN))
-    assert step.stderr is not None
     assert step.wait(30) == 143
     assert step.stderr.read().endswith("T:ended 143 the allocation ended: time limit: it ran for 3s\n")
     assert allocation.holder.wait(30) == 0

@@ -149,19 +149,6 @@ async def test_a_client_that_ends_leaves_no_process_on_any_host(tool: Tool, dev:
     assert len(tool.run("step", dev, "--no-wait", "--", "hostname").split()) == 4, "it lost a slot"
 
 
-async def test_the_end_of_the_step_s_own_process_leaves_none_either(tool: Tool, dev: str) -> None:
-    before = processes(tool.here, dev)
-    step = Client(tool, dev, "--", "sh", "-c", STUBBORN)
-    step.until("begun")
-    [launcher] = [pod for pod in pods(tool.here, dev) if "launcher" in pod]
-    kill = "for each in /tmp/mpiop/steps/*; do [ -e $each/ended ] || { read -r of <$each/of; kill -KILL ${of%%-*}; }; done"
-    tool.here.run("exec", launcher, "--", "sh", "-c", kill)
-    assert step.end() == 1
-    assert "error: the connection to step" in step.seen
-    await until_only(tool.here, dev, before)
-    assert len(tool.run("step", dev, "--", "hostname").split()) == 4, "it lost a slot"
-
-
 async def test_a_lost_worker_is_named_and_the_allocation_continues(tool: Tool, dev: str) -> None:
     other = Client(tool, dev, "-n", "1", "--hosts", "0", "--", "sh", "-c", "echo begun; sleep 1000")
     step = Client(tool, dev, "-n", "2", "--hosts", "1", "--", "sh", "-c", "echo begun; sleep 1000")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from demonstration.operator_images import built_archives
 from e2e.applications import PAGE, from_manifest, missing_lines
-from e2e.clusters import ROOT, project
+from e2e.clusters import ROOT, load_images
 from e2e.conftest import NAME
 from e2e.kubectl import Kubectl
 from e2e.plugin import new_tool
@@ -36,12 +35,11 @@ EXAMPLES = (
 
 
 @pytest.fixture(scope="module", params=EXAMPLES, ids=attrgetter("name"))
-def example(request: pytest.FixtureRequest, cluster: Kubectl, is_current_cluster: bool) -> Example:  # noqa: FBT001 - a fixture
+def example(request: pytest.FixtureRequest, cluster: Kubectl) -> Example:
     """An example whose image is on the node."""
     assert cluster
     chosen: Example = request.param
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", chosen.name))
+    load_images(NAME, "agent", chosen.name)
     return chosen
 
 

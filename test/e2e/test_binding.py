@@ -5,9 +5,7 @@ import re
 
 import pytest
 
-from demonstration.operator_images import built_archives
-from e2e.clusters import project
-from e2e.conftest import NAME
+from e2e.clusters import IS_CURRENT
 from e2e.jobs import launcher_container, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import plain_job
@@ -16,15 +14,7 @@ SHOW_CORES = "sed -n 's/^Cpus_allowed_list:[^0-9]*/may use /p' /proc/self/status
 CORES = len(os.sched_getaffinity(0))
 LIBRARIES = ("openmpi", "openmpi5", "intel")
 """Those that bind ranks when nobody reports anything; MPICH does not."""
-
-
-@pytest.fixture(scope="module")
-def images(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    """The agent's image and plain ones, on the node of this machine."""
-    assert cluster
-    if is_current_cluster:
-        pytest.skip("the user's own cluster has neither these images nor the cores of this machine")
-    project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", *(f"plain-{library}" for library in LIBRARIES)))
+IMAGES = ("agent", *(f"plain-{library}" for library in LIBRARIES))
 
 
 def showing_cores(job: Obj) -> Obj:
@@ -46,8 +36,9 @@ def cores_of(here: Kubectl, name: str) -> str:
 
 
 @pytest.mark.skipif(CORES < 2, reason="there is no other core to be bound to")
-def test_jobs_on_one_node_are_bound_to_the_same_core_unless_their_ssh_is_ours(images: None, namespace: Kubectl) -> None:
-    assert images is None
+@pytest.mark.skipif(IS_CURRENT, reason="the user's own cluster does not have the cores of this machine")
+@pytest.mark.usefixtures("images")
+def test_jobs_on_one_node_are_bound_to_the_same_core_unless_their_ssh_is_ours(namespace: Kubectl) -> None:
     by_image = [showing_cores(pi_job(name, workers=1)) for name in ("left", "right")]
     by_us = [showing_cores(plain_job(library, f"plain-{library}", workers=1)) for library in LIBRARIES]
     namespace.apply(*by_image, *by_us)

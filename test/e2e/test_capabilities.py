@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from demonstration.operator_images import built_archives
-from e2e.clusters import project
-from e2e.conftest import NAME as CLUSTER
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
 from mpiop import __version__
@@ -16,16 +13,16 @@ from mpiop.api.capabilities import NAME
 from mpiop.kube.resources import CONFIG_MAPS
 
 IMAGE = "mpiop.invalid/mpi-pi:plain-openmpi"
+IMAGES = ("agent", "plain-openmpi")
 JANE = ("--as=jane", "--as-group=system:authenticated")
 NOBODY = ("--as=system:anonymous", "--as-group=system:unauthenticated")
 OFFER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": {"ssh-auto": "Injected"}}
 
 
 @pytest.fixture
-def tool(namespace: Kubectl, tmp_path: Path, is_current_cluster: bool) -> Tool:  # noqa: FBT001 - a fixture
+def tool(images: None, namespace: Kubectl, tmp_path: Path) -> Tool:
     """The plug-in in a namespace where injected ssh is offered, as by an operator of its own."""
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives("agent", "plain-openmpi"))
+    assert images is None
     namespace.apply(OFFER)
     return new_tool(namespace, tmp_path)
 

@@ -3,7 +3,6 @@
 All broken jobs run at the same time, next to one that is healthy.
 """
 
-import asyncio
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
@@ -16,16 +15,16 @@ import pytest
 
 from e2e.broken import BROKEN, Broken, broken_job, container, no_sandbox_class, one_worker
 from e2e.causes import SHOWN_SECONDS, check_shown_soon
-from e2e.clusters import paused
+from e2e.clusters import IS_CURRENT, paused
 from e2e.conftest import NAME
 from e2e.ends import ENDS, LAUNCHER_FAILED, End, ending_job
 from e2e.failed_jobs import SHOWN, UNKNOWN, Shown, is_like, record, row_of, shown
-from e2e.jobs import condition, held, is_true, pi_job, state, until_true, waiting_for
+from e2e.jobs import condition, held, is_true, pi_job, priorities, state, until_true, waiting_for
 from e2e.kubectl import CommandError, Kubectl, NotSeenError, Obj
 from e2e.libraries import PLAIN_IMAGES, SSHD_IMAGES
 from e2e.plugin import Tool, new_tool
 from e2e.test_failures import let_logs_be_read
-from e2e.waiting import until
+from e2e.waiting import wait_until
 from mpiop.clock import parse_time
 from mpiop.controller.causes import CAUSES
 from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, Resource
@@ -150,13 +149,6 @@ def test_what_the_api_server_warns_of_in_a_template_is_shown(namespace: Kubectl)
     namespace.until(EVENTS, lambda events: "TemplateWarnings" in {event["reason"] for event in events})
 
 
-def test_workers_are_scaled_as_those_of_a_deployment(namespace: Kubectl) -> None:
-    namespace.apply(held(one_worker("pi")))
-    until_true(namespace, "pi", "Running")
-    namespace.run("scale", "mj/pi", "--replicas=2")
-    namespace.until_one(MPIJOBS, "pi", lambda job: job["status"]["summary"]["workers"] == "2/2")
-
-
 def test_a_namespace_for_restricted_pods_is_quoted(namespace: Kubectl) -> None:
     namespace.run("label", "namespace", namespace.namespace, "pod-security.kubernetes.io/enforce=restricted")
     namespace.apply(pi_job("pi"))
@@ -185,11 +177,7 @@ def test_a_policy_that_denies_is_quoted(namespace: Kubectl, cluster: Kubectl) ->
     )
     try:
         denied = ("run", "probe", "--image=localhost/no-such-image:1", "--dry-run=server")
-
-        async def is_in_force() -> bool:
-            return "no Pods on Fridays" in namespace.attempt(*denied).stderr
-
-        asyncio.run(until("the policy is in force", is_in_force))
+        wait_until("the policy is in force", lambda: "no Pods on Fridays" in namespace.attempt(*denied).stderr)
         namespace.apply(one_worker("pi"))
         assert "denied request: no Pods on Fridays" in stalled_for("Forbidden", namespace)["message"]
     finally:
@@ -209,28 +197,18 @@ def test_a_lost_key_is_named_and_replaced(namespace: Kubectl) -> None:
     until_true(namespace, "pi", "Running")
 
 
-def test_a_worker_that_gives_way_to_a_higher_priority_is_named(
-    namespace: Kubectl,
-    cluster: Kubectl,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-) -> None:
-    if is_current_cluster:
-        pytest.skip("no Pod of the user's own cluster is preempted")
+@pytest.mark.skipif(IS_CURRENT, reason="no Pod of the user's own cluster is preempted")
+def test_a_worker_that_gives_way_to_a_higher_priority_is_named(namespace: Kubectl, cluster: Kubectl) -> None:
     half = f"{600 * int(cluster.run('get', 'nodes', '--output=jsonpath={.items[0].status.allocatable.cpu}'))}m"
-    low, high = ({"name": f"{namespace.namespace}-{word}"[:63]} for word in ("low", "high"))
-    api = "scheduling.k8s.io/v1"
-    cluster.apply(
-        {"apiVersion": api, "kind": "PriorityClass", "metadata": low, "value": -1000},
-        {"apiVersion": api, "kind": "PriorityClass", "metadata": high, "value": 1000},
-    )
+    low, high = (f"{namespace.namespace}-{word}"[:63] for word in ("low", "high"))
     job = held(one_worker("pi"))
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     container(worker)["resources"] = {"requests": {"cpu": half}}
-    worker["template"]["spec"]["priorityClassName"] = low["name"]
-    try:
+    worker["template"]["spec"]["priorityClassName"] = low
+    with priorities(cluster, low, high):
         namespace.apply(job)
         until_true(namespace, "pi", "Running")
-        important = {"containers": [{**container(worker), "command": ["sleep", "600"]}], "priorityClassName": high["name"]}
+        important = {"containers": [{**container(worker), "command": ["sleep", "600"]}], "priorityClassName": high}
         namespace.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "important"}, "spec": important})
         namespace.until(EVENTS, lambda events: "Disrupted" in {e["reason"] for e in events if e["involvedObject"]["kind"] == "MPIJob"})
         [event] = [event for event in namespace.read_all(EVENTS) if event["reason"] == "Disrupted"]
@@ -241,8 +219,6 @@ def test_a_worker_that_gives_way_to_a_higher_priority_is_named(
         assert "Insufficient cpu" in stalled["message"]
         namespace.run("delete", "pod", "important", "--now")
         namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running")
-    finally:
-        cluster.run("delete", "priorityclass", low["name"], high["name"])
 
 
 def test_an_object_in_the_way_is_named(namespace: Kubectl) -> None:
@@ -302,9 +278,8 @@ def test_a_worker_that_ended_while_it_is_needed_is_named(namespace: Kubectl) -> 
     namespace.until_one(MPIJOBS, "pi", lambda found: state(found) == "Running")
 
 
-def test_a_lost_node_is_named(namespace: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    if is_current_cluster:
-        pytest.skip("a node of the user's own cluster is not stopped")
+@pytest.mark.skipif(IS_CURRENT, reason="a node of the user's own cluster is not stopped")
+def test_a_lost_node_is_named(namespace: Kubectl) -> None:
     job = held(one_worker("pi"))
     lost = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"} for taint in ("not-ready", "unreachable")]
     roles = job["spec"]["mpiReplicaSpecs"]

@@ -14,12 +14,10 @@ from mpiop import __version__
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Helm 4, or Helm 3."""
     return helm_of(request.param, Kubectl(dict(os.environ)), tmp_path_factory.mktemp("helm"))
 
 
 def pod_of(objects: list[Obj]) -> Obj:
-    """Return the spec of the operator's Pods."""
     [deployment] = [each for each in objects if each["kind"] == "Deployment"]
     spec: Obj = deployment["spec"]["template"]["spec"]
     return spec
@@ -193,6 +191,20 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a file in a PodMonitor, which cannot have one": ({"podMonitor": {"tlsConfig": {"caFile": "/ca.crt"}}}, "'caFile' not allowed"),
     "a name for the objects": ({"nameOverride": "Jobs"}, "at '/nameOverride'"),
+    "a name that does not exist": ({"replica": 3}, "at '': additional properties 'replica' not allowed"),
+    "a name in a section": ({"image": {"name": "x"}}, "at '/image': additional properties 'name' not allowed"),
+    "a field of Kubernetes": ({"tolerations": [{"keys": "x"}]}, "at '/tolerations/0': additional properties 'keys' not allowed"),
+    "a flag": ({"flags": {"threadines": 3}}, "at '/flags': additional properties 'threadines' not allowed"),
+    "a flag that is a value": ({"flags": {"namespace": "x"}}, "at '/flags': additional properties 'namespace' not allowed"),
+    "a type": ({"replicas": "two"}, "at '/replicas': got string, want integer"),
+    "a word": ({"metrics": {"access": "public"}}, "at '/metrics/access': value must be one of 'auto', 'authenticated', 'open', 'none'"),
+    "two monitors": ({"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}, "switch one of them off"),
+    "monitors without metrics": ({"metrics": {"access": "none"}, "podMonitor": {"enabled": True}}, "set metrics.access to"),
+    "readers of open metrics": (
+        {"metrics": {"access": "open", "readers": [{"name": "x", "namespace": "y"}]}},
+        "set metrics.access to authenticated, or leave them out",
+    ),
+    "no token": ({"podMonitor": {"enabled": True}}, "podMonitor.tokenSecret is missing: name the Secret"),
 }
 
 

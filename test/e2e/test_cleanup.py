@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from e2e.clusters import paused
+from e2e.clusters import IS_CURRENT, paused
 from e2e.conftest import NAME
 from e2e.jobs import LAUNCHER, WORKER, condition, edit, held, is_true, launcher_pod, let_run, pi_job, until_true, with_script
 from e2e.kubectl import CHILDREN, Kubectl, Obj
@@ -64,7 +64,7 @@ def test_the_job_goes_too_if_it_asks_for_that(namespace: Kubectl) -> None:
     until_nothing_is_left(namespace)
 
 
-def test_an_evicted_worker_ends_the_job_and_its_launcher(namespace: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
+def test_an_evicted_worker_ends_the_job_and_its_launcher(namespace: Kubectl) -> None:
     job = held(pi_job(workers=2))
     job["spec"]["runPolicy"] = {"cleanPodPolicy": "All"}
     namespace.apply(job)
@@ -72,7 +72,7 @@ def test_an_evicted_worker_ends_the_job_and_its_launcher(namespace: Kubectl, is_
     # What a kubelet writes when its node is short of memory or disk.
     evicted = {"status": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}}
     # This one has evicted nothing, and would report it within 10 s.
-    with contextlib.nullcontext() if is_current_cluster else paused("kubelet", NAME):
+    with contextlib.nullcontext() if IS_CURRENT else paused("kubelet", NAME):
         namespace.run("patch", "pod", "pi-worker-1", "--subresource=status", "--type=merge", "--patch", json.dumps(evicted))
         job = until_true(namespace, "pi", "Failed")
     failed = condition(job, "Failed")

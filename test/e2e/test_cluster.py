@@ -7,13 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from e2e.waiting import wait_until
 from embedded import network
 from embedded.build import programs_of
 from embedded.images import pause_archive
@@ -88,13 +89,6 @@ def traces(command: Command) -> list[str]:
     return found + [str(entry) for entry in command.state.glob("*") if entry != command.state / f"{command.name}.lock"]
 
 
-def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def command(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Command]:
     """A cluster that is not up, with a state folder too deep for a socket's address."""
@@ -142,7 +136,7 @@ def test_kill_9_of_the_first_process_takes_all_along_and_up_makes_a_new_cluster(
     command.kubectl("create", "namespace", "of-the-first")
     pids = command.pids()
     os.kill(json.loads((command.folder / "supervisor.json").read_text())["pid"], signal.SIGKILL)
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids.values()), 10, "the components ended")
+    wait_until("the components ended", lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids.values()), timeout_seconds=10)
     assert str(command.status()["state"]).startswith("crashed")
     assert "Cleaning up what an earlier cluster" in command.run("up", "--control-plane-only")
     assert "of-the-first" not in command.kubectl("get", "namespaces")
@@ -154,7 +148,7 @@ def test_a_killed_component_is_reported_and_started_again(command: Command) -> N
     pids = command.pids()
     for name, pid in pids.items():
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda name=name: name not in command.pids(), 10, f"{name} is reported as ended")  # type: ignore[misc]
+        wait_until(f"{name} is reported as ended", lambda name=name: name not in command.pids(), timeout_seconds=10)  # type: ignore[misc]
     assert "ended with -9" in command.run("status", expect=1)
     command.run("up", "--control-plane-only")
     assert set(command.pids()) == set(pids)
@@ -173,7 +167,7 @@ def test_outages_on_demand(command: Command) -> None:
     assert command.kubectl("get", "--raw=/readyz") == "ok"
     command.run("pause", "etcd")
     state = Path(f"/proc/{command.pids()['etcd']}/stat")
-    wait_for(lambda: state.read_text().split()[2] == "T", 5, "etcd is stopped")
+    wait_until("etcd is stopped", lambda: state.read_text().split()[2] == "T", timeout_seconds=5)
     command.run("resume", "etcd")
     command.kubectl("create", "namespace", "after-the-pause")
     assert "no component 'etc'" in command.run("restart", "etc", expect=1)
@@ -197,7 +191,8 @@ MOMENTS = {
 )
 def test_up_may_be_ended_at_any_moment(command: Command, number: signal.Signals, moment: str) -> None:
     process = command.start("up", "--control-plane-only")
-    wait_for(lambda: (command.folder / MOMENTS[moment]).exists() or process.poll() is not None, 600, moment)
+    file = command.folder / MOMENTS[moment]
+    wait_until(moment, lambda: file.exists() or process.poll() is not None, timeout_seconds=600, look_seconds=0.02)
     os.kill(process.pid, number)
     output, errors = process.communicate(timeout=120)
     if number != signal.SIGKILL:
@@ -211,16 +206,16 @@ def test_a_link_whose_up_was_killed_before_it_had_a_mark_goes_with_the_cluster()
     name = f"mpiop-t{os.getpid()}"
     own = Path("/proc/self/ns/net").readlink()
     with subprocess.Popen(["unshare", "--net", "sleep", "600"]) as process:
-        wait_for(lambda: Path(f"/proc/{process.pid}/ns/net").readlink() != own, 10, "a namespace")
+        wait_until("a namespace", lambda: Path(f"/proc/{process.pid}/ns/net").readlink() != own, timeout_seconds=10)
         assert network._add_pair(name, process.pid)
         assert Path("/sys/class/net", name).exists()
         process.kill()
-    wait_for(lambda: not Path("/sys/class/net", name).exists(), 10, "the kernel removed the link")
+    wait_until("the kernel removed the link", lambda: not Path("/sys/class/net", name).exists(), timeout_seconds=10)
 
 
 def test_up_after_an_up_that_was_killed(command: Command) -> None:
     process = command.start("up", "--control-plane-only")
-    wait_for((command.folder / "logs" / "kube-apiserver.log").exists, 600, "the API server")
+    wait_until("the API server", (command.folder / "logs" / "kube-apiserver.log").exists, timeout_seconds=600, look_seconds=0.02)
     process.kill()
     process.communicate(timeout=30)
     command.run("up", "--control-plane-only")
@@ -259,8 +254,10 @@ def test_options_reach_the_components(command: Command) -> None:
     assert 'kubernetes_feature_enabled{name="MutatingAdmissionPolicy"' in command.kubectl("get", "--raw=/metrics")
     command.kubectl("create", "namespace", "audited")
     audited = command.folder / "logs" / "audit.log"
-    wait_for(
-        lambda: any('"verb":"create"' in line and '"audited"' in line for line in audited.read_text().splitlines()), 40, "an audit event"
+    wait_until(
+        "an audit event",
+        lambda: any('"verb":"create"' in line and '"audited"' in line for line in audited.read_text().splitlines()),
+        timeout_seconds=40,
     )
 
 
@@ -341,7 +338,7 @@ def test_pods_run_find_and_reach_each_other_beside_simulated_ones(command: Comma
     command.run("restart", "containerd", "--kill")
     command.run("restart", "kubelet", "--kill")
     again = (*inside, "get", "http://probe-1.probe:8080")
-    wait_for(lambda: command.try_kubectl(*again).stdout == "probe-1\n", 30, "the new kubelet knows the old pods")
+    wait_until("the new kubelet knows the old pods", lambda: command.try_kubectl(*again).stdout == "probe-1\n", timeout_seconds=30)
     restarts = command.kubectl("get", "pods", "-l", "app=probe", "-o", "jsonpath={.items[*].status.containerStatuses[*].restartCount}")
     assert restarts == "0 0", "containers survive their runtime"
     began = time.monotonic()

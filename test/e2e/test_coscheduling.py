@@ -13,16 +13,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import ROOT, operator_cluster, output_shown
 from e2e.conftest import NAME
 from e2e.gangs import (
     SEAT,
     GangCluster,
     apply_with_important_workers,
     bound,
-    edit_run_policy,
     patient,
     run_second_after_first,
     seated,
@@ -84,27 +81,18 @@ def running_scheduler(module: Path, folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def gang_cluster(
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[GangCluster]:
+def gang_cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[GangCluster]:
     """A cluster where the scheduler runs, and the operator that leaves its jobs to it."""
-    if is_current_cluster:
-        pytest.skip("the user's own cluster gets no second scheduler")
-    with contextlib.ExitStack() as stack:
+    with operator_cluster(CLUSTER, request) as cluster:
         with output_shown(request):
             build_program(PART)
-            cluster = stack.enter_context(embedded_cluster(CLUSTER))
-            project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
         module = module_folder(PART, MODULE)
         cluster.run("apply", "-f", str(module / "manifests/coscheduling/crd.yaml"))
         cluster.apply(*rights(module))
-        stack.enter_context(running_scheduler(module, tmp_path_factory.mktemp("scheduler")))
-        apply_operator(Cluster(is_current=False, environment=cluster.environment))
-        gang_cluster = GangCluster(cluster)
-        gang_cluster.use(SCHEDULER)
-        yield gang_cluster
+        with running_scheduler(module, tmp_path_factory.mktemp("scheduler")):
+            gang_cluster = GangCluster(cluster)
+            gang_cluster.use(SCHEDULER)
+            yield gang_cluster
 
 
 @pytest.fixture
@@ -139,7 +127,7 @@ def test_a_gang_that_is_content_with_fewer_pods_starts_with_them(gang_cluster: G
     gang_cluster.make_room(2)
     here.apply(held(seated(pi_job("pi", workers=2))))
     assert bound(until_refused(here, "pi", 3)) == []
-    edit_run_policy(here, schedulingPolicy={"minAvailable": 2})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": 2}})
     until_bound(here, "pi", 2)
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, scheduleTimeoutSeconds=0)
     gang_cluster.make_room(3)
@@ -152,12 +140,12 @@ def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_th
     here.apply(seated(pi_job("pi", workers=2)))
     until_refused(here, "pi", 3)
     until_group(here, minMember=3, minResources={"cpu": "30m", SEAT: "3"}, scheduleTimeoutSeconds=0)
-    edit_run_policy(here, schedulingPolicy={"minAvailable": 2, "scheduleTimeoutSeconds": 7})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": 2, "scheduleTimeoutSeconds": 7}})
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, scheduleTimeoutSeconds=7)
-    edit_run_policy(here, schedulingPolicy={"minAvailable": None, "scheduleTimeoutSeconds": None, "minResources": {"memory": "1Gi"}})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": None, "scheduleTimeoutSeconds": None, "minResources": {"memory": "1Gi"}}})
     edit(here, mpiReplicaSpecs={"Worker": {"replicas": 3}})
     until_group(here, minMember=4, minResources={"memory": "1Gi"}, scheduleTimeoutSeconds=0)
-    edit_run_policy(here, schedulingPolicy={"minAvailable": 0})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": 0}})
     stalled = until_waiting(here, "pi")
     assert "minMember" in stalled["message"], "its definition wants 1 at least"
     here.run("delete", "mpijob", "pi")

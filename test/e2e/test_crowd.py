@@ -9,10 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from demonstration.operator_images import built_archives
 from e2e.broken import BROKEN, Broken, broken_job, no_sandbox_class, one_worker
-from e2e.clusters import ROOT, project
-from e2e.conftest import NAME, new_namespace
+from e2e.clusters import ROOT
+from e2e.conftest import new_namespace
 from e2e.jobs import held, is_true, state
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import SSHD_IMAGES
@@ -20,6 +19,7 @@ from e2e.operator_pods import Operator
 from e2e.test_mpi import Combination, check_tree
 from mpiop.kube.resources import MPIJOBS
 
+IMAGES = SSHD_IMAGES
 GOOD = 60
 MEASURED = ROOT / "build" / "e2e" / "crowd.txt"
 DONE_SECONDS = 900
@@ -83,7 +83,7 @@ def test_forty_broken_jobs_disturb_sixty_good_ones_in_nothing(cluster: Kubectl, 
 
 
 @pytest.mark.parametrize("library", ["openmpi", "openmpi5"])
+@pytest.mark.usefixtures("images")
 def test_64_workers_start_each_other_in_a_tree(library: str, namespace: Kubectl) -> None:
-    project("hack/cluster", "load-image", "--name", NAME, *built_archives(*SSHD_IMAGES))
     run = Combination(library, "mpiuser", "AtStartup", launcher_works=False, workers=64)
     check_tree(run, 4, namespace, DONE_SECONDS)

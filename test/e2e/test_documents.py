@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.clusters import ROOT, project
+from e2e.clusters import IS_CURRENT, ROOT, load_archives
 from e2e.conftest import NAME
-from e2e.jobs import EXAMPLES, LAUNCHER, WORKER, held, launcher_container, launcher_pod, let_run, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, WORKER, held, launcher_container, launcher_pod, let_run, pi_job, until_true, with_script
 from e2e.kubectl import DEPLOYMENTS, NAMESPACES, Kubectl, Obj
 from e2e.operator_pods import Operator
 from e2e.shell import Shell, blocks_below, open_shell
 from e2e.stand_ins import PI_IMAGE, advertised, image_with
-from mpiop.kube.resources import JOBS, MPIJOBS, PODS
+from mpiop.kube.resources import JOBS, PODS
 from website.staging import pages
 
 PROGRAMS = Path(__file__).parent / "stand_in_programs"
@@ -79,10 +79,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def stand_in(cluster: Kubectl, is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory) -> None:  # noqa: FBT001 - a fixture
+def stand_in(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> None:
     """TensorFlow's benchmark, or what prints the same lines, on the node."""
     assert cluster
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster has no image that stands in for TensorFlow's")
     script = (PROGRAMS / "tf_cnn_benchmarks.sh").read_bytes()
     files = {
@@ -91,7 +91,7 @@ def stand_in(cluster: Kubectl, is_current_cluster: bool, tmp_path_factory: pytes
     }
     archive = tmp_path_factory.mktemp("images") / "tensorflow.tar"
     image_with(files, STAND_IN_IMAGE, archive, base=PI_IMAGE, settings={"WorkingDir": "/"})
-    project("hack/cluster", "load-image", "--name", NAME, str(archive))
+    load_archives(NAME, archive)
 
 
 @pytest.fixture(scope="module")
@@ -126,19 +126,6 @@ def benchmark(module_namespace: Kubectl, reader: Shell, stand_in: None, gpus: No
 
 
 # Installation
-
-
-def test_get_crd_shows_the_resource(reader: Shell) -> None:
-    header, *rows = reader.run("kubectl get crd").splitlines()
-    assert header.split()[0] == "NAME"
-    assert "mpijobs.kubeflow.org" in {row.split()[0] for row in rows}
-
-
-def test_applying_the_deploy_manifest_again_changes_nothing(reader: Shell, operator: Operator) -> None:
-    before = operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["metadata"]["generation"]
-    lines = reader.run("kubectl apply -f deploy/v2beta1/mpi-operator.yaml").splitlines()
-    assert not [line for line in lines if not line.endswith((" unchanged", " configured"))]
-    assert operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["metadata"]["generation"] == before
 
 
 KUBEFLOW = {
@@ -207,13 +194,6 @@ def test_the_examples_page_runs_its_job(namespace: Kubectl, tmp_path: Path) -> N
     assert "pi is approximately 3.14" in shell.follow("examples/v2beta1/pi/README.md", "π", timeout_seconds=330)
 
 
-def test_the_example_stands_at_both_paths(reader: Shell) -> None:
-    one, other = (yaml.safe_load(reader.run(f"cat {name}")) for name in (ONE, OTHER))
-    assert one == other
-    assert (one["kind"], one["metadata"]["name"]) == ("MPIJob", JOB)
-    reader.run(f"kubectl apply --dry-run=server --validate=strict -f {OTHER}")
-
-
 def test_the_workers_have_the_gpus_and_the_launcher_has_none(benchmark: Benchmark) -> None:
     assert [pod["spec"]["containers"][0]["resources"]["limits"] for pod in benchmark.workers] == [{"nvidia.com/gpu": "2"}]
     [launcher] = benchmark.here.read_all(PODS, LAUNCHER)
@@ -262,16 +242,6 @@ def test_the_launchers_log_is_found_by_the_older_labels(benchmark: Benchmark, re
     assert "total images/sec: " in log
 
 
-def test_the_launchers_log_is_found_by_the_newer_labels(benchmark: Benchmark, reader: Shell) -> None:
-    assert benchmark.job
-    selector = f"training.kubeflow.org/job-name={JOB},training.kubeflow.org/job-role=launcher"
-    assert "total images/sec: " in reader.run(f"kubectl logs -f $(kubectl get pods -l {selector} -o name)")
-
-
-def test_the_running_workers_are_cleaned_up_at_the_end(benchmark: Benchmark) -> None:
-    benchmark.here.until(PODS, lambda pods: not pods, labels=WORKER)
-
-
 def test_after_a_retry_the_newest_launchers_log_is_found(namespace: Kubectl, folder: Path, tmp_path: Path) -> None:
     job = pi_job("pi", workers=1)
     launcher_container(job)["args"] = ["-n", "1", "/home/mpiuser/pi"]
@@ -306,37 +276,6 @@ def test_the_sample_for_intel_mpi_is_there(reader: Shell) -> None:
     job = yaml.safe_load(reader.run("cat examples/pi/pi-intel.yaml"))
     assert job["spec"]["mpiImplementation"] == "Intel"
     reader.run("kubectl apply --dry-run=server --validate=strict -f examples/pi/pi-intel.yaml")
-
-
-# Scheduling policy
-
-POLICY = """
-minAvailable: 10
-queue: test-queue
-minResources:
-  requests:
-    cpu: 3000m
-priorityClass: high
-scheduleTimeoutSeconds: 180
-"""
-
-
-def with_policy(policy: Obj) -> str:
-    job = yaml.safe_load((EXAMPLES / "tensorflow-benchmarks.yaml").read_text(encoding="utf-8"))
-    job["metadata"]["name"] = "with-policy"
-    job["spec"]["runPolicy"]["schedulingPolicy"] = policy
-    return json.dumps(job)
-
-
-def test_min_resources_as_the_document_has_them_are_refused_with_the_right_form(module_namespace: Kubectl) -> None:
-    ended = module_namespace.attempt("apply", "--dry-run=server", "-f", "-", stdin=with_policy(yaml.safe_load(POLICY)))
-    assert ended.returncode != 0
-    assert re.search(r"minResources: ?\{cpu: ", ended.stderr), ended.stderr
-
-
-def test_min_resources_in_the_right_form_are_accepted(module_namespace: Kubectl) -> None:
-    policy = {**yaml.safe_load(POLICY), "minResources": {"cpu": "3000m"}}
-    module_namespace.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=with_policy(policy))
 
 
 # Metrics
@@ -382,30 +321,6 @@ def test_native_sidecars_do_not_keep_a_job_from_its_end(namespace: Kubectl, tmp_
     sidecar = next(each for each in launcher["status"]["initContainerStatuses"] if each["name"] == "sidecar")
     assert sidecar["state"]["terminated"]["reason"] in {"Completed", "Error"}, "it ran until the launcher had ended"
     namespace.until(PODS, lambda pods: not pods, labels=WORKER)
-
-
-# DraNet
-
-DRANET = "examples/dra/dranet.yaml"
-
-
-def test_dranets_job_needs_no_name_of_its_launchers_container(module_namespace: Kubectl) -> None:
-    [job] = [each for each in yaml.safe_load_all((ROOT / DRANET).read_text(encoding="utf-8")) if each["kind"] == "MPIJob"]
-    del launcher_container(job)["name"]
-    module_namespace.apply(job)
-    stored = module_namespace.read(MPIJOBS, job["metadata"]["name"])
-    module_namespace.run("delete", "mpijob", job["metadata"]["name"])
-    assert launcher_container(stored)["name"] == "launcher"
-
-
-def test_dranets_other_objects_are_of_a_version_that_is_gone(module_namespace: Kubectl) -> None:
-    objects = [each for each in yaml.safe_load_all((ROOT / DRANET).read_text(encoding="utf-8")) if each["kind"] != "MPIJob"]
-    assert {each["apiVersion"] for each in objects} == {"resource.k8s.io/v1"}
-    for each in objects:
-        text = json.dumps(each)
-        module_namespace.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=text)
-        ended = module_namespace.attempt("apply", "--dry-run=server", "-f", "-", stdin=text.replace("k8s.io/v1", "k8s.io/v1beta1"))
-        assert "no matches for kind" in ended.stderr
 
 
 # All pages

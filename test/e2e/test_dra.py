@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import ROOT, load_archives, operator_cluster, output_shown
 from e2e.conftest import NAME, new_namespace
 from e2e.jobs import LAUNCHER, WORKER, launcher_container, until_true, until_waiting
 from e2e.kubectl import Kubectl, Obj
@@ -57,17 +55,15 @@ def driver(node: str) -> list[Obj]:
 
 
 @pytest.fixture(scope="module")
-def devices(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+def devices(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A kubectl on a cluster with the operator and a node of two devices and two GPUs."""
-    if is_current_cluster:
-        pytest.skip("the user's own cluster gets no driver")
     folder = tmp_path_factory.mktemp("dra")
     # The driver's release that can be had speaks v1beta1, which is off by default.
     options = ("--runtime-config", "resource.k8s.io/v1beta1=true")
-    with output_shown(request), embedded_cluster(CLUSTER, *options) as cluster:
-        project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(), str(all_reduce_image(folder)))
-        load_program(CLUSTER, "dra-example-driver", "/usr/bin/dra-example-kubeletplugin", DRIVER_IMAGE, folder / "driver.tar")
-        apply_operator(Cluster(is_current=False, environment=cluster.environment))
+    with operator_cluster(CLUSTER, request, *options) as cluster:
+        load_archives(CLUSTER, all_reduce_image(folder))
+        with output_shown(request):
+            load_program(CLUSTER, "dra-example-driver", "/usr/bin/dra-example-kubeletplugin", DRIVER_IMAGE, folder / "driver.tar")
         Operator(cluster.within("mpi-operator")).wait_until_ready()
         [node] = cluster.run("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}").split()
         cluster.within("kube-system").apply(*driver(node))

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from demonstration.operator_images import built_archives
 from e2e.applications import from_manifest, missing_lines
-from e2e.clusters import ROOT, project
-from e2e.conftest import NAME
+from e2e.clusters import ROOT
+from e2e.commands import ended
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
 from e2e.shell import Shell
@@ -22,6 +21,7 @@ from mpiop.client import MPI, JobFailed
 from mpiop.kube.resources import MPIJOBS
 
 IMAGE = "mpiop.invalid/mpi4py:openmpi"
+IMAGES = ("agent", "mpi4py", "devel")
 DEBIANS_PYTHON = (3, 11)
 RUN_CELLS = """
 import json, sys
@@ -33,13 +33,12 @@ for cell in json.load(sys.stdin):
 
 
 @pytest.fixture(scope="module")
-def tool(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory, is_current_cluster: bool) -> Tool:  # noqa: FBT001 - a fixture
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", "mpi4py", "devel"))
+def tool(images: None, module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    assert images is None
     return new_tool(module_namespace, tmp_path_factory.mktemp("examples"))
 
 
-@pytest.mark.usefixtures("tool")
+@pytest.mark.usefixtures("images")
 def test_programs_run_from_their_folders_and_one_in_c_is_compiled_where_it_runs(namespace: Kubectl, tmp_path: Path) -> None:
     shell = Shell(new_tool(namespace, tmp_path).environment, ROOT)
     lines = shell.follow("docs/kubectl-mpi.md", "Run", timeout_seconds=240).splitlines()
@@ -48,7 +47,7 @@ def test_programs_run_from_their_folders_and_one_in_c_is_compiled_where_it_runs(
     assert said == ["pi is approximately 3.141592653590", *(f"rank {rank} of 4" for rank in range(4)), "the ranks 0 to 3 add up to 6"]
 
 
-@pytest.mark.usefixtures("tool")
+@pytest.mark.usefixtures("images")
 def test_latency_and_bandwidth_are_printed_by_the_command_and_by_the_manifest(namespace: Kubectl, tmp_path: Path) -> None:
     shell = Shell(new_tool(namespace, tmp_path).environment, ROOT)
     for output in (shell.follow("docs/examples.md", "Latency and bandwidth", timeout_seconds=240), from_manifest(shell, "latency")):
@@ -68,15 +67,7 @@ def test_a_full_dev_shm_is_explained(tool: Tool) -> None:
 @pytest.mark.skipif(sys.version_info[:2] != DEBIANS_PYTHON, reason="a function only runs in an image with the same minor version of Python")
 def test_a_function_runs_on_every_rank_whatever_it_prints(tool: Tool, tmp_path: Path) -> None:
     environment = {**os.environ, **tool.environment, "PYTHONPATH": "src"}
-    done = subprocess.run(
-        [sys.executable, "examples/mpi4py/functions.py"],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = ended([sys.executable, "examples/mpi4py/functions.py"], environment, folder=ROOT)
     assert (done.returncode, done.stdout) == (0, "pi is approximately 3.141592653590, of 4 parts\n"), done.stderr
     tool.here.until(MPIJOBS, lambda jobs: not jobs)
 
@@ -95,15 +86,9 @@ def test_a_function_runs_on_every_rank_whatever_it_prints(tool: Tool, tmp_path: 
 def test_the_cells_of_the_notebook_print_what_it_shows(tool: Tool, tmp_path: Path) -> None:
     notebook = json.loads((ROOT / "examples/mpi4py/notebook.ipynb").read_text("utf-8"))
     cells = [each for each in notebook["cells"] if each["cell_type"] == "code"]
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_CELLS],
-        input=json.dumps(["".join(each["source"]) for each in cells]),
-        env={**os.environ, **tool.environment, "PYTHONPATH": str(ROOT / "src"), "IPYTHONDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
+    environment = {**os.environ, **tool.environment, "PYTHONPATH": str(ROOT / "src"), "IPYTHONDIR": str(tmp_path)}
+    sources = json.dumps(["".join(each["source"]) for each in cells])
+    done = ended([sys.executable, "-c", RUN_CELLS], environment, stdin=sources, timeout_seconds=180)
     assert done.stdout == "".join(line for each in cells for output in each["outputs"] for line in output["text"]), done.stderr
 
 

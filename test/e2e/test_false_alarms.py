@@ -10,10 +10,7 @@ from typing import Final
 
 import pytest
 
-from demonstration.operator_images import built_archives
 from e2e.alarms import alarms_until_the_end
-from e2e.clusters import project
-from e2e.conftest import NAME
 from e2e.jobs import RUNS, launcher_container, launcher_pod
 from e2e.kubectl import Kubectl
 from e2e.libraries import LIBRARIES, PLAIN_IMAGES, plain_job
@@ -21,6 +18,7 @@ from e2e.test_mpi import END_SECONDS
 from mpiop.api.constants import LABEL_JOB_NAME
 from mpiop.kube.resources import PODS
 
+IMAGES: Final = PLAIN_IMAGES
 WORKERS: Final = 3
 AT_ONCE: Final = 3
 """The init container with mpiop-agent asks for 100m in each Pod."""
@@ -72,11 +70,9 @@ def alarms_of(here: Kubectl, kind: str, library: str, name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def outcomes(cluster: Kubectl, module_namespace: Kubectl, is_current_cluster: bool) -> Iterator[Mapping[str, Future[list[str]]]]:  # noqa: FBT001 - a fixture
+def outcomes(images: None, module_namespace: Kubectl) -> Iterator[Mapping[str, Future[list[str]]]]:
     """What was reported about each job, by its name; the jobs are under way, AT_ONCE at a time."""
-    assert cluster
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives(*PLAIN_IMAGES))
+    assert images is None
     pool = ThreadPoolExecutor(AT_ONCE)
     runs = [(kind, library, f"{kind}-{library}-{run}") for run, kind, library in itertools.product(range(1, RUNS + 1), KINDS, LIBRARIES)]
     try:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from e2e.clusters import IS_CURRENT
 from e2e.conftest import NAME
 from e2e.jobs import pi_job, state, until_true
 from e2e.kubectl import Kubectl
@@ -20,9 +21,9 @@ SMALL = {"--cpu 4 --memory 8Gi": "--cpu 10m --memory 64Mi"}
 
 
 @pytest.fixture
-def shell(namespace: Kubectl, tmp_path: Path, is_current_cluster: bool) -> Shell:  # noqa: FBT001 - a fixture
+def shell(namespace: Kubectl, tmp_path: Path) -> Shell:
     """The shell of a newcomer, in an empty folder."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the registry is a stand-in on the node of an embedded cluster")
     folder = tmp_path / "work"
     folder.mkdir()

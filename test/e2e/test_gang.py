@@ -3,15 +3,12 @@
 Other schedulers have clusters of their own: test_volcano.py, test_coscheduling.py.
 """
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import ROOT, operator_cluster
 from e2e.gangs import (
     CLUSTER,
     GATES,
@@ -20,7 +17,6 @@ from e2e.gangs import (
     GangCluster,
     bound,
     check_pi,
-    edit_run_policy,
     patient,
     run_second_after_first,
     seated,
@@ -28,22 +24,16 @@ from e2e.gangs import (
     until_bound,
     until_refused,
 )
-from e2e.jobs import held, launcher_pod, let_run, pi_job, until_true, until_waiting
+from e2e.jobs import edit, held, launcher_pod, let_run, pi_job, until_true, until_waiting
 from e2e.kubectl import DEPLOYMENTS, Kubectl
 from e2e.shell import open_shell
 from mpiop.kube.resources import NATIVE_POD_GROUPS_1_36, PODS
 
 
 @pytest.fixture(scope="module")
-def gang_cluster(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[GangCluster]:  # noqa: FBT001 - a fixture
+def gang_cluster(request: pytest.FixtureRequest) -> Iterator[GangCluster]:
     """A cluster of its own: Kubernetes' gangs are behind feature gates."""
-    if is_current_cluster:
-        pytest.skip("the user's own cluster may have no gangs, and its operator is left alone")
-    with contextlib.ExitStack() as stack:
-        with output_shown(request):
-            cluster = stack.enter_context(embedded_cluster(CLUSTER, *GATES))
-            project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
-        apply_operator(Cluster(is_current=False, environment=cluster.environment))
+    with operator_cluster(CLUSTER, request, *GATES) as cluster:
         yield GangCluster(cluster)
 
 
@@ -113,11 +103,11 @@ def test_a_suspended_gang_gives_its_seats_back_and_is_a_new_one_afterwards(gang_
     here.apply(held(seated(pi_job("pi", workers=2))))
     launcher_pod(here)
     before = {here.read(kind, "pi")["metadata"]["uid"] for kind in NATIVE_KINDS}
-    edit_run_policy(here, suspend=True)
+    edit(here, runPolicy={"suspend": True})
     here.until(PODS, lambda pods: not pods)
     for kind in NATIVE_KINDS:
         here.until_gone(kind, "pi")
-    edit_run_policy(here, suspend=False, schedulingPolicy={"minAvailable": 2})
+    edit(here, runPolicy={"suspend": False, "schedulingPolicy": {"minAvailable": 2}})
     let_run(here, launcher_pod(here))
     assert before.isdisjoint({here.read(kind, "pi")["metadata"]["uid"] for kind in NATIVE_KINDS})
     assert min_count(here) == 2, "a changed policy takes effect with the start"
@@ -129,9 +119,9 @@ def test_resumed_at_once_a_job_waits_until_its_old_gang_has_gone(gang_cluster: G
     gang_cluster.make_room(3)
     here.apply(held(seated(pi_job("pi", workers=2))))
     launcher = launcher_pod(here)
-    edit_run_policy(here, suspend=True)
+    edit(here, runPolicy={"suspend": True})
     until_true(here, "pi", "Suspended")
-    edit_run_policy(here, suspend=False)
+    edit(here, runPolicy={"suspend": False})
     here.until(PODS, lambda pods: launcher not in [pod["metadata"]["name"] for pod in pods])
     let_run(here, launcher_pod(here))
     until_true(here, "pi", "Succeeded")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from e2e.clusters import ROOT
-from e2e.jobs import LAUNCHER, WORKER, held, let_run, phase, pi_job, until_true, with_script
+from e2e.jobs import LAUNCHER, WORKER, held, let_run, phase, pi_job, running_launcher, until_true, with_script
 from e2e.kubectl import Kubectl, Obj
 from e2e.shell import Shell, open_shell
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, PODS
@@ -64,18 +64,7 @@ def pods_of(job: str, role: str) -> str:
     return f"{role},training.kubeflow.org/job-name={job}"
 
 
-def running_launcher(here: Kubectl, job: str, *, but: frozenset[str] = frozenset()) -> str:
-    """Return the name of the launcher's Pod as soon as it runs, and is none of those with the UIDs `but`."""
-
-    def candidates(pods: list[Obj]) -> list[Obj]:
-        return [pod for pod in pods if phase(pod) == "Running" and uid(pod) not in but]
-
-    found = here.until(PODS, lambda pods: len(candidates(pods)) == 1, labels=pods_of(job, LAUNCHER))
-    return str(candidates(found)[0]["metadata"]["name"])
-
-
 def uid(obj: Obj) -> str:
-    """Return the UID."""
     return str(obj["metadata"]["uid"])
 
 
@@ -87,13 +76,6 @@ def test_the_smallest_job_computes(three_jobs: ThreeJobs) -> None:
     assert "rank 1 of 2 runs on smallest-worker-1" in said, "without -n there are as many ranks as slots"
     assert "pi is approximately 3.14" in said
     assert len(three_jobs.here.read_all(PODS, pods_of("smallest", WORKER))) == 2, "nothing said of it, workers stay"
-
-
-def test_the_manifests_of_the_guide_are_valid(three_jobs: ThreeJobs) -> None:
-    jobs = manifests(FAULTS_GUIDE)
-    assert jobs
-    for job in jobs:
-        three_jobs.here.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(job))
 
 
 def test_a_running_job_is_inspected_scaled_suspended_and_resumed(three_jobs: ThreeJobs) -> None:

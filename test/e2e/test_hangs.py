@@ -22,11 +22,9 @@ from typing import Final
 import pytest
 import yaml
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import IS_CURRENT, ROOT, deploy_operator, embedded_cluster, load_images, output_shown, project
 from e2e.conftest import NAME, namespace_of_test
-from e2e.jobs import condition, is_true, last_launcher_log, launcher_container, launcher_pod, until_true
+from e2e.jobs import annotated, condition, has_ended, is_true, last_launcher_log, launcher_container, launcher_pod, priorities, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import PLAIN_IMAGES, SSHD_IMAGES
 from e2e.losses import (
@@ -44,30 +42,24 @@ from e2e.losses import (
     start,
 )
 from e2e.operator_pods import Operator
+from e2e.stand_ins import NODES
 from e2e.test_kubeflow import load_theirs
-from e2e.test_mpi import has_ended
-from e2e.test_restarts import budget, reasons
+from e2e.test_restarts import reasons
 from e2e.volumes import checkpoint_volume
-from mpiop.kube.resources import MPIJOBS, PODS, Resource
+from mpiop.kube.resources import MPIJOBS, PODS
 
 CLUSTER: Final = f"{NAME}-hangs"
 FIRST, SECOND = f"mpiop-{CLUSTER}", f"mpiop-{CLUSTER}-2"
-NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 TABLE: Final = ROOT / "build" / "e2e" / "hangs.md"
 ROUNDS: Final = 400
 """They take some minutes on two cores."""
-PRIORITIES: Final = {"low": -1000, "high": 1000}
 IMAGES: Final = ("mpi4py", *PLAIN_IMAGES, "pi-openmpi5", "pi-intel")
 
 
 @pytest.fixture(scope="module")
-def two_nodes(
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[Kubectl]:
+def two_nodes(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A kubectl on a cluster of two nodes, with the operator on the first, where nothing happens to it."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the nodes of the user's own cluster are out of reach")
     TABLE.unlink(missing_ok=True)
     with output_shown(request), embedded_cluster(CLUSTER, "--nodes", "2") as cluster:
@@ -82,8 +74,8 @@ def two_nodes(
 
 def deploy(cluster: Kubectl) -> None:
     """Deploy our operator, which brings mpiop-agent without an init container: one in each Pod would ask for more CPU than is there."""
-    project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives("operator", *IMAGES))
-    apply_operator(Cluster(is_current=False, environment=cluster.environment))
+    load_images(CLUSTER, "operator", *IMAGES)
+    deploy_operator(cluster)
     operator = Operator(cluster.within("mpi-operator"))
     flag = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--agent-delivery=Mount"}
     operator.kubectl.run("patch", "deployment", "mpi-operator", "--type=json", f"--patch={json.dumps([flag])}")
@@ -91,8 +83,7 @@ def deploy(cluster: Kubectl) -> None:
 
 
 def deploy_kubeflow(cluster: Kubectl, folder: Path) -> None:
-    """Deploy Kubeflow's operator."""
-    project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(*SSHD_IMAGES))
+    load_images(CLUSTER, *SSHD_IMAGES)
     cluster.run("apply", "--server-side", f"--filename={load_theirs(CLUSTER, folder)}")
     cluster.within("mpi-operator").run("rollout", "status", "deployment/mpi-operator", f"--timeout={START_SECONDS}s")
 
@@ -119,7 +110,6 @@ def cut_off() -> Iterator[None]:
 
 
 def add_row(fault: str, outcomes: Mapping[Run, str]) -> None:
-    """Add a row to the table."""
     TABLE.parent.mkdir(parents=True, exist_ok=True)
     cells = " | ".join("; ".join(outcome for run, outcome in outcomes.items() if run.kind == kind) for kind in KINDS)
     if not TABLE.exists():
@@ -209,8 +199,7 @@ def test_a_node_that_is_switched_off_while_no_operator_runs(here: Kubectl, two_n
     start(here, {run: run.job(launcher=FIRST) for run in lost})
     operator = Operator(two_nodes.within("mpi-operator"))
     replicas = operator.replicas_desired()
-    operator.kubectl.run("scale", "deployment/mpi-operator", "--replicas=0")
-    operator.kubectl.until(PODS, lambda pods: not pods)
+    operator.stop()
     project("hack/cluster", "stop", "--name", CLUSTER, "node-2")
     ends = ends_of(here, lost)
     operator.kubectl.run("scale", "deployment/mpi-operator", f"--replicas={replicas}")
@@ -222,12 +211,8 @@ def test_a_node_that_is_switched_off_while_no_operator_runs(here: Kubectl, two_n
 @pytest.fixture
 def checkpoints(two_nodes: Kubectl, here: Kubectl) -> Iterator[None]:
     """A volume for the checkpoints that both nodes have, and two priorities."""
-    priorities = [{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
-                  for name, value in PRIORITIES.items()]  # fmt: skip
-    two_nodes.apply(*priorities)
-    with checkpoint_volume(two_nodes, here.namespace):
+    with priorities(two_nodes, "low", "high"), checkpoint_volume(two_nodes, here.namespace):
         yield
-    two_nodes.run("delete", "priorityclass", *PRIORITIES)
 
 
 @pytest.mark.skipif(IS_KUBEFLOW, reason="it needs restarts, which Kubeflow's operator has not")
@@ -272,7 +257,7 @@ def calm_job(example: Obj) -> Obj:
 
 def struck_job(example: Obj) -> Obj:
     """Return a job with a worker on either node, where each takes half of the CPUs; its launcher rather runs on the first."""
-    job: Obj = budget(json.loads(json.dumps(example)), max_restarts="3")
+    job: Obj = annotated(json.loads(json.dumps(example)), max_restarts="3")
     job["metadata"]["name"] = "pi"
     launcher_container(job)["command"][-2:] = ["/data/struck.json", str(ROUNDS)]
     launcher, worker = (job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"] for role in ("Launcher", "Worker"))

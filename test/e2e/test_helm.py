@@ -14,7 +14,7 @@ import yaml
 
 from demonstration.operator_images import built_archives
 from e2e.charts import CHART, RELEASE, VERSIONS, Helm, helm_of
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import IS_CURRENT, ROOT, embedded_cluster, load_images, output_shown
 from e2e.conftest import NAME, namespace_of_test
 from e2e.jobs import LAUNCHER, held, let_run, pi_job, state, until_true
 from e2e.kubectl import DEFINITIONS, DEPLOYMENTS, Kubectl, NotSeenError, Obj
@@ -33,18 +33,17 @@ POOL = "example.com/pool"
 
 
 @pytest.fixture(scope="module")
-def bare(is_current_cluster: bool, request: pytest.FixtureRequest) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+def bare(request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A kubectl on a cluster with a node and our images, and without the operator."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster is not installed upon twice")
     with output_shown(request), embedded_cluster(CLUSTER) as kubectl:
-        project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
+        load_images(CLUSTER)
         yield kubectl
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def helm(request: pytest.FixtureRequest, bare: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Helm 4, or Helm 3."""
     return helm_of(request.param, bare, tmp_path_factory.mktemp("helm"))
 
 
@@ -64,7 +63,6 @@ def reader(helm: Helm, bare: Kubectl, tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.fixture
 def namespace(bare: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
-    """A kubectl in a namespace of the test's own."""
     with namespace_of_test(bare, request) as here:
         yield here
 

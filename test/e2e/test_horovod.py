@@ -11,16 +11,16 @@ from typing import Final
 import pytest
 import yaml
 
-from demonstration.operator_images import built_archives
 from e2e.alarms import alarms_until_the_end
-from e2e.clusters import ROOT, project
-from e2e.conftest import NAME
+from e2e.clusters import ROOT
 from e2e.jobs import EXAMPLES, RUNS, condition, launcher_container, launcher_pod
 from e2e.kubectl import Kubectl, Obj
 from e2e.shell import open_shell
 from mpiop.api.annotations import SSH
 from mpiop.kube.resources import MPIJOBS
 
+pytestmark = pytest.mark.usefixtures("images")
+IMAGES: Final = ("agent", "horovod")
 EXAMPLE: Final = EXAMPLES / "horovod"
 WITH_SSH: Final = {"name": "PATH", "value": "/etc/mpi-hosts:/usr/local/bin:/usr/bin:/bin"}
 """As the guide advises for images without ssh."""
@@ -28,13 +28,6 @@ SECONDS: Final = 300
 """For each number of ranks: a kubelet brings the new discover_hosts.sh after one or two minutes."""
 
 Step = Callable[[], object]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _image(cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    assert cluster
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent", "horovod"))
 
 
 def nothing() -> None:

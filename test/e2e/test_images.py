@@ -34,7 +34,6 @@ class Archive:
 
 
 def read_archive(path: Path) -> Archive:
-    """Return what is in the archive."""
     files: set[str] = set()
     hostname = b""
     with tarfile.open(path) as archive:

@@ -1,44 +1,30 @@
 """Invalid MPIJobs that slipped in (test_admission.py has those that are refused): reported by event and condition, disturbing nobody."""
 
-import copy
 import json
-import time
 
 import pytest
 import yaml
 
+from e2e.admission import loosened
 from e2e.causes import check_shown_soon
 from e2e.conftest import new_namespace
 from e2e.jobs import condition, is_true, pi_job, until_true
 from e2e.kubectl import DEFINITIONS, Kubectl, Obj
+from e2e.waiting import wait_until
 from mpiop.kube.resources import EVENTS, JOBS, MPIJOBS, PODS
 
 CRD = "mpijobs.kubeflow.org"
 
 
-def loosened(definition: Obj) -> Obj:
-    """Return the CRD as a careless one: anything goes."""
-    loose = copy.deepcopy(definition)
-    loose.pop("status", None)
-    loose["spec"]["versions"][0]["subresources"].pop("scale")
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    loose["spec"]["versions"][0]["schema"] = {
-        "openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}},
-    }
-    return loose
-
-
 def replace_definition(cluster: Kubectl, definition: Obj) -> None:
-    """Put `definition` in place of the CRD."""
     metadata = {key: value for key, value in definition["metadata"].items() if key in {"name", "annotations", "labels"}}
     cluster.run("replace", "-f", "-", stdin=yaml.safe_dump({**definition, "metadata": metadata}))
 
 
 def until_accepted(here: Kubectl, job: Obj) -> None:
     """Return when the API server accepts `job`: it takes up a changed CRD a moment after it was stored, and notifies nobody."""
-    deadline = time.monotonic() + 30
-    while (tried := here.attempt("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(job))).returncode:
-        assert time.monotonic() < deadline, tried.stderr
+    trial = ("create", "--dry-run=server", "-f", "-")
+    wait_until("the changed CRD is taken up", lambda: not here.attempt(*trial, stdin=yaml.safe_dump(job)).returncode)
 
 
 def test_F54_invalid_jobs_that_were_stored_anyway_get_a_condition_and_disturb_nobody(namespace: Kubectl, cluster: Kubectl) -> None:

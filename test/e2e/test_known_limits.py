@@ -14,7 +14,6 @@ OWN_SSH = "for n in 0 1; do a=$(getent hosts $NAME-worker-$n.$NAME | cut -d' ' -
 
 
 def template_spec(job: Obj, role: str) -> Obj:
-    """Return the Pod spec of a role."""
     spec: Obj = job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
     return spec
 
@@ -81,7 +80,6 @@ def test_a_launcher_on_the_network_of_its_workers_node_is_explained(namespace: K
 
 
 def a_minute_after(time: str) -> str:
-    """Return the time a minute after another."""
     return format_time(parse_time(time) + timedelta(seconds=60))
 
 

@@ -1,6 +1,5 @@
 """`kubectl mpi` as users type it, in a pipe and on a terminal, on a real cluster."""
 
-import asyncio
 import json
 import os
 import pty
@@ -18,13 +17,13 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from e2e.clusters import paused
+from e2e.clusters import IS_CURRENT, paused
 from e2e.commands import without_noise
 from e2e.conftest import NAME
 from e2e.jobs import PI, held, is_true, pi_job, until_true
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
-from e2e.waiting import until
+from e2e.waiting import wait_until
 from mpiop.client import MPI, JobFailed
 from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS
 
@@ -212,11 +211,7 @@ def test_another_user_and_a_shell_in_a_worker(tool: Tool) -> None:
 def test_a_waiting_job_shows_why_on_a_terminal_and_ctrl_c_asks(tool: Tool) -> None:
     screen = Terminal(tool, ("run", "--image", "localhost/no-such-image:1", "--name", "waits", "--", "true"), columns=60)
     screen.until("ImagePull")
-
-    async def is_drawn() -> bool:
-        return "~~~" in tool.run("timeline", "waits")
-
-    asyncio.run(until("the pull is drawn, once it has lasted for a second", is_drawn))
+    wait_until("the pull is drawn, once it has lasted for a second", lambda: "~~~" in tool.run("timeline", "waits"))
     assert "images could not be pulled: localhost/no-such-image:1" in tool.attempt("doctor").stdout
     screen.process.send_signal(signal.SIGINT)
     screen.until("Delete job waits?")
@@ -247,9 +242,8 @@ def test_a_timeline_is_drawn_in_each_form(tool: Tool) -> None:
     assert tool.run("timeline", "drawn", "-o", "html").startswith("<!doctype html>")
 
 
-def test_following_goes_on_when_the_api_server_is_away(tool: Tool, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    if is_current_cluster:
-        pytest.skip("the API server of the user's own cluster is not stopped")
+@pytest.mark.skipif(IS_CURRENT, reason="the API server of the user's own cluster is not stopped")
+def test_following_goes_on_when_the_api_server_is_away(tool: Tool) -> None:
     count = "for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 1; done"
     screen = Terminal(tool, (*RUN, "--name", "long", "--", "sh", "-c", count))
     screen.until("line 2")

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from demonstration.operator_images import built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import IS_CURRENT, ROOT, embedded_cluster, load_images, output_shown
 from e2e.conftest import NAME, new_namespace
-from e2e.handover import ENDS, GO_ON, KEPT, PHASES, Handover, begin, stop_operator
+from e2e.handover import ENDS, GO_ON, KEPT, PHASES, Handover, begin
 from e2e.jobs import condition, is_true, launcher_container, pi_job, state, until_true
 from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
 from e2e.neighbours import load_program, module_folder
@@ -43,7 +42,6 @@ class Switch:
 
     @property
     def operator(self) -> Kubectl:
-        """Where both operators live."""
         return self.cluster.within("mpi-operator")
 
     def start_theirs(self) -> None:
@@ -64,17 +62,13 @@ def load_theirs(cluster: str, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def switch(
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[Switch]:
+def switch(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Switch]:
     """A cluster with both operators' images on its node, and neither of them running."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster is not switched to another operator and back")
     folder = tmp_path_factory.mktemp("switch")
     with output_shown(request), embedded_cluster(CLUSTER) as cluster:
-        project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
+        load_images(CLUSTER)
         manifest = load_theirs(CLUSTER, folder)
         checkout = folder / "checkout"
         checkout.mkdir()
@@ -173,7 +167,7 @@ def refused_by_ours() -> list[Obj]:
 
 def test_F54_jobs_of_every_shape_that_their_CRD_let_in_run_or_report_what_is_wrong(switch: Switch, back: Handover) -> None:
     assert back.ended
-    stop_operator(switch.cluster)
+    Operator(switch.operator).stop()
     here, broken = switch.here, [job["metadata"]["name"] for job in refused_by_ours()]
     here.apply(bare("bare"), *refused_by_ours())
     for name in ("bare", *broken):

@@ -2,21 +2,19 @@
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import ROOT, operator_cluster, output_shown
 from e2e.conftest import NAME, namespace_of_test
-from e2e.jobs import LAUNCHER, WORKER, condition, held, is_true, let_run, phase, pi_job, until_true
+from e2e.jobs import LAUNCHER, WORKER, condition, held, is_true, launcher_pod, let_run, pi_job, until_true
 from e2e.kubectl import Kubectl, Obj
 from e2e.neighbours import load_program, module_folder
 from e2e.operator_pods import Operator
 from e2e.shell import open_shell
+from e2e.waiting import wait_until
 from mpiop.kube.resources import MPIJOBS, PODS, Resource
 
 CLUSTER = f"{NAME}-kueue"
@@ -28,25 +26,24 @@ FLAVOR = {"mpiop.test/flavor": "plain"}
 
 
 @pytest.fixture(scope="module")
-def kueue(is_current_cluster: bool, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Kubectl]:  # noqa: FBT001 - a fixture
+def kueue(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
     """A kubectl on a cluster where the operator and Kueue run."""
-    if is_current_cluster:
-        pytest.skip("Kueue's webhooks are not installed on the user's own cluster")
     folder = tmp_path_factory.mktemp("kueue")
-    with output_shown(request), embedded_cluster(CLUSTER) as cluster:
-        project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
-        apply_operator(Cluster(is_current=False, environment=cluster.environment))
+    with operator_cluster(CLUSTER, request) as cluster:
         Operator(cluster.within("mpi-operator")).wait_until_ready()
         manifest = cluster.run("kustomize", str(module_folder("kueue", MODULE) / "config" / "default"))
         [image] = set(re.findall(r"image: (\S+/kueue:\S+)", manifest))
-        load_program(CLUSTER, "kueue", "/manager", image, folder / "kueue.tar", user="65532:65532")
+        with output_shown(request):
+            load_program(CLUSTER, "kueue", "/manager", image, folder / "kueue.tar", user="65532:65532")
         # Its tag is a branch's, which would be pulled whatever is on the node.
         present = manifest.replace("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent")
         cluster.run("apply", "--server-side", "-f", "-", stdin=present)
         cluster.within("kueue-system").run(
             "rollout", "status", "deployment/kueue-controller-manager", "--timeout=120s", timeout_seconds=130
         )
-        until_webhooks_answer(cluster)
+        # It is Ready a moment before its Service routes to it.
+        probe = json.dumps({"apiVersion": WORKLOADS.api_version, "kind": "ResourceFlavor", "metadata": {"name": "probe"}})
+        wait_until("Kueue's webhooks answer", lambda: not cluster.attempt("create", "--dry-run=server", "-f", "-", stdin=probe).returncode)
         nodes = cluster.run("get", "nodes", "-o", "name").split()
         cluster.run("label", *nodes, *(f"{name}={value}" for name, value in FLAVOR.items()))
         yield cluster
@@ -68,9 +65,7 @@ class Queue:
 
     def finish(self, name: str) -> Obj:
         """Let a job run to its end, and return it."""
-        labels = f"{LAUNCHER},training.kubeflow.org/job-name={name}"
-        [pod] = self.here.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"], labels=labels)
-        let_run(self.here, pod["metadata"]["name"])
+        let_run(self.here, launcher_pod(self.here, name))
         return until_true(self.here, name, "Succeeded")
 
     def until_waiting(self, name: str) -> Obj:
@@ -94,14 +89,6 @@ class Queue:
 def is_of(workload: Obj, job: str) -> bool:
     """Return whether `workload` is that of the MPIJob `job`."""
     return bool(workload["metadata"]["ownerReferences"][0]["name"] == job)
-
-
-def until_webhooks_answer(cluster: Kubectl) -> None:
-    """Return when Kueue judges what is created: it is Ready a moment before its Service routes to it."""
-    probe = {"apiVersion": WORKLOADS.api_version, "kind": "ResourceFlavor", "metadata": {"name": "probe"}}
-    deadline = time.monotonic() + 60
-    while (tried := cluster.attempt("create", "--dry-run=server", "-f", "-", stdin=json.dumps(probe))).returncode:
-        assert time.monotonic() < deadline, tried.stderr
 
 
 @pytest.fixture

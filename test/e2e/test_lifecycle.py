@@ -11,6 +11,7 @@ from e2e.jobs import (
     LAUNCHER,
     WORKER,
     condition,
+    edit,
     held,
     is_true,
     launcher_pod,
@@ -136,22 +137,11 @@ def test_sigterm_ends_the_leader_in_order(namespace: Kubectl, operator: Operator
 def test_scaling_down_and_up_follows_the_wish(namespace: Kubectl) -> None:
     namespace.apply(held(with_script(pi_job("pi", workers=2), "exit 0")))
     until_true(namespace, "pi", "Running")
-    scale(namespace, 1)
-    namespace.until(PODS, lambda pods: names(pods) == ["pi-worker-0"], labels=WORKER)
-    scale(namespace, 3)
+    edit(namespace, mpiReplicaSpecs={"Worker": {"replicas": 1}})
+    namespace.until(PODS, lambda pods: [pod["metadata"]["name"] for pod in pods] == ["pi-worker-0"], labels=WORKER)
+    edit(namespace, mpiReplicaSpecs={"Worker": {"replicas": 3}})
     namespace.until(PODS, lambda pods: [phase(pod) for pod in pods] == ["Running"] * 3, labels=WORKER)
     namespace.until_one(CONFIG_MAPS, "pi-config", lambda found: found["data"]["discover_hosts.sh"].count("echo") == 3)
     assert namespace.read(CONFIG_MAPS, "pi-config")["data"]["hostfile"].count("slots=1") == 3
     let_run(namespace, launcher_pod(namespace))
     until_true(namespace, "pi", "Succeeded")
-
-
-def scale(here: Kubectl, workers: int) -> None:
-    """Change the number of workers of the job `pi`."""
-    patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
-    here.run("patch", "mpijob", "pi", "--type=merge", "--patch", json.dumps(patch))
-
-
-def names(objects: list[Obj]) -> list[str]:
-    """Return the names of `objects`."""
-    return [each["metadata"]["name"] for each in objects]

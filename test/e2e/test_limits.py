@@ -7,19 +7,13 @@ import pytest
 
 from e2e.broken import container, one_worker
 from e2e.causes import check_shown_soon
-from e2e.jobs import condition, edit, launcher_container, let_workers_come, state, until_true, waiting_for, without_workers_yet
+from e2e.jobs import annotated, condition, edit, launcher_container, let_workers_come, state, until_true, waiting_for, without_workers_yet
 from e2e.kubectl import Kubectl, Obj
 from mpiop.kube.resources import EVENTS, MPIJOBS, PODS
 
 WORKER = "pi-worker-0"
 NO_ROOM = {"requests": {"cpu": "900"}}
 REJECTIONS = "mpiop.kubeflow.org/rejections"
-
-
-def annotated(job: Obj, **annotations: str) -> Obj:
-    """Return `job` with annotations of ours."""
-    job["metadata"]["annotations"] = {f"mpiop.kubeflow.org/{name.replace('_', '-')}": text for name, text in annotations.items()}
-    return job
 
 
 def failing(limit: int, **annotations: str) -> Obj:

@@ -61,13 +61,6 @@ def test_the_documents_commands_install_the_operator_for_kubeflow(empty: Kubectl
         assert found["metadata"]["labels"][f"rbac.authorization.kubeflow.org/aggregate-to-kubeflow-{role}"] == "true"
 
 
-def test_kubectl_kustomize_base_works_in_manifests(empty: Kubectl) -> None:
-    printed = subprocess.run(
-        ["kubectl", "kustomize", "base"], cwd=MANIFESTS, env=empty.environment, check=True, capture_output=True, text=True
-    ).stdout
-    assert {each["kind"] for each in yaml.safe_load_all(printed)} >= {"CustomResourceDefinition", "ClusterRole", "Deployment"}
-
-
 def test_the_definition_is_established_and_small_enough_for_plain_apply(empty: Kubectl) -> None:
     empty.run("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", "--timeout=30s")
     definition = empty.read(DEFINITIONS, "mpijobs.kubeflow.org")

@@ -16,9 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator
-from e2e.clusters import ROOT, output_shown
+from e2e.clusters import IS_CURRENT, ROOT, deploy_operator, output_shown
 from e2e.conftest import NAME
 from e2e.jobs import held, launcher_container, launcher_pod, let_run, pi_job, until_true
 from e2e.kubectl import Kubectl, NotSeenError, Obj
@@ -117,14 +115,9 @@ class Prometheus:
 
 
 @pytest.fixture(scope="module")
-def monitored(
-    module_namespace: Kubectl,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[Prometheus]:
+def monitored(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Prometheus]:
     """Prometheus and kube-state-metrics next to the operator."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster gets no monitoring")
     here, folder = module_namespace, tmp_path_factory.mktemp("monitoring")
     manifest = here.run("kustomize", str(module_folder("kube-state-metrics", MODULE) / "examples" / "standard"))
@@ -281,7 +274,7 @@ def secured(monitored: Prometheus, operator: Operator, cluster: Kubectl, tmp_pat
     here.run("wait", "--for=condition=Ready", "pod/prometheus", "--timeout=60s")
     yield Prometheus(here)
     forget_secure_metrics(cluster)
-    apply_operator(Cluster(is_current=False, environment=cluster.environment))
+    deploy_operator(cluster)
     operator.wait_until_ready()
 
 

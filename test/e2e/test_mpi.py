@@ -23,10 +23,12 @@ from e2e.jobs import (
     LAUNCHER,
     RUNS,
     condition,
+    has_ended,
     is_true,
     launcher_container,
     let_workers_come,
     pi_job,
+    restarts,
     until_launcher_has_waited,
     until_true,
     without_workers_yet,
@@ -58,7 +60,6 @@ class Combination:
 
     @property
     def name(self) -> str:
-        """Name of the MPIJob."""
         policy = {"AtStartup": "at", "WaitForWorkersReady": "wait"}[self.policy]
         all_ = "-all" if self.launcher_works else ""
         late = f"-late-{self.late_seconds}" if self.late_seconds else ""
@@ -109,11 +110,6 @@ def job_of(run: Combination) -> Obj:
     return with_library(job, run.library, run.library)
 
 
-def has_ended(job: Obj) -> bool:
-    """Return whether the job has succeeded or failed."""
-    return is_true(job, "Succeeded") or is_true(job, "Failed")
-
-
 def outcome_of(here: Kubectl, job: Obj, late_seconds: int = 0) -> Outcome:
     """Run `job` to its end, its workers so much later than its launcher, and delete it if it ended well, so that others have room."""
     name = job["metadata"]["name"]
@@ -153,11 +149,6 @@ def outcomes(images: None, module_namespace: Kubectl, request: pytest.FixtureReq
 def ranks_by_host(log: str, words: str = "runs on") -> Counter[str]:
     """Return how many ranks reported that they ran on each host."""
     return Counter(re.findall(rf"^rank \d+ of \d+ {words} (\S+)$", log, re.MULTILINE))
-
-
-def restarts(pod: Obj) -> int:
-    """Return how often the containers of `pod` were started again."""
-    return sum(each["restartCount"] for group in ("initContainerStatuses", "containerStatuses") for each in pod["status"].get(group, ()))
 
 
 @pytest.mark.parametrize("library", [library for library, implementation in IMPLEMENTATIONS.items() if implementation != "OpenMPI"])

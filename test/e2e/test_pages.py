@@ -47,7 +47,6 @@ def shell(namespace: Kubectl, images: None, tmp_path: Path) -> Shell:
 
 @pytest.fixture
 def node(cluster: Kubectl) -> str:
-    """The name of a node."""
     return cluster.run("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
 
 

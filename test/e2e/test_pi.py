@@ -8,14 +8,13 @@ import pytest
 from e2e.jobs import (
     LAUNCHER,
     RUNS,
-    WORKER,
     condition,
     held,
     is_true,
     launcher_pod,
     let_run,
-    phase,
     pi_job,
+    restarts,
     until_true,
 )
 from e2e.kubectl import CHILDREN, Kubectl, Obj
@@ -39,7 +38,6 @@ class Run:
 
     @property
     def namespace(self) -> str:
-        """Its namespace."""
         return self.here.namespace
 
     @property
@@ -91,11 +89,6 @@ def test_the_example_computes_pi_on_every_worker_at_the_first_try(attempt: int, 
         assert f"{name}-worker-{index}" in log, log
     assert restarts(launcher) == 0
     assert namespace.read(JOBS, f"{name}-launcher")["status"].get("failed", 0) == 0
-
-
-def restarts(pod: Obj) -> int:
-    """Return how often the containers of `pod` were started again."""
-    return sum(each["restartCount"] for group in ("initContainerStatuses", "containerStatuses") for each in pod["status"].get(group, ()))
 
 
 def test_conditions_show_the_whole_run(run: Run) -> None:
@@ -223,7 +216,6 @@ def test_the_launcher_knows_hosts_and_slots_whatever_the_open_mpi(run: Run) -> N
 
 
 def mount_path(container: Obj, volume: str) -> str:
-    """Return where `volume` is mounted in `container`."""
     return next(str(mount["mountPath"]) for mount in container["volumeMounts"] if mount["name"] == volume)
 
 
@@ -250,15 +242,6 @@ def test_the_launcher_job_lets_no_second_pod_start_beside_a_dying_one(run: Run) 
     assert job["spec"]["template"]["spec"]["restartPolicy"] == "OnFailure"
 
 
-def test_the_launcher_stays_for_its_log_and_the_workers_by_policy(run: Run) -> None:
-    policy = run.finished["spec"]["runPolicy"].get("cleanPodPolicy", "None")
-    assert phase(run.here.read(PODS, run.launcher)) == "Succeeded"
-    if policy == "None":
-        assert [phase(pod) for pod in run.here.read_all(PODS, WORKER)] == ["Running"] * run.workers
-    else:
-        run.here.until(PODS, lambda pods: not pods, labels=WORKER)
-
-
 def test_the_counters_count_it_once(run: Run) -> None:
     assert run.counted == dict(zip(COUNTERS, (1, 1, 0), strict=True))
 
@@ -279,12 +262,6 @@ def test_kubectl_get_says_how_the_job_is(run: Run) -> None:
     header, row = run.here.run("get", "mpijobs", "pi").splitlines()
     assert header.split() == ["NAME", "STATE", "WORKERS", "RESTARTS", "DURATION", "AGE"]
     assert row.split()[1] == "Succeeded"
-
-
-def test_the_seeds_commands_find_the_launchers_log(run: Run) -> None:
-    pod = run.here.run("get", "pods", "-l", "mpi_job_name=pi,mpi_role_type=launcher", "-o", "name").strip()
-    assert pod == f"pod/{run.launcher}"
-    assert "3.14" in run.here.run("logs", "-f", pod)
 
 
 def test_deleting_the_job_deletes_every_object_and_its_series(run: Run, operator: Operator) -> None:

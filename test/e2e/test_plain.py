@@ -12,11 +12,24 @@ from typing import Final
 
 import pytest
 
-from e2e.clusters import ROOT, project
-from e2e.jobs import LAUNCHER, RUNS, condition, evict, is_true, launcher_container, launcher_pod, pi_job, state, until_true
+from e2e.clusters import IS_CURRENT, ROOT, project
+from e2e.jobs import (
+    LAUNCHER,
+    RUNS,
+    condition,
+    evict,
+    has_ended,
+    is_true,
+    launcher_container,
+    launcher_pod,
+    pi_job,
+    restarts,
+    state,
+    until_true,
+)
 from e2e.kubectl import Kubectl, Obj
 from e2e.libraries import LIBRARIES, PLAIN_IMAGES, plain_job
-from e2e.test_mpi import Outcome, has_ended, outcome_of, ranks_by_host, restarts
+from e2e.test_mpi import Outcome, outcome_of, ranks_by_host
 from mpiop.kube.resources import MPIJOBS, PODS
 
 IMAGES: Final = ("mpi4py", *PLAIN_IMAGES)
@@ -155,10 +168,9 @@ def one_try(library: str, script: str) -> Obj:
     return job
 
 
-def test_mpirun_ends_when_a_worker_stops_answering(restricted: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
+@pytest.mark.skipif(IS_CURRENT, reason="the nodes of the user's own cluster are out of reach")
+def test_mpirun_ends_when_a_worker_stops_answering(restricted: Kubectl) -> None:
     """Nobody is notified: the network of one worker is cut. Without the agent MPICH and Intel MPI hang."""
-    if is_current_cluster:
-        pytest.skip("the nodes of the user's own cluster are out of reach")
     restricted.apply(*(one_try(library, "echo running; exec sleep 600") for library in LIBRARIES))
     launchers = {library: launcher_pod(restricted, library) for library in LIBRARIES}
     for launcher in launchers.values():

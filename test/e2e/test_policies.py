@@ -1,7 +1,6 @@
 """The policies that we offer, on a real API server: what each refuses, with which words, and what it lets pass."""
 
 import copy
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import yaml
 from e2e.clusters import ROOT
 from e2e.kubectl import Kubectl, Obj
 from e2e.shell import open_shell
+from e2e.waiting import wait_until
 from fuzz.jobs import good_job
 from mpiop.api.parse import parse_mpijob
 from mpiop.controller import names
@@ -19,10 +19,12 @@ from mpiop.kube.resources import MPIJOBS, Resource
 FOLDER = ROOT / "manifests" / "policies"
 POLICIES = ("mpijob-limits", "mpijob-pods")
 CRD = ROOT / "manifests" / "base" / "kubeflow.org_mpijobs.yaml"
+ADMISSION_POLICIES = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False
+)
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 IMAGE = "registry.example.com/pi:1"
 LIMITS = {"limits": {"cpu": "1", "memory": "1Gi"}}
-IN_FORCE_SECONDS = 30
 
 
 def allowed_job(name: str = "pi") -> Obj:
@@ -44,22 +46,18 @@ class Case(NamedTuple):
 
 
 def worker(job: Any) -> Any:
-    """Return the Pod of a worker."""
     return job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
 
 
 def launcher(job: Any) -> Any:
-    """Return the Pod of the launcher."""
     return job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
 
 
 def volume(spec: Any, **source: Any) -> None:
-    """Give a Pod a volume."""
     spec["volumes"] = [{"name": "v", **source}]
 
 
 def variable(spec: Any, **source: Any) -> None:
-    """Give a Pod's container a variable."""
     spec["containers"][0]["env"] = [{"name": "V", "valueFrom": source}]
 
 
@@ -126,14 +124,11 @@ def here(empty: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     shell.follow("docs/threat-model.md", "Policies")
     found = empty.within("team-a")
     for case in ("65 workers", "another image"):  # one of each file: the API server takes policies up a moment later
-        deadline = time.monotonic() + IN_FORCE_SECONDS
-        while not (tried := attempt(found, changed(case))).returncode:
-            assert time.monotonic() < deadline, tried.stdout
+        wait_until("the policies are in force", lambda case=case: attempt(found, changed(case)).returncode != 0)  # type: ignore[misc]  # bound now
     return found
 
 
 def changed(case_id: str) -> Obj:
-    """Return the job of a case."""
     case = next(each for each in CASES if each.id == case_id)
     job = copy.deepcopy(allowed_job())
     case.change(job)
@@ -141,7 +136,6 @@ def changed(case_id: str) -> Obj:
 
 
 def attempt(here: Kubectl, job: Obj) -> Any:
-    """Try to create a job."""
     return here.attempt("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(job))
 
 
@@ -169,10 +163,8 @@ def test_they_hold_only_where_the_label_is(here: Kubectl) -> None:
 
 def test_no_policy_has_a_mistake_in_its_types(here: Kubectl) -> None:
     for name in (*POLICIES, "mpijob-scale"):
-        deadline = time.monotonic() + IN_FORCE_SECONDS
-        while not (checked := here.run("get", "validatingadmissionpolicy", name, "-o", "jsonpath={.status.typeChecking}")):
-            assert time.monotonic() < deadline, name
-        assert "expressionWarnings" not in checked
+        checked = here.until_one(ADMISSION_POLICIES, name, lambda found: "typeChecking" in found.get("status", {}))
+        assert "expressionWarnings" not in checked["status"]["typeChecking"]
 
 
 def test_the_server_takes_the_network_policies_and_they_are_about_the_pods_of_jobs(here: Kubectl) -> None:

@@ -9,23 +9,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 import yaml
 
-from demonstration.operator_images import built_archives
-from e2e.clusters import ROOT, project
-from e2e.conftest import NAME
+from e2e.clusters import IS_CURRENT, ROOT
 from e2e.jobs import held, launcher_container, pi_job, until_true, with_script
 from e2e.kubectl import Kubectl, Obj
 from e2e.shell import Shell, open_shell
 from e2e.test_guides import manifests
 from e2e.volumes import checkpoint_volume
 
-IMAGE = "mpiop.invalid/mpi4py:openmpi"
+IMAGES = ("mpi4py",)
 BINARIES = ROOT / ".venv" / "bin"
 
 
 @pytest.fixture(scope="module")
-def volume(cluster: Kubectl, module_namespace: Kubectl, is_current_cluster: bool) -> Iterator[None]:  # noqa: FBT001 - a fixture
+def volume(cluster: Kubectl, module_namespace: Kubectl) -> Iterator[None]:
     """A volume that all workers may write, for the claim of the example; the cluster has no storage class."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster has neither the volume nor the image")
     with checkpoint_volume(cluster, module_namespace.namespace):
         yield
@@ -65,10 +63,11 @@ def job_bound_to_cores() -> Obj:
 
 
 @pytest.fixture(scope="module")
-def shown(module_namespace: Kubectl, volume: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Future[str]]]:
+def shown(
+    images: None, module_namespace: Kubectl, volume: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, Future[str]]]:
     """Follow all guides at the same time, for their jobs wait more than they compute; each answer is what its commands printed."""
-    assert volume is None
-    project("hack/cluster", "load-image", "--name", NAME, *built_archives("mpi4py"))
+    assert (images, volume) == (None, None)
     folder = tmp_path_factory.mktemp("recipes")
     (folder / "examples").symlink_to(ROOT / "examples")
     plain = open_shell(module_namespace, folder, folder / "kubeconfig")
@@ -168,7 +167,7 @@ def test_gpus_are_shown_by_node(shown: Mapping[str, Future[str]]) -> None:
     assert rows
 
 
-@pytest.mark.parametrize("guide", ["docs/gpu.md"])
+@pytest.mark.parametrize("guide", ["docs/fault-tolerance.md", "docs/gpu.md"])
 def test_the_manifests_are_valid(guide: str, module_namespace: Kubectl) -> None:
     jobs = manifests(guide)
     assert jobs

@@ -9,21 +9,22 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from demonstration.operator_images import built_archives
 from e2e.broken import container, with_volume
 from e2e.causes import check_shown_soon
-from e2e.clusters import ROOT, paused, project
+from e2e.clusters import IS_CURRENT, ROOT, load_images, paused
 from e2e.conftest import NAME
 from e2e.jobs import (
     LAUNCHER,
+    annotated,
     condition,
     evict,
     held,
     last_launcher_log,
     launcher_container,
     let_run,
-    phase,
     pi_job,
+    priorities,
+    running_launcher,
     until_true,
     waiting_for,
     with_script,
@@ -40,12 +41,6 @@ MARK = "/tmp/rank"  # noqa: S108 - in a container
 UNREACHABLE = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
 
 
-def budget(job: Obj, **annotations: str) -> Obj:
-    """Return `job` with annotations of ours."""
-    job["metadata"]["annotations"] = {f"mpiop.kubeflow.org/{name.replace('_', '-')}": text for name, text in annotations.items()}
-    return job
-
-
 def resilient(restarts: int = 1, *, maximum: int = 1, **annotations: str) -> Obj:
     """Return a job without retries whose program computes for ten minutes, and after so many restarts to its end."""
     computes = f'mpirun -n 2 sh -c "touch {MARK}; exec sleep 600"'
@@ -54,7 +49,7 @@ def resilient(restarts: int = 1, *, maximum: int = 1, **annotations: str) -> Obj
     )
     job["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
     job["spec"]["runPolicy"] = {"backoffLimit": 0, "cleanPodPolicy": "Running"}
-    return budget(job, max_restarts=str(maximum), **annotations)
+    return annotated(job, max_restarts=str(maximum), **annotations)
 
 
 def until_computing(here: Kubectl, worker: str = "pi-worker-1") -> None:
@@ -67,16 +62,6 @@ def make_unreachable(here: Kubectl, pod: str) -> None:
     """Mark a Pod as the node lifecycle controller does when its node does not answer."""
     body = json.dumps({"status": {"conditions": UNREACHABLE}})
     here.run("patch", "pod", pod, "--subresource=status", "--type=strategic", "--patch", body)
-
-
-def launcher_of(here: Kubectl, name: str = "pi") -> str:
-    """Return the name of the running launcher Pod."""
-    pods = here.until(
-        PODS,
-        lambda pods: len([pod for pod in pods if phase(pod) == "Running"]) == 1,
-        labels=f"{LAUNCHER},training.kubeflow.org/job-name={name}",
-    )
-    return next(str(pod["metadata"]["name"]) for pod in pods if phase(pod) == "Running")
 
 
 def reasons(job: Obj) -> list[str]:
@@ -104,7 +89,6 @@ def hold(here: Kubectl, *pods: str, finalizers: tuple[str, ...] = (HELD,)) -> No
 
 
 def a_minute_after(here: Kubectl, pod: str, field: str) -> str:
-    """Return the time a minute after one in the metadata of a Pod."""
     return format_time(parse_time(here.read(PODS, pod)["metadata"][field]) + timedelta(seconds=60))
 
 
@@ -132,7 +116,7 @@ LOSSES: dict[str, tuple[Callable[[Kubectl], object], str]] = {
     "forced": (lambda here: here.run("delete", "pod", "pi-worker-1", "--force", "--grace-period=0"), "WorkerDeleted"),
     "deleted": (lambda here: here.run("delete", "pod", "pi-worker-1", "--wait=false"), "WorkerDeleted"),
     "drained": (lambda here: evict(here, "pi-worker-1"), "Disrupted"),
-    "launcher-drained": (lambda here: evict(here, launcher_of(here)), "Disrupted"),
+    "launcher-drained": (lambda here: evict(here, running_launcher(here)), "Disrupted"),
 }
 
 
@@ -157,26 +141,20 @@ def test_a_worker_that_its_node_evicts_is_replaced_if_the_job_has_a_budget(names
     assert reasons(end_of(namespace))[0] in {"Disrupted", "WorkerEnded"}, "the kubelet does not always tell why"
 
 
-def test_preemption_costs_a_restart(namespace: Kubectl, cluster: Kubectl, is_current_cluster: bool) -> None:  # noqa: FBT001 - a fixture
-    if is_current_cluster:
-        pytest.skip("no Pod of the user's own cluster is preempted")
+@pytest.mark.skipif(IS_CURRENT, reason="no Pod of the user's own cluster is preempted")
+def test_preemption_costs_a_restart(namespace: Kubectl, cluster: Kubectl) -> None:
     cores = int(cluster.run("get", "nodes", "--output=jsonpath={.items[0].status.allocatable.cpu}"))
-    low, high = ({"name": f"{namespace.namespace}-{word}"[:63]} for word in ("low", "high"))
-    api = "scheduling.k8s.io/v1"
-    cluster.apply(
-        {"apiVersion": api, "kind": "PriorityClass", "metadata": low, "value": -1000},
-        {"apiVersion": api, "kind": "PriorityClass", "metadata": high, "value": 1000},
-    )
+    low, high = (f"{namespace.namespace}-{word}"[:63] for word in ("low", "high"))
     job = resilient()
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     container(worker)["resources"] = {"requests": {"cpu": f"{300 * cores}m"}}
-    worker["template"]["spec"]["priorityClassName"] = low["name"]
-    try:
+    worker["template"]["spec"]["priorityClassName"] = low
+    with priorities(cluster, low, high):
         namespace.apply(job)
         until_computing(namespace)
         important = {
             "containers": [{"name": "main", "image": container(worker)["image"], "command": ["sleep", "600"]}],
-            "priorityClassName": high["name"],
+            "priorityClassName": high,
         }
         important["containers"][0]["resources"] = {"requests": {"cpu": f"{600 * cores}m"}}  # type: ignore[index]  # as written above
         namespace.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "important"}, "spec": important})
@@ -185,15 +163,13 @@ def test_preemption_costs_a_restart(namespace: Kubectl, cluster: Kubectl, is_cur
         assert namespace.read(JOBS, "pi-launcher")["spec"]["suspend"] is True, "no launcher runs while its workers have no room"
         namespace.run("delete", "pod", "important", "--now")
         assert reasons(end_of(namespace)) == ["Disrupted"]
-    finally:
-        cluster.run("delete", "priorityclass", low["name"], high["name"])
 
 
 def test_a_job_whose_budget_is_used_up_says_why_each_try_ended(namespace: Kubectl) -> None:
     namespace.apply(resilient(9, maximum=1))
     for _ in range(2):
         until_computing(namespace)
-        launcher = launcher_of(namespace)
+        launcher = running_launcher(namespace)
         namespace.run("delete", "pod", "pi-worker-1", "--force", "--grace-period=0")
         namespace.until(PODS, lambda pods, launcher=launcher: launcher not in {pod["metadata"]["name"] for pod in pods}, labels=LAUNCHER)  # type: ignore[misc]  # bound now
     failed = condition(until_true(namespace, "pi", "Failed"), "Failed")
@@ -220,19 +196,16 @@ def test_an_annotation_that_is_made_wrong_is_told_and_the_job_goes_on(namespace:
     namespace.run("annotate", "mpijob", "pi", "mpiop.kubeflow.org/max-restarts=often")
     until_true(namespace, "pi", "Degraded")
     check_shown_soon("pi", "AnnotationIgnored", namespace, since=since)
-    let_run(namespace, launcher_of(namespace))
+    let_run(namespace, running_launcher(namespace))
     until_true(namespace, "pi", "Succeeded")
 
 
-def test_a_worker_on_a_node_that_does_not_answer_is_reported_and_replaced(
-    namespace: Kubectl,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-) -> None:
+def test_a_worker_on_a_node_that_does_not_answer_is_reported_and_replaced(namespace: Kubectl) -> None:
     namespace.apply(resilient())
     until_computing(namespace)
     first = namespace.read(PODS, "pi-worker-1")["metadata"]["uid"]
     # This kubelet is healthy, and would report it.
-    with contextlib.nullcontext() if is_current_cluster else paused("kubelet", NAME):
+    with contextlib.nullcontext() if IS_CURRENT else paused("kubelet", NAME):
         make_unreachable(namespace, "pi-worker-1")
         job = namespace.until_one(MPIJOBS, "pi", lambda job: bool(reasons(job)), timeout_seconds=10)
         assert reasons(job) == ["NodeLost"]
@@ -259,9 +232,9 @@ def test_what_does_not_go_and_what_nobody_acts_on_is_reported_after_a_minute_and
 
 
 @pytest.fixture
-def impatient(operator: Operator, is_current_cluster: bool) -> Iterator[None]:  # noqa: FBT001 - a fixture
+def impatient(operator: Operator) -> Iterator[None]:
     """Let the operator wait for a launcher that hangs for a short time only."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the flags of the user's own operator stay")
     add = [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": f"--lost-worker-timeout={TIMEOUT_SECONDS}s"}]
     operator.kubectl.run("patch", "deployment", "mpi-operator", "--type=json", "--patch", json.dumps(add))
@@ -275,14 +248,14 @@ def impatient(operator: Operator, is_current_cluster: bool) -> Iterator[None]:  
 
 @pytest.mark.usefixtures("impatient")
 def test_a_launcher_of_hydra_that_hangs_without_its_worker_is_ended(namespace: Kubectl) -> None:
-    project("hack/cluster", "load-image", "--name", NAME, *built_archives("pi-mpich"))
+    load_images(NAME, "pi-mpich")
     job: Obj = yaml.safe_load((ROOT / "examples/v2beta1/pi/pi-mpich.yaml").read_text(encoding="utf-8"))
     job["metadata"] = {"name": "pi"}
     container(job["spec"]["mpiReplicaSpecs"]["Launcher"])["command"] = ["mpirun", "-n", "2", "sh", "-c", f"touch {MARK}; exec sleep 600"]
     container(job["spec"]["mpiReplicaSpecs"]["Launcher"]).pop("args", None)
     namespace.apply(job)
     until_computing(namespace)
-    first = launcher_of(namespace)
+    first = running_launcher(namespace)
     # As if the node were cut off: its processes run on, and mpiexec waits for them.
     with paused("kubelet", NAME):
         make_unreachable(namespace, "pi-worker-1")
@@ -293,7 +266,7 @@ def test_a_launcher_of_hydra_that_hangs_without_its_worker_is_ended(namespace: K
     assert f"the launcher has not ended within {TIMEOUT_SECONDS} s" in job["status"]["lastRestarts"][0]["message"]
     job = namespace.until_one(MPIJOBS, "pi", lambda job: condition(job, "Restarting").get("reason") == "Restarted", timeout_seconds=90)
     assert condition(job, "Suspended") == {}
-    assert launcher_of(namespace) != first
+    assert running_launcher(namespace) != first
     assert not namespace.read(JOBS, "pi-launcher")["status"].get("failed")
 
 
@@ -310,9 +283,8 @@ def test_a_deleted_worker_is_reported_also_where_nothing_is_restarted(namespace:
 
 
 @pytest.fixture
-def volume(cluster: Kubectl, namespace: Kubectl, is_current_cluster: bool) -> Iterator[None]:  # noqa: FBT001 - a fixture
-    """A volume for the checkpoints."""
-    if is_current_cluster:
+def volume(cluster: Kubectl, namespace: Kubectl) -> Iterator[None]:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster has neither the volume nor the image")
     with checkpoint_volume(cluster, namespace.namespace):
         yield
@@ -320,10 +292,10 @@ def volume(cluster: Kubectl, namespace: Kubectl, is_current_cluster: bool) -> It
 
 @pytest.mark.usefixtures("volume")
 def test_a_job_with_checkpoints_survives_three_restarts_and_its_result_is_right(namespace: Kubectl, operator: Operator) -> None:
-    project("hack/cluster", "load-image", "--name", NAME, *built_archives("mpi4py"))
+    load_images(NAME, "mpi4py")
     namespace.run("create", "configmap", "checkpoint", f"--from-file={ROOT / 'examples/mpi4py/checkpoint.py'}")
     claim, job = yaml.safe_load_all((ROOT / "examples/mpi4py/checkpoint.yaml").read_text(encoding="utf-8"))
-    calm, struck = json.loads(json.dumps(job)), budget(job, max_restarts="3", restart="All")
+    calm, struck = json.loads(json.dumps(job)), annotated(job, max_restarts="3", restart="All")
     struck["metadata"]["name"], calm["metadata"]["name"] = "pi", "calm"
     struck["spec"]["runPolicy"]["backoffLimit"] = 0
     for each, file in ((struck, "struck"), (calm, "calm")):
@@ -331,7 +303,7 @@ def test_a_job_with_checkpoints_survives_three_restarts_and_its_result_is_right(
     namespace.apply(claim, struck, calm)
     reached = []
     for count in range(3):
-        launcher = launcher_of(namespace)
+        launcher = running_launcher(namespace)
         with namespace.following(launcher) as lines:
             reached.append(next(line for line in lines if re.match(r"round \d+[1-9] of", line)))
         if count == 1:

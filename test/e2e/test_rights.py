@@ -1,6 +1,5 @@
 """What the operator may do is what it does: the audit log of the API server over all of these tests, against its roles. Runs last."""
 
-import asyncio
 import json
 import uuid
 from collections.abc import Mapping
@@ -10,12 +9,12 @@ import pytest
 import yaml
 
 from e2e.audit import OPERATOR, Right, Rights, rights_asked_for
-from e2e.clusters import ROOT
+from e2e.clusters import IS_CURRENT, ROOT
 from e2e.conftest import NAME
 from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
 from e2e.rights import OPTIONAL, WHEN_A_NAME_IS_TAKEN, WITHOUT_WATCH_LISTS, granted, owning
-from e2e.waiting import until
+from e2e.waiting import wait_until
 from embedded.layout import layout_of
 
 NEEDED = frozenset({"test_causes", "test_cleanup", "test_lifecycle", "test_operator", "test_pi", "test_suspend"})
@@ -41,18 +40,15 @@ BOUND = frozenset({"mpi-operator", "mpi-operator-leader-election", "mpi-operator
 
 
 @pytest.fixture(scope="module")
-def asked(operator: Operator, cluster: Kubectl, is_current_cluster: bool) -> Rights:  # noqa: FBT001 - a fixture
+def asked(operator: Operator, cluster: Kubectl) -> Rights:
     """What the operator has asked for, when the audit log has all requests so far."""
     assert operator.pods()
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the audit log of the user's own cluster is not here")
     mark = f"mark-{uuid.uuid4()}"
     cluster.attempt("get", "namespace", mark)
-
-    async def is_logged() -> bool:
-        return mark.encode() in layout_of(NAME).log("audit").read_bytes()
-
-    asyncio.run(until("the last request in the audit log", is_logged, look_seconds=0.5))
+    log = layout_of(NAME).log("audit")
+    wait_until("the last request in the audit log", lambda: mark.encode() in log.read_bytes(), look_seconds=0.5)
     return rights_asked_for(NAME)
 
 

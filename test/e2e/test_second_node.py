@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.test_cluster import PROBES, Command, traces, wait_for
+from e2e.test_cluster import PROBES, Command, traces
+from e2e.waiting import wait_until
 from embedded.build import programs_of
 from embedded.images import pause_archive
 
@@ -81,7 +82,7 @@ def test_the_second_node_is_cut_off_and_joined(command: Command, pods: Mapping[s
     assert not is_reached(command, first, pods[second])
     assert command.run("status", expect=1).count("not well") == len(OF_SECOND) - 2, "its kubelet and its proxy do not answer"
     command.run(*link, "up")
-    wait_for(lambda: is_reached(command, first, pods[second]), 30, "the second node is reached again")
+    wait_until("the second node is reached again", lambda: is_reached(command, first, pods[second]), timeout_seconds=30)
 
 
 def test_the_second_node_is_switched_off_and_on(command: Command, pods: Mapping[str, str]) -> None:
@@ -94,4 +95,4 @@ def test_the_second_node_is_switched_off_and_on(command: Command, pods: Mapping[
     command.run("start", "node-2")
     assert set(command.pids()) == set(before)
     form = ("get", "pod", second, "-o", "jsonpath={.status.podIP}")
-    wait_for(lambda: is_reached(command, first, command.kubectl(*form)), 60, "the second node runs its Pod again")
+    wait_until("the second node runs its Pod again", lambda: is_reached(command, first, command.kubectl(*form)), timeout_seconds=60)

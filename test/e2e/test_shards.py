@@ -6,7 +6,6 @@ of jobs and not in the whole cluster. What each asked for is read from the audit
 
 import asyncio
 import contextlib
-import json
 import signal
 import time
 import uuid
@@ -18,14 +17,14 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from e2e.audit import Request, requests_of_operators
+from e2e.audit import Request, entries, requests_of_operators, resource_of
 from e2e.clusters import ROOT
 from e2e.scene import MOST_SHOWN, miscounts
 from e2e.stream import JobStream
-from e2e.team import NAMESPACES, Member, Team, team_of
+from e2e.team import Member, Team, team_of
 from e2e.waiting import until
 from embedded.layout import layout_of
-from faults.testbed import NAMESPACE, FaultTestbed, prepared
+from faults.testbed import NAMESPACE, FaultTestbed, make_namespace, prepared
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, LEASES, Resource
@@ -73,14 +72,12 @@ class Touch:
 
 def touches(cluster: str, credential: str) -> Counter[Touch]:
     """Return what the bearer of a token asked for in the whole cluster, and how often."""
-    whole = layout_of(cluster).log("audit").read_bytes().rpartition(b"\n")[0]
     found = Counter[Touch]()
-    for entry in (json.loads(line) for line in whole.split(b"\n") if credential.encode() in line):
+    for entry in entries(cluster, credential):
         if [credential] not in entry["user"].get("extra", {}).values():
             continue  # the token was only being issued
         target = entry.get("objectRef", {})
-        what = "/".join(filter(None, (target.get("resource", ""), target.get("subresource", ""))))
-        found[Touch(entry["verb"], target.get("namespace", ""), what, target.get("name", ""))] += 1
+        found[Touch(entry["verb"], target.get("namespace", ""), resource_of(target), target.get("name", ""))] += 1
     return found
 
 
@@ -100,12 +97,10 @@ class Shard:
 
     @property
     def namespace(self) -> str:
-        """Return whose jobs it serves."""
         return self.team.namespace
 
     @property
     def member(self) -> Member:
-        """Return its operator."""
         return self.team.members[0]
 
     @property
@@ -215,8 +210,7 @@ async def shards_of(testbed: FaultTestbed, name: str) -> AsyncIterator[tuple[Sha
     At the end their operators end in order, and all that they asked for is in the audit log.
     """
     leases = f"{name}-leases"
-    body: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": leases}}
-    await testbed.client.create(NAMESPACES, cast("Object", body))
+    await make_namespace(testbed.client, leases)
     async with contextlib.AsyncExitStack() as stack:
         shards = list[Shard]()
         for letter in "ab":

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.clusters import IS_CURRENT
 from e2e.jobs import condition, held, is_true, launcher_container, launcher_pod, let_run, pi_job, until_true
 from e2e.kubectl import Kubectl
 from e2e.plugin import new_tool
@@ -14,14 +15,8 @@ from mpiop.kube.resources import MPIJOBS
 GPU = "amd.com/gpu"
 
 
-def test_slots_are_the_gpus_of_a_worker(
-    namespace: Kubectl,
-    cluster: Kubectl,
-    tmp_path: Path,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-) -> None:
-    if is_current_cluster:
-        pytest.skip("the user's own nodes are not to claim anything")
+@pytest.mark.skipif(IS_CURRENT, reason="the user's own nodes are not to claim anything")
+def test_slots_are_the_gpus_of_a_worker(namespace: Kubectl, cluster: Kubectl, tmp_path: Path) -> None:
     job = pi_job(workers=1)
     job["metadata"]["annotations"] = {"mpiop.kubeflow.org/slots": "Auto"}
     launcher_container(job)["args"] = ["hostname"]

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from demonstration.operator_images import built_archives
-from e2e.clusters import project
-from e2e.conftest import NAME
-from e2e.jobs import until_true
+from e2e.jobs import launcher_pod, until_true
 from e2e.kubectl import Kubectl
 from e2e.plugin import Tool, new_tool
 from mpiop.kube.resources import MPIJOBS
 
+IMAGES = ("agent",)
 SCRIPT = """#!/bin/bash
 #SBATCH --job-name=melt
 #SBATCH --nodes=2 --ntasks-per-node=2
@@ -38,9 +36,8 @@ srun hostname
 
 
 @pytest.fixture(scope="module")
-def tool(module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory, is_current_cluster: bool) -> Tool:  # noqa: FBT001 - a fixture
-    if not is_current_cluster:
-        project("hack/cluster", "load-image", "--name", NAME, *built_archives("agent"))
+def tool(images: None, module_namespace: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    assert images is None
     made = new_tool(module_namespace, tmp_path_factory.mktemp("slurm"))
     made.environment["MPIOP_IMAGE"] = "mpiop.invalid/mpi-pi:openmpi"
     return made
@@ -58,7 +55,7 @@ def test_twelve_tasks_of_a_session(tool: Tool, tmp_path: Path) -> None:
     assert re.search(rf"^{name} +Running +2/2", tool.run("list"), re.MULTILINE)
     assert "RANKS" in tool.run("describe", name)
     assert tool.run("why", name) == f"Job {name}: running: 2/2 workers.\n"
-    with tool.here.following(launcher(tool, name)) as lines:
+    with tool.here.following(launcher_pod(tool.here, name)) as lines:
         found = [next(lines).rstrip("\n") for _ in range(5)]
     assert (found[0], sorted(found[1:])) == ("step 1 of 4 tasks", [f"{rank}: {rank} on {name}-worker-{rank // 2}" for rank in range(4)])
     tool.run("cp", str(copied), f"{name}:{inside}", "--worker", "1")
@@ -68,11 +65,6 @@ def test_twelve_tasks_of_a_session(tool: Tool, tmp_path: Path) -> None:
     tool.run("delete", name, "--yes")
     tool.here.until(MPIJOBS, lambda jobs: all(job["metadata"]["name"] != name for job in jobs))
     assert re.search(r"^hosts +Succeeded +0", tool.run("history"), re.MULTILINE)
-
-
-def launcher(tool: Tool, name: str) -> str:
-    selector = f"training.kubeflow.org/job-name={name},training.kubeflow.org/job-role=launcher"
-    return tool.here.run("get", "pods", "-l", selector, "-o", "name").strip()
 
 
 def test_an_array_with_a_limit_runs_to_its_end(tool: Tool, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from e2e.jobs import (
     LAUNCHER,
     RUNS,
+    has_ended,
     is_true,
     launcher_container,
     launcher_pod,
@@ -114,5 +115,5 @@ def test_open_mpi_5_does_not_succeed_without_a_daemon(namespace: Kubectl, attemp
     with namespace.following(launcher_pod(namespace, "pi"), timeout_seconds=60) as lines:
         assert any("runs" in line for line in lines)
     namespace.run("exec", "pi-worker-0", "--", "sh", "-c", KILL_DAEMON)
-    ended = namespace.until_one(MPIJOBS, "pi", lambda job: is_true(job, "Failed") or is_true(job, "Succeeded"))
+    ended = namespace.until_one(MPIJOBS, "pi", has_ended)
     assert is_true(ended, "Failed"), namespace.run("logs", f"--selector={LAUNCHER}", "--tail=-1")

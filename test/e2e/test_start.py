@@ -2,6 +2,7 @@
 
 from e2e.jobs import (
     LAUNCHER,
+    annotated,
     condition,
     edit,
     held,
@@ -14,7 +15,7 @@ from e2e.jobs import (
     until_true,
     without_workers_yet,
 )
-from e2e.kubectl import Kubectl, Obj
+from e2e.kubectl import Kubectl
 from e2e.operator_pods import Operator
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
 
@@ -44,16 +45,10 @@ def test_a_launcher_waits_for_late_workers_and_says_for_which(namespace: Kubectl
 def test_without_an_operator_workers_are_found_by_their_names(namespace: Kubectl, operator: Operator) -> None:
     namespace.apply(without_workers_yet(pi_job()))
     launcher = until_launcher_has_waited(namespace, "pi", 10)
-    desired = operator.replicas_desired()
-    operator.kubectl.run("scale", "deployment/mpi-operator", "--replicas=0")
-    try:
-        operator.kubectl.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
+    with operator.absent():
         let_workers_come(namespace, "pi")
         namespace.until_one(JOBS, "pi-launcher", lambda job: is_true(job, "Complete"), timeout_seconds=180)
         assert_first_try(namespace, launcher)
-    finally:
-        operator.kubectl.run("scale", "deployment/mpi-operator", f"--replicas={desired}")
-        operator.wait_until_ready()
     until_true(namespace, "pi", "Succeeded")
 
 
@@ -73,13 +68,8 @@ def test_a_worker_lost_before_it_is_called_is_waited_for(namespace: Kubectl) -> 
     assert_first_try(namespace, launcher)
 
 
-def without_agent(job: Obj) -> Obj:
-    """Return `job` with the annotation for images without a shell."""
-    return {**job, "metadata": {**job["metadata"], "annotations": {"mpiop.kubeflow.org/ssh-agent": "false"}}}
-
-
 def test_who_opts_out_has_the_images_own_ssh(namespace: Kubectl) -> None:
-    job = without_agent(held(pi_job()))
+    job = annotated(held(pi_job()), ssh_agent="false")
     namespace.apply(job)
     until_true(namespace, "pi", "Running")
     [pod] = namespace.read_all(PODS, LAUNCHER)

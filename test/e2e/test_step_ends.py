@@ -19,10 +19,10 @@ from typing import Final
 import pytest
 
 from e2e.allocations import STUBBORN, Client, allocate, pods, processes, until_only
-from e2e.clusters import paused, project
+from e2e.clusters import IS_CURRENT, paused, project
 from e2e.conftest import NAME as CLUSTER
-from e2e.jobs import until_true
-from e2e.kubectl import Kubectl, Obj
+from e2e.jobs import is_true, until_true
+from e2e.kubectl import Kubectl
 from e2e.libraries import IMPLEMENTATIONS, LIBRARIES, PLAIN_IMAGES, SSHD_IMAGES, plain_image
 from e2e.operator_pods import Operator
 from e2e.plugin import Tool, new_tool
@@ -71,7 +71,6 @@ class Ends:
         return self.start("sh", "-c", self.chance.choice((SIMPLE, STUBBORN, NOISY)))
 
     def begun(self) -> Client:
-        """Return a step that runs."""
         step = self.started()
         step.until("begun")
         return step
@@ -90,13 +89,11 @@ class Ends:
             step.process.wait(self.chance.uniform(0, most_seconds))
 
     def exit_code(self) -> str:
-        """Each rank exits with the same code."""
         code = self.chance.randint(0, 125)
         step = self.start("sh", "-c", f"exit {code}")
         return wrong(step, step.end(), code)
 
     def rank_signal(self) -> str:
-        """A signal ends each rank."""
         number = self.chance.choice((signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT))
         step = self.start("sh", "-c", f"kill -{number.name.removeprefix('SIG')} $$; sleep 1000")
         found = step.end()
@@ -110,7 +107,6 @@ class Ends:
         return wrong(step, step.end(signal.SIGINT), 130, -signal.SIGINT)
 
     def client_killed(self) -> str:
-        """A signal ends the client."""
         number = self.chance.choice((signal.SIGTERM, signal.SIGHUP, signal.SIGKILL))
         step = self.perhaps_begun()
         return wrong(step, step.end(number), -number)
@@ -137,7 +133,6 @@ class Ends:
         return wrong(step, step.end(), 1, message=LOST)
 
     def mpirun_killed(self) -> str:
-        """`mpirun` is killed."""
         step = self.begun()
         self.in_launcher(OF_STEP % "mpirun")
         return wrong(step, step.end(), 137)
@@ -150,7 +145,7 @@ class Ends:
         before = self.tool.here.read(PODS, worker)["metadata"]["uid"]
         self.tool.here.run("delete", "pod", worker, "--grace-period=0", "--force")
         code = step.end()
-        self.tool.here.until_one(PODS, worker, lambda pod: pod["metadata"]["uid"] != before and is_ready(pod), timeout_seconds=120)
+        self.tool.here.until_one(PODS, worker, lambda pod: pod["metadata"]["uid"] != before and is_true(pod, "Ready"), timeout_seconds=120)
         until_true(self.tool.here, self.name, "Running")
         return wrong(step, code, code or 1, message=f"worker {worker} was lost")
 
@@ -203,10 +198,6 @@ def wrong(step: Client, code: int, *expected: int, message: str = "") -> str:
     return f"exit code {code} instead of {expected}{f' with {message!r}' if message else ''}; it printed: {step.seen[-2000:]}"
 
 
-def is_ready(pod: Obj) -> bool:
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions") or ())
-
-
 WAYS: Final = (
     *(Ends.exit_code, Ends.rank_signal, Ends.ctrl_c, Ends.client_killed, Ends.connection_killed, Ends.reader_ended),
     *(Ends.script_killed, Ends.mpirun_killed, Ends.worker_killed, Ends.leader_killed, Ends.suspended),
@@ -240,11 +231,8 @@ def ends(request: pytest.FixtureRequest, tool: Tool, operator: Operator, ssh: st
     tool.run("delete", name, "--yes")
 
 
-async def test_steps_that_end_at_random_leave_nothing_and_lose_no_slot(
-    ends: Ends,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-) -> None:
-    ways = WAYS if is_current_cluster else WAYS + OF_EMBEDDED_CLUSTER
+async def test_steps_that_end_at_random_leave_nothing_and_lose_no_slot(ends: Ends) -> None:
+    ways = WAYS if IS_CURRENT else WAYS + OF_EMBEDDED_CLUSTER
     ends.tool.run("step", ends.name, "--", "true")
     before, problems = processes(ends.tool.here, ends.name), list[str]()
     for number in range(COUNT):

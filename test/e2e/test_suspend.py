@@ -23,7 +23,6 @@ def actives(job: Obj) -> int:
 
 
 def uid(obj: Obj) -> str:
-    """Return the UID."""
     return str(obj["metadata"]["uid"])
 
 

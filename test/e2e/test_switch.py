@@ -1,24 +1,20 @@
-"""Our operator finds what Kubeflow's made, in every phase of a job: nothing is recreated, no Pod restarts, each job ends; and back.
+"""Our operator finds what Kubeflow's made, in every phase of a job: nothing is recreated, no Pod restarts, each job ends.
 
 The objects have exactly the shape that Kubeflow's operator gives them. `test_kubeflow.py` has the real one make them.
 """
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator
 from e2e import kubeflow_shapes as theirs
+from e2e.clusters import deploy_operator
 from e2e.handover import ENDS, GO_ON, PATIENCE_SECONDS, PHASES, Handover, make_room
-from e2e.jobs import is_true, launcher_pod, let_run, phase, pi_job, until_true
-from e2e.kubectl import DEPLOYMENTS, Kubectl, Obj
+from e2e.jobs import is_true, phase, pi_job, until_true
+from e2e.kubectl import DEPLOYMENTS, Kubectl
 from e2e.operator_pods import Operator
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES
-
-KUBECTL_RESOURCES = {"Service": SERVICES, "ConfigMap": CONFIG_MAPS, "Secret": SECRETS, "Job": JOBS, "Pod": PODS}
+from mpiop.kube.resources import MPIJOBS, PODS, SECRETS
 
 
 def bring_to_phase(handover: Handover, name: str) -> None:
@@ -44,18 +40,12 @@ def bring_to_phase(handover: Handover, name: str) -> None:
 def handover(module_namespace: Kubectl, operator: Operator) -> Iterator[Handover]:
     """No operator, jobs in every phase as theirs left them, then ours, which sees them through."""
     result = Handover(module_namespace, "pi", PHASES)
-    desired = operator.replicas_desired()
-    operator.kubectl.run("scale", "deployment/mpi-operator", "--replicas=0")
-    try:
-        operator.kubectl.until(PODS, lambda pods: not pods, labels="app=mpi-operator")
+    with operator.absent():
         make_room(module_namespace, None)
         module_namespace.apply(*result.jobs().values())
         for name in PHASES:
             bring_to_phase(result, name)
         result.end_unseen()
-    finally:
-        operator.kubectl.run("scale", "deployment/mpi-operator", f"--replicas={desired}")
-    operator.wait_until_ready()
     result.see_through()
     yield result
     make_room(module_namespace, None)
@@ -115,62 +105,11 @@ def test_a_new_job_of_an_old_name_runs(handover: Handover) -> None:
     until_true(here, "pi-finished", "Succeeded")
 
 
-# And back: what theirs reads in an object of ours is there, and is what it would write.
-
-
-def is_within(desired: Any, found: Any) -> bool:
-    """Return whether `found` has all that `desired` has; a list may have more items, in any order, and what is empty may be left out."""
-    if isinstance(desired, dict):
-        return isinstance(found, dict) and all(is_within(value, found.get(name, type(value)())) for name, value in desired.items())
-    if isinstance(desired, list):
-        return isinstance(found, list) and all(any(is_within(item, each) for each in found) for item in desired)
-    return bool(desired == found)
-
-
-@pytest.fixture(scope="module")
-def ours(handover: Handover) -> Iterator[tuple[Kubectl, Obj]]:
-    """A job of ours that runs."""
-    here = handover.here
-    here.run("delete", "mpijobs", "--all")
-    here.until(PODS, lambda pods: not pods)
-    here.apply(handover.jobs()["running"])
-    yield here, until_true(here, "pi-running", "Running")
-    let_run(here, launcher_pod(here))
-    until_true(here, "pi-running", "Succeeded")
-
-
-def test_theirs_finds_every_object_of_ours_as_it_would_have_made_it(ours: tuple[Kubectl, Obj]) -> None:
-    here, job = ours
-    for desired in (*theirs.dependencies(job), theirs.worker(job, 0), theirs.worker(job, 1), theirs.launcher(job)):
-        resource, name = KUBECTL_RESOURCES[desired["kind"]], desired["metadata"]["name"]
-        found = here.read(resource, name)
-        if desired["kind"] == "Secret":
-            assert found["data"].keys() == desired.pop("data").keys()
-        if desired["kind"] == "ConfigMap":
-            assert found["data"].keys() == desired["data"].keys()
-            assert found["data"]["hostfile"] == desired["data"]["hostfile"]
-            del desired["data"]
-        assert is_within(desired, found), f"{desired}\n{found}"
-
-
-def test_theirs_can_read_the_status_of_ours(ours: tuple[Kubectl, Obj]) -> None:
-    _, job = ours
-    desired = theirs.status(job, "Created", "Running")
-    found = job["status"]
-    assert found["replicaStatuses"] == desired["replicaStatuses"]
-    for row, like in zip(found["conditions"], desired["conditions"], strict=True):
-        assert row.keys() == like.keys()
-        assert {key: row[key] for key in ("type", "status", "reason", "message")} == {
-            key: like[key] for key in ("type", "status", "reason", "message")
-        }
-    assert len(found["startTime"]) == len(desired["startTime"])
-
-
 # The old manifest.
 
 
 @pytest.fixture
-def without_ours(operator: Operator, cluster: Kubectl, is_current_cluster: bool) -> Iterator[str]:  # noqa: FBT001 - a fixture
+def without_ours(operator: Operator, cluster: Kubectl) -> Iterator[str]:
     """No Deployment of the operator during the test and its namespace as Kubeflow's manifest has it, then ours again; the image of ours."""
     image: str = operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["spec"]["template"]["spec"]["containers"][0]["image"]
     operator.kubectl.run("delete", "deployment", "mpi-operator")
@@ -180,7 +119,7 @@ def without_ours(operator: Operator, cluster: Kubectl, is_current_cluster: bool)
         yield image
     finally:
         operator.kubectl.run("delete", "deployment", "mpi-operator", "--ignore-not-found")
-        apply_operator(Cluster(is_current=is_current_cluster, environment=cluster.environment))
+        deploy_operator(cluster)
         operator.wait_until_ready()
 
 

@@ -59,12 +59,10 @@ def tenant(namespace: Kubectl) -> Kubectl:
 
 
 def create(here: Kubectl, job: Obj) -> None:
-    """Create a job as the tenant."""
     here.run("create", f"--as={TENANT}", "-f", "-", stdin=json.dumps(job))
 
 
 def roles(job: Obj) -> list[Any]:
-    """Return the specs of both roles."""
     return list(job["spec"]["mpiReplicaSpecs"].values())
 
 

@@ -1,20 +1,19 @@
 """`kubectl mpi top` by the real metrics-server."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from e2e.clusters import output_shown
+from e2e.clusters import IS_CURRENT, output_shown
 from e2e.conftest import NAME
 from e2e.jobs import until_true
 from e2e.kubectl import Kubectl
 from e2e.neighbours import load_program, module_folder
 from e2e.plugin import Tool, new_tool
 from e2e.shell import Shell
-from e2e.waiting import until
+from e2e.waiting import wait_until
 
 MODULE = "sigs.k8s.io/metrics-server"
 IMAGE = "registry.k8s.io/metrics-server/metrics-server:stand-in"
@@ -22,14 +21,9 @@ BUSY = "if [ $OMPI_COMM_WORLD_RANK = 2 ]; then exec sleep 600; fi; while :; do :
 
 
 @pytest.fixture(scope="module")
-def metrics(
-    cluster: Kubectl,
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[None]:
+def metrics(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[None]:
     """metrics-server by its own manifests."""
-    if is_current_cluster:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster gets no metrics-server")
     objects = list(yaml.safe_load_all(cluster.run("kustomize", str(module_folder("metrics-server", MODULE) / "manifests" / "base"))))
     [container] = [obj["spec"]["template"]["spec"]["containers"][0] for obj in objects if obj["kind"] == "Deployment"]
@@ -60,11 +54,11 @@ def test_the_worker_that_computes_less_than_the_others_is_marked(tool: Tool, tmp
     tool.run(*run, "--", "sh", "-c", BUSY)
     until_true(tool.here, "busy", "Running")
 
-    async def is_measured() -> bool:
+    def is_measured() -> bool:
         rows = [line.split() for line in tool.attempt("top", "busy").stdout.splitlines()]
         return [row[0] for row in rows if row[-1] == "behind"] == ["busy-worker-2"] and len(rows) == 5
 
-    asyncio.run(until("all Pods are measured, and one lags behind", is_measured, timeout_seconds=90))
+    wait_until("all Pods are measured, and one lags behind", is_measured, timeout_seconds=90)
     Shell(tool.environment, tmp_path).replay("docs/kubectl-mpi.md", "CPU and memory")
     [header, *rows] = tool.run("top", "busy").splitlines()
     assert header.split() == ["POD", "CPU", "MEMORY"]

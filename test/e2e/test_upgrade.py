@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from demonstration.operator_images import built_archives
-from e2e.clusters import ROOT, embedded_cluster, output_shown, project
+from e2e.clusters import IS_CURRENT, ROOT, embedded_cluster, load_archives, load_images, output_shown
 from e2e.conftest import NAME, new_namespace
 from e2e.handover import ENDS, GO_ON, KEPT, Handover, begin
 from e2e.kubectl import Kubectl
@@ -55,7 +54,6 @@ class Versions:
 
 
 def checkout(commit: str, folder: Path) -> Path:
-    """Return a copy of the project at `commit`."""
     archive = folder / "before.tar"
     subprocess.run(["git", "-C", str(ROOT), "archive", f"--output={archive}", commit], check=True)
     copy = folder / "before"
@@ -72,12 +70,8 @@ def build_before(copy: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def versions(
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[Versions]:
-    if is_current_cluster:
+def versions(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Versions]:
+    if IS_CURRENT:
         pytest.skip("the user's own cluster is not switched to another version and back")
     if not (commit := version_before()):
         pytest.skip("the history of the checkout does not reach the version before")
@@ -88,7 +82,8 @@ def versions(
     manifest.write_text(re.sub(r"( image: \S+/mpi-operator:)v", rf"\1{TAG} # v", text), encoding="utf-8")
     with output_shown(request), embedded_cluster(CLUSTER) as cluster:
         sys.stderr.write(f"\nthe version before: {git('log', '--max-count=1', '--format=%h %s', commit)}\n")
-        project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives(), str(build_before(copy, folder)))
+        load_images(CLUSTER)
+        load_archives(CLUSTER, build_before(copy, folder))
         with new_namespace(cluster, "upgrade", request.session) as here:
             yield Versions(cluster, here, manifest)
 

@@ -4,17 +4,14 @@ Its admission webhooks are left out: most manage Volcano's own jobs and queues, 
 not open; without it the gang waits for the queue.
 """
 
-import contextlib
 import re
 from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
 
-from demonstration.cluster import Cluster
-from demonstration.operator_images import apply_operator, built_archives
 from e2e.causes import check_shown_soon
-from e2e.clusters import embedded_cluster, output_shown, project
+from e2e.clusters import operator_cluster, output_shown
 from e2e.conftest import NAME
 from e2e.gangs import (
     SEAT,
@@ -23,7 +20,6 @@ from e2e.gangs import (
     bound,
     bound_at,
     check_pi,
-    edit_run_policy,
     patient,
     run_second_after_first,
     seated,
@@ -54,23 +50,14 @@ def released_manifest() -> str:
 
 
 @pytest.fixture(scope="module")
-def gang_cluster(
-    is_current_cluster: bool,  # noqa: FBT001 - a fixture
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[GangCluster]:
+def gang_cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[GangCluster]:
     """A cluster where the operator leaves its jobs to Volcano, and Volcano's images are, but not Volcano."""
-    if is_current_cluster:
-        pytest.skip("Volcano is not installed on the user's own cluster")
     folder = tmp_path_factory.mktemp("volcano")
-    with contextlib.ExitStack() as stack:
+    with operator_cluster(CLUSTER, request) as cluster:
         with output_shown(request):
-            cluster = stack.enter_context(embedded_cluster(CLUSTER))
-            project("hack/cluster", "load-image", "--name", CLUSTER, *built_archives())
             for program in PROGRAMS:
                 [image] = re.findall(rf"image: (\S+/{program}:\S+)", released_manifest())
                 load_program(CLUSTER, program, f"/{program}", image, folder / f"{program}.tar")
-        apply_operator(Cluster(is_current=False, environment=cluster.environment))
         gang_cluster = GangCluster(cluster)
         gang_cluster.use(SCHEDULER)
         yield gang_cluster
@@ -133,7 +120,7 @@ def test_a_gang_that_is_content_with_fewer_pods_starts_with_them(volcano: GangCl
     volcano.make_room(2)
     here.apply(held(seated(pi_job("pi", workers=2))))
     assert bound(until_refused(here, "pi", 3)) == []
-    edit_run_policy(here, schedulingPolicy={"minAvailable": 2})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": 2}})
     until_bound(here, "pi", 2)
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, queue="default")
     volcano.make_room(3)
@@ -159,9 +146,9 @@ def test_the_group_follows_the_policy_and_the_number_of_workers_and_goes_with_th
     here.apply(seated(pi_job("pi", workers=2)))
     until_refused(here, "pi", 3)
     until_group(here, minMember=3, minResources={"cpu": "30m", SEAT: "3"}, queue="default")
-    edit_run_policy(here, schedulingPolicy={"minAvailable": 2, "priorityClass": "system-node-critical"})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": 2, "priorityClass": "system-node-critical"}})
     until_group(here, minMember=2, minResources={"cpu": "20m", SEAT: "2"}, queue="default", priorityClassName="system-node-critical")
-    edit_run_policy(here, schedulingPolicy={"minAvailable": None, "minResources": {"memory": "1Gi"}})
+    edit(here, runPolicy={"schedulingPolicy": {"minAvailable": None, "minResources": {"memory": "1Gi"}}})
     edit(here, mpiReplicaSpecs={"Worker": {"replicas": 3}})
     until_group(here, minMember=4, minResources={"memory": "1Gi"}, queue="default", priorityClassName="system-node-critical")
     here.run("delete", "mpijob", "pi")

@@ -80,7 +80,6 @@ class FakeApiServer:
         return decode(request, Head(200, {}), content)  # as over a wire
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
-        """Answer a watch."""
         self.requests.append(request)
         return open_stream(self.storage, request, lambda: self._check(request))
 
@@ -111,7 +110,6 @@ class FakeApiServer:
         return refusal
 
     def allow(self) -> None:
-        """Lift all refusals."""
         self._refusals.clear()
 
     def put(self, resource: Resource, obj: Mapping[str, Any]) -> Object:
@@ -203,7 +201,6 @@ class FakeClient(Client):
 
     @property
     def actions(self) -> list[Action]:
-        """Return every write that was tried, in order."""
         return self.server.actions
 
     def refuse(self, verb: str, resource: Resource | None, name: str, error: KubeError, **how: Any) -> Refusal:

@@ -20,14 +20,11 @@ class Pair:
     key: str
 
     def write(self, certificate: Path, key: Path) -> None:
-        """Write both to files."""
         certificate.write_text(self.certificate, encoding="ascii")
         key.write_text(self.key, encoding="ascii")
 
 
 class Authority:
-    """Signs certificates."""
-
     def __init__(self, name: str = "authority") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

@@ -52,8 +52,6 @@ def pod(name: str, *, job: str = "", role: str = "worker", node: str = "node-1",
 
 
 def raises(error: BaseException) -> Callable[[], None]:
-    """Return a step that raises `error`."""
-
     def step() -> None:
         raise error
 

@@ -292,14 +292,12 @@ class Cluster:
     # The server
 
     def fail_requests(self) -> None:
-        """Let the next requests of some kind fail."""
         resource = self.random.choice((None, MPIJOBS, PODS, JOBS, SECRETS, CONFIG_MAPS))
         verb = self.random.choice(("create", "patch", "delete", "*"))
         error, takes_effect = self.random.choice(tuple(_failures()))
         self.client.refuse(verb, resource, "", error, times=self.random.randint(1, 3), takes_effect=takes_effect)
 
     def recover(self) -> None:
-        """Fail no more."""
         self.server.allow()
 
     # What there is

@@ -28,7 +28,6 @@ class Pages:
         self._rest.clear()
 
     def page(self, request: Request) -> Json:
-        """Answer a list."""
         params = request.params
         if token := params.get("continue"):
             version, items = self._continued(request, token)

@@ -91,7 +91,6 @@ class HttpServer:
 
     @property
     def open_connections(self) -> int:
-        """Return how many connections are open."""
         return len(self.tasks)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -161,7 +160,6 @@ def server_context(pair: Pair, client_authority: str = "") -> ssl.SSLContext:
 
 
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
-    """Use `pair` for new connections."""
     load_certificate(context, ClientCertificate(pair.certificate, pair.key), "the certificate of the test")
 
 

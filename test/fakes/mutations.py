@@ -15,7 +15,6 @@ class MutationDetector:
     """Remembers the original content of each cached object."""
 
     def __init__(self) -> None:
-        """Start without objects."""
         self._seen: dict[Key, tuple[Object, bytes]] = {}
         self._findings: list[str] = []
 

@@ -50,7 +50,6 @@ class Refusal:
         )
 
     def use(self) -> None:
-        """Count one failure."""
         if self.times is not None:
             self.times -= 1
 

@@ -23,7 +23,6 @@ class Reviews:
     allowed: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
 
     def create(self, request: Request) -> Json:
-        """Return the review of `request` with its status."""
         body: Any = copied(request.body)
         status = self._token(body["spec"]) if request.resource == TOKEN_REVIEWS else self._access(body["spec"])
         fresh = {"apiVersion": request.resource.api_version, "kind": request.resource.kind}

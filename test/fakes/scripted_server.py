@@ -40,7 +40,6 @@ def page(*items: Item, version: int | str, token: str = "") -> ObjectList:
 
 
 def event(kind: str, obj: object) -> WatchEvent:
-    """Return a watch event."""
     return cast("WatchEvent", {"type": kind, "object": obj})
 
 
@@ -57,7 +56,6 @@ def deleted(obj: object) -> WatchEvent:
 
 
 def bookmark(version: int | str, **annotations: str) -> WatchEvent:
-    """Return a bookmark."""
     return event("BOOKMARK", {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": str(version), "annotations": annotations}})
 
 
@@ -67,7 +65,6 @@ def initial_end(version: int | str, value: str = "true") -> WatchEvent:
 
 
 def error_event(code: int, reason: str = "", message: str = "") -> WatchEvent:
-    """Return an ERROR event."""
     return event("ERROR", {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message})
 
 
@@ -92,8 +89,6 @@ class Hang:
 
 @dataclass(slots=True)
 class Watch:
-    """A watch that was asked for."""
-
     resource_version: str
     timeout_seconds: int
     send_initial_events: bool
@@ -104,8 +99,6 @@ class Watch:
 
 @dataclass(slots=True)
 class List:
-    """A list that was asked for."""
-
     resource_version: str
     limit: int
     continue_token: str
@@ -151,7 +144,6 @@ class ScriptedServer:
     def watch(
         self, selection: Selection, *, resource_version: str, timeout_seconds: int, send_initial_events: bool = False
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
-        """Answer a watch."""
         assert selection == SELECTION
         self.log.append(f"{'STREAM' if send_initial_events else 'WATCH'} {resource_version}")
         watch = Watch(resource_version, timeout_seconds, send_initial_events, asyncio.get_running_loop().time())

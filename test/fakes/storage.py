@@ -20,8 +20,6 @@ class Change:
 
 
 class Storage:
-    """Objects and their history."""
-
     def __init__(self) -> None:
         self.version = 100
         self.compacted = 0
@@ -38,7 +36,6 @@ class Storage:
         return [obj for _, obj in sorted(self._objects.get(resource, {}).items())]
 
     def everything(self) -> list[tuple[Resource, Key, Json]]:
-        """Return all objects of all resources."""
         return [(resource, key, obj) for resource, objects in self._objects.items() for key, obj in objects.items()]
 
     def put(self, resource: Resource, key: Key, obj: Json) -> Json:

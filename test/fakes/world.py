@@ -66,8 +66,6 @@ def mpijob(name: str = "pi", *, workers: int = 2, **spec: Any) -> Object:
 
 @dataclass
 class Recorder:
-    """Notes the events that are reported."""
-
     reported: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     uids: list[str] = field(default_factory=list[str])
 
@@ -200,7 +198,6 @@ class World:
                 self.pod_status(pod["metadata"]["name"], phase, ready=ready)
 
     def pod_status(self, name: str, phase: str, *, ready: bool = False, **status: Any) -> None:
-        """Set a pod's phase."""
         conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
         if "-worker-" in name:
             status.setdefault("podIP", f"10.0.0.{int(name.rpartition('-')[2]) + 1}")
@@ -223,7 +220,6 @@ class World:
         assert self.status.is_true(c.CONDITION_RUNNING)
 
     def end_launcher(self, type_: str = "Complete", **status: Any) -> None:
-        """Let the launcher Job end."""
         self.client.server.put_status(JOBS, Key("default", "pi-launcher"), {"conditions": [{"type": type_, "status": "True", **status}]})
 
     async def end(self, type_: str = "Complete", **status: Any) -> None:
@@ -244,7 +240,6 @@ class World:
         return self.client.server.put(resource, {**obj, "metadata": {**obj["metadata"], **metadata}})  # type: ignore[typeddict-item]
 
     def one(self, resource: Resource, name: str) -> Object:
-        """Return an object as the server has it."""
         return next(obj for obj in self.client.server.objects(resource) if obj["metadata"]["name"] == name)
 
     def names(self, resource: Resource) -> list[str]:
@@ -253,11 +248,9 @@ class World:
 
     @property
     def status(self) -> MPIJobStatus:
-        """Return the job's status as stored."""
         return parse_status(self.one(MPIJOBS, "pi").get("status"))
 
     def condition(self, type_: str) -> Condition:
-        """Return a condition that the status has."""
         found = self.status.condition(type_)
         assert found is not None, f"{type_} is missing"
         return found

@@ -18,7 +18,6 @@ class ChangeFeed:
     """One watch of each resource for all runs."""
 
     def __init__(self, client: Client) -> None:
-        """Prepare to watch with `client`."""
         self._changes: dict[str, asyncio.Event] = {}
         self._factory = InformerFactory(client)
         for resource in (MPIJOBS, JOBS, PODS):
@@ -35,7 +34,6 @@ class ChangeFeed:
         return self._changes.setdefault(namespace, asyncio.Event())
 
     def notify(self, namespace: str) -> None:
-        """Wake up those who wait."""
         if change := self._changes.pop(namespace, None):
             change.set()
 

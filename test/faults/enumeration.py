@@ -71,7 +71,6 @@ def is_request(target: Target) -> bool:
 
 
 def is_write(target: Target) -> bool:
-    """Return whether it is a write."""
     return target.meaning.is_write
 
 

@@ -51,7 +51,6 @@ class Child:
         os.kill(self.pid, number)
 
     def note_end(self, code: int) -> None:
-        """Take the exit code."""
         self.returncode = code
         self._ended.set()
 
@@ -60,7 +59,6 @@ class ForkServer:
     """The driver's side."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        """Speak with `process`."""
         self._process = process
         self._children: dict[int, Child] = {}
         self._orders = itertools.count()

@@ -46,7 +46,6 @@ class Meaning:
 
     @property
     def is_write(self) -> bool:
-        """Return whether the request changes something."""
         return self.verb in WRITES
 
 

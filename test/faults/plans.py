@@ -35,11 +35,9 @@ class Faults:
     is_over: bool = field(default=False, init=False)
 
     def fault_of(self, target: Target) -> Fault | None:
-        """Return what is done to this request."""
         return self._taken(self.requests, target)
 
     def event_fault_of(self, target: Target) -> EventFault | None:
-        """Return what is done to this event."""
         return self._taken(self.events, target)
 
     def _taken(self, fault: FaultT | None, target: Target) -> FaultT | None:
@@ -69,9 +67,7 @@ class Several:
         return self.plans[-1].hits
 
     def fault_of(self, target: Target) -> Fault | None:
-        """Return what the first plan that has something to do does to this request."""
         return next((fault for plan in self.plans if (fault := plan.fault_of(target)) is not None), None)
 
     def event_fault_of(self, target: Target) -> EventFault | None:
-        """Return what the first plan that has something to do does to this event."""
         return next((fault for plan in self.plans if (fault := plan.event_fault_of(target)) is not None), None)

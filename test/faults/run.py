@@ -65,7 +65,6 @@ class Run:
 
     @property
     def key(self) -> Key:
-        """Return the key of the run's MPIJob."""
         return Key(self.namespace, JOB)
 
     async def job(self) -> Object:

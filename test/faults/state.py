@@ -43,7 +43,6 @@ async def read_state(client: Client, namespace: str) -> State:
 
 
 def role(pod: Object) -> str:
-    """Return worker or launcher."""
     return pod["metadata"].get("labels", {}).get(ROLE, "")
 
 

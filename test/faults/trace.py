@@ -68,7 +68,6 @@ class Trace:
         return moment - self._begun
 
     def begin(self, target: Target, asked: dict[str, str] | None = None) -> Entry:
-        """Note that a request came."""
         entry = Entry(self.now(), target, asked=asked or {})
         self.entries.append(entry)
         return entry
@@ -110,5 +109,4 @@ class Trace:
         return (entry for entry, meaning in meanings if meaning.resource not in {"leases", "events"} and meaning.name != capabilities.NAME)
 
     def __str__(self) -> str:
-        """Render as lines."""
         return "\n".join(map(str, self.entries))

@@ -21,12 +21,10 @@ class Message:
 
     @property
     def status(self) -> int:
-        """Return the status code of an answer."""
         return int(self.first_line.split(" ", 2)[1])
 
     @property
     def is_chunked(self) -> bool:
-        """Return whether the body comes in chunks."""
         return self.fields.get("transfer-encoding", "") == "chunked"
 
     def head(self, framing: str) -> bytes:

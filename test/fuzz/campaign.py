@@ -230,10 +230,6 @@ def _complaints(log: Path) -> list[str]:
     return found
 
 
-def _named(version: str, kind: str, name: str) -> dict[str, Any]:
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
-
-
 def _is_refusal(error: StatusError) -> bool:
     """Return whether the API server rejects an object and gives a reason; etcd's limit of 1.5 MiB comes as code 500."""
     is_too_large = "etcdserver: request is too large" in error.status_message
