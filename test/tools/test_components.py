@@ -8,7 +8,7 @@ import pytest
 from embedded import controlplane, node
 from embedded.component import Plan
 from embedded.layout import Layout
-from embedded.parts import CONTROL_PLANE, NODE, PARTS, SIMULATED
+from embedded.parts import CONTROL_PLANE, NODE, SIMULATED
 from embedded.record import Options, Record
 from embedded.up import components, desired_parts, is_ready
 
@@ -17,21 +17,6 @@ PLAN = Plan(Layout("x", Path("/state/x")), Record(Options(), 3, programs={}), ma
 
 def with_options(**options: object) -> Plan:
     return replace(PLAN, record=replace(PLAN.record, options=Options(**options)))  # type: ignore[arg-type]
-
-
-def test_the_control_plane_alone_has_no_node() -> None:
-    names = [component.name for component in components(with_options(control_plane_only=True))]
-    assert names == ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
-
-
-def test_a_cluster_with_all_has_all_each_once_and_the_api_server_before_its_clients() -> None:
-    names = [component.name for component in components(with_options(simulated_nodes=2))]
-    assert set(names) == {
-        *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
-        *("containerd", "kubelet", "kube-proxy", "coredns", "kwok"),
-    }
-    assert len(names) == 9
-    assert names.index("kube-apiserver") < min(names.index(name) for name in ("kube-scheduler", "kubelet", "kwok"))
 
 
 @pytest.mark.parametrize(
@@ -45,11 +30,6 @@ def test_a_cluster_with_all_has_all_each_once_and_the_api_server_before_its_clie
 )
 def test_only_what_is_used_is_built(options: Options, parts: tuple[str, ...]) -> None:
     assert desired_parts(options) == parts
-
-
-def test_every_component_runs_a_program_that_some_part_builds() -> None:
-    built = {name for part in PARTS.values() for program in part.programs for name in program.names}
-    assert {component.program for component in components(with_options(simulated_nodes=1))} <= built
 
 
 def test_a_second_node_shares_no_name_file_or_address_with_the_first() -> None:
