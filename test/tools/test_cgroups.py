@@ -74,12 +74,6 @@ def test_processes_are_those_of_all_leaves_in_all_hierarchies(group: Group, tmp_
     assert group.processes() == {11, 12, 13}
 
 
-def test_remove_takes_the_deepest_folder_first(group: Group, tmp_path: Path) -> None:
-    (tmp_path / "memory" / "mpiop-x-1" / "kubepods" / "pod1").mkdir(parents=True)
-    group.remove(deadline_seconds=1)
-    assert group.folders == []
-
-
 def test_remove_names_the_folder_that_stays_busy(group: Group, tmp_path: Path) -> None:
     (tmp_path / "memory" / "mpiop-x-1" / "held").write_text("")  # a file keeps rmdir(2) from working, as a process does in a real one
     with pytest.raises(ClusterError, match=r"memory/mpiop-x-1 is still busy"):

@@ -1,22 +1,10 @@
-"""Which components a cluster has, and when its nodes are ready."""
-
-from dataclasses import replace
-from pathlib import Path
+"""What a cluster is built of, and when its nodes are ready."""
 
 import pytest
 
-from embedded import controlplane, node
-from embedded.component import Plan
-from embedded.layout import Layout
 from embedded.parts import CONTROL_PLANE, NODE, SIMULATED
-from embedded.record import Options, Record
-from embedded.up import components, desired_parts, is_ready
-
-PLAN = Plan(Layout("x", Path("/state/x")), Record(Options(), 3, programs={}), may_lower_oom_score=True)
-
-
-def with_options(**options: object) -> Plan:
-    return replace(PLAN, record=replace(PLAN.record, options=Options(**options)))  # type: ignore[arg-type]
+from embedded.record import Options
+from embedded.up import desired_parts, is_ready
 
 
 @pytest.mark.parametrize(
@@ -30,19 +18,6 @@ def with_options(**options: object) -> Plan:
 )
 def test_only_what_is_used_is_built(options: Options, parts: tuple[str, ...]) -> None:
     assert desired_parts(options) == parts
-
-
-def test_a_second_node_shares_no_name_file_or_address_with_the_first() -> None:
-    plan = with_options(nodes=2)
-    known = components(plan)
-    assert len({component.name for component in known}) == len(known) == 12
-    assert len({component.health for component in known}) == len(known)
-    first, second = (node.config_files(plan, each) for each in plan.nodes)
-    assert not first.keys() & second.keys()
-    assert not {*first.values()} & {*second.values()}
-    files = [leaf.file for leaf in controlplane.leaves(plan)]
-    assert len(set(files)) == len(files)
-    assert {leaf.common_name for leaf in controlplane.leaves(plan)} >= {"system:node:mpiop-x", "system:node:mpiop-x-2"}
 
 
 READY = {"type": "Ready", "status": "True"}
