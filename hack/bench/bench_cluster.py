@@ -1,16 +1,17 @@
 """Where is measured: an embedded cluster, with simulated nodes or a real one."""
 
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 
-from bench.audit import requests_of
 from bench.objects import mpijob
 from bench.operator_process import Access, access_of
 from bench.scenarios import SMALL
 from demonstration.cluster import environment_of
+from e2e.audit import requests_of_operators
 from e2e.operator_pods import samples_of
 from e2e.waiting import until
 from faults.testbed import NAMESPACE, command, make_namespace, prepared
@@ -68,11 +69,18 @@ class BenchCluster:
         return samples_of(await command("kubectl", "get", "--raw", "/metrics", environment=environment_of(self.cluster)))
 
     async def requests_of(self, namespace: str) -> Mapping[str, int]:
-        """Stop the API server, and return what operators asked of it about `namespace`; nothing where that is not logged."""
+        """Stop the API server, and count what operators asked of it about objects of `namespace`; nothing where that is not logged.
+
+        Returns:
+            How many requests of each kind: `create pods`, `patch mpijobs/status`, `patch pods: 409`.
+        """
         if not self.has_audit:
             return {}
         await command("hack/cluster", "stop", "kube-apiserver", "--name", self.cluster)  # it writes what it has kept back
-        return requests_of(self.cluster, namespace)
+        counts = Counter[str]()
+        for each in requests_of_operators(self.cluster, namespace):
+            counts[f"{each.verb} {each.what}" + (f": {each.code}" if each.code >= HTTPStatus.BAD_REQUEST else "")] += 1
+        return dict(sorted(counts.items()))
 
 
 @contextlib.asynccontextmanager

@@ -3,19 +3,16 @@
 import asyncio
 import functools
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 from bench.bench_cluster import BenchCluster
 from bench.operator_process import Program
+from demonstration.cluster import environment_of
 from e2e.neighbours import build_program
-from faults.testbed import NAMESPACE
-from mpiop.kube.errors import StatusError
-from mpiop.kube.objects import Object
-from mpiop.kube.resources import Resource
+from faults.testbed import NAMESPACE, command
 
 _UNBOUNDED: Final = 1_000_000
 _THROTTLES: Final = ("kube-api-qps", "kube-api-burst", "controller-queue-rate-limit", "controller-queue-burst")
-_BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 _READY_URL: Final = "http://127.0.0.1:8080/healthz"  # it knows no flag for that port
 
 
@@ -33,15 +30,7 @@ def _build() -> Path:
 
 async def give_rights(here: BenchCluster) -> None:
     """Let the operator's service account do anything on that embedded cluster: its own rights differ from ours."""
-    body: Any = {
-        "apiVersion": _BINDINGS.api_version,
-        "kind": _BINDINGS.kind,
-        "metadata": {"name": "bench-reference"},
-        "roleRef": {"apiGroup": _BINDINGS.group, "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": NAMESPACE, "namespace": NAMESPACE}],
-    }
-    try:
-        await here.client.create(_BINDINGS, cast("Object", body))
-    except StatusError as error:
-        if not error.is_already_exists:  # it was started there before
-            raise
+    environment = environment_of(here.cluster)
+    granted = ("clusterrolebinding", "bench-reference", "--clusterrole=cluster-admin", f"--serviceaccount={NAMESPACE}:{NAMESPACE}")
+    binding = await command("kubectl", "create", *granted, "--dry-run=client", "--output=json", environment=environment)
+    await command("kubectl", "apply", "--filename=-", stdin=binding, environment=environment)  # it may have been started there before

@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_life(verbs: Verbs, common: argparse.ArgumentParser) -> None:
     start = verbs.add_parser("up", parents=[common], help="make the cluster be up; builds what is missing, cleans up after a crash")
-    start.add_argument("--kwok", type=_count, default=0, metavar="N", help="add N simulated nodes")
+    start.add_argument("--kwok", dest="simulated_nodes", type=_count, default=0, metavar="N", help="add N simulated nodes")
     real = start.add_mutually_exclusive_group()
     real.add_argument("--nodes", type=int, choices=(1, 2), default=1, help="how many real nodes (default: %(default)s)")
     real.add_argument("--control-plane-only", action="store_true", help="no real node: no kubelet, no containers")
@@ -107,18 +107,18 @@ def run_build(parsed: argparse.Namespace) -> int:
 
 
 def _add_faults(verbs: Verbs, common: argparse.ArgumentParser) -> None:
-    for name, run, text in (
-        ("restart", faults.run_restart, "end a component in order and start it with the same arguments"),
-        ("stop", faults.run_stop, "end a component in order and leave it so"),
-        ("start", faults.run_start, "start a component that ended"),
-        ("pause", faults.run_pause, "freeze a component (SIGSTOP)"),
-        ("resume", faults.run_resume, "let a frozen component go on (SIGCONT)"),
+    for name, text in (
+        ("restart", "end a component in order and start it with the same arguments"),
+        ("stop", "end a component in order and leave it so"),
+        ("start", "start a component that ended"),
+        ("pause", "freeze a component (SIGSTOP)"),
+        ("resume", "let a frozen component go on (SIGCONT)"),
     ):
         verb = verbs.add_parser(name, parents=[common], help=text)
         verb.add_argument("component")
         if name in {"restart", "stop"}:
             verb.add_argument("--kill", action="store_true", help="SIGKILL instead of SIGTERM")
-        verb.set_defaults(run=run)
+        verb.set_defaults(run=faults.run)
 
 
 def _count(text: str) -> int:

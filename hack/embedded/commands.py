@@ -24,15 +24,7 @@ ENDS_OF_LOGS = 5
 
 def run_up(layout: Layout, parsed: argparse.Namespace) -> int:
     """Make the cluster be up."""
-    options = Options(
-        control_plane_only=parsed.control_plane_only,
-        simulated_nodes=parsed.kwok,
-        feature_gates=parsed.feature_gates,
-        runtime_config=parsed.runtime_config,
-        audit=parsed.audit,
-        admission_plugins=parsed.admission_plugins,
-        nodes=parsed.nodes,
-    )
+    options = Options(**{field.name: getattr(parsed, field.name) for field in dataclasses.fields(Options)})
     progress = Progress()
     began = time.monotonic()
     with locked(layout.lock, lambda: progress.say(f"Waiting for another command on cluster {layout.name!r}")):

@@ -82,6 +82,12 @@ class Plan:
         """The real nodes, unless there is a control plane only."""
         return [self.first, self.second][: self.record.options.nodes]
 
+    @property
+    def feature_gates(self) -> tuple[str, ...]:
+        """The argument of every component that sets the feature gates; none unless some are set."""
+        gates = self.record.options.feature_gates
+        return (f"--feature-gates={gates}",) if gates else ()
+
     def certificate(self, file: str) -> str:
         """Return the path of a certificate or key file."""
         return str(self.layout.certificates / file)

@@ -96,9 +96,8 @@ def apiserver(plan: Plan) -> Component:
         "--allow-privileged=true",
         # Asked to end, it notifies its clients, waits for requests under way, and cuts watches: 2 seconds instead of 60.
         "--shutdown-send-retry-after=true",
+        *plan.feature_gates,
     ]
-    if options.feature_gates:
-        arguments.append(f"--feature-gates={options.feature_gates}")
     if options.runtime_config:
         arguments.append(f"--runtime-config={options.runtime_config}")
     if options.audit:
@@ -113,42 +112,34 @@ def apiserver(plan: Plan) -> Component:
 
 def controller_manager(plan: Plan) -> Component:
     """Return the controller manager with all of the controllers that are on by default."""
-    certificate, kubeconfig = plan.certificate, plan.config("kube-controller-manager.kubeconfig")
-    arguments = (
-        f"--kubeconfig={kubeconfig}",
-        f"--authentication-kubeconfig={kubeconfig}",
-        f"--authorization-kubeconfig={kubeconfig}",
-        f"--tls-cert-file={certificate('apiserver.crt')}",
-        f"--tls-private-key-file={certificate('apiserver.key')}",
+    certificate = plan.certificate
+    own = (
         f"--root-ca-file={certificate('ca.crt')}",
         f"--cluster-signing-cert-file={certificate('ca.crt')}",
         f"--cluster-signing-key-file={certificate('ca.key')}",
         f"--service-account-private-key-file={certificate('service-accounts.key')}",
         "--use-service-account-credentials=true",
-        "--leader-elect=false",
-        *CLIENT_RATE,
-        *_feature_gates(plan),
     )
-    health = f"https://{plan.addresses.node}:10257/healthz"
-    return Component("kube-controller-manager", "kube-controller-manager", arguments, health, own_user=True)
+    return _client(plan, "kube-controller-manager", 10257, own)
 
 
 def scheduler(plan: Plan) -> Component:
     """Return the default scheduler."""
-    kubeconfig = plan.config("kube-scheduler.kubeconfig")
+    return _client(plan, "kube-scheduler", 10259)
+
+
+def _client(plan: Plan, name: str, port: int, own: tuple[str, ...] = ()) -> Component:
+    """Return a client of the API server that runs once, has its health at `port`, and takes its `own` arguments too."""
+    kubeconfig = plan.config(f"{name}.kubeconfig")
     arguments = (
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
         f"--tls-cert-file={plan.certificate('apiserver.crt')}",
         f"--tls-private-key-file={plan.certificate('apiserver.key')}",
+        *own,
         "--leader-elect=false",
         *CLIENT_RATE,
-        *_feature_gates(plan),
+        *plan.feature_gates,
     )
-    return Component("kube-scheduler", "kube-scheduler", arguments, f"https://{plan.addresses.node}:10259/healthz", own_user=True)
-
-
-def _feature_gates(plan: Plan) -> tuple[str, ...]:
-    gates = plan.record.options.feature_gates
-    return (f"--feature-gates={gates}",) if gates else ()
+    return Component(name, name, arguments, f"https://{plan.addresses.node}:{port}/healthz", own_user=True)

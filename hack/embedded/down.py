@@ -20,17 +20,6 @@ def interface_alias(layout: Layout) -> str:
     return f"mpiop cluster {layout.root}"
 
 
-def leftovers(layout: Layout) -> list[str]:
-    """Return what is there of a cluster, one entry each for processes, control groups, interfaces, mounts and the folder."""
-    group = Group(read_hierarchies(), group_name(layout.root))
-    mounts = [point for point in _mounts() if Path(point).is_relative_to(layout.root)]
-    found = [f"process {pid}" for pid in sorted(group.processes())]
-    found += [f"control group {folder}" for folder in group.folders]
-    found += [f"interface {name}" for name in network.interfaces(interface_alias(layout))]
-    found += [f"mount {point}" for point in mounts]
-    return found + ([f"folder {layout.root}"] if layout.root.exists() else [])
-
-
 def destroy(layout: Layout) -> bool:
     """Remove all of a cluster and return whether there was any of it.
 
@@ -39,8 +28,8 @@ def destroy(layout: Layout) -> bool:
     Raises:
         ClusterError: Something would not go.
     """
-    found = bool(leftovers(layout))
     group = Group(read_hierarchies(), group_name(layout.root))
+    found = bool(group.folders or network.interfaces(interface_alias(layout)) or _mounts_in(layout.root) or layout.root.exists())
     group.kill(KILL_SECONDS)
     network.remove_interfaces(interface_alias(layout))
     group.remove(KILL_SECONDS)
@@ -58,7 +47,7 @@ def _await_interfaces_gone(layout: Layout) -> None:
 
 
 def _remove_folder(root: Path) -> None:
-    if held := [point for point in _mounts() if Path(point).is_relative_to(root)]:
+    if held := _mounts_in(root):
         raise ClusterError(f"{held[0]} is a mount point inside the state folder that is not the cluster's; unmount it and run down again")
     # Rename first: other commands see all of it or nothing, and a crash in between leaves something that is plainly rubbish.
     doomed = root.with_name(f".removed-{root.name}-{os.getpid()}")
@@ -71,6 +60,7 @@ def _remove_folder(root: Path) -> None:
             raise ClusterError(f"{error.filename}: {error.strerror}; what is left of the cluster lies in {rubbish}, remove it") from error
 
 
-def _mounts() -> list[str]:
+def _mounts_in(root: Path) -> list[str]:
     lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    return [line.split()[4].encode().decode("unicode_escape") for line in lines]
+    points = [line.split()[4].encode().decode("unicode_escape") for line in lines]
+    return [point for point in points if Path(point).is_relative_to(root)]

@@ -12,44 +12,21 @@ from embedded.record import Record, read_record
 from embedded.up import components, plan_of
 
 STOP_SECONDS, START_SECONDS = 30.0, 60.0
+SIGNALS = {"pause": signal.SIGSTOP, "resume": signal.SIGCONT}
 
 
-def run_restart(layout: Layout, parsed: argparse.Namespace) -> int:
-    """End a component, start it again, and wait until it is healthy."""
-    with locked(layout.lock):
-        record, component = _find(layout, parsed.component)
-        _end(layout, component, kill=parsed.kill)
-        _start(layout, record, component)
-    return 0
-
-
-def run_stop(layout: Layout, parsed: argparse.Namespace) -> int:
-    """End a component."""
-    with locked(layout.lock):
+def run(layout: Layout, parsed: argparse.Namespace) -> int:
+    """Do what the command is called to a component; one that is started has become healthy."""
+    if parsed.command in SIGNALS:
         _, component = _find(layout, parsed.component)
-        _end(layout, component, kill=parsed.kill)
-    return 0
-
-
-def run_start(layout: Layout, parsed: argparse.Namespace) -> int:
-    """Start a component and wait until it is healthy."""
+        control.send_signal(layout, component.name, SIGNALS[parsed.command])
+        return 0
     with locked(layout.lock):
         record, component = _find(layout, parsed.component)
-        _start(layout, record, component)
-    return 0
-
-
-def run_pause(layout: Layout, parsed: argparse.Namespace) -> int:
-    """Freeze a component."""
-    _, component = _find(layout, parsed.component)
-    control.send_signal(layout, component.name, signal.SIGSTOP)
-    return 0
-
-
-def run_resume(layout: Layout, parsed: argparse.Namespace) -> int:
-    """Let a frozen component continue."""
-    _, component = _find(layout, parsed.component)
-    control.send_signal(layout, component.name, signal.SIGCONT)
+        if parsed.command != "start":
+            _end(layout, component, kill=parsed.kill)
+        if parsed.command != "stop":
+            _start(layout, record, component)
     return 0
 
 

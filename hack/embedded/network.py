@@ -143,9 +143,8 @@ def join_second_node(addresses: Addresses, interface: str) -> None:
 
 def remove_interfaces(alias: str) -> None:
     """Remove the host's interfaces that carry `alias`, if the kernel has not done so already."""
-    for link in json.loads(_ip("-json", "link", "show", "type", "veth") or "[]"):
-        if link.get("ifalias") == alias:
-            subprocess.run(["ip", "link", "delete", link["ifname"]], check=False, capture_output=True)
+    for name in interfaces(alias):
+        subprocess.run(["ip", "link", "delete", name], check=False, capture_output=True)
 
 
 def interfaces(alias: str) -> list[str]:

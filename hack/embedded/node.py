@@ -101,7 +101,7 @@ def kubelet(plan: Plan, node: Node) -> Component:
         f"--kubeconfig={plan.config(f'{name}.kubeconfig')}",
         f"--hostname-override={node.name}",
         f"--node-ip={node.address}",
-        *((f"--feature-gates={gates}",) if (gates := plan.record.options.feature_gates) else ()),
+        *plan.feature_gates,
     )
     return Component(name, "kubelet", arguments, f"http://{node.address}:10248/healthz", node=node.component)
 

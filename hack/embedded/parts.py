@@ -40,6 +40,11 @@ class Part:
         return " ".join(("-s", "-w", *(f"-X {stamp}" for stamp in self.stamps)))
 
 
+def _single(name: str, package: str, seconds: int, *, stamps: tuple[str, ...] = (), tags: str = "") -> Part:
+    """Return a part with one program, which has its name."""
+    return Part(name, (Program(package, (name,)),), seconds, stamps, tags)
+
+
 _KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
 _VERSION = "k8s.io/component-base/version"
 
@@ -52,7 +57,7 @@ PARTS = {
             490,
             stamps=(f"{_VERSION}.gitVersion=v1.36.3", f"{_VERSION}.gitMajor=1", f"{_VERSION}.gitMinor=36"),
         ),
-        Part("etcd", (Program("go.etcd.io/etcd/server/v3", ("etcd",)),), 50),
+        _single("etcd", "go.etcd.io/etcd/server/v3", 50),
         Part(
             "containerd",
             (
@@ -63,12 +68,12 @@ PARTS = {
             stamps=("github.com/containerd/containerd/v2/version.Version=v2.4.2",),
             tags="no_btrfs,no_devmapper,no_zfs",
         ),
-        Part("coredns", (Program(".", ("coredns",)),), 100),
-        Part("pause", (Program(".", ("pause",)),), 1),
-        Part("probe", (Program(".", ("probe",)),), 15),
-        Part("kwok", (Program("sigs.k8s.io/kwok/cmd/kwok", ("kwok",)),), 110, stamps=("sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0",)),
-        Part("kubeflow-mpi-operator", (Program("github.com/kubeflow/mpi-operator/cmd/mpi-operator", ("kubeflow-mpi-operator",)),), 120),
-        Part("kueue", (Program("sigs.k8s.io/kueue/cmd/kueue", ("kueue",)),), 240),
+        _single("coredns", ".", 100),
+        _single("pause", ".", 1),
+        _single("probe", ".", 15),
+        _single("kwok", "sigs.k8s.io/kwok/cmd/kwok", 110, stamps=("sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0",)),
+        _single("kubeflow-mpi-operator", "github.com/kubeflow/mpi-operator/cmd/mpi-operator", 120),
+        _single("kueue", "sigs.k8s.io/kueue/cmd/kueue", 240),
         Part(
             "volcano",
             (
@@ -77,16 +82,12 @@ PARTS = {
             ),
             150,
         ),
-        Part("coscheduling", (Program(".", ("coscheduling",)),), 150),
-        Part(
-            "dra-example-driver",
-            (Program("sigs.k8s.io/dra-example-driver/cmd/dra-example-kubeletplugin", ("dra-example-driver",)),),
-            100,
-        ),
-        Part("helm", (Program("helm.sh/helm/v4/cmd/helm", ("helm",)),), 80, stamps=("helm.sh/helm/v4/internal/version.version=v4.3.1",)),
-        Part(
+        _single("coscheduling", ".", 150),
+        _single("dra-example-driver", "sigs.k8s.io/dra-example-driver/cmd/dra-example-kubeletplugin", 100),
+        _single("helm", "helm.sh/helm/v4/cmd/helm", 80, stamps=("helm.sh/helm/v4/internal/version.version=v4.3.1",)),
+        _single(
             "helm3",
-            (Program("helm.sh/helm/v3/cmd/helm", ("helm3",)),),
+            "helm.sh/helm/v3/cmd/helm",
             80,
             stamps=(
                 "helm.sh/helm/v3/internal/version.version=v3.22.0",
@@ -95,19 +96,14 @@ PARTS = {
                 "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=37",
             ),
         ),
-        Part("gitops", (Program(".", ("gitops",)),), 30),
-        Part("kube-state-metrics", (Program("k8s.io/kube-state-metrics/v2", ("kube-state-metrics",)),), 120),
-        Part("metrics-server", (Program("sigs.k8s.io/metrics-server/cmd/metrics-server", ("metrics-server",)),), 100),
-        Part("cosign", (Program("github.com/sigstore/cosign/v3/cmd/cosign", ("cosign",)),), 240),
-        Part("crane", (Program("github.com/google/go-containerregistry/cmd/crane", ("crane",)),), 30),
-        Part("krew", (Program("sigs.k8s.io/krew/cmd/krew", ("krew",)),), 20),
-        Part("syft", (Program("github.com/anchore/syft/cmd/syft", ("syft",)),), 160),
-        Part(
-            "prometheus",
-            (Program("github.com/prometheus/prometheus/cmd/prometheus", ("prometheus",)),),
-            180,
-            tags="remove_all_sd,enable_kubernetes_sd",
-        ),
+        _single("gitops", ".", 30),
+        _single("kube-state-metrics", "k8s.io/kube-state-metrics/v2", 120),
+        _single("metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server", 100),
+        _single("cosign", "github.com/sigstore/cosign/v3/cmd/cosign", 240),
+        _single("crane", "github.com/google/go-containerregistry/cmd/crane", 30),
+        _single("krew", "sigs.k8s.io/krew/cmd/krew", 20),
+        _single("syft", "github.com/anchore/syft/cmd/syft", 160),
+        _single("prometheus", "github.com/prometheus/prometheus/cmd/prometheus", 180, tags="remove_all_sd,enable_kubernetes_sd"),
     )
 }
 CONTROL_PLANE = ("kubernetes", "etcd")

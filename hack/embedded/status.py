@@ -75,20 +75,17 @@ def report(layout: Layout) -> ClusterStatus:
     return ClusterStatus(layout.name, state, controlplane.api_url(plan), found, nodes.result())
 
 
-def parse_namespaced_pids(status: str) -> list[int]:
-    """Return the process's ids from the reader's namespace inwards, from the text of /proc/<pid>/status."""
-    return [int(pid) for line in status.splitlines() if line.startswith("NSpid:") for pid in line.split()[1:]]
-
-
 def _host_pids(layout: Layout) -> dict[int, int]:
     """Return the host's number for each process id in the cluster's own namespace."""
     depth = 2
     numbers = dict[int, int]()
     for pid in Group(read_hierarchies(), group_name(layout.root)).processes():
         try:
-            inwards = parse_namespaced_pids(Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace"))
+            status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
         except (FileNotFoundError, ProcessLookupError):
             continue
+        # From the reader's namespace inwards.
+        inwards = [int(number) for line in status.splitlines() if line.startswith("NSpid:") for number in line.split()[1:]]
         if len(inwards) == depth:
             numbers[inwards[1]] = pid
     return numbers

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from io import BytesIO
 from pathlib import Path
 
 from embedded import build, control, controlplane, health, interrupts, machine, network, node, packages, parts, second_node, simulated
@@ -221,7 +220,7 @@ def _load_pause_image(plan: Plan, where: Node) -> None:
     layout, record = plan.layout, plan.record
     archive = pause_archive(Path(record.programs["pause"]).read_bytes(), node.PAUSE_IMAGE, os.uname().machine)
     with (layout.root / "tmp" / "pause.tar").open("w+b") as stream:
-        stream.write(BytesIO(archive).getbuffer())
+        stream.write(archive)
         stream.seek(0)
         load_stream(layout, record, stream, "the pause image", where.component)
 

@@ -1,7 +1,6 @@
 """The command `hack/generate`."""
 
 import argparse
-import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from generators.crd import custom_resource_definition
 from generators.dashboard import dashboard
 from generators.flags import flags_page
 from generators.labels import labels_page
-from generators.manifests import ROOT, GenerateError, build_overlay, deployment_file, is_current, to_yaml
+from generators.manifests import ROOT, GenerateError, deployment_file, is_current, to_yaml
 from generators.openapi import KUBERNETES, renew_snapshot
 from reliability.page import invariants_page
 
@@ -74,12 +73,8 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="hack/generate", description="Write every generated file of the repository.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not as it would be written")
     parser.add_argument("--pod-types", action="store_true", help=f"first renew the types of pod templates from Kubernetes {KUBERNETES}")
-    parser.add_argument("--render", metavar="OVERLAY", help="only print an overlay, with the image that MPIOP_IMAGE names if it is set")
     options = parser.parse_args(arguments)
     try:
-        if options.render:
-            sys.stdout.write(to_yaml(*build_overlay(options.render, image=os.environ.get("MPIOP_IMAGE", ""))))
-            return 0
         if options.pod_types:
             renew_snapshot()
         return _check() if options.check else _write()

@@ -1,4 +1,4 @@
-"""Overlays of kustomize as one YAML document stream; kustomize is the one in kubectl."""
+"""The overlay standalone as one YAML document stream; kustomize is the one in kubectl."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-OVERLAYS = ROOT / "manifests" / "overlays"
+STANDALONE = ROOT / "manifests" / "overlays" / "standalone"
 _SOURCES = ("manifests/base", "manifests/overlays/standalone")
 _CONTENTS = "# Contents: sha256 "
 
@@ -25,34 +25,21 @@ def to_yaml(*documents: Any) -> str:
     return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
 
 
-def build_overlay(name: str, *, image: str = "") -> list[Any]:
-    """Return the objects of the overlay `name`; `image` replaces the operator's own.
+def deployment_file() -> str:
+    """Return deploy/v2beta1/mpi-operator.yaml: the overlay standalone, with digests that show whether it is up to date.
 
     Raises:
-        GenerateError: There is no such overlay, no kubectl, or kustomize refuses.
+        GenerateError: There is no kubectl, or kustomize refuses.
     """
-    folder = OVERLAYS / name
-    if not folder.is_dir():
-        raise GenerateError(f"no overlay {name!r}; there are {', '.join(sorted(path.name for path in OVERLAYS.iterdir()))}")
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         raise GenerateError('no kubectl on PATH, whose kustomize is needed; `eval "$(hack/cluster env)"` brings one')
     # Kustomize needs no cluster, and must not be stopped by a broken kubeconfig.
     environment = {**os.environ, "KUBECONFIG": os.devnull}
-    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run([kubectl, "kustomize", STANDALONE], capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
-        raise GenerateError(f"kubectl kustomize {folder}: {done.stderr.strip()}")
-    objects = list(yaml.load_all(done.stdout, Loader=yaml.CSafeLoader))
-    if image:
-        for item in objects:
-            if item["kind"] == "Deployment":
-                item["spec"]["template"]["spec"]["containers"][0]["image"] = image
-    return objects
-
-
-def deployment_file() -> str:
-    """Return deploy/v2beta1/mpi-operator.yaml: the overlay standalone, with digests that show whether it is up to date."""
-    objects = to_yaml(*build_overlay("standalone"))
+        raise GenerateError(f"kubectl kustomize {STANDALONE}: {done.stderr.strip()}")
+    objects = to_yaml(*yaml.load_all(done.stdout, Loader=yaml.CSafeLoader))
     header = "# Made from manifests/overlays/standalone by hack/generate; edit those.\n"
     return f"{header}{_CONTENTS}{_digest(objects)}, sources {_sources_digest()}\n{objects}"
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imaging.cache import free_gigabytes
+from embedded.images import ARCHITECTURES
 from imaging.engines import Engine
 from imaging.errors import ImagesError
-from imaging.finding import Debian
+from imaging.finding import install_packages
 from imaging.process import Programs
 
 REGISTRY_BASE = "docker.io/library/debian:bookworm-slim@sha256:96e378d7e6531ac9a15ad505478fcc2e69f371b10f5cdf87857c4b8188404716"
@@ -21,7 +21,6 @@ SUITE = "bookworm"
 
 _PULL_SECONDS = 300
 _NEEDED_GIGABYTES = 3.0
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _HOOKS = "/usr/share/mmdebstrap/hooks/merged-usr"
 _RECIPE = (
     "--variant=apt",
@@ -90,10 +89,9 @@ class Bases:
         tar = self.folder / f"base-{SUITE}-{recipe_digest()}.tar"
         if self.fresh or not tar.exists():
             if shutil.which("mmdebstrap") is None:
-                Debian(self.programs).install(
-                    ["mmdebstrap", "debian-archive-keyring"], because="no registry answers, and mmdebstrap is missing"
-                )
-            if (free := free_gigabytes(self.folder)) < _NEEDED_GIGABYTES:
+                because = "no registry answers, and mmdebstrap is missing"
+                install_packages(["mmdebstrap", "debian-archive-keyring"], self.programs, because=because)
+            if (free := shutil.disk_usage(self.folder).free / 1e9) < _NEEDED_GIGABYTES:
                 raise ImagesError(
                     f"{self.folder} has {free:.1f} GB left, and {_NEEDED_GIGABYTES:.0f} are needed; make room or set MPIOP_CACHE"
                 )
@@ -119,7 +117,7 @@ class Bases:
 def is_native(platform: str) -> bool:
     """Return whether a platform like linux/arm64/v8 is this machine's."""
     machine = os.uname().machine
-    return platform.split("/")[:2] == ["linux", _ARCHITECTURES.get(machine, machine)]
+    return platform.split("/")[:2] == ["linux", ARCHITECTURES.get(machine, machine)]
 
 
 def recipe_digest() -> str:

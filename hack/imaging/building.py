@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from imaging import archive
+from imaging.archive import archived_image
 from imaging.catalogue import ROOT, Image, in_registry
 from imaging.engines import EPOCH, Build, Engine, Push
 from imaging.fingerprint import fingerprint
@@ -60,9 +60,17 @@ class Building:
         return f"built in {time.monotonic() - start:.1f} s"
 
     def save(self, image: Image, folder: Path) -> Path:
-        """Write the image as a docker-archive into `folder` unless it is there; return the file."""
-        file = folder / f"{image.name}.tar"
-        archive.save(self.engine, self.reference(image), file)
+        """Write the image as a docker-archive into `folder` unless it is there; return the file.
+
+        A reader never sees half a file: it gets its name when it is complete.
+        """
+        file, reference = folder / f"{image.name}.tar", self.reference(image)
+        if archived_image(file) != (self.engine.image_id(reference), reference):
+            folder.mkdir(parents=True, exist_ok=True)
+            partial = file.with_suffix(".partial")
+            partial.unlink(missing_ok=True)  # archives are added to, not replaced
+            self.engine.save(reference, partial)
+            partial.rename(file)
         return file
 
     def push(self, image: Image, registry: str, *, is_plain: bool) -> str:

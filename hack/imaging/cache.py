@@ -60,8 +60,3 @@ def empty(folder: Path) -> None:
                 path.unlink()
     except OSError as error:
         raise ImagesError(f"{error.filename} cannot be removed: {error.strerror}") from error
-
-
-def free_gigabytes(folder: Path) -> float:
-    """Return the space left on the disk of `folder`, in units of 10⁹ bytes."""
-    return shutil.disk_usage(folder).free / 1e9

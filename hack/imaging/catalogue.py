@@ -85,16 +85,16 @@ def in_registry(reference: str, registry: str) -> str:
     return f"{registry.rstrip('/')}/{reference.partition('/')[2].removeprefix('library/')}"
 
 
-def select(only: Sequence[str], catalogue: Sequence[Image] = CATALOGUE) -> tuple[Image, ...]:
+def select(only: Sequence[str]) -> tuple[Image, ...]:
     """Return the images named in `only`; if it is empty, all but the slow ones.
 
     Raises:
         ImagesError: A name is not in the catalogue.
     """
-    known = [image.name for image in catalogue]
+    known = [image.name for image in CATALOGUE]
     if unknown := sorted(set(only) - set(known)):
         raise ImagesError(f"--only {', '.join(unknown)}: no such image; there are {', '.join(known)}")
-    return tuple(image for image in catalogue if (image.name in only if only else not image.is_slow))
+    return tuple(image for image in CATALOGUE if (image.name in only if only else not image.is_slow))
 
 
 def release_version(root: Path = ROOT) -> str:

@@ -4,7 +4,6 @@ import argparse
 import os
 import shlex
 import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -143,7 +142,3 @@ def _build(options: argparse.Namespace, folder: Path, programs: Programs) -> Non
     if {"operator", "agent"} <= pushed.keys():
         console.say(f"install exactly these: {shlex.join(install_command(pushed['operator'], pushed['agent']))}")
     console.say(f"see them with: {engine.command_line()} images")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

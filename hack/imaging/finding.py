@@ -3,11 +3,9 @@
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from imaging.buildah import Buildah
-from imaging.console import Console
 from imaging.engines import DockerLike, Engine
 from imaging.errors import ImagesError
 from imaging.process import Programs
@@ -30,7 +28,7 @@ def find_engine(folder: Path, programs: Programs, *, desired: str = "") -> Engin
             return _engine(name, folder, programs)
     if desired and desired != "buildah":
         raise ImagesError(f"--builder {desired}: `{desired} version` fails; start its engine, or leave the choice to hack/images")
-    Debian(programs).install(["buildah"], because=_NO_ENGINE)
+    install_packages(["buildah"], programs, because=_NO_ENGINE)
     return _engine("buildah", folder, programs)
 
 
@@ -50,31 +48,21 @@ def _engine(name: str, folder: Path, programs: Programs) -> Engine:
     return Buildah.on(folder, programs) if name == "buildah" else DockerLike(name, programs)
 
 
-@dataclass(frozen=True, slots=True)
-class Debian:
-    """Debian's or Ubuntu's packages on this machine."""
+def install_packages(packages: Sequence[str], programs: Programs, *, because: str) -> None:
+    """Install Debian's or Ubuntu's packages that are missing, saying so before.
 
-    programs: Programs
-
-    def install(self, packages: Sequence[str], *, because: str) -> None:
-        """Install the packages that are missing, saying so before.
-
-        Raises:
-            ImagesError: This is not Debian, or not root, or apt-get failed; the message states what to do by hand.
-        """
-        command = f"apt-get install {' '.join(packages)}"
-        if shutil.which("apt-get") is None:
-            raise ImagesError(f"{because}; install docker, podman or buildah (only Debian and Ubuntu get it automatically)")
-        if os.geteuid() != 0:
-            raise ImagesError(f"{because}; install what is missing as root with: {command}")
-        self._console.say(f"{because}; installing Debian packages: {', '.join(packages)}")
-        apt = ["apt-get", "-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "install", *packages]
-        try:
-            self.programs.run("apt", apt)
-        except ImagesError:  # package lists may be missing or old
-            self.programs.run("apt-update", ["apt-get", "-q", "update"])
-            self.programs.run("apt", apt)
-
-    @property
-    def _console(self) -> Console:
-        return self.programs.console
+    Raises:
+        ImagesError: This is not Debian, or not root, or apt-get failed; the message states what to do by hand.
+    """
+    command = f"apt-get install {' '.join(packages)}"
+    if shutil.which("apt-get") is None:
+        raise ImagesError(f"{because}; install docker, podman or buildah (only Debian and Ubuntu get it automatically)")
+    if os.geteuid() != 0:
+        raise ImagesError(f"{because}; install what is missing as root with: {command}")
+    programs.console.say(f"{because}; installing Debian packages: {', '.join(packages)}")
+    apt = ["apt-get", "-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "install", *packages]
+    try:
+        programs.run("apt", apt)
+    except ImagesError:  # package lists may be missing or old
+        programs.run("apt-update", ["apt-get", "-q", "update"])
+        programs.run("apt", apt)

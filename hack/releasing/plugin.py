@@ -10,13 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from embedded.images import ARCHITECTURES
 from releasing.client import NAME as CLIENT
 from releasing.errors import ReleaseError
 
 NAME: Final = "kubectl-mpi"
 MANIFEST: Final = f"{NAME}.krew.yaml"
 BILL: Final = f"{NAME}.cdx.json"
-_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _PROGRAM: Final = Path(__file__).with_name("plugin_program.py")
 _GLIBC: Final = re.compile(rb"\0GLIBC_(\d+)\.(\d+)")
 
@@ -27,9 +27,9 @@ def architecture(machine: str) -> str:
     Raises:
         ReleaseError: PyInstaller has no wheel for it that we lock.
     """
-    if machine not in _ARCHITECTURES:
-        raise ReleaseError(f"{NAME} cannot be built on {machine}; build it on one of {', '.join(_ARCHITECTURES)}")
-    return _ARCHITECTURES[machine]
+    if machine not in ARCHITECTURES:
+        raise ReleaseError(f"{NAME} cannot be built on {machine}; build it on one of {', '.join(ARCHITECTURES)}")
+    return ARCHITECTURES[machine]
 
 
 def archive_name(version: str) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -93,7 +93,7 @@ async def _try_all(defects: Sequence[Defect], tests: Mapping[str, Sequence[Proof
     with tempfile.TemporaryDirectory(prefix="mpiop-mutants-") as directory:
         copies = [Copy(Path(directory, str(number))) for number in range(min(processes, len(defects)))]
         if copies:
-            await _assert_sound(copies[0], node_ids({number: tests[number] for number in _distinct(defects)}))
+            await _assert_sound(copies[0], node_ids({defect.number: tests[defect.number] for defect in defects}))
         await asyncio.gather(*map(work, copies))
     return [outcomes[index] for index in sorted(outcomes)]
 
@@ -140,7 +140,3 @@ async def try_one(copy: Copy, defect: Defect, ids: Sequence[str]) -> Outcome:
         return Outcome(defect, Verdict.CAUGHT, "its tests hang")
     what = "its tests hang; mark it so if that is meant" if status is None else f"pytest ended with {status}: {output[-300:]}"
     return Outcome(defect, Verdict.BROKEN, what)
-
-
-def _distinct(defects: Iterable[Defect]) -> list[str]:
-    return list(dict.fromkeys(defect.number for defect in defects))

@@ -1,5 +1,7 @@
 """The page that links each invariant to its tests."""
 
+from collections import Counter
+
 from reliability.defects import DEFECTS
 from reliability.invariants import CHAPTERS, TITLES, Proof, find_proofs
 
@@ -25,9 +27,7 @@ def invariants_page() -> str:
 
 
 def _row(number: str, proofs: list[Proof]) -> str:
-    files: dict[str, int] = {}
-    for proof in proofs:
-        files[proof.file] = files.get(proof.file, 0) + 1
+    files = Counter(proof.file for proof in proofs)
     links = ", ".join(f"{count} in [{file.rpartition('/')[2]}](../../{file})" for file, count in files.items()) or "none"
     defects = sum(defect.number == number for defect in DEFECTS)
     return f"| {number} | {TITLES[number]} | {links} | {defects} |"

@@ -1,6 +1,5 @@
 """Control groups: telling version 1 from 2, and what a group's folders are."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,32 +18,19 @@ HYBRID = """\
 UNIFIED = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 
 
-@dataclass(frozen=True)
-class Case:
-    id: str
-    mountinfo: str
-    expect: Hierarchies
+NAMED = "35 30 0:31 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n"
 
 
-ROOT = Path("/sys/fs/cgroup")
-CASES = [
-    Case("version 2 alone", UNIFIED, Hierarchies(unified=True, mounts=(ROOT,))),
-    Case(
-        "version 1 with an empty version 2 beside it",
-        HYBRID,
-        Hierarchies(unified=False, mounts=(ROOT / "cpu", ROOT / "memory", ROOT / "pids", ROOT / "unified")),
-    ),
-    Case(
-        "a named version 1 hierarchy (systemd's) does not make it version 1",
-        UNIFIED + "35 30 0:31 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n",
-        Hierarchies(unified=True, mounts=(ROOT,)),
-    ),
-]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_parse_mounts(case: Case) -> None:
-    assert parse_mounts(case.mountinfo) == case.expect
+@pytest.mark.parametrize(
+    ("mountinfo", "unified", "mounts"),
+    [
+        pytest.param(UNIFIED, True, ("",), id="version 2 alone"),
+        pytest.param(HYBRID, False, ("cpu", "memory", "pids", "unified"), id="version 1 with an empty version 2 beside it"),
+        pytest.param(UNIFIED + NAMED, True, ("",), id="a named version 1 hierarchy (systemd's) does not make it version 1"),
+    ],
+)
+def test_parse_mounts(mountinfo: str, mounts: tuple[str, ...], *, unified: bool) -> None:
+    assert parse_mounts(mountinfo) == Hierarchies(unified, tuple(Path("/sys/fs/cgroup", name) for name in mounts))
 
 
 @pytest.mark.parametrize(
@@ -63,25 +49,24 @@ def test_two_clusters_of_one_name_in_two_state_folders_have_two_groups() -> None
     assert all(name.startswith(("mpiop-default-", "mpiop-other-")) for name in names)
 
 
-def tree(root: Path) -> Hierarchies:
-    """Make what two version 1 hierarchies look like: a cpuset with values at its root, and one without any."""
+@pytest.fixture
+def group(tmp_path: Path) -> Group:
+    """A group in what looks like two version 1 hierarchies: a cpuset with values at its root, and one without any."""
     for name in ("cpuset", "memory"):
-        (root / name).mkdir()
-    (root / "cpuset" / "cpuset.cpus").write_text("0-1\n")
-    (root / "cpuset" / "cpuset.mems").write_text("0\n")
-    return Hierarchies(unified=False, mounts=(root / "cpuset", root / "memory"))
+        (tmp_path / name).mkdir()
+    (tmp_path / "cpuset" / "cpuset.cpus").write_text("0-1\n")
+    (tmp_path / "cpuset" / "cpuset.mems").write_text("0\n")
+    made = Group(Hierarchies(unified=False, mounts=(tmp_path / "cpuset", tmp_path / "memory")), "mpiop-x-1")
+    made.create()
+    return made
 
 
-def test_create_makes_the_group_in_every_hierarchy(tmp_path: Path) -> None:
-    group = Group(tree(tmp_path), "mpiop-x-1")
-    group.create()
+def test_create_makes_the_group_in_every_hierarchy(group: Group, tmp_path: Path) -> None:
     assert group.folders == [tmp_path / "cpuset" / "mpiop-x-1", tmp_path / "memory" / "mpiop-x-1"]
     assert all((folder / "components").is_dir() for folder in group.folders)
 
 
-def test_processes_are_those_of_all_leaves_in_all_hierarchies(tmp_path: Path) -> None:
-    group = Group(tree(tmp_path), "mpiop-x-1")
-    group.create()
+def test_processes_are_those_of_all_leaves_in_all_hierarchies(group: Group, tmp_path: Path) -> None:
     (tmp_path / "cpuset" / "mpiop-x-1" / "components" / "cgroup.procs").write_text("11\n12\n")
     pod = tmp_path / "memory" / "mpiop-x-1" / "kubepods" / "pod1"
     pod.mkdir(parents=True)
@@ -89,17 +74,7 @@ def test_processes_are_those_of_all_leaves_in_all_hierarchies(tmp_path: Path) ->
     assert group.processes() == {11, 12, 13}
 
 
-def test_remove_takes_the_deepest_folder_first(tmp_path: Path) -> None:
-    group = Group(tree(tmp_path), "mpiop-x-1")
-    group.create()
-    (tmp_path / "memory" / "mpiop-x-1" / "kubepods" / "pod1").mkdir(parents=True)
-    group.remove(deadline_seconds=1)
-    assert group.folders == []
-
-
-def test_remove_names_the_folder_that_stays_busy(tmp_path: Path) -> None:
-    group = Group(tree(tmp_path), "mpiop-x-1")
-    group.create()
+def test_remove_names_the_folder_that_stays_busy(group: Group, tmp_path: Path) -> None:
     (tmp_path / "memory" / "mpiop-x-1" / "held").write_text("")  # a file keeps rmdir(2) from working, as a process does in a real one
     with pytest.raises(ClusterError, match=r"memory/mpiop-x-1 is still busy"):
         group.remove(deadline_seconds=0)

@@ -1,37 +1,10 @@
-"""Which components a cluster has, and when its nodes are ready."""
-
-from dataclasses import replace
-from pathlib import Path
+"""What a cluster is built of, and when its nodes are ready."""
 
 import pytest
 
-from embedded import controlplane, node
-from embedded.component import Plan
-from embedded.layout import Layout
-from embedded.parts import CONTROL_PLANE, NODE, PARTS, SIMULATED
-from embedded.record import Options, Record
-from embedded.up import components, desired_parts, is_ready
-
-PLAN = Plan(Layout("x", Path("/state/x")), Record(Options(), 3, programs={}), may_lower_oom_score=True)
-
-
-def with_options(**options: object) -> Plan:
-    return replace(PLAN, record=replace(PLAN.record, options=Options(**options)))  # type: ignore[arg-type]
-
-
-def test_the_control_plane_alone_has_no_node() -> None:
-    names = [component.name for component in components(with_options(control_plane_only=True))]
-    assert names == ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
-
-
-def test_a_cluster_with_all_has_all_each_once_and_the_api_server_before_its_clients() -> None:
-    names = [component.name for component in components(with_options(simulated_nodes=2))]
-    assert set(names) == {
-        *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
-        *("containerd", "kubelet", "kube-proxy", "coredns", "kwok"),
-    }
-    assert len(names) == 9
-    assert names.index("kube-apiserver") < min(names.index(name) for name in ("kube-scheduler", "kubelet", "kwok"))
+from embedded.parts import CONTROL_PLANE, NODE, SIMULATED
+from embedded.record import Options
+from embedded.up import desired_parts, is_ready
 
 
 @pytest.mark.parametrize(
@@ -45,24 +18,6 @@ def test_a_cluster_with_all_has_all_each_once_and_the_api_server_before_its_clie
 )
 def test_only_what_is_used_is_built(options: Options, parts: tuple[str, ...]) -> None:
     assert desired_parts(options) == parts
-
-
-def test_every_component_runs_a_program_that_some_part_builds() -> None:
-    built = {name for part in PARTS.values() for program in part.programs for name in program.names}
-    assert {component.program for component in components(with_options(simulated_nodes=1))} <= built
-
-
-def test_a_second_node_shares_no_name_file_or_address_with_the_first() -> None:
-    plan = with_options(nodes=2)
-    known = components(plan)
-    assert len({component.name for component in known}) == len(known) == 12
-    assert len({component.health for component in known}) == len(known)
-    first, second = (node.config_files(plan, each) for each in plan.nodes)
-    assert not first.keys() & second.keys()
-    assert not {*first.values()} & {*second.values()}
-    files = [leaf.file for leaf in controlplane.leaves(plan)]
-    assert len(set(files)) == len(files)
-    assert {leaf.common_name for leaf in controlplane.leaves(plan)} >= {"system:node:mpiop-x", "system:node:mpiop-x-2"}
 
 
 READY = {"type": "Ready", "status": "True"}

@@ -1,46 +1,16 @@
-"""What tests may ask of the fake API server, beyond what an API server does (that is in test/contract)."""
+"""What tests may ask of the fake API server and no other test would miss; what an API server does is in test/contract."""
 
 from typing import Any
 
 import pytest
 
 from fakes.api_server import FakeClient
-from mpiop.kube.errors import StatusError, TransportError
+from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, resource_version_of
-from mpiop.kube.resources import CONFIG_MAPS, MPIJOBS, PODS, Selection
+from mpiop.kube.resources import CONFIG_MAPS, PODS, Selection
 
 KEY = Key("n", "a")
 BODY: Any = {"metadata": {"name": "a", "namespace": "n"}, "data": {"x": "1"}}
-
-
-def refused(code: int = 500) -> StatusError:
-    return StatusError("x", {"code": code})
-
-
-async def test_a_refusal_is_for_what_it_names_and_for_as_often_as_asked() -> None:
-    client = FakeClient()
-    client.refuse("create", CONFIG_MAPS, "a", refused(), times=1)
-    with pytest.raises(StatusError):
-        await client.create(CONFIG_MAPS, BODY)
-    await client.create(CONFIG_MAPS, BODY)
-    client.refuse("*", None, "", refused(503))
-    for _ in range(3):
-        with pytest.raises(StatusError):
-            await client.get(CONFIG_MAPS, KEY)
-    client.server.allow()
-    await client.get(CONFIG_MAPS, KEY)
-    assert [(str(action), action.error is None) for action in client.actions] == [
-        ("create ConfigMap n/a", False),
-        ("create ConfigMap n/a", True),
-    ]
-
-
-async def test_a_lost_answer_takes_effect() -> None:
-    client = FakeClient()
-    client.refuse("create", CONFIG_MAPS, "a", TransportError("reset"), takes_effect=True, times=1)
-    with pytest.raises(TransportError):
-        await client.create(CONFIG_MAPS, BODY)
-    assert (await client.get(CONFIG_MAPS, KEY)).get("data") == {"x": "1"}
 
 
 async def test_what_others_do_is_seen_and_not_logged() -> None:
@@ -84,37 +54,11 @@ async def test_an_old_version_is_answered_with_gone() -> None:
     assert caught.value.is_expired
 
 
-async def test_streams_can_be_cut() -> None:
-    client = FakeClient()
-    async with client.watch(Selection(PODS), resource_version="100", timeout_seconds=60) as events:
-        client.server.cut_streams()
-        with pytest.raises(TransportError, match=r"^watch pods: "):
-            await anext(events)
-
-
 async def test_bookmarks_come_each_minute() -> None:
     client = FakeClient()
     async with client.watch(Selection(PODS, metadata_only=True), resource_version="100", timeout_seconds=150) as events:
         found = [event async for event in events]
     assert [(event["type"], event["object"]["kind"]) for event in found] == [("BOOKMARK", "PartialObjectMetadata")] * 2
-
-
-async def test_a_terminating_namespace_takes_nothing_new() -> None:
-    client = FakeClient()
-    client.server.terminate_namespace("n")
-    with pytest.raises(StatusError) as caught:
-        await client.create(CONFIG_MAPS, BODY)
-    assert caught.value.is_terminating_namespace
-
-
-async def test_a_resource_can_be_not_served() -> None:
-    client = FakeClient()
-    client.server.served.discard(MPIJOBS)
-    for call in (client.list_page(Selection(MPIJOBS), resource_version="0"), client.get(MPIJOBS, KEY)):
-        with pytest.raises(StatusError) as caught:
-            await call
-        assert caught.value.is_not_found
-    assert await client.discover("kubeflow.org", "v2beta1") == frozenset()
 
 
 async def owned(client: FakeClient, name: str, owner: Any) -> Any:

@@ -4,7 +4,6 @@ The index here is a folder of empty wheels. It has each locked package twice: as
 names, and in a much newer version.
 """
 
-import base64
 import configparser
 import hashlib
 import os
@@ -97,15 +96,10 @@ def _wheel(index: Path, name: str, version: str, needs: list[str]) -> str:
     files = {
         "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {need}\n" for need in needs),
         "WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": "",
     }
-    record = "".join(f"{stem}.dist-info/{file},{_record_hash(text)},{len(text)}\n" for file, text in files.items())
     path = index / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
-        for file, text in {**files, "RECORD": f"{record}{stem}.dist-info/RECORD,,\n"}.items():
+        for file, text in files.items():
             wheel.writestr(f"{stem}.dist-info/{file}", text)
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _record_hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"

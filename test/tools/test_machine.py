@@ -16,8 +16,8 @@ from embedded.kubeconfig import render_kubeconfig
 from embedded.layout import Layout, cache_folder, cluster_names, layout_of, state_folder
 from embedded.machine import CAP_SYS_RESOURCE, check_system, has_capability
 from embedded.progress import Progress
-from embedded.record import Options, Record, read_record, write_record
-from embedded.status import ClusterStatus, ComponentStatus, parse_namespaced_pids
+from embedded.record import read_record
+from embedded.status import ClusterStatus, ComponentStatus
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,6 @@ def test_only_state_folders_count_as_clusters(monkeypatch: pytest.MonkeyPatch, t
     assert cluster_names() == ["one", "two"]
 
 
-RECORD = Record(Options(simulated_nodes=2, audit=True), 3, programs={"kubectl": "/cache/kubectl"}, ready=True)
-
-
-def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    layout = Layout("x", tmp_path)
-    assert read_record(layout) is None
-    write_record(layout, RECORD)
-    assert read_record(layout) == RECORD
-
-
 @pytest.mark.parametrize("text", ["", "{", "{}", '{"options": {"no such": 1}, "index": 0, "programs": {}, "ready": true}'])
 def test_a_record_that_is_not_whole_counts_as_none(text: str, tmp_path: Path) -> None:
     layout = Layout("x", tmp_path)
@@ -110,10 +100,6 @@ def test_the_table_counts_simulated_nodes_instead_of_listing_them() -> None:
     assert "1 of 2 simulated nodes Ready" in table
     assert "kwok-0" not in table
     assert "mpiop-x" in table
-
-
-def test_process_ids_from_the_host_inwards() -> None:
-    assert parse_namespaced_pids("Name:\tetcd\nPid:\t4711\nNSpid:\t4711\t3\n") == [4711, 3]
 
 
 def test_a_kubeconfig_works_on_its_own(tmp_path: Path) -> None:

@@ -26,28 +26,24 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def programs(folder: Path, ending: str) -> dict[str, str]:
-    """Put a kubectl into `folder` that prints a job as a watch does, and return an environment where it is the one found."""
+def cluster_of(ending: str, install: Install) -> Cluster:
+    """Return a cluster whose kubectl prints a job as a watch does."""
     lines = "".join(f"printf 'condition|{line}\\n'; " for line in [*JOB_LINES.split("\n"), ending] if line)
-    kubectl = folder / "kubectl"
-    kubectl.write_text(f'#!/bin/sh\ncase "$*" in *mpijob*) {lines};; *) printf "Pod|pi-worker-0|Running|\\n";; esac\nexec sleep 60\n')
-    kubectl.chmod(0o755)
-    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    install("kubectl", f'case "$*" in *mpijob*) {lines};; *) printf "Pod|pi-worker-0|Running|\\n";; esac\nexec /bin/sleep 60')
+    return Cluster(is_current=False, environment=dict(os.environ))
 
 
 @pytest.mark.parametrize("ending", ["Succeeded", "Failed"])
-def test_a_job_is_shown_until_its_end_each_change_once(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    environment = programs(tmp_path, rf"{ending}|True|the end")
-    assert following.follow(Cluster(is_current=False, environment=environment), Screen(steps=1), "pi") == ending
+def test_a_job_is_shown_until_its_end_each_change_once(ending: str, install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    assert following.follow(cluster_of(rf"{ending}|True|the end", install), Screen(steps=1), "pi") == ending
     shown = [line.split(" s  ")[1].split() for line in capsys.readouterr().out.splitlines() if "condition" in line]
     assert [words[1] for words in shown] == ["Created", "Running", ending]
 
 
-def test_a_job_without_end_is_given_up_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_without_end_is_given_up_with_a_hint(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "WAIT_SECONDS", 0.2)
-    environment = programs(tmp_path, r"Succeeded|False|not yet")
     with pytest.raises(DemoError, match="kubectl describe mpijob pi"):
-        following.follow(Cluster(is_current=False, environment=environment), Screen(steps=1), "pi")
+        following.follow(cluster_of(r"Succeeded|False|not yet", install), Screen(steps=1), "pi")
 
 
 def test_the_users_cluster_is_never_taken_by_accident(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_list_prints_full_names(capsys: pytest.CaptureFixture[str], monkeypatch:
     [
         (["build", "--image-name", "x.io/a:dev"], "must be a name without tag or digest"),
         (["build", "--only", "tau"], "no such image; there are operator, agent, pi"),
-        (["build", "--builder", "kaniko"], "no such builder"),
+        (["build", "--builder", "kaniko"], "no such builder; there are docker, podman, buildah"),
         (["build", "--platforms", "linux/amd64, linux/arm64", "--save", "out"], "--save writes one platform"),
     ],
 )

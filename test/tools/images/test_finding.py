@@ -31,15 +31,10 @@ def test_the_first_that_works(
     assert find_engine(tmp_path, programs, desired=desired).name == found
 
 
-@pytest.mark.parametrize(
-    ("desired", "message"), [("kaniko", "no such builder; there are docker, podman, buildah"), ("podman", "start its engine")]
-)
-def test_a_requested_one_that_does_not_work_is_not_replaced(
-    desired: str, message: str, programs: Programs, tmp_path: Path, install: Install
-) -> None:
+def test_a_requested_one_that_does_not_work_is_not_replaced(programs: Programs, tmp_path: Path, install: Install) -> None:
     install("docker", "exit 0")
-    with pytest.raises(ImagesError, match=message):
-        find_engine(tmp_path, programs, desired=desired)
+    with pytest.raises(ImagesError, match="start its engine"):
+        find_engine(tmp_path, programs, desired="podman")
 
 
 def test_buildah_is_installed_by_root_on_debian(
