@@ -64,11 +64,6 @@ def test_a_long_part_that_did_not_change_is_the_one_before() -> None:
     assert exact(changed["spec"]) == exact(long(1.0)["spec"])
 
 
-def test_managed_fields_are_left_out() -> None:
-    original = cast("Object", {"metadata": {"name": "a", "managedFields": [{"manager": "x"}], "uid": "u"}})
-    assert Compactor().compact(original) == {"metadata": {"name": "a", "uid": "u"}}
-
-
 def test_equal_parts_of_different_objects_are_one() -> None:
     compactor = Compactor()
     text = msgspec.json.encode(object_with({"containers": [{"name": "c"}]}))
