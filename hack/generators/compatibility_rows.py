@@ -219,7 +219,7 @@ CHAPTERS: Final[dict[str, tuple[Row, ...]]] = {
         Row("Running is recorded at every sync", BETTER, "it is recorded once", (f"{_PHASES}test_each_event_of_a_long_lifecycle_is_recorded_once_despite_many_syncs",)),
         Row("After a failed create, there is no status", BETTER, "the status explains the failure", (f"{_SYNC}test_E56_a_quota_is_asked_few_times_and_the_job_says_why_it_waits",)),
         Row("An invalid job has no condition", BETTER, "it has the condition Stalled", (f"{_SYNC}test_an_invalid_job_says_so_once_and_can_be_repaired",)),
-        Row("The cached job and PodGroup are modified in place", BETTER, "cached objects are never modified", (f"{_SYNC}test_nothing_in_a_cache_is_changed_in_place_neither_the_job_nor_its_pod_group",)),
+        Row("The cached job and PodGroup are modified in place", BETTER, "cached objects are never modified", (f"{_SYNC}test_I38_no_sync_of_a_life_changes_a_stored_object", f"{_GANG}test_I38_no_sync_changes_a_stored_group")),
         Row("`cluster.local` is fixed", BETTER, "`--cluster-domain` sets it", (f"{_SYNC}test_the_domain_of_the_cluster_is_what_the_flag_says",)),
         Row("Caches are filled after the election is won", BETTER, "they are filled before the election", (f"{_OPERATOR}test_the_caches_of_a_standby_are_warm_before_it_is_elected",)),
         Row("An SSH key is created at every sync", BETTER, "it is created once per job", (f"{_SECRETS}test_a_secret_that_is_there_at_the_resume_stays",)),

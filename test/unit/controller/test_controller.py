@@ -86,20 +86,6 @@ async def running(controller: Controller, workers: int = 2) -> AsyncIterator[Non
     await asyncio.wait({task})
 
 
-async def test_a_job_is_taken_from_its_creation_to_its_end_by_events_alone() -> None:
-    world = World()
-    async with live(world) as controller, running(controller):
-        await world.submit(runPolicy={"cleanPodPolicy": "All"})
-        await asyncio.sleep(3)
-        world.start_workers()
-        world.start_launcher()
-        await asyncio.sleep(3)
-        world.end_launcher()
-        await asyncio.sleep(3)
-        assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
-        assert world.names(PODS) == ["pi-launcher-x"]
-
-
 @pytest.mark.parametrize(("workers", "requests"), [(8, 29), (4, 21)])
 async def test_a_job_that_starts_normally_costs_no_request_that_nobody_needs(workers: int, requests: int) -> None:
     world = World()

@@ -8,6 +8,7 @@ import pytest
 
 from example_children import TERMINATING, observed, stored, worker
 from example_jobs import PI
+from fakes.mutations import MutationError
 from fakes.world import KEY, WATCHED, World
 from mpiop.api import constants as c
 from mpiop.controller.gang.gang import Gang, candidates
@@ -110,6 +111,16 @@ async def test_scaling_changes_how_many_are_waited_for() -> None:
     world = await gang("my-scheduler")
     await world.change(mpiReplicaSpecs={"Worker": {"replicas": 5}})
     assert world.group["spec"]["minMember"] == 6
+
+
+async def test_I38_no_sync_changes_a_stored_group() -> None:
+    world = await gang("volcano")
+    await world.policy(minAvailable=1)
+    stored_group = world.stores[VOLCANO_POD_GROUPS].get(KEY)
+    assert stored_group is not None
+    stored_group["spec"] = {"changed": "in place"}
+    with pytest.raises(MutationError, match="default/pi"):  # whether each of these syncs was checked
+        await world.sync()
 
 
 @pytest.mark.parametrize(("number", "count"), [pytest.param(0, 2, id="1.37: followed"), pytest.param(1, 3, id="1.36: at the next start")])
