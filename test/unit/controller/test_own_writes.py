@@ -108,7 +108,7 @@ async def test_E52_a_deleted_pod_on_its_way_out_is_waited_for_until_the_cache_sh
 
 
 @pytest.mark.parametrize("is_gone_before", [False, True], ids=["goes at once", "was gone"])
-async def test_E52_a_deletion_that_leaves_nothing_is_not_waited_for(*, is_gone_before: bool) -> None:
+async def test_E52_E59_a_deletion_that_leaves_nothing_succeeds_and_is_not_waited_for(*, is_gone_before: bool) -> None:
     scene = Scene()
     stored = scene.client.server.put(PODS, pod("a"))
     scene.refresh()

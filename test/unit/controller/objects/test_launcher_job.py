@@ -22,10 +22,6 @@ def environment(job: MPIJob) -> list[tuple[str, Any]]:
     return [(variable["name"], variable.get("value")) for variable in pod_of(job)["spec"]["containers"][0]["env"]]
 
 
-def test_a_suspended_launcher() -> None:
-    assert build_launcher_job(PI, BuildOptions(), limits={}, suspend=True)["spec"]["suspend"] is True
-
-
 @pytest.mark.parametrize(("ttl", "passed_on"), [(None, None), (0, 600), (599, 600), (601, 601)])
 def test_limits_are_passed_on_but_a_time_to_live_that_could_end_before_the_end_is_recorded(ttl: int | None, passed_on: int | None) -> None:
     policy = RunPolicy(ttl_seconds_after_finished=ttl, active_deadline_seconds=0, backoff_limit=3)

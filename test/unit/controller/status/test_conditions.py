@@ -10,10 +10,6 @@ RUNNING = cond.make("Running", "True", "MPIJobRunning", "runs", NOON)
 CREATED = cond.make("Created", "True", "MPIJobCreated", "is there", NOON)
 
 
-def test_a_new_condition_goes_to_the_end() -> None:
-    assert cond.set_condition((CREATED,), RUNNING) == (CREATED, RUNNING)
-
-
 def test_a_message_alone_is_no_change() -> None:
     again = cond.make("Running", "True", "MPIJobRunning", "other words", LATER)
     assert cond.set_condition((RUNNING, CREATED), again) == (RUNNING, CREATED)

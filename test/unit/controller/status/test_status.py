@@ -242,10 +242,6 @@ def test_a_success_after_a_failure_turns_failed_to_false() -> None:
     assert conditions(next_of(reopened, COMPLETE))["Failed"] == ("False", "DeadlineExceeded")
 
 
-def test_summary_counts_running_and_desired_workers() -> None:
-    assert next_of(PI, observed(worker(0), worker(1, "Pending")), at=NOON).summary == Summary("Starting", "1/2", "", "0", slots="1")
-
-
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
@@ -282,13 +278,6 @@ def test_an_edit_that_was_not_enough_says_what_is_wrong_now() -> None:
 def test_an_edit_cannot_take_back_an_end() -> None:
     job = after(PI, RUNNING, COMPLETE)
     assert invalid_status(job.status, "Found validation errors: x", LATER) == job.status
-
-
-def test_a_standing_problem_is_one_that_holds() -> None:
-    job = after(PI, observed(), problem=QUOTA)
-    assert current_problem(job.status) == QUOTA
-    assert current_problem(after(job, observed()).status) is None
-    assert current_problem(MPIJobStatus()) is None
 
 
 IS_CREATED = ("Normal", "MPIJobCreated", "MPIJob default/pi is created.")
