@@ -9,7 +9,7 @@ import pytest
 
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from fakes.world import KEY, World, new, running, starting
+from fakes.world import KEY, World, new, running
 from mpiop.api import constants as c
 from mpiop.controller.gang.gang import Gang
 from mpiop.controller.memory import JobMemory
@@ -20,7 +20,7 @@ from mpiop.controller.write.apply import Applier
 from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.objects import Key, Object, Unreadable, resource_version_of, uid_of
+from mpiop.kube.objects import Key, Object, Unreadable, resource_version_of
 from mpiop.kube.resources import MPIJOBS, PODS
 from mpiop.workqueue import NotReady, WorkQueue, work
 from unit.controller.write.test_apply import OWNER, create, pod
@@ -153,26 +153,6 @@ async def test_E54_no_child_is_read_from_a_cache_before_it_is_known_to_be_new_en
     assert [spy.reads for spy in spies] == [0, 0, 0, 0]
     await world.sync()
     assert min(spy.reads for spy in spies) > 0
-
-
-async def test_E57_a_strangers_pod_with_our_name_and_labels_outlives_job_and_clean_up() -> None:
-    world = await starting(runPolicy={"cleanPodPolicy": "All"})
-    mine = world.one(PODS, "pi-worker-1")
-    world.client.server.remove(PODS, Key("default", "pi-worker-1"))
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "pi", "uid": "stranger", "controller": True}
-    metadata = {"name": "pi-worker-1", "namespace": "default", "labels": mine["metadata"]["labels"], "ownerReferences": [owner]}
-    stranger = world.client.server.put(PODS, {**mine, "metadata": metadata})
-    world.start_launcher()
-    for _ in range(3):
-        await world.sync_refused()
-    world.end_launcher()
-    for _ in range(3):
-        await world.sync()
-        await asyncio.sleep(1)
-    assert world.status.is_true(c.CONDITION_SUCCEEDED)
-    left = world.one(PODS, "pi-worker-1")
-    assert (uid_of(left), resource_version_of(left)) == (uid_of(stranger), resource_version_of(stranger)), "never touched"
-    assert "pi-worker-0" not in world.names(PODS)
 
 
 async def live_for(world: World, seconds: float) -> list[float]:

@@ -257,16 +257,6 @@ async def test_a_worker_that_had_ended_does_not_fail_the_job_after_its_resume() 
     assert world.status.is_true(c.CONDITION_RUNNING)
 
 
-async def test_resuming_sets_the_start_time_anew_and_records_it_once() -> None:
-    world = await suspended()
-    before = world.status.start_time
-    await world.resume()
-    assert before is not None
-    assert world.status.start_time is not None
-    assert world.status.start_time >= before
-    assert world.recorder.reasons == ["MPIJobResumed"]
-
-
 async def test_a_resume_forgets_how_the_launcher_failed_before() -> None:
     world = await started()
     status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}

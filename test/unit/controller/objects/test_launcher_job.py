@@ -76,12 +76,6 @@ def test_what_the_user_mounts_at_etc_mpi_stays() -> None:
     assert [mount for mount in found if mount["mountPath"] == "/etc/mpi"] == mounts
 
 
-def test_gang_scheduling() -> None:
-    pod = pod_of(PI, BuildOptions(gang_scheduler="volcano"))
-    assert pod["spec"]["schedulerName"] == "volcano"
-    assert pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "pi"
-
-
 OURS = "/etc/mpi-hosts/ssh:ssh"
 CONFIG_MAPS = {"settings": {"OMPI_MCA_plm_rsh_agent": "/opt/agent/myssh"}, "agent": {"agent": "/opt/agent/myssh"}, "other": {"A": "1"}}
 
