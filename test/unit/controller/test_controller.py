@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from example_children import config_map, launcher, launcher_pod, worker
+from fakes.following import background
 from fakes.world import KEY, WATCHED, World, mpijob
 from fakes.writes import KUBELET
 from mpiop.api import constants as c
@@ -79,11 +80,9 @@ class Noting:
 
 @asynccontextmanager
 async def running(controller: Controller, workers: int = 2) -> AsyncIterator[None]:
-    task = asyncio.create_task(controller.run(workers))
-    await asyncio.sleep(0.1)
-    yield
-    task.cancel()
-    await asyncio.wait({task})
+    async with background(asyncio.create_task(controller.run(workers))):
+        await asyncio.sleep(0.1)
+        yield
 
 
 @pytest.mark.parametrize(("workers", "requests"), [(8, 29), (4, 21)])

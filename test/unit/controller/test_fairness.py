@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fakes.api_server import FakeApiServer, FakeClient
+from fakes.following import background
 from fakes.world import KEY, World, mpijob
-from mpiop.kube.client import Client
 from mpiop.kube.objects import Key
 from mpiop.kube.request import Request
 from mpiop.kube.resources import MPIJOBS, PODS
@@ -34,16 +34,8 @@ class NarrowServer(FakeApiServer):
             return await super().call(request)
 
 
-class NarrowClient(FakeClient):
-    """The fake client over such a server."""
-
-    def __init__(self) -> None:
-        self.server = NarrowServer()
-        Client.__init__(self, self.server)
-
-
 async def test_a_suspend_of_a_thousand_workers_does_not_keep_a_small_job_waiting() -> None:
-    world = World(client=NarrowClient())
+    world = World(client=FakeClient(server=NarrowServer()))
     await world.submit(workers=1000)
     await world.sync()
     await world.edit({"spec": {"runPolicy": {"suspend": True}}})
@@ -74,28 +66,19 @@ class SlowWebhookServer(FakeApiServer):
             return await super().call(request)
 
 
-class SlowWebhookClient(FakeClient):
-    """The fake client over such a server."""
-
-    def __init__(self) -> None:
-        self.server = SlowWebhookServer()
-        Client.__init__(self, self.server)
-
-
 @pytest.mark.parametrize("workers", [1, 100], ids=["all workers of the queue", "all requests"])
 async def test_forty_jobs_behind_a_slow_webhook_delay_no_job_of_another_namespace(workers: int) -> None:
-    client = SlowWebhookClient()
-    task = asyncio.create_task(Operator(Options(health_port=0), client, Metrics(version="test"), VirtualClock()).run())
-    await asyncio.sleep(5)
-    for number in range(40):
-        job = mpijob(f"slow-{number}", workers=workers)
-        await client.create(MPIJOBS, {**job, "metadata": {**job["metadata"], "namespace": "slow"}})
-    await asyncio.sleep(30)
-    await client.create(MPIJOBS, mpijob("quick", workers=2))
-    await asyncio.sleep(2)
-    quick = [pod["metadata"].get("name") for pod in client.server.objects(PODS) if pod["metadata"].get("namespace") == "default"]
-    slow = [pod for pod in client.server.objects(PODS) if pod["metadata"].get("namespace") == "slow"]
-    task.cancel()
-    await asyncio.wait({task})
+    client = FakeClient(server=SlowWebhookServer())
+    operator = Operator(Options(health_port=0), client, Metrics(version="test"), VirtualClock())
+    async with background(asyncio.create_task(operator.run())):
+        await asyncio.sleep(5)
+        for number in range(40):
+            job = mpijob(f"slow-{number}", workers=workers)
+            await client.create(MPIJOBS, {**job, "metadata": {**job["metadata"], "namespace": "slow"}})
+        await asyncio.sleep(30)
+        await client.create(MPIJOBS, mpijob("quick", workers=2))
+        await asyncio.sleep(2)
+        quick = [pod["metadata"].get("name") for pod in client.server.objects(PODS) if pod["metadata"].get("namespace") == "default"]
+        slow = [pod for pod in client.server.objects(PODS) if pod["metadata"].get("namespace") == "slow"]
     assert quick == ["quick-worker-0", "quick-worker-1"]
     assert 0 < len(slow) < 40 * workers, "the webhook keeps the operator busy all the time"

@@ -3,27 +3,24 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 import pytest
 
 from example_jobs import PI
 from fakes.api_server import FakeClient
+from fakes.following import background
 from fakes.world import KEY, World, new, running
 from mpiop.api import constants as c
 from mpiop.controller.gang.gang import Gang
-from mpiop.controller.memory import JobMemory
-from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
+from mpiop.controller.observe.consistency import ESCAPE_SECONDS
 from mpiop.controller.observe.observed import Listers
 from mpiop.controller.plan.diff import Delete
-from mpiop.controller.write.apply import Applier
-from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, Unreadable, resource_version_of
 from mpiop.kube.resources import MPIJOBS, PODS
 from mpiop.workqueue import NotReady, WorkQueue, work
-from unit.controller.write.test_apply import OWNER, create, pod
+from unit.controller.write.test_apply import OWNER, applier, create, pod
 from virtual_time import VirtualClock
 
 STATUS = "patch MPIJob/status default/pi"
@@ -35,15 +32,14 @@ class Scene:
     def __init__(self) -> None:
         self.client = FakeClient(VirtualClock())
         self.pods = Store()
-        self.consistency = Consistency({PODS: self.pods}, VirtualClock(), JobMemory())
-        self.applier = Applier(self.client, self.consistency, Contention(VirtualClock(), "us", JobMemory()))
+        self.applier = applier(self.client, self.pods)
         self.refresh()
 
     def refresh(self) -> None:
         self.pods.replace(self.client.server.objects(PODS), str(self.client.server.storage.version))
 
     def is_waiting(self) -> bool:
-        return self.consistency.wait_seconds(PI.key, PI.uid) > 0
+        return self.applier.consistency.wait_seconds(PI.key, PI.uid) > 0
 
 
 @pytest.mark.parametrize("error", [StatusError("create", {"code": 500}), TransportError("no answer")], ids=["refused", "no answer"])
@@ -165,12 +161,9 @@ async def live_for(world: World, seconds: float) -> list[float]:
         return await world.sync(key)
 
     queue.add(KEY)
-    worker = asyncio.create_task(work(queue, sync, lambda _key, _error: None))
-    await asyncio.sleep(seconds)
-    queue.shut_down()
-    worker.cancel()
-    with suppress(asyncio.CancelledError):
-        await worker
+    async with background(asyncio.create_task(work(queue, sync, lambda _key, _error: None))):
+        await asyncio.sleep(seconds)
+        queue.shut_down()
     return times
 
 
@@ -228,6 +221,5 @@ async def test_E54_workers_are_not_deleted_for_a_scale_up_that_the_cache_does_no
     with pytest.raises(NotReady):
         await successor.syncer.sync(KEY)
     assert world.names(PODS) == ["pi-launcher-x", *(f"pi-worker-{index}" for index in range(4))]
-    await successor.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 2}}}})
-    await successor.sync_until_idle()
+    await successor.change(mpiReplicaSpecs={"Worker": {"replicas": 2}})
     assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1"]

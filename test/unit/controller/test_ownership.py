@@ -14,15 +14,11 @@ from fakes.world import World, new
 from mpiop.controller.controller import job_of
 from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
-from mpiop.controller.memory import JobMemory
-from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, Observed, index_by_controller, observe
-from mpiop.controller.write.apply import Applier, Owner
-from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, VOLCANO_POD_GROUPS, Resource
-from virtual_time import VirtualClock
+from unit.controller.write.test_apply import OWNER, applier
 
 TENANT = "tenant"
 
@@ -113,10 +109,9 @@ def test_a_worker_has_the_name_of_one(name: str, is_worker: bool) -> None:  # no
 async def test_an_object_that_is_read_live_is_judged_alike(foreign: dict[str, Any]) -> None:
     client = FakeClient()
     client.server.put(SERVICES, changed(service(), **foreign))
-    applier = Applier(client, Consistency({}, VirtualClock(), JobMemory()), Contention(VirtualClock(), "us", JobMemory()))
     error = PredecessorError if foreign == FOREIGN["another UID"] else ResourceExistsError
     with pytest.raises(error) if foreign else nullcontext():
-        await applier.find_ours(Owner(PI.key, PI.uid), SERVICES, PI.key)
+        await applier(client).find_ours(OWNER, SERVICES, PI.key)
 
 
 def test_an_event_concerns_the_job_in_its_own_namespace() -> None:

@@ -12,7 +12,6 @@ import pytest
 from fakes.cluster import Cluster
 from fakes.world import KEY, World, mpijob
 from mpiop.api import constants as c
-from mpiop.api.status import parse_status
 from mpiop.api.status_types import MPIJobStatus
 from mpiop.clock import format_time
 from mpiop.controller.observe import pods
@@ -91,7 +90,7 @@ class Story:
 
     @property
     def status(self) -> MPIJobStatus:
-        return parse_status(self.cluster.server.objects(MPIJOBS)[0].get("status"))
+        return self.leader.status
 
     @property
     def launcher_pods(self) -> list[Object]:
@@ -249,8 +248,7 @@ async def test_when_the_budget_is_used_up_the_job_fails_and_says_why_each_try_en
     story = await running(annotations={"max-restarts": "2"})
     for lose in (delete, evict, lose_node):
         await story.go_on_after(lose)
-    failed = story.status.condition(c.CONDITION_FAILED)
-    assert failed is not None
+    failed = story.leader.condition(c.CONDITION_FAILED)
     assert (failed.reason, story.status.restarts) == ("ReachedMaxRestarts", 2)
     assert failed.message.startswith("Restart limit of 2 reached after 3 attempts. attempt 3: NodeLost: ")
     assert "; attempt 2: Disrupted: " in failed.message
@@ -333,9 +331,7 @@ async def test_errors_of_the_program_are_counted_by_its_backoff_limit_and_losses
         await story.go_on_after(fail)
         assert not story.status.is_finished, "the first failure of the program, the one before had another cause"
     await story.go_on_after(fail)
-    failed = story.status.condition(c.CONDITION_FAILED)
-    assert failed is not None
-    assert failed.reason.startswith("BackoffLimitExceeded/Error")
+    assert story.leader.condition(c.CONDITION_FAILED).reason.startswith("BackoffLimitExceeded/Error")
     assert story.status.restarts == 1
 
 
@@ -598,9 +594,10 @@ async def test_a_restart_that_waits_for_a_pod_which_does_not_go_reports_it(scope
     await story.go_on_after(hold, 50)
     assert story.condition(c.CONDITION_DEGRADED) == ("True", "WorkerDeleted") or story.condition(c.CONDITION_DEGRADED)[0] == ""
     await story.leader.wait_on_timers(20)
-    degraded = story.status.true_condition(c.CONDITION_DEGRADED)
-    assert degraded is not None
-    assert (degraded.reason, HELD in degraded.message, "node-" in degraded.message) == ("StuckTerminating", True, True)
+    degraded = story.leader.condition(c.CONDITION_DEGRADED)
+    assert (degraded.status, degraded.reason) == ("True", "StuckTerminating")
+    assert HELD in degraded.message
+    assert "node-" in degraded.message
     assert story.condition(c.CONDITION_RUNNING)[0] == "True"
     assert story.condition(c.CONDITION_RESTARTING)[0] == "True"
     _remove_finalizers(story, story.leader.one(PODS, WORKER.name))
@@ -641,10 +638,8 @@ async def test_a_deadline_ends_a_restart_whatever_it_waits_for(lose: Loss, polic
     await story.leader.wait_on_timers(595 - passed)
     assert not story.status.is_finished
     await story.leader.wait_on_timers(30)
-    failed = story.status.true_condition(c.CONDITION_FAILED)
-    assert failed is not None
-    assert failed.reason == "DeadlineExceeded"
-    assert failed.message.startswith("Job was active longer than specified deadline")
+    assert story.condition(c.CONDITION_FAILED) == ("True", "DeadlineExceeded")
+    assert story.leader.condition(c.CONDITION_FAILED).message.startswith("Job was active longer than specified deadline")
     assert story.status.duration is not None
     assert 600 <= story.status.duration.total_seconds() <= 615
     assert story.condition(c.CONDITION_RESTARTING)[0] == "False"
@@ -718,10 +713,8 @@ async def test_a_wrong_annotation_does_not_take_a_job_that_runs_out_of_the_opera
     story = await running(annotations={"restart-window": "1h", "max-restarts": "2"}, runPolicy={"cleanPodPolicy": "Running"})
     await story.leader.edit({"metadata": {"annotations": {"mpiop.kubeflow.org/max-restarts": "often"}}})
     await story.go_on(5)
-    degraded = story.status.true_condition(c.CONDITION_DEGRADED)
-    assert degraded is not None
-    assert degraded.reason == "AnnotationIgnored"
-    assert 'max-restarts]: Invalid value: "often"' in degraded.message
+    assert story.condition(c.CONDITION_DEGRADED) == ("True", "AnnotationIgnored")
+    assert 'max-restarts]: Invalid value: "often"' in story.leader.condition(c.CONDITION_DEGRADED).message
     await story.leader.edit({"metadata": {"annotations": {"mpiop.kubeflow.org/max-restarts": "1"}}})
     await story.go_on(2)
     assert story.condition(c.CONDITION_DEGRADED) == ("False", "Resolved")

@@ -199,16 +199,14 @@ async def test_a_field_that_the_api_server_drops_is_no_edit(how: dict[str, Any],
     roles = launcher_template(fromTheFuture={"a": 1})["mpiReplicaSpecs"] | {"Worker": {"replicas": 2, "template": SSHD}}
     await started(world, mpiReplicaSpecs=roles)
     if before := how.get("before"):
-        await world.edit({"spec": before})
-        await world.sync_until_idle()
+        await world.change(**before)
     if how.get("is_earlier"):
         forget_generation(world)
     drop_unknown_field(world)
     await world.sync_until_idle()
     assert world.status.is_true(c.CONDITION_UPDATE_PENDING) is bool(before)
     if after:
-        await world.edit({"spec": after})
-        await world.sync_until_idle()
+        await world.change(**after)
     assert world.status.is_true(c.CONDITION_UPDATE_PENDING) is is_pending
 
 

@@ -1,8 +1,8 @@
 """Invariants I26, I27 and I30 to I38: handlers of an informer."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -55,10 +55,8 @@ def informer_of(lists: list[ListReply], watches: list[StreamReply] | None = None
     return SharedInformer(ScriptedServer(list_replies=lists, watch_replies=watches or []), SELECTION, settings=SETTINGS)
 
 
-@asynccontextmanager
-async def running(informer: SharedInformer) -> AsyncIterator[asyncio.Task[object]]:
-    async with background(asyncio.create_task(informer.run())) as task:
-        yield task
+def running(informer: SharedInformer) -> AbstractAsyncContextManager[object]:
+    return background(asyncio.create_task(informer.run()))
 
 
 def live_timers(of: str = "") -> list[asyncio.TimerHandle]:

@@ -32,8 +32,10 @@ def create(name: str) -> Create:
     return Create(PODS, Key("default", name), lambda: pod(name))
 
 
-def applier(client: FakeClient) -> Applier:
-    return Applier(client, Consistency({}, VirtualClock(), JobMemory()), Contention(VirtualClock(), "us", JobMemory()))
+def applier(client: FakeClient, pods: Store | None = None) -> Applier:
+    """Return an applier that has a cache of pods, or none."""
+    caches = {} if pods is None else {PODS: pods}
+    return Applier(client, Consistency(caches, VirtualClock(), JobMemory()), Contention(VirtualClock(), "us", JobMemory()))
 
 
 async def test_E56_creates_start_slowly_and_stop_after_the_first_batch_with_an_error() -> None:
@@ -180,7 +182,7 @@ async def test_a_patch_that_is_right_for_any_version_needs_the_same_object_only(
 @pytest.mark.parametrize("is_read_in_vain", [False, True])
 async def test_T4_after_a_conflict_the_change_is_read_live_and_waited_for(*, is_read_in_vain: bool) -> None:
     client, store = FakeClient(), Store()
-    carrying_out = Applier(client, Consistency({PODS: store}, VirtualClock(), JobMemory()), Contention(VirtualClock(), "us", JobMemory()))
+    carrying_out = applier(client, store)
     stored = client.server.put(PODS, pod("a"))
     store.replace([stored], resource_version_of(stored))
     changed = client.server.put_status(PODS, Key("default", "a"), {"phase": "Running"})
