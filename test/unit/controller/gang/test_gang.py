@@ -49,10 +49,6 @@ class GangWorld(World):
         assert self.gang.api is not None
         return self.one(self.gang.api[-1].resource, "pi")
 
-    def kinds(self) -> list[str]:
-        """Return the kinds of what was made, in that order."""
-        return [str(action).split()[1] for action in self.client.actions if str(action).startswith("create")]
-
     async def policy(self, **fields: Any) -> None:
         """Change the scheduling policy as a user, and sync until that is done."""
         await self.change(runPolicy={"schedulingPolicy": fields})
@@ -77,7 +73,7 @@ SCHEDULERS = [
 @pytest.mark.parametrize(("scheduler", "number", "kinds"), SCHEDULERS)
 async def test_the_gang_is_made_before_its_pods_and_only_once(scheduler: str, number: int, kinds: list[str]) -> None:
     world = await gang(scheduler, number)
-    made = world.kinds()
+    made = [write.split()[1] for write in world.writes if write.startswith("create")]
     assert made[: len(kinds) + 3] == ["Secret", "Service", "ConfigMap", *kinds]
     assert made[len(kinds) + 3 :] == ["Pod", "Pod", "Job"]
     assert all(f" {kind} " not in write for write in world.writes if not write.startswith("create") for kind in kinds)

@@ -187,10 +187,6 @@ def test_resuming_sets_the_start_anew_and_suspending_keeps_it() -> None:
     assert next_of(resumed, observed()).start_time == LATER
 
 
-def test_a_job_created_suspended_has_no_start() -> None:
-    assert next_of(SUSPENDED, observed(), at=NOON).start_time is None
-
-
 REPLICAS = [
     ("before the launcher Job exists", observed(worker(0)), {"Worker": ReplicaStatus(active=1)}),
     (
@@ -228,11 +224,6 @@ def test_the_counts_of_a_finished_job_without_launcher_job_reach_0_and_not_befor
     assert job.status.replica_statuses == {"Launcher": ReplicaStatus(), "Worker": ReplicaStatus(active=1, failed=1)}
     job = after(job, observed())
     assert job.status.replica_statuses == {"Launcher": ReplicaStatus(), "Worker": ReplicaStatus(failed=1)}
-
-
-def test_the_end_is_the_last_condition_also_of_a_job_that_was_stalled() -> None:
-    job = after(after(PI, observed(), problem=QUOTA), COMPLETE)
-    assert job.status.conditions[-1].type == "Succeeded", "others show the last condition as the state"
 
 
 def test_a_success_after_a_failure_turns_failed_to_false() -> None:

@@ -73,14 +73,6 @@ async def test_no_write_goes_on_after_a_defect_in_one_beside_it() -> None:
     assert client.actions == []
 
 
-async def test_E58_a_create_that_meets_our_own_object_is_done() -> None:
-    client = FakeClient()
-    client.server.put(PODS, pod("a"))
-    result = await applier(client).perform(OWNER, create("a"))
-    assert result is not None
-    assert uid_of(result) == uid_of(client.server.objects(PODS)[0])
-
-
 @pytest.mark.parametrize(
     ("existing", "error"),
     [
