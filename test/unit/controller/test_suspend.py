@@ -255,18 +255,6 @@ async def test_a_worker_that_had_ended_does_not_fail_the_job_after_its_resume() 
     assert world.status.is_true(c.CONDITION_RUNNING)
 
 
-async def test_a_resume_forgets_how_the_launcher_failed_before() -> None:
-    world = await started()
-    status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
-    world.pod_status("pi-launcher-x", "Running", containerStatuses=[status])
-    await world.sync_until_idle()
-    assert world.status.last_failure is not None
-    await world.suspend()
-    carry_out(world)
-    await world.resume()
-    assert world.status.last_failure is None
-
-
 async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None:
     world = await suspended(start_time=STARTED)
     world.client.refuse("patch", JOBS, "pi-launcher", StatusError("test", {"code": 403, "message": "jobs/status is forbidden"}), times=1)

@@ -5,7 +5,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from fakes.world import KEY, mpijob
+from fakes.world import mpijob
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.types import MPIJob
 from mpiop.controller.errors import InvalidJobError
@@ -84,15 +84,6 @@ def test_a_bounded_number_of_jobs_is_remembered() -> None:
     jobs = [read(reader, raw) for number, raw in enumerate(raws)]
     assert read(reader, raws[-1]) is jobs[-1]
     assert read(reader, raws[0]) is not jobs[0]
-
-
-def test_a_job_that_is_gone_is_forgotten() -> None:
-    memory, raw = JobMemory(), stored(mpijob())
-    reader = Reader(memory)
-    job = read(reader, raw)
-    memory.forget(KEY)
-    memory.forget(KEY)
-    assert read(reader, raw) is not job
 
 
 def test_the_message_about_thousands_of_errors_is_short() -> None:

@@ -55,20 +55,29 @@ async def test_one_refused_write_does_not_stop_the_others() -> None:
     assert sorted(obj["metadata"]["name"] for obj in client.server.objects(PODS)) == ["a", "c"]
 
 
+class UnansweringClient(FakeClient):
+    """A server that accepts requests, and answers none of them until it is asked to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+
+    async def create(self, *arguments: Any, **options: Any) -> Object:
+        await self.answers.wait()
+        return await super().create(*arguments, **options)
+
+    async def delete(self, *arguments: Any, **options: Any) -> Object | None:
+        await self.answers.wait()
+        return await super().delete(*arguments, **options)
+
+
 async def test_no_write_goes_on_after_a_defect_in_one_beside_it() -> None:
-    answer = asyncio.Event()
-
-    class Slow(FakeClient):
-        async def delete(self, *what: Any, **how: Any) -> Object | None:
-            await answer.wait()
-            return await super().delete(*what, **how)
-
-    client = Slow()
+    client = UnansweringClient()
     stored = client.server.put(PODS, pod("a"))
     deletion, defect = Delete(PODS, stored), Patch(PODS, stored, {"metadata": None})
     with pytest.raises(ExceptionGroup, match="TaskGroup"):
         await applier(client).apply(OWNER, [deletion, defect])
-    answer.set()
+    client.answers.set()
     await run_ready_tasks()
     assert client.actions == []
 
@@ -186,18 +195,6 @@ async def test_T4_after_a_conflict_the_change_is_read_live_and_waited_for(*, is_
     assert bool(carrying_out.consistency.wait_seconds(PI.key, PI.uid)) is not is_read_in_vain
     store.put(changed, resource_version_of(changed))
     assert carrying_out.consistency.wait_seconds(PI.key, PI.uid) == 0
-
-
-class UnansweringClient(FakeClient):
-    """A server that accepts requests, and answers none of them until it is asked to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answers = asyncio.Event()
-
-    async def create(self, *arguments: Any, **options: Any) -> Object:
-        await self.answers.wait()
-        return await super().create(*arguments, **options)
 
 
 async def test_of_many_creates_few_bodies_wait_in_memory() -> None:
