@@ -129,18 +129,6 @@ async def test_after_its_time_to_live_nothing_of_a_job_is_left_but_itself_and_it
     assert world.writes == []
 
 
-async def test_until_then_it_is_synced_again_at_the_right_moment_and_left_alone() -> None:
-    world = await running(runPolicy={"ttlSecondsAfterFinished": TTL})
-    end(world, "Succeeded")
-    await ended(world)
-    world.client.actions.clear()
-    await asyncio.sleep(TTL / 2)
-    wait = await world.sync()
-    assert wait is not None
-    assert TTL / 2 - 2 < wait <= TTL / 2
-    assert world.writes == []
-
-
 async def test_a_time_to_live_of_0_is_over_once_the_end_is_recorded() -> None:
     world = await running(runPolicy={"ttlSecondsAfterFinished": 0})
     end(world, "Succeeded")

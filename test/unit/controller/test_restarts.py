@@ -670,9 +670,8 @@ async def test_the_time_for_which_a_launcher_waited_to_be_created_is_not_part_of
 async def test_a_resume_begins_the_deadline_anew_after_a_restart() -> None:
     story = await running(annotations=BUDGET, runPolicy={"activeDeadlineSeconds": 600})
     await story.go_on_after(delete)
-    for suspend in (True, False):
-        await story.leader.edit({"spec": {"runPolicy": {"suspend": suspend}}})
-        await story.go_on(20)
+    for suspend_or_resume in (story.suspend, story.resume):
+        await suspend_or_resume(20)
         await story.leader.wait_on_timers(550)
     assert (story.status.restarts, story.status.is_finished) == (1, False)
 

@@ -43,14 +43,6 @@ def noted(world: World) -> str:
     return annotations_of(world.one(CONFIG_MAPS, "pi-config"))[names.ANNOTATION_SECRET_UID]
 
 
-async def test_a_job_that_runs_does_not_ask_for_its_secret() -> None:
-    world = await running()
-    lose(world)
-    await world.sync_until_idle()
-    assert gets(world) == 0
-    assert world.keys_made == 1
-
-
 async def test_a_lost_secret_is_made_anew_at_the_resume() -> None:
     world = await running()
     await world.suspend()
