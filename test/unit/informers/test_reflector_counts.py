@@ -47,7 +47,6 @@ CUT: StreamReply = [TransportError("reset")]
         pytest.param([refusal(503)], [*["WATCH 10"] * 3, "LIST 10"], id="one that was refused says nothing"),
         pytest.param([refusal(**EXPIRED)], ["WATCH 10", "WATCH 10", "LIST 10", "WATCH 20", "WATCH 20"], id="a list"),
         pytest.param([], ["WATCH 10", "WATCH 10", "LIST 10"], id="nothing"),
-        pytest.param([[]], ["WATCH 10", "WATCH 10", "LIST 10"], id="one that ended at once counts, too"),
     ],
 )
 async def test_R22_only_watches_in_a_row_that_brought_nothing_lead_to_a_list(between: list[StreamReply], log: list[str]) -> None:
@@ -160,7 +159,6 @@ async def test_R10_a_watch_is_asked_for_from_five_to_ten_minutes(value: float, s
 @pytest.mark.parametrize(
     ("watch", "again_at"),
     [
-        pytest.param([], 0.8, id="ended at once: a pause"),
         pytest.param([Sleep(0.9)], 1.7, id="too short: a pause"),
         pytest.param([Sleep(1.0)], 1.0, id="just long enough"),
         pytest.param([Sleep(1.5)], 1.5, id="longer"),

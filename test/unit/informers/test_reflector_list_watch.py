@@ -136,6 +136,16 @@ async def test_R05_R06_watches_that_all_end_right_after_an_event_are_a_second_ap
     assert followed.said()[-1] == "put a 50"
 
 
+async def test_R06_a_watch_that_ends_at_once_with_nothing_goes_through_the_backoff() -> None:
+    server = server_of([page(version=10), page(version=11)], [[], [], [], [], [], []])
+    async with following(server):
+        await asyncio.sleep(10)
+    assert server.log[:4] == ["LIST 0", "WATCH 10", "WATCH 10", "LIST 10"]
+    gaps = [later.opened_at - earlier.opened_at for earlier, later in pairwise(server.watches)]
+    assert all(gap >= 0.8 for gap in gaps)
+    assert len(server.log) < 12
+
+
 @pytest.mark.parametrize(
     "failure",
     [
