@@ -10,7 +10,7 @@ import pytest
 from example_children import LAUNCHER_UID, config_map, launcher, launcher_pod, service, stored, worker
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from fakes.world import World, new
+from fakes.world import new
 from mpiop.controller.controller import job_of
 from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
@@ -119,21 +119,15 @@ def test_an_event_concerns_the_job_in_its_own_namespace() -> None:
     assert job_of(changed(worker(0), labels={}, owner={"apiVersion": "example.com/v1"})) is None
 
 
-def foreign_pods(world: World) -> tuple[Object, ...]:
-    """Return pods of another tenant, who has read the UIDs of the job and of its launcher Job and knows its labels."""
-    job_uid, launcher_uid = uid_of(world.one(MPIJOBS, "pi")), uid_of(world.one(JOBS, "pi-launcher"))
-    evicted = changed(worker(0, "Failed", reason="Evicted"), namespace=TENANT, owner={"uid": job_uid})
-    failed = changed(launcher_pod("Failed"), namespace=TENANT, owner={"uid": launcher_uid})
-    assert failed["metadata"]["ownerReferences"][0]["uid"] != LAUNCHER_UID
-    return evicted, failed
-
-
 async def test_a_tenant_cannot_fail_the_job_of_another_nor_keep_its_workers_from_being_made() -> None:
     world = await new()
     await world.sync()
     world.client.server.remove(PODS, Key("default", "pi-worker-0"))
-    for pod in foreign_pods(world):
-        world.client.server.put(PODS, pod)
+    # The tenant has read the UIDs of the job and of its launcher Job, and knows its labels.
+    job_uid, launcher_uid = uid_of(world.one(MPIJOBS, "pi")), uid_of(world.one(JOBS, "pi-launcher"))
+    assert launcher_uid != LAUNCHER_UID
+    world.client.server.put(PODS, changed(worker(0, "Failed", reason="Evicted"), namespace=TENANT, owner={"uid": job_uid}))
+    world.client.server.put(PODS, changed(launcher_pod("Failed"), namespace=TENANT, owner={"uid": launcher_uid}))
     await world.sync_until_idle()
     own = {obj["metadata"]["name"] for obj in world.client.server.objects(PODS) if obj["metadata"].get("namespace") == "default"}
     assert own == {"pi-worker-0", "pi-worker-1"}
