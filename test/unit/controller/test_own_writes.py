@@ -62,7 +62,8 @@ async def test_E50_of_several_writes_those_that_succeeded_are_waited_for() -> No
 async def test_E50_E58_a_create_that_meets_our_own_object_is_done_and_leaves_nothing_to_wait_for() -> None:
     scene = Scene()
     stored = scene.client.server.put(PODS, pod("a"))
-    result = await scene.applier.perform(OWNER, create("a"))
+    scene.refresh()
+    result = await scene.applier.perform(OWNER, create("a"))  # it is there: the live object is the answer
     assert result is not None
     assert uid_of(result) == uid_of(stored)
     scene.refresh()
