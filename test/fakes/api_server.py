@@ -195,8 +195,8 @@ class FakeApiServer:
 class FakeClient(Client):
     """The real client over a server in memory; `server` is that server."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        self.server = FakeApiServer(clock)
+    def __init__(self, clock: Clock | None = None, server: FakeApiServer | None = None) -> None:
+        self.server = server or FakeApiServer(clock)
         super().__init__(self.server)
 
     @property

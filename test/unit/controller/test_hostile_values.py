@@ -12,7 +12,7 @@ from mpiop.api import constants as c
 from mpiop.api.annotations import AVOID_FAILED_NODES, CHECKPOINT_SIGNAL, JOB_ANNOTATIONS, MAX_RESTARTS, RESTART_WINDOW, SSH
 from mpiop.controller import names
 from mpiop.kube.errors import KubeError
-from mpiop.kube.objects import Key, Object, key_of
+from mpiop.kube.objects import Key, key_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES
 from mpiop.workqueue import NotReady
 
@@ -62,20 +62,17 @@ async def outlive(world: World) -> None:
             await asyncio.sleep(1)
 
 
-def everything(world: World) -> list[tuple[Any, Object]]:
-    return [(resource, obj) for resource in (MPIJOBS, PODS, JOBS, CONFIG_MAPS, SERVICES) for obj in world.client.server.objects(resource)]
-
-
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("budget", ["3", None], ids=["with a budget", "without"])
 async def test_any_annotation_may_have_any_value(text: str, budget: str | None) -> None:
     world = await running(mpiImplementation="Intel")
-    for resource, obj in everything(world):
-        kept = {MAX_RESTARTS.name: budget} if budget and resource is MPIJOBS else {}
-        obj["metadata"]["annotations"] = dict.fromkeys(ANNOTATIONS, text) | kept
-        if resource is JOBS:
-            obj["spec"]["template"]["metadata"]["annotations"] = dict.fromkeys(ANNOTATIONS, text)
-        world.client.server.put(resource, obj)
+    for resource in (MPIJOBS, PODS, JOBS, CONFIG_MAPS, SERVICES):
+        for obj in world.client.server.objects(resource):
+            kept = {MAX_RESTARTS.name: budget} if budget and resource is MPIJOBS else {}
+            obj["metadata"]["annotations"] = dict.fromkeys(ANNOTATIONS, text) | kept
+            if resource is JOBS:
+                obj["spec"]["template"]["metadata"]["annotations"] = dict.fromkeys(ANNOTATIONS, text)
+            world.client.server.put(resource, obj)
     await outlive(world)
 
 

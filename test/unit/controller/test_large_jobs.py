@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakes.world import KEY, World, mpijob, new, running
+from fakes.world import KEY, World, mpijob, new, running, starting
 from mpiop.controller.observe.projections import trims
 from mpiop.controller.observe.stored_specs import Specs, stored_spec
 from mpiop.kube.errors import StatusError
@@ -15,11 +15,12 @@ from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS
 from mpiop.workqueue import NotReady
 
 LARGE = {"env": [{"name": f"VARIABLE_{number}", "value": "value"} for number in range(2000)]}
+TOLERATIONS = [{"key": f"example.com/{number}"} for number in range(4000)]
 
 
-def large() -> dict[str, Any]:
-    """Return the specs of the replicas of a job of 100 kB."""
-    template = {"spec": {"containers": [{"name": "mpi", "image": "mpi", **LARGE}]}}
+def large(**spec: Any) -> dict[str, Any]:
+    """Return the specs of the replicas of a job of 100 kB, whose templates have these fields too."""
+    template = {"spec": {"containers": [{"name": "mpi", "image": "mpi", **LARGE}], **spec}}
     return {"Launcher": {"template": template}, "Worker": {"replicas": 2, "template": template}}
 
 
@@ -124,11 +125,7 @@ async def test_an_invalid_large_job_is_reported_and_leaves_the_turn() -> None:
 
 @pytest.mark.real_time
 async def test_a_pod_template_that_is_not_kept_is_read_before_the_launcher_is_resumed() -> None:
-    world, replicas = World(), large()
-    launcher = replicas["Launcher"]["template"]["spec"]
-    launcher |= {"nodeSelector": {"old": "1"}, "tolerations": [{"key": f"example.com/{number}"} for number in range(4000)]}
-    await world.submit(mpiReplicaSpecs=replicas, runPolicy={"suspend": True})
-    await world.sync_until_idle()
+    world = await starting(mpiReplicaSpecs=large(nodeSelector={"old": "1"}, tolerations=TOLERATIONS), runPolicy={"suspend": True})
     selector = {"old": None, "new": "1"}
     await world.resume(mpiReplicaSpecs={"Launcher": {"template": {"spec": {"nodeSelector": selector, "tolerations": []}}}})
     job = world.one(JOBS, "pi-launcher")["spec"]
@@ -138,13 +135,7 @@ async def test_a_pod_template_that_is_not_kept_is_read_before_the_launcher_is_re
 
 
 async def test_a_launcher_that_does_not_go_and_whose_template_is_not_kept_does_not_stop_a_suspension() -> None:
-    world = World()
-    template = {
-        "spec": {"containers": [{"name": "mpi", "image": "mpi"}], "tolerations": [{"key": f"example.com/{n}"} for n in range(4000)]}
-    }
-    await world.submit(mpiReplicaSpecs={"Launcher": {"template": template}, "Worker": {"replicas": 2, "template": template}})
-    await world.sync_until_idle()
-    await world.run_job()
+    world = await running(mpiReplicaSpecs=large(tolerations=TOLERATIONS))
     launcher: Any = world.one(JOBS, "pi-launcher")
     metadata = {**launcher["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/x"]}
     world.client.server.put(JOBS, {**launcher, "spec": {**launcher["spec"], "suspend": True}, "metadata": metadata})

@@ -2,28 +2,25 @@
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from fakes.world import KEY, World, new, running, starting
+from fakes.following import background
+from fakes.world import KEY, World, new, running
 from mpiop.api import constants as c
 from mpiop.controller.gang.gang import Gang
-from mpiop.controller.memory import JobMemory
-from mpiop.controller.observe.consistency import ESCAPE_SECONDS, Consistency
+from mpiop.controller.observe.consistency import ESCAPE_SECONDS
 from mpiop.controller.observe.observed import Listers
 from mpiop.controller.plan.diff import Delete
-from mpiop.controller.write.apply import Applier
-from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.objects import Key, Object, Unreadable, resource_version_of, uid_of
+from mpiop.kube.objects import Key, resource_version_of, uid_of
 from mpiop.kube.resources import MPIJOBS, PODS
 from mpiop.workqueue import NotReady, WorkQueue, work
-from unit.controller.write.test_apply import OWNER, create, pod
+from unit.controller.write.test_apply import OWNER, applier, create, pod
 from virtual_time import VirtualClock
 
 STATUS = "patch MPIJob/status default/pi"
@@ -35,15 +32,14 @@ class Scene:
     def __init__(self) -> None:
         self.client = FakeClient(VirtualClock())
         self.pods = Store()
-        self.consistency = Consistency({PODS: self.pods}, VirtualClock(), JobMemory())
-        self.applier = Applier(self.client, self.consistency, Contention(VirtualClock(), "us", JobMemory()))
+        self.applier = applier(self.client, self.pods)
         self.refresh()
 
     def refresh(self) -> None:
         self.pods.replace(self.client.server.objects(PODS), str(self.client.server.storage.version))
 
     def is_waiting(self) -> bool:
-        return self.consistency.wait_seconds(PI.key, PI.uid) > 0
+        return self.applier.consistency.wait_seconds(PI.key, PI.uid) > 0
 
 
 @pytest.mark.parametrize("error", [StatusError("create", {"code": 500}), TransportError("no answer")], ids=["refused", "no answer"])
@@ -63,11 +59,13 @@ async def test_E50_of_several_writes_those_that_succeeded_are_waited_for() -> No
     assert not scene.is_waiting()
 
 
-async def test_E50_a_write_that_the_watch_shows_before_its_answer_comes_leaves_nothing_to_wait_for() -> None:
+async def test_E50_E58_a_create_that_meets_our_own_object_is_done_and_leaves_nothing_to_wait_for() -> None:
     scene = Scene()
-    scene.client.server.put(PODS, pod("a"))
+    stored = scene.client.server.put(PODS, pod("a"))
     scene.refresh()
-    await scene.applier.perform(OWNER, create("a"))  # it is there: the live object is the answer
+    result = await scene.applier.perform(OWNER, create("a"))  # it is there: the live object is the answer
+    assert result is not None
+    assert uid_of(result) == uid_of(stored)
     scene.refresh()
     assert not scene.is_waiting()
 
@@ -108,7 +106,7 @@ async def test_E52_a_deleted_pod_on_its_way_out_is_waited_for_until_the_cache_sh
 
 
 @pytest.mark.parametrize("is_gone_before", [False, True], ids=["goes at once", "was gone"])
-async def test_E52_a_deletion_that_leaves_nothing_is_not_waited_for(*, is_gone_before: bool) -> None:
+async def test_E52_E59_a_deletion_that_leaves_nothing_succeeds_and_is_not_waited_for(*, is_gone_before: bool) -> None:
     scene = Scene()
     stored = scene.client.server.put(PODS, pod("a"))
     scene.refresh()
@@ -123,21 +121,11 @@ class Spy:
     """A lister that notes that it was read."""
 
     def __init__(self, store: Store) -> None:
-        self.store = store
-        self.reads = 0
+        self.store, self.reads = store, 0
 
-    def get(self, key: Key) -> Object | None:
+    def __getattr__(self, name: str) -> Any:
         self.reads += 1
-        return self.store.get(key)
-
-    def by_index(self, index_name: str, value: str) -> Sequence[Object]:
-        self.reads += 1
-        return self.store.by_index(index_name, value)
-
-    @property
-    def unreadable(self) -> Mapping[Key, Unreadable]:
-        self.reads += 1
-        return self.store.unreadable
+        return getattr(self.store, name)
 
 
 async def test_E54_no_child_is_read_from_a_cache_before_it_is_known_to_be_new_enough() -> None:
@@ -155,26 +143,6 @@ async def test_E54_no_child_is_read_from_a_cache_before_it_is_known_to_be_new_en
     assert min(spy.reads for spy in spies) > 0
 
 
-async def test_E57_a_strangers_pod_with_our_name_and_labels_outlives_job_and_clean_up() -> None:
-    world = await starting(runPolicy={"cleanPodPolicy": "All"})
-    mine = world.one(PODS, "pi-worker-1")
-    world.client.server.remove(PODS, Key("default", "pi-worker-1"))
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "pi", "uid": "stranger", "controller": True}
-    metadata = {"name": "pi-worker-1", "namespace": "default", "labels": mine["metadata"]["labels"], "ownerReferences": [owner]}
-    stranger = world.client.server.put(PODS, {**mine, "metadata": metadata})
-    world.start_launcher()
-    for _ in range(3):
-        await world.sync_refused()
-    world.end_launcher()
-    for _ in range(3):
-        await world.sync()
-        await asyncio.sleep(1)
-    assert world.status.is_true(c.CONDITION_SUCCEEDED)
-    left = world.one(PODS, "pi-worker-1")
-    assert (uid_of(left), resource_version_of(left)) == (uid_of(stranger), resource_version_of(stranger)), "never touched"
-    assert "pi-worker-0" not in world.names(PODS)
-
-
 async def live_for(world: World, seconds: float) -> list[float]:
     """Let a worker sync the job for `seconds`, its cache always current; return the times of its syncs."""
     queue = WorkQueue[Key]()
@@ -185,12 +153,9 @@ async def live_for(world: World, seconds: float) -> list[float]:
         return await world.sync(key)
 
     queue.add(KEY)
-    worker = asyncio.create_task(work(queue, sync, lambda _key, _error: None))
-    await asyncio.sleep(seconds)
-    queue.shut_down()
-    worker.cancel()
-    with suppress(asyncio.CancelledError):
-        await worker
+    async with background(asyncio.create_task(work(queue, sync, lambda _key, _error: None))):
+        await asyncio.sleep(seconds)
+        queue.shut_down()
     return times
 
 
@@ -248,6 +213,5 @@ async def test_E54_workers_are_not_deleted_for_a_scale_up_that_the_cache_does_no
     with pytest.raises(NotReady):
         await successor.syncer.sync(KEY)
     assert world.names(PODS) == ["pi-launcher-x", *(f"pi-worker-{index}" for index in range(4))]
-    await successor.edit({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 2}}}})
-    await successor.sync_until_idle()
+    await successor.change(mpiReplicaSpecs={"Worker": {"replicas": 2}})
     assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1"]

@@ -10,19 +10,15 @@ import pytest
 from example_children import LAUNCHER_UID, config_map, launcher, launcher_pod, service, stored, worker
 from example_jobs import PI
 from fakes.api_server import FakeClient
-from fakes.world import World, new
+from fakes.world import new
 from mpiop.controller.controller import job_of
 from mpiop.controller.errors import PredecessorError, ResourceExistsError
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
-from mpiop.controller.memory import JobMemory
-from mpiop.controller.observe.consistency import Consistency
 from mpiop.controller.observe.observed import BY_CONTROLLER, Listers, Observed, index_by_controller, observe
-from mpiop.controller.write.apply import Applier, Owner
-from mpiop.controller.write.contention import Contention
 from mpiop.informers.store import Store
 from mpiop.kube.objects import Key, Object, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SERVICES, VOLCANO_POD_GROUPS, Resource
-from virtual_time import VirtualClock
+from unit.controller.write.test_apply import OWNER, applier
 
 TENANT = "tenant"
 
@@ -113,10 +109,9 @@ def test_a_worker_has_the_name_of_one(name: str, is_worker: bool) -> None:  # no
 async def test_an_object_that_is_read_live_is_judged_alike(foreign: dict[str, Any]) -> None:
     client = FakeClient()
     client.server.put(SERVICES, changed(service(), **foreign))
-    applier = Applier(client, Consistency({}, VirtualClock(), JobMemory()), Contention(VirtualClock(), "us", JobMemory()))
     error = PredecessorError if foreign == FOREIGN["another UID"] else ResourceExistsError
     with pytest.raises(error) if foreign else nullcontext():
-        await applier.find_ours(Owner(PI.key, PI.uid), SERVICES, PI.key)
+        await applier(client).find_ours(OWNER, SERVICES, PI.key)
 
 
 def test_an_event_concerns_the_job_in_its_own_namespace() -> None:
@@ -124,21 +119,15 @@ def test_an_event_concerns_the_job_in_its_own_namespace() -> None:
     assert job_of(changed(worker(0), labels={}, owner={"apiVersion": "example.com/v1"})) is None
 
 
-def foreign_pods(world: World) -> tuple[Object, ...]:
-    """Return pods of another tenant, who has read the UIDs of the job and of its launcher Job and knows its labels."""
-    job_uid, launcher_uid = uid_of(world.one(MPIJOBS, "pi")), uid_of(world.one(JOBS, "pi-launcher"))
-    evicted = changed(worker(0, "Failed", reason="Evicted"), namespace=TENANT, owner={"uid": job_uid})
-    failed = changed(launcher_pod("Failed"), namespace=TENANT, owner={"uid": launcher_uid})
-    assert failed["metadata"]["ownerReferences"][0]["uid"] != LAUNCHER_UID
-    return evicted, failed
-
-
 async def test_a_tenant_cannot_fail_the_job_of_another_nor_keep_its_workers_from_being_made() -> None:
     world = await new()
     await world.sync()
     world.client.server.remove(PODS, Key("default", "pi-worker-0"))
-    for pod in foreign_pods(world):
-        world.client.server.put(PODS, pod)
+    # The tenant has read the UIDs of the job and of its launcher Job, and knows its labels.
+    job_uid, launcher_uid = uid_of(world.one(MPIJOBS, "pi")), uid_of(world.one(JOBS, "pi-launcher"))
+    assert launcher_uid != LAUNCHER_UID
+    world.client.server.put(PODS, changed(worker(0, "Failed", reason="Evicted"), namespace=TENANT, owner={"uid": job_uid}))
+    world.client.server.put(PODS, changed(launcher_pod("Failed"), namespace=TENANT, owner={"uid": launcher_uid}))
     await world.sync_until_idle()
     own = {obj["metadata"]["name"] for obj in world.client.server.objects(PODS) if obj["metadata"].get("namespace") == "default"}
     assert own == {"pi-worker-0", "pi-worker-1"}

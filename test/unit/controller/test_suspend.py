@@ -199,16 +199,14 @@ async def test_a_field_that_the_api_server_drops_is_no_edit(how: dict[str, Any],
     roles = launcher_template(fromTheFuture={"a": 1})["mpiReplicaSpecs"] | {"Worker": {"replicas": 2, "template": SSHD}}
     await started(world, mpiReplicaSpecs=roles)
     if before := how.get("before"):
-        await world.edit({"spec": before})
-        await world.sync_until_idle()
+        await world.change(**before)
     if how.get("is_earlier"):
         forget_generation(world)
     drop_unknown_field(world)
     await world.sync_until_idle()
     assert world.status.is_true(c.CONDITION_UPDATE_PENDING) is bool(before)
     if after:
-        await world.edit({"spec": after})
-        await world.sync_until_idle()
+        await world.change(**after)
     assert world.status.is_true(c.CONDITION_UPDATE_PENDING) is is_pending
 
 
@@ -255,28 +253,6 @@ async def test_a_worker_that_had_ended_does_not_fail_the_job_after_its_resume() 
     await world.run_job()
     assert world.names(PODS) == ["pi-launcher-x", "pi-worker-0", "pi-worker-1"]
     assert world.status.is_true(c.CONDITION_RUNNING)
-
-
-async def test_resuming_sets_the_start_time_anew_and_records_it_once() -> None:
-    world = await suspended()
-    before = world.status.start_time
-    await world.resume()
-    assert before is not None
-    assert world.status.start_time is not None
-    assert world.status.start_time >= before
-    assert world.recorder.reasons == ["MPIJobResumed"]
-
-
-async def test_a_resume_forgets_how_the_launcher_failed_before() -> None:
-    world = await started()
-    status = {"name": "launcher", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
-    world.pod_status("pi-launcher-x", "Running", containerStatuses=[status])
-    await world.sync_until_idle()
-    assert world.status.last_failure is not None
-    await world.suspend()
-    carry_out(world)
-    await world.resume()
-    assert world.status.last_failure is None
 
 
 async def test_without_the_right_to_clear_a_start_time_the_job_says_so() -> None:

@@ -1,24 +1,21 @@
 """One job's life as the API server sees it: what is written, when, and how often."""
 
 import asyncio
-import json
 from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
 
 from fakes.mutations import MutationError
-from fakes.world import KEY, WATCHED, World, mpijob, new, running, starting
+from fakes.world import KEY, World, mpijob, new, running, starting
 from mpiop.api import constants as c
 from mpiop.api.status_types import Failure, ReplicaStatus
-from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.names import ANNOTATION_ADDRESSES, ANNOTATION_SECRET_UID
 from mpiop.controller.objects import BuildOptions
 from mpiop.controller.status.reconciling import current_problem
-from mpiop.informers.store import Store
 from mpiop.kube.errors import KubeError, StatusError, TransportError
-from mpiop.kube.objects import Key, Object, controller_of, labels_of, uid_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, VOLCANO_POD_GROUPS, Resource
+from mpiop.kube.objects import Key, labels_of, uid_of
+from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource
 from mpiop.workqueue import NotReady
 
 STATUS = "patch MPIJob/status default/pi"
@@ -40,14 +37,6 @@ def refusal(code: int, message: str = "no", **status: Any) -> StatusError:
     return StatusError("test", {"code": code, "message": message, **status})
 
 
-async def test_a_new_job_gets_its_children_and_then_its_status() -> None:
-    world = await new()
-    await world.sync()
-    assert world.writes == [*CHILDREN, STATUS]
-    assert world.status.replica_statuses == {c.LAUNCHER: ReplicaStatus(), c.WORKER: ReplicaStatus()}
-    assert world.recorder.reported == [("Normal", "MPIJobCreated", "MPIJob default/pi is created.")]
-
-
 async def test_I38_no_sync_of_a_life_changes_a_stored_object() -> None:
     world = await running()
     world.pod_status("pi-worker-0", "Failed")
@@ -61,27 +50,13 @@ async def test_I38_no_sync_of_a_life_changes_a_stored_object() -> None:
         await world.sync()
 
 
-async def test_every_child_is_the_jobs_and_found_by_label() -> None:
-    world = World()
-    job = await world.submit()
-    await world.sync()
-    for resource in (SERVICES, CONFIG_MAPS, SECRETS, JOBS, PODS):
-        for child in world.client.server.objects(resource):
-            owner = controller_of(child)
-            assert owner is not None
-            assert owner["uid"] == uid_of(job)
-            assert labels_of(child)[c.LABEL_OPERATOR_NAME] == c.OPERATOR_NAME
+UNSEEN = {"metadata": {"generation": 2}, "spec": {"runPolicy": {"cleanPodPolicy": "All"}}}
 
 
-async def test_a_job_that_is_up_to_date_costs_no_write() -> None:
+@pytest.mark.parametrize("edit", [{}, UNSEEN], ids=["not edited", "edited, and users see no difference"])
+async def test_a_job_that_is_up_to_date_costs_no_write(edit: dict[str, Any]) -> None:
     world = await running()
-    await world.sync()
-    assert world.writes == []
-
-
-async def test_an_edit_that_changes_nothing_that_users_see_costs_no_write() -> None:
-    world = await running()
-    await world.edit({"metadata": {"generation": 2}, "spec": {"runPolicy": {"cleanPodPolicy": "All"}}})
+    await world.edit(edit)
     await world.sync_until_idle()
     assert world.writes == []
 
@@ -89,6 +64,7 @@ async def test_an_edit_that_changes_nothing_that_users_see_costs_no_write() -> N
 async def test_a_whole_life_in_the_fewest_writes() -> None:
     world = await new(runPolicy={"cleanPodPolicy": "All"})
     await world.sync()
+    assert world.status.replica_statuses == {c.LAUNCHER: ReplicaStatus(), c.WORKER: ReplicaStatus()}
     world.start_workers()
     world.start_launcher()
     await world.sync_until_idle()
@@ -105,18 +81,9 @@ async def test_a_whole_life_in_the_fewest_writes() -> None:
         "delete Pod default/pi-worker-1",
     ]
     assert world.recorder.reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
+    assert labels_of(world.one(SECRETS, "pi-ssh"))[c.LABEL_OPERATOR_NAME] == c.OPERATOR_NAME  # caches show no other child without it
     totals = [world.metrics.registry.get_sample_value(f"mpi_operator_jobs_{end}_total") for end in ("created", "successful", "failed")]
     assert totals == [1, 1, 0]
-
-
-async def test_E55_nothing_is_judged_before_the_caches_show_our_own_writes() -> None:
-    world = await new()
-    await world.sync()
-    done = list(world.writes)
-    world.refresh(MPIJOBS)
-    with pytest.raises(NotReady):
-        await world.syncer.sync(KEY)
-    assert world.writes == done
 
 
 async def waiting() -> World:
@@ -198,36 +165,24 @@ async def test_a_job_of_another_manager_is_left_alone(manager: str) -> None:
     assert world.writes == []
 
 
-async def test_a_job_that_is_gone_leaves_nothing_behind() -> None:
-    world = await running()
-    labels = {"launcher": "pi-launcher", "namespace": "default"}
-    assert world.metrics.registry.get_sample_value("mpi_operator_job_info", labels) == 1
-    world.client.server.remove(MPIJOBS, KEY)
-    await world.sync()
-    assert world.writes == []
-    assert world.metrics.registry.get_sample_value("mpi_operator_job_info", labels) is None
-
-
-async def test_an_invalid_job_says_so_once_and_can_be_repaired() -> None:
-    world = await new(slotsPerWorker=-1)
+@pytest.mark.parametrize(
+    ("field", "wrong", "right"),
+    [("slotsPerWorker", -1, 1), ("mpiImplementation", {"not": "a string"}, "OpenMPI")],
+    ids=["out of range", "of another type"],
+)
+async def test_an_invalid_job_says_so_once_and_can_be_repaired(field: str, wrong: object, right: object) -> None:
+    world = await new(**{field: wrong})
     await world.sync()
     await world.sync()
     assert world.writes == [STATUS]
     stalled = world.condition(c.CONDITION_STALLED)
     assert stalled.reason == "ValidationError"
-    assert "spec.slotsPerWorker" in stalled.message
+    assert stalled.message.startswith(f"Found validation errors: spec.{field}: ")
     assert world.recorder.reasons == ["ValidationError"]
     assert not world.status.is_true(c.CONDITION_CREATED)
-    await world.edit({"spec": {"slotsPerWorker": 1}})
+    await world.edit({"spec": {field: right}})
     await world.sync()
     assert world.writes == [*CHILDREN, STATUS]
-
-
-async def test_a_job_that_nobody_can_read_is_refused_like_an_invalid_one() -> None:
-    world = await new(mpiImplementation={"not": "a string"})
-    await world.sync()
-    assert world.writes == [STATUS]
-    assert world.recorder.reasons == ["ValidationError"]
 
 
 async def test_E58_a_child_of_a_deleted_namesake_is_waited_for() -> None:
@@ -538,35 +493,6 @@ async def test_of_updates_without_an_answer_only_the_last_are_remembered() -> No
             await world.sync()
         await asyncio.sleep(60)
     assert len(world.syncer.reporter.unanswered[KEY]) == 20
-
-
-@pytest.mark.parametrize("scheduler", ["", "volcano"])
-async def test_nothing_in_a_cache_is_changed_in_place_neither_the_job_nor_its_pod_group(scheduler: str) -> None:
-    world = World(options=BuildOptions(gang_scheduler=scheduler))
-    world.client.server.served.add(VOLCANO_POD_GROUPS)
-    groups = world.stores[VOLCANO_POD_GROUPS] = Store()
-    if scheduler:
-        gang = Gang(scheduler, candidates(scheduler)[0], listers={VOLCANO_POD_GROUPS: groups})
-        world.build(gang)
-    await world.submit(workers=2)
-    resources: tuple[Resource, ...] = (*WATCHED, VOLCANO_POD_GROUPS)
-    edits: list[dict[str, object]] = [
-        {},
-        {"runPolicy": {"schedulingPolicy": {"minAvailable": 1}}, "slotsPerWorker": 2},
-        {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}},
-        {"runPolicy": {"suspend": True}},
-        {"runPolicy": {"suspend": False}},
-    ]
-    for edit in edits:
-        await world.edit({"spec": edit})
-        for _ in range(3):
-            world.refresh(*resources)
-            cached: list[Object] = [obj for resource in resources for obj in world.stores[resource].values()]
-            before = [json.dumps(obj, sort_keys=True, default=repr) for obj in cached]
-            await world.syncer.sync(KEY)
-            assert [json.dumps(obj, sort_keys=True, default=repr) for obj in cached] == before
-            world.start_workers()
-    assert world.names(VOLCANO_POD_GROUPS) == (["pi"] if scheduler else [])
 
 
 async def test_the_domain_of_the_cluster_is_what_the_flag_says() -> None:

@@ -23,20 +23,15 @@ def object_with(spec: Any) -> Object:
     return cast("Object", {"kind": "Pod", "metadata": {"name": "a"}, "spec": spec})
 
 
-def exact(value: Any) -> str:
-    """Return what distinguishes 1, 1.0 and True."""
-    return repr(value)
-
-
 @given(st.lists(WIRE, min_size=1, max_size=5), st.integers(1, 20))
 def test_a_compact_object_is_equal_to_the_original_which_stays_as_it_is(specs: list[Any], capacity: int) -> None:
     compactor, kept = Compactor(capacity), None
     for spec in specs:
         original = object_with(spec)
-        before = exact(original)
+        before = repr(original)  # it distinguishes 1, 1.0 and True
         kept = compactor.compact(original, kept)
-        assert exact(kept) == before
-        assert exact(original) == before
+        assert repr(kept) == before
+        assert repr(original) == before
 
 
 def nested(levels: int) -> Any:
@@ -61,12 +56,7 @@ def test_a_long_part_that_did_not_change_is_the_one_before() -> None:
     assert cast("Any", prepare(long(1)))["spec"] is first["spec"]
     changed = prepare(long(1.0))
     assert changed is not None
-    assert exact(changed["spec"]) == exact(long(1.0)["spec"])
-
-
-def test_managed_fields_are_left_out() -> None:
-    original = cast("Object", {"metadata": {"name": "a", "managedFields": [{"manager": "x"}], "uid": "u"}})
-    assert Compactor().compact(original) == {"metadata": {"name": "a", "uid": "u"}}
+    assert repr(changed["spec"]) == repr(long(1.0)["spec"])
 
 
 def test_equal_parts_of_different_objects_are_one() -> None:
@@ -86,7 +76,7 @@ def test_the_memory_of_parts_is_bounded() -> None:
 def test_parts_that_only_look_equal_are_not_shared() -> None:
     compactor = Compactor()
     values = [{"a": 1}, {"a": True}, {"a": 1.0}, {"a": "1"}, {"a": [1]}, {"a": [True]}]
-    assert [exact(compactor.compact(object_with(value))["spec"]) for value in values] == [exact(value) for value in values]
+    assert [repr(compactor.compact(object_with(value))["spec"]) for value in values] == [repr(value) for value in values]
 
 
 @pytest.mark.parametrize(

@@ -86,23 +86,3 @@ async def test_an_informer_that_dies_ends_all() -> None:
         await asyncio.wait_for(running, 1)
     assert not pods.is_running
     assert not jobs.is_running
-
-
-async def test_the_store_follows_the_fake_server_through_cuts_and_compaction() -> None:
-    fake = client()
-    factory = InformerFactory(fake)
-    pods = factory.informer(PODS_OF_PI)
-    async with background(asyncio.create_task(factory.run())):
-        await pods.wait_for_sync()
-        for number in range(30):
-            created = await fake.create(PODS, body(f"p{number}", app="pi"))
-            if number % 3 == 0:
-                fake.server.cut_streams()
-            if number % 5 == 0:
-                await fake.delete(PODS, Key("ns", f"p{number}"), uid=created["metadata"].get("uid", ""))
-            if number % 7 == 0:
-                fake.server.compact()
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(60)
-        expected = {Key("ns", f"p{number}") for number in range(30) if number % 5}
-        assert set(pods.store.keys()) == expected

@@ -59,13 +59,6 @@ async def test_R17_nothing_is_delivered_before_the_bookmark_then_one_replace_and
     assert server.watches[0].send_initial_events
 
 
-async def test_R17_an_empty_stream_is_an_empty_list() -> None:
-    server = server_of([[initial_end(12), Hang()]])
-    async with following(server, STREAMS) as followed:
-        await asyncio.sleep(1)
-    assert followed.said() == ["replace  12"]
-
-
 @pytest.mark.parametrize("value", ["false", "", "TRUE", "1"])
 async def test_R17_only_the_exact_value_true_ends_the_initial_events(value: str) -> None:
     server = server_of([[added(pod("a", 5)), bookmark(8), initial_end(9, value), Sleep(5), initial_end(10), Hang()]])

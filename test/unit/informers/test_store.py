@@ -209,8 +209,3 @@ def test_an_unreadable_object_is_notified_when_it_is_readable_again_or_gone() ->
     assert gone == Notification(pod("b", 11), None, unreadable=unreadable("b", 14))
     assert not store.unreadable
     assert gone.key == B
-
-
-def test_the_first_list_may_have_unreadable_objects() -> None:
-    (change,) = Store().replace([unreadable("a", 1)], "10")
-    assert (change.key, change.old, change.new) == (A, None, None)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fakes.api_server import FakeClient
+from fakes.following import background
 from fakes.world import KEY, mpijob
 from mpiop.kube.errors import StatusError, TransportError
 from mpiop.kube.objects import Key, Object, key_of, uid_of
@@ -41,13 +42,9 @@ async def running(client: FakeClient, scheduler: str, *namespaces: str) -> Async
     replica = Operator(
         Options(health_port=0, gang_scheduling=scheduler, namespaces=namespaces), client, Metrics(version="test"), VirtualClock()
     )
-    task = asyncio.create_task(replica.run())
-    await asyncio.sleep(0)
-    try:
+    async with background(asyncio.create_task(replica.run())):
+        await asyncio.sleep(0)
         yield replica
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 def volcano() -> FakeClient:
@@ -137,10 +134,9 @@ async def test_an_api_that_may_not_be_used_holds_up_nothing_but_what_needs_it(ve
 
 
 async def test_a_namespace_without_the_right_to_gangs_delays_no_other() -> None:
-    client = FakeClient()
+    client = volcano()
     server = client.server
     client.refuse("*", VOLCANO_POD_GROUPS, "", StatusError("any", FORBIDDEN), namespace="team")
-    server.served.add(VOLCANO_POD_GROUPS)
     async with running(client, "volcano", "default", "team") as replica:
         for namespace in ("default", "team"):
             job = mpijob()
@@ -163,9 +159,8 @@ async def test_a_namespace_without_the_right_to_gangs_delays_no_other() -> None:
 
 @pytest.mark.parametrize("namespaces", [("default",), ("default", "team")], ids=str)
 async def test_without_the_right_to_gangs_in_any_namespace_a_replica_is_not_ready(namespaces: tuple[str, ...]) -> None:
-    client = FakeClient()
+    client = volcano()
     client.refuse("*", VOLCANO_POD_GROUPS, "", StatusError("any", FORBIDDEN))
-    client.server.served.add(VOLCANO_POD_GROUPS)
     async with running(client, "volcano", *namespaces) as replica:
         await asyncio.sleep(30)
         assert ["no such right" in problem for problem in replica._gang_problems()] == [True] * len(namespaces)
@@ -195,8 +190,7 @@ async def test_a_group_deleted_by_hand_is_made_again() -> None:
 
 
 async def test_the_values_of_priority_classes_come_from_the_server() -> None:
-    client = FakeClient()
-    client.server.served |= {VOLCANO_POD_GROUPS, PRIORITY_CLASSES}
+    client = volcano()
     client.server.put(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 7})
     job = mpijob(runPolicy={"schedulingPolicy": {"minAvailable": 1}})
     worker = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "4"}}}], "priorityClassName": "high"}

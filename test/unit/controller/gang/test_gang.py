@@ -8,6 +8,7 @@ import pytest
 
 from example_children import TERMINATING, observed, stored, worker
 from example_jobs import PI
+from fakes.mutations import MutationError
 from fakes.world import KEY, WATCHED, World
 from mpiop.api import constants as c
 from mpiop.controller.gang.gang import Gang, candidates
@@ -48,10 +49,6 @@ class GangWorld(World):
         assert self.gang.api is not None
         return self.one(self.gang.api[-1].resource, "pi")
 
-    def kinds(self) -> list[str]:
-        """Return the kinds of what was made, in that order."""
-        return [str(action).split()[1] for action in self.client.actions if str(action).startswith("create")]
-
     async def policy(self, **fields: Any) -> None:
         """Change the scheduling policy as a user, and sync until that is done."""
         await self.change(runPolicy={"schedulingPolicy": fields})
@@ -76,7 +73,7 @@ SCHEDULERS = [
 @pytest.mark.parametrize(("scheduler", "number", "kinds"), SCHEDULERS)
 async def test_the_gang_is_made_before_its_pods_and_only_once(scheduler: str, number: int, kinds: list[str]) -> None:
     world = await gang(scheduler, number)
-    made = world.kinds()
+    made = [write.split()[1] for write in world.writes if write.startswith("create")]
     assert made[: len(kinds) + 3] == ["Secret", "Service", "ConfigMap", *kinds]
     assert made[len(kinds) + 3 :] == ["Pod", "Pod", "Job"]
     assert all(f" {kind} " not in write for write in world.writes if not write.startswith("create") for kind in kinds)
@@ -110,6 +107,16 @@ async def test_scaling_changes_how_many_are_waited_for() -> None:
     world = await gang("my-scheduler")
     await world.change(mpiReplicaSpecs={"Worker": {"replicas": 5}})
     assert world.group["spec"]["minMember"] == 6
+
+
+async def test_I38_no_sync_changes_a_stored_group() -> None:
+    world = await gang("volcano")
+    await world.policy(minAvailable=1)
+    stored_group = world.stores[VOLCANO_POD_GROUPS].get(KEY)
+    assert stored_group is not None
+    stored_group["spec"] = {"changed": "in place"}
+    with pytest.raises(MutationError, match="default/pi"):  # whether each of these syncs was checked
+        await world.sync()
 
 
 @pytest.mark.parametrize(("number", "count"), [pytest.param(0, 2, id="1.37: followed"), pytest.param(1, 3, id="1.36: at the next start")])

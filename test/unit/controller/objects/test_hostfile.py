@@ -67,16 +67,9 @@ def test_discover_hosts_without_a_running_worker_prints_nothing() -> None:
 
 def test_discover_hosts_sorts_as_strings() -> None:
     running = ["pi-worker-2", "pi-worker-10", "pi-worker-0"]
-    assert rendered(DISCOVER_HOSTS, PI, running) == (
-        "#!/bin/sh\necho pi-worker-0.pi.default.svc\necho pi-worker-10.pi.default.svc\necho pi-worker-2.pi.default.svc\n"
-    )
-
-
-def test_discover_hosts_begins_with_a_launcher_that_works() -> None:
+    hosts = [f"pi-{name}.pi.default.svc.example.com" for name in ("launcher", "worker-0", "worker-10", "worker-2")]
     job = replace(PI, run_launcher_as_worker=True)
-    assert rendered(DISCOVER_HOSTS, job, ["pi-worker-0"], "example.com") == (
-        "#!/bin/sh\necho pi-launcher.pi.default.svc.example.com\necho pi-worker-0.pi.default.svc.example.com\n"
-    )
+    assert rendered(DISCOVER_HOSTS, job, running, "example.com") == "#!/bin/sh\n" + "".join(f"echo {host}\n" for host in hosts)
 
 
 def test_discover_hosts_runs() -> None:

@@ -22,10 +22,6 @@ def environment(job: MPIJob) -> list[tuple[str, Any]]:
     return [(variable["name"], variable.get("value")) for variable in pod_of(job)["spec"]["containers"][0]["env"]]
 
 
-def test_a_suspended_launcher() -> None:
-    assert build_launcher_job(PI, BuildOptions(), limits={}, suspend=True)["spec"]["suspend"] is True
-
-
 @pytest.mark.parametrize(("ttl", "passed_on"), [(None, None), (0, 600), (599, 600), (601, 601)])
 def test_limits_are_passed_on_but_a_time_to_live_that_could_end_before_the_end_is_recorded(ttl: int | None, passed_on: int | None) -> None:
     policy = RunPolicy(ttl_seconds_after_finished=ttl, active_deadline_seconds=0, backoff_limit=3)
@@ -78,12 +74,6 @@ def test_what_the_user_mounts_at_etc_mpi_stays() -> None:
     mounts = [{"name": "mine", "mountPath": "/etc/mpi"}]
     found = pod_of(with_launcher(PI, template(container(volumeMounts=mounts))))["spec"]["containers"][0]["volumeMounts"]
     assert [mount for mount in found if mount["mountPath"] == "/etc/mpi"] == mounts
-
-
-def test_gang_scheduling() -> None:
-    pod = pod_of(PI, BuildOptions(gang_scheduler="volcano"))
-    assert pod["spec"]["schedulerName"] == "volcano"
-    assert pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "pi"
 
 
 OURS = "/etc/mpi-hosts/ssh:ssh"

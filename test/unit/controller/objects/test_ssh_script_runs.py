@@ -20,6 +20,7 @@ from mpiop.controller.objects.ssh_script import MARK
 
 MOUNT = "/etc/mpi-hosts"
 HOST = "pi-worker-0.pi.default.svc"
+WAITING = f"waiting for {HOST}: no address for {{}} s; the operator publishes it once all workers are Ready\n"
 BEGUN = 1000
 """What the clock shows when the script starts."""
 
@@ -317,10 +318,7 @@ def test_it_waits_for_the_address_and_says_so(launcher: Pod) -> None:
     run = launcher.run(HOST, "true")
     assert run.call == [*reached("10.0.0.1", HOST), *OURS, HOST, "true"]
     assert (run.seconds, run.lookups) == (42, [])
-    assert run.words == [
-        f"waiting for {HOST}: no address for {seconds} s; the operator publishes it once all workers are Ready"
-        for seconds in (10, 20, 30, 40)
-    ]
+    assert [f"{line}\n" for line in run.words] == [WAITING.format(seconds) for seconds in (10, 20, 30, 40)]
     assert run.stderr == ""
 
 
@@ -483,10 +481,7 @@ def test_where_it_cannot_write_into_the_log_of_the_pod_it_speaks_on_stderr(launc
     script.write_text(script.read_text().replace(str(launcher.root / "log"), str(launcher.root / "nowhere" / "log")))
     launcher.publish("0 10.0.0.1\n1 10.0.0.2\n", after_seconds=15)
     run = launcher.run(HOST, "true")
-    assert run.stderr == f"waiting for {HOST}: no address for 10 s; the operator publishes it once all workers are Ready\n"
-
-
-WAITING = f"waiting for {HOST}: no address for {{}} s; the operator publishes it once all workers are Ready\n"
+    assert run.stderr == WAITING.format(10)
 
 
 def test_it_never_opens_a_file_of_the_users_again(launcher: Pod) -> None:

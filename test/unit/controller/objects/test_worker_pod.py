@@ -71,12 +71,6 @@ def test_labels_and_annotations_of_the_template_are_kept_and_ours_win() -> None:
     assert "app" not in pod["metadata"]["labels"]
 
 
-@pytest.mark.parametrize(("launcher_works", "index"), [(False, "0"), (True, "1")])
-def test_replica_index_leaves_room_for_a_launcher_that_works(launcher_works: bool, index: str) -> None:  # noqa: FBT001 - a column
-    pod = build_worker_pod(replace(PI, run_launcher_as_worker=launcher_works), 0, BuildOptions())
-    assert pod["metadata"]["labels"]["training.kubeflow.org/replica-index"] == index
-
-
 @pytest.mark.parametrize(
     ("spec", "policy"),
     [({}, None), ({"hostNetwork": True}, "ClusterFirstWithHostNet"), ({"dnsPolicy": "Default"}, "Default")],

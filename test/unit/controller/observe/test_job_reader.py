@@ -5,7 +5,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from fakes.world import KEY, mpijob
+from fakes.world import mpijob
 from mpiop.api.parse import parse_mpijob
 from mpiop.api.types import MPIJob
 from mpiop.controller.errors import InvalidJobError
@@ -79,36 +79,11 @@ def test_a_job_that_has_changed_otherwise_is_parsed_whole(changes: dict[str, Any
     assert again.launcher is not job.launcher
 
 
-def test_what_is_wrong_with_a_job_is_said() -> None:
-    with pytest.raises(InvalidJobError, match=r"^Found validation errors: .*slotsPerWorker"):
-        read(Reader(JobMemory()), stored(mpijob(slotsPerWorker=-1)))
-    with pytest.raises(InvalidJobError, match=r"^Found validation errors: .*mpiReplicaSpecs"):
-        read(Reader(JobMemory()), stored(mpijob(mpiReplicaSpecs={})))
-
-
 def test_a_bounded_number_of_jobs_is_remembered() -> None:
     reader, raws = Reader(JobMemory()), [stored(mpijob(f"job-{number}")) for number in range(CAPACITY + 1)]
     jobs = [read(reader, raw) for number, raw in enumerate(raws)]
     assert read(reader, raws[-1]) is jobs[-1]
     assert read(reader, raws[0]) is not jobs[0]
-
-
-def test_a_job_that_is_gone_is_forgotten() -> None:
-    memory, raw = JobMemory(), stored(mpijob())
-    reader = Reader(memory)
-    job = read(reader, raw)
-    memory.forget(KEY)
-    memory.forget(KEY)
-    assert read(reader, raw) is not job
-
-
-def test_an_annotation_that_was_made_wrong_is_refused() -> None:
-    reader, raw = Reader(JobMemory()), stored(mpijob())
-    assert read(reader, raw).ssh == ""
-    for choice in ("Injected", "Image"):
-        assert read(reader, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": choice}})).ssh == choice
-    with pytest.raises(InvalidJobError, match=r"mpiop\.kubeflow\.org/ssh"):
-        read(reader, later(raw, metadata={"annotations": {"mpiop.kubeflow.org/ssh": "Other"}}))
 
 
 def test_the_message_about_thousands_of_errors_is_short() -> None:

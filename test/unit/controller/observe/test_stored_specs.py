@@ -45,10 +45,6 @@ def test_beyond_the_budget_the_largest_are_dropped_and_no_small_one() -> None:
     assert 2 <= sum(kept(*large)) <= 3
 
 
-def test_a_spec_larger_than_the_budget_is_not_kept() -> None:
-    assert stored_spec(Specs(budget_bytes=1024).trimmed(padded(2))).text is None
-
-
 def test_specs_of_jobs_that_are_gone_leave_room() -> None:
     specs = Specs(budget_bytes=400 * 1024)
     for number in range(20):

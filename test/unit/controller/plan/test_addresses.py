@@ -75,6 +75,7 @@ CASES = [
     # Then each by itself.
     Case("all is published", (at(0), at(1)), LINES, published(BOTH)),
     Case("one is gone", (at(0),), "0 10.0.0.1\n", published(BOTH)),
+    Case("all are gone", (), "", published(BOTH)),
     Case("one is going, Ready or not", (at(0), at(1, metadata=TERMINATING)), "0 10.0.0.1\n", published(BOTH)),
     Case("its replacement has no address", (at(0), worker(1, "Pending")), "0 10.0.0.1\n", published(BOTH)),
     Case("its replacement is not Ready", (at(0), at(1, "10.0.0.9", conditions=UNREADY)), "0 10.0.0.1\n", published(BOTH)),
@@ -101,10 +102,6 @@ CASES = [
 def test_what_is_published(case: Case) -> None:
     want = case.want and f"workers {case.job.worker_replicas}\n{case.want}"
     assert addresses_to_publish(case.job, observed(*case.workers, launcher_pods=(case.launcher,))) == want
-
-
-def test_without_any_address_there_is_no_count() -> None:
-    assert addresses_to_publish(PI, observed(launcher_pods=(published(BOTH),))) == ""
 
 
 def test_there_is_nobody_before_the_launcher_has_a_pod() -> None:
@@ -163,9 +160,3 @@ def test_when_addresses_were_changed_is_noted() -> None:
         {ANNOTATION: BOTH, **noted},
         None,
     )
-
-
-def test_a_launcher_that_has_ended_reads_nothing_any_more() -> None:
-    pod = published(BOTH, "Failed")
-    pod["metadata"]["annotations"][PUBLISHED_AT] = "2026-01-01T11:00:00Z"
-    assert addresses_to_publish(PI, observed(at(0), at(1), launcher_pods=(pod,))) is None

@@ -119,11 +119,6 @@ def test_a_launcher_of_the_go_operator_is_not_said_to_have_what_only_ours_have()
     assert body["spec"]["template"] == {"metadata": {"annotations": {"new": "2"}}}
 
 
-def test_a_start_time_is_cleared_first_where_it_locks_the_template() -> None:
-    have = launcher(suspend=True, startTime=STARTED, conditions=SUSPENDED)
-    assert unsuspend_patch(FULL, have, OPTIONS) == ({"status": {"startTime": None}}, "status")
-
-
 def test_a_start_time_that_locks_nothing_stays() -> None:
     have = launcher(suspend=True, startTime=STARTED, conditions=SUSPENDED)
     assert unsuspend_patch(PI, have, OPTIONS)[0]["spec"] == {"suspend": False}

@@ -12,7 +12,7 @@ from example_jobs import PI
 from fakes.world import new
 from mpiop.api.status import parse_status, status_to_wire
 from mpiop.api.status_types import MPIJobStatus
-from mpiop.api.types import MPIJob, RunPolicy
+from mpiop.api.types import MPIJob
 from mpiop.controller.causes import CAUSES, Problem
 from mpiop.controller.observe.observed import Observed
 from mpiop.controller.restart.attempt import launcher_attempt
@@ -122,12 +122,6 @@ def test_a_failed_job_is_failed_with_the_same_words_and_one_event() -> None:
         assert events(before, failed) == ["DeadlineExceeded"]
         assert failed.status.summary.state == "Failed"
         assert at(failed, 60, FAILED) == failed
-
-
-def test_a_suspended_job_is_current_and_in_progress_after_its_resume() -> None:
-    suspended = at(replace(PI, run_policy=RunPolicy(suspend=True)), 0, observed(launcher=launcher(suspend=True)))
-    assert kstatus(suspended.status) == CURRENT
-    assert kstatus(at(replace(suspended, run_policy=RunPolicy()), 5, observed()).status) == IN_PROGRESS
 
 
 def test_an_invalid_job_is_stalled_at_once() -> None:

@@ -187,10 +187,6 @@ def test_resuming_sets_the_start_anew_and_suspending_keeps_it() -> None:
     assert next_of(resumed, observed()).start_time == LATER
 
 
-def test_a_job_created_suspended_has_no_start() -> None:
-    assert next_of(SUSPENDED, observed(), at=NOON).start_time is None
-
-
 REPLICAS = [
     ("before the launcher Job exists", observed(worker(0)), {"Worker": ReplicaStatus(active=1)}),
     (
@@ -230,20 +226,11 @@ def test_the_counts_of_a_finished_job_without_launcher_job_reach_0_and_not_befor
     assert job.status.replica_statuses == {"Launcher": ReplicaStatus(), "Worker": ReplicaStatus(failed=1)}
 
 
-def test_the_end_is_the_last_condition_also_of_a_job_that_was_stalled() -> None:
-    job = after(after(PI, observed(), problem=QUOTA), COMPLETE)
-    assert job.status.conditions[-1].type == "Succeeded", "others show the last condition as the state"
-
-
 def test_a_success_after_a_failure_turns_failed_to_false() -> None:
     failed = after(PI, RUNNING, FAILED)
     unknown = tuple(replace(row, status="Unknown") if row.type == "Failed" else row for row in failed.status.conditions)
     reopened = replace(failed, status=replace(failed.status, conditions=unknown))
     assert conditions(next_of(reopened, COMPLETE))["Failed"] == ("False", "DeadlineExceeded")
-
-
-def test_summary_counts_running_and_desired_workers() -> None:
-    assert next_of(PI, observed(worker(0), worker(1, "Pending")), at=NOON).summary == Summary("Starting", "1/2", "", "0", slots="1")
 
 
 @pytest.mark.parametrize(
@@ -282,13 +269,6 @@ def test_an_edit_that_was_not_enough_says_what_is_wrong_now() -> None:
 def test_an_edit_cannot_take_back_an_end() -> None:
     job = after(PI, RUNNING, COMPLETE)
     assert invalid_status(job.status, "Found validation errors: x", LATER) == job.status
-
-
-def test_a_standing_problem_is_one_that_holds() -> None:
-    job = after(PI, observed(), problem=QUOTA)
-    assert current_problem(job.status) == QUOTA
-    assert current_problem(after(job, observed()).status) is None
-    assert current_problem(MPIJobStatus()) is None
 
 
 IS_CREATED = ("Normal", "MPIJobCreated", "MPIJob default/pi is created.")

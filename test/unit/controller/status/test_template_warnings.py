@@ -45,10 +45,6 @@ def test_variables_that_only_the_operator_sets_twice_are_not_warned_of() -> None
     assert message(warned(job, hidden("PRTE_MCA_plm_ssh_args"), hidden("A"))) == hidden("A")
 
 
-def test_no_warning_makes_no_condition() -> None:
-    assert warned(PI).status.condition("Warnings") is None
-
-
 def test_a_resumed_job_begins_without() -> None:
     suspended = warned(replace(warned(PI, UNKNOWN), run_policy=RunPolicy(suspend=True)))
     assert message(warned(replace(suspended, run_policy=RunPolicy()))) is None

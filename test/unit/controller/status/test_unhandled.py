@@ -1,7 +1,7 @@
 """Waits that nothing explains."""
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -14,19 +14,8 @@ from mpiop.controller.status.unhandled import unhandled_problem
 from mpiop.kube.objects import Object
 
 
-def job(**status: Any) -> Any:
-    made = launcher()
-    return {**made, "spec": {**made["spec"], "suspend": False}, "status": status}
-
-
-def test_a_job_controller_that_creates_no_pod_is_reported() -> None:
-    found = unhandled_problem(job(), is_queued=False)
-    assert found is not None
-    assert found.reason == "Unhandled"
-
-
-def test_a_job_controller_that_may_back_off_after_failures_is_not() -> None:
-    assert unhandled_problem(job(failed=4), is_queued=False) is None
+def test_a_job_controller_that_may_back_off_after_failures_is_not_reported() -> None:
+    assert unhandled_problem(launcher(failed=4), is_queued=False) is None
 
 
 TOPOLOGY = "kueue.x-k8s.io/topology"

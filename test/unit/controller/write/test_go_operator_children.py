@@ -9,20 +9,13 @@ import pytest
 
 from example_jobs import PI
 from fakes.world import World, running
-from mpiop.api import constants as c
-from mpiop.api.status_types import MPIJobStatus
 from mpiop.clock import format_time
 from mpiop.controller.gang.gang import Gang, candidates
 from mpiop.controller.gang.pod_group import build_volcano_pod_group
-from mpiop.controller.observe.observed import Observed
-from mpiop.controller.restart.attempt import launcher_attempt
-from mpiop.controller.status import conditions as cond
-from mpiop.controller.status.status import next_status
 from mpiop.informers.store import Store
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, uid_of
 from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, SECRETS, SERVICES, VOLCANO_POD_GROUPS, Resource
-from virtual_time import EPOCH
 
 TTL = 100
 AGE = timedelta(seconds=30)
@@ -50,12 +43,14 @@ def left(world: World) -> list[str]:
     return [name for resource in CHILDREN for name in world.names(resource)]
 
 
-async def test_one_that_failed_gets_the_time_at_which_it_did_and_is_over_in_its_time() -> None:
-    world = await finished()
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+async def test_one_gets_the_time_that_its_condition_has_and_is_over_in_its_time(end: str) -> None:
+    world = await finished(end)
     before = world.clock.now() - AGE
     wait = await world.sync()
     assert world.status.completion_time == before.replace(microsecond=0)
-    assert "MPIJobFailed" not in world.recorder.reasons, "which was reported"
+    assert world.status.summary.workers == "", "by which it is known"
+    assert f"MPIJob{end}" not in world.recorder.reasons, "which was reported"
     wait = await world.sync()
     assert wait is not None
     assert TTL - AGE.total_seconds() - 2 < wait <= TTL - AGE.total_seconds()
@@ -119,11 +114,3 @@ async def test_a_question_without_an_answer_is_asked_again() -> None:
         await world.sync()
     await world.sync_until_idle()
     assert world.names(SERVICES) == []
-
-
-@pytest.mark.parametrize("type_", [c.CONDITION_FAILED, c.CONDITION_SUCCEEDED])
-def test_the_end_of_such_a_job_is_when_its_condition_says(type_: str) -> None:
-    ended = cond.make(type_, "True", "Ended", "It ended.", EPOCH)
-    found = next_status(launcher_attempt(replace(PI, status=MPIJobStatus(conditions=(ended,))), Observed()), None, EPOCH + AGE)
-    assert found.completion_time == EPOCH
-    assert found.summary.workers == "", "by which it is known"

@@ -9,9 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from fakes.api_server import FakeApiServer, FakeClient
+from fakes.following import background
 from fakes.world import mpijob
 from mpiop.api.capabilities import NAME
-from mpiop.kube.client import Client
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object
 from mpiop.kube.request import Request
@@ -29,13 +29,9 @@ KEY = Key("mpi-operator", NAME)
 async def leading(client: FakeClient, **options: Any) -> AsyncIterator[asyncio.Task[None]]:
     """Run a replica for 5 s, and then on."""
     settings = Options(**{"health_port": 0, "agent_image": "agent:1"} | options)
-    task = asyncio.create_task(Operator(settings, client, Metrics(version="test"), VirtualClock()).run())
-    await asyncio.sleep(5)
-    try:
+    async with background(asyncio.create_task(Operator(settings, client, Metrics(version="test"), VirtualClock()).run())) as task:
+        await asyncio.sleep(5)
         yield task
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 def found(client: FakeClient, key: Key = KEY) -> Object:
@@ -80,7 +76,9 @@ async def test_what_an_older_operator_or_somebody_else_wrote_is_replaced(theirs:
 class Strange(FakeApiServer):
     """Answers each read of the ConfigMap with `answer`."""
 
-    answer: Any = None
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
 
     def _answer(self, request: Request) -> dict[str, Any]:
         return self.answer if request.key == KEY and request.verb == "get" else super()._answer(request)
@@ -88,10 +86,7 @@ class Strange(FakeApiServer):
 
 @pytest.mark.parametrize("answer", [{}, [], {"metadata": None}, {"metadata": {}, "data": []}, {"metadata": {"labels": 1}}], ids=str)
 async def test_whatever_is_answered_the_leader_goes_on(answer: Any) -> None:
-    client = FakeClient()
-    client.server = server = Strange()
-    Client.__init__(client, server)
-    server.answer = answer
+    client = FakeClient(server=Strange(answer))
     with capture_logs() as logs:
         async with leading(client) as task:
             await asyncio.sleep(120)

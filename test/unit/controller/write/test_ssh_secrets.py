@@ -43,14 +43,6 @@ def noted(world: World) -> str:
     return annotations_of(world.one(CONFIG_MAPS, "pi-config"))[names.ANNOTATION_SECRET_UID]
 
 
-async def test_a_job_that_runs_does_not_ask_for_its_secret() -> None:
-    world = await running()
-    lose(world)
-    await world.sync_until_idle()
-    assert gets(world) == 0
-    assert world.keys_made == 1
-
-
 async def test_a_lost_secret_is_made_anew_at_the_resume() -> None:
     world = await running()
     await world.suspend()
@@ -184,20 +176,14 @@ async def test_a_secret_of_somebody_else_in_its_place_is_not_taken_for_it() -> N
     assert stalled(world) == "ResourceExists"
 
 
-async def test_a_secret_of_the_go_operator_is_not_labelled_for_there_is_no_right_to_change_one() -> None:
+async def test_a_secret_of_the_go_operator_is_found_without_its_keys_and_not_labelled() -> None:
     world = await starting()
     secret = world.put_metadata(SECRETS, "pi-ssh", labels={"app": "pi"})
     world.put_metadata(CONFIG_MAPS, "pi-config", annotations={})
     world.client.actions.clear()
     await world.sync_until_idle()
     assert noted(world) == uid_of(secret)
-    assert [write for write in world.writes if write.startswith("patch Secret")] == []
-
-
-async def test_whose_a_secret_is_can_be_known_without_its_keys() -> None:
-    world = await starting()
-    world.put_metadata(CONFIG_MAPS, "pi-config", annotations={})
-    await world.sync_until_idle()
+    assert [write for write in world.writes if write.startswith("patch Secret")] == [], "there is no right to change one"
     asked = [request for request in world.client.server.requests if request.resource is SECRETS and request.verb == "get"]
     assert asked
     assert all(request.metadata_only for request in asked)
