@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
+from fakes.client_api import container
 from fakes.ranks import Log, Ranks, Trap, printed, raised
 from mpiop.client import MPI, InvalidError, JobFailed, UnreachableError
 from mpiop.client.functions import FunctionCall
@@ -34,7 +35,7 @@ def test_a_function_returns_its_results_by_rank_and_leaves_no_job() -> None:
     assert reported == ["succeeded"]
     assert api.stored == {}
     [made] = [request[1] for request in api.requests if request[0] == "create"]
-    assert made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["args"][-2:] == ["python3", "/upload/runner.py"]
+    assert container(made)["args"][-2:] == ["python3", "/upload/runner.py"]
 
 
 def test_each_call_has_a_key_of_its_own() -> None:

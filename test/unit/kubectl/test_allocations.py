@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import FakeApi, pod, raises, stored
+from fakes.client_api import FakeApi, container, pod, raises, stored
 from mpiop.api.annotations import ALLOCATION
 from mpiop.client.allocation import allocation_manifest, fitting, launcher_of, workers_of
 from mpiop.client.errors import UnreachableError
@@ -23,24 +23,19 @@ def allocation(name: str = "dev", **status: Any) -> dict[str, Any]:
     return job
 
 
-def launcher_container(job: dict[str, Any]) -> dict[str, Any]:
-    container: dict[str, Any] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    return container
-
-
 def test_an_allocation_is_a_job_whose_launcher_holds_it() -> None:
     spec = JobSpec(command=("alloc",), image="i", ranks=5, slots=2, env={"A": "$b"}, mpirun_args=["--map-by", "a b"], time_limit=60)
     job = allocation_manifest(spec, "dev", idle=90)
     assert job["metadata"] == {"name": "dev", "annotations": {ALLOCATION.name: "true"}}
     assert "activeDeadlineSeconds" not in job["spec"]["runPolicy"]
     assert job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 3
-    container = launcher_container(job)
-    assert (container["command"], container["args"][1]) == (["/bin/sh", "-c"], "mpiop")
-    assert container["args"][3:] == ["-x A --map-by 'a b'", "--tag-output"]
-    assert container["args"][2].startswith("#!/bin/sh\n")
-    assert '"$$1"' in container["args"][0], "Kubernetes would take $(NAME) for a variable"
+    holder = container(job)
+    assert (holder["command"], holder["args"][1]) == (["/bin/sh", "-c"], "mpiop")
+    assert holder["args"][3:] == ["-x A --map-by 'a b'", "--tag-output"]
+    assert holder["args"][2].startswith("#!/bin/sh\n")
+    assert '"$$1"' in holder["args"][0], "Kubernetes would take $(NAME) for a variable"
     expected = {"A": "$$b", "MPIOP_RANKS": "5", "MPIOP_IDLE": "90", "MPIOP_TIME_LIMIT": "60", "MPIOP_EXPORT_OPTION": "-x"}
-    assert expected.items() <= {variable["name"]: variable["value"] for variable in container["env"]}.items()
+    assert expected.items() <= {variable["name"]: variable["value"] for variable in holder["env"]}.items()
 
 
 def test_alloc_creates_it_and_prints_its_name_when_it_runs(mpi: Any, api: FakeApi) -> None:
@@ -49,7 +44,7 @@ def test_alloc_creates_it_and_prints_its_name_when_it_runs(mpi: Any, api: FakeAp
     assert (code, out) == (0, "dev\n")
     assert err.splitlines()[0] == "allocation dev"
     [sent] = [request[1] for request in api.requests if request[0] == "create"]
-    assert {"name": "MPIOP_IDLE", "value": "1800"} in launcher_container(sent)["env"]
+    assert {"name": "MPIOP_IDLE", "value": "1800"} in container(sent)["env"]
     api.ends("Failed")
     code, out, err = mpi("alloc", "--image", "i", "--name", "bad", "--no-shell")
     assert (code, out) == (1, "")

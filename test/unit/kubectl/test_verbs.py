@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import NOON, FakeApi, pod, raises, stored
+from fakes.client_api import NOON, FakeApi, container, pod, raises, stored
 from mpiop.client.errors import (
     ClientError,
     ConflictError,
@@ -91,11 +91,7 @@ def test_an_array_runs_a_few_at_a_time(mpi: Any, api: FakeApi) -> None:
     code, out, err = mpi(*RUN, "--array", "1-3,7", "--parallel", "2", "--", "./a")
     assert (code, err) == (0, "4 of 4 jobs succeeded\n")
     assert out.splitlines() == [f"pi-{number}: succeeded" for number in (1, 2, 3, 7)]
-    environment = [
-        request[1]["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["env"]
-        for request in api.requests
-        if request[0] == "create"
-    ]
+    environment = [container(request[1], "Worker")["env"] for request in api.requests if request[0] == "create"]
     assert environment == [[{"name": "MPIOP_ARRAY_INDEX", "value": str(number)}] for number in (1, 2, 3, 7)]
     done(api, "pi", "Failed")
     code, out, err = mpi(*RUN[:-2], "--name", "more", "--array", "1-2", "--", "./a")
