@@ -131,12 +131,6 @@ def test_of_many_ranks_and_pieces_a_few_are_named() -> None:
         call(part(printed([b"x" * 10000] * 100), 0, 1))
 
 
-@pytest.mark.parametrize(("state", "sentence"), [("Succeeded", "NoResults: the program ended without results"), ("Failed", "MPIJobFailed")])
-def test_without_results_the_job_says_why(state: str, sentence: str) -> None:
-    with pytest.raises(JobFailed, match=sentence):
-        call(lambda _key: ["nothing"], state=state)
-
-
 FIRST, SECOND = "1" * 16, "2" * 16
 OTHERS = [pickle.dumps("c" * 1000), pickle.dumps("d" * 1000)]
 
