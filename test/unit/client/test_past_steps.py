@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.programs import executable
 from mpiop.api.mpi_implementations import OPEN_MPI
 from mpiop.client.errors import ClientError
 from mpiop.client.past_steps import PastStep, past_steps, step_output
@@ -16,10 +17,7 @@ MARK = 'while [ "$1" != client ]; do shift; done; mark=$2'
 
 def kubectl(folder: Path, body: str) -> list[str]:
     """Let a script stand in for kubectl; return its words."""
-    program = folder / "kubectl"
-    program.write_text(f"#!/bin/sh\n{body}\n")
-    program.chmod(0o755)
-    return [str(program)]
+    return [str(executable(folder / "kubectl", f"#!/bin/sh\n{body}\n"))]
 
 
 def steps(folder: Path, *rows: str) -> list[PastStep]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fakes.client_api import FakeApi, container, pod, raises, stored
+from fakes.programs import executable
 from mpiop.api.annotations import ALLOCATION
 from mpiop.client.allocation import allocation_manifest, fitting, launcher_of, workers_of
 from mpiop.client.errors import UnreachableError
@@ -88,9 +89,8 @@ def kubectl(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
 
     def call(body: str) -> Path:
-        program, words = tmp_path / "kubectl", tmp_path / "words"
-        program.write_text(f'#!/bin/sh\necho "$*" >>{words}\n{body}')
-        program.chmod(0o755)
+        words = tmp_path / "words"
+        executable(tmp_path / "kubectl", f'#!/bin/sh\necho "$*" >>{words}\n{body}')
         return words
 
     return call

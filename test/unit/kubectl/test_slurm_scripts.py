@@ -16,6 +16,7 @@ import pytest
 
 from fakes import mpirun
 from fakes.client_api import container
+from fakes.programs import executable
 from fakes.slurm_fields import FIELDS, PROGRAMS
 from fakes.slurm_scripts import RECORDER, SCRIPTS
 from fakes.slurm_styles import STYLES
@@ -74,11 +75,6 @@ def run(folder: Path, made: Conversion, library: str = "openmpi", *, is_started:
     ended = subprocess.run(words, cwd=work, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     found = sorted(each.read_text(encoding="utf-8") for each in records.iterdir())
     return Run(ended.returncode, found, ended.stdout, ended.stderr)
-
-
-def executable(file: Path, text: str) -> None:
-    file.write_text(text, encoding="utf-8")
-    file.chmod(0o755)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
