@@ -94,8 +94,12 @@ async def test_metadata_alone(subject: Subject) -> None:
 
 
 async def test_a_resource_that_is_not_served_is_not_found(subject: Subject) -> None:
+    selection = Selection(Resource("nobody.example.com", "v1", "things", "Thing"))
     with refused("not_found"):
-        await subject.client.list_page(Selection(Resource("nobody.example.com", "v1", "things", "Thing")), resource_version="")
+        await subject.client.list_page(selection, resource_version="")
+    with refused("not_found"):
+        async with subject.client.watch(selection, resource_version="0", timeout_seconds=1):
+            pass
 
 
 async def test_discovery_names_what_is_served(subject: Subject) -> None:
@@ -173,10 +177,3 @@ async def test_a_watch_ends_by_itself_when_its_time_is_over(subject: Subject) ->
     version = resource_version_of(created)
     async with subject.client.watch(subject.selection(), resource_version=version, timeout_seconds=1) as events:
         assert [event async for event in events if event["type"] != "BOOKMARK"] == []
-
-
-async def test_a_watch_of_what_is_not_served_is_refused(subject: Subject) -> None:
-    selection = Selection(Resource("nobody.example.com", "v1", "things", "Thing"))
-    with refused("not_found"):
-        async with subject.client.watch(selection, resource_version="0", timeout_seconds=1):
-            pass

@@ -18,7 +18,7 @@ def stored(name: str = "pi", *, state: str = "", workers: int = 2, **status: Any
     summary = {"summary": {"state": state, "workers": f"{workers}/{workers}", "restarts": "0"}} if state else {}
     conditions = [{"type": state, "status": "True", "reason": f"MPIJob{state}", "message": "", "lastTransitionTime": NOON}]
     found = {"conditions": conditions if state in {"Running", "Succeeded", "Failed", "Suspended"} else []}
-    container = {"name": "launcher", "image": "pi"}
+    own = {"name": "launcher", "image": "pi"}
     return {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
@@ -26,12 +26,24 @@ def stored(name: str = "pi", *, state: str = "", workers: int = 2, **status: Any
         "spec": {
             "slotsPerWorker": 1,
             "mpiReplicaSpecs": {
-                "Launcher": {"template": {"spec": {"containers": [container]}}},
-                "Worker": {"replicas": workers, "template": {"spec": {"containers": [container]}}},
+                "Launcher": {"template": {"spec": {"containers": [own]}}},
+                "Worker": {"replicas": workers, "template": {"spec": {"containers": [own]}}},
             },
         },
         "status": found | summary | status,
     }
+
+
+def pod_spec(job: Object, role: str = "Launcher") -> Object:
+    """Return the spec of the Pods with a role."""
+    spec: Object = job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
+    return spec
+
+
+def container(job: Object, role: str = "Launcher") -> Object:
+    """Return the container of the Pods with a role."""
+    [found] = pod_spec(job, role)["containers"]
+    return found
 
 
 def pod(name: str, *, job: str = "", role: str = "worker", node: str = "node-1", ready: bool = True, **state: Any) -> Object:

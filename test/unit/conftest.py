@@ -8,12 +8,18 @@ import pytest
 import structlog
 
 import virtual_time
+from fakes.certificates import Authority
 
 # How long an example takes reports how busy the machine is, not whether the code is right.
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("untimed")
 
 pytest_asyncio_loop_factories = virtual_time.pytest_asyncio_loop_factories
+
+
+@pytest.fixture(scope="session")
+def authority() -> Authority:
+    return Authority()
 
 
 @pytest.fixture(autouse=True)

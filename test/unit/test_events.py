@@ -173,14 +173,6 @@ async def test_T5_chatter_about_one_object_is_limited_and_others_are_not(scene: 
     assert "AfterFiveMinutes" in reasons
 
 
-async def test_T5_a_long_idle_time_refills_no_more_than_the_burst(scene: Scene) -> None:
-    scene.record()
-    await asyncio.sleep(86400)
-    for number in range(40):
-        scene.record(reason=f"Reason{number}")
-    assert scene.outcomes.count("limited") == 15
-
-
 @pytest.mark.parametrize(
     "error", [status(503, "ServiceUnavailable"), status(429, "TooManyRequests"), NO_ANSWER], ids=["503", "429", "no answer"]
 )

@@ -57,26 +57,21 @@ CASES = [
 ]
 
 
-class Process(NamedTuple):
-    """A running operator."""
-
-    pid: int
-
-    def peak_mib(self) -> float:
-        """Return the most memory that it ever had."""
-        text = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
-        return next(int(line.split()[1]) / 1024 for line in text.splitlines() if line.startswith("VmHWM:"))
+def peak_mib(pid: int) -> float:
+    """Return the most memory that a process ever had."""
+    text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) / 1024 for line in text.splitlines() if line.startswith("VmHWM:"))
 
 
 @asynccontextmanager
-async def operator(server: str) -> AsyncIterator[Process]:
-    """Run an operator against `server`."""
+async def operator(server: str) -> AsyncIterator[int]:
+    """Run an operator against `server`; return the number of its process."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mpiop", f"--master={server}", "--health-port=0", "--log-level=error"),
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")},
     )
     try:
-        yield Process(process.pid)
+        yield process.pid
         assert process.returncode is None, "it ended by itself"
     finally:
         process.kill()
@@ -106,7 +101,7 @@ async def test_large_jobs_cost_little_memory_and_everybody_else_is_served(case: 
         for name in names:
             rest.api.put(MPIJOBS, {**mpijob(name), "spec": {"large": name}, "status": case.status})
         rest.api.put(MPIJOBS, mpijob("small"))
-        async with operator(http.url) as process:
+        async with operator(http.url) as pid:
             await until(lambda: is_served(rest, "small"))
             rest.api.put(MPIJOBS, mpijob("late"))
             await until(lambda: is_served(rest, "late"))
@@ -115,7 +110,7 @@ async def test_large_jobs_cost_little_memory_and_everybody_else_is_served(case: 
                 resumed = rest.api.storage.get(MPIJOBS, Key("default", names[0])) or {}
                 rest.api.put(MPIJOBS, {**resumed, "metadata": {**resumed["metadata"], "generation": 2}})
                 await until(lambda: rest.api.storage.get(JOBS, Key("default", f"{names[0]}-launcher")) is not None)
-            assert process.peak_mib() <= case.most_mib
+            assert peak_mib(pid) <= case.most_mib
 
 
 async def test_config_maps_with_our_label_and_a_long_owner_cost_no_memory() -> None:
@@ -127,6 +122,6 @@ async def test_config_maps_with_our_label_and_a_long_owner_cost_no_memory() -> N
             data = {"hostfile": str(number) * 500_000, "other": str(number) * 500_000}
             rest.api.put(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         rest.api.put(MPIJOBS, mpijob("small"))
-        async with operator(http.url) as process:
+        async with operator(http.url) as pid:
             await until(lambda: is_served(rest, "small"))
-            assert process.peak_mib() <= 100.0
+            assert peak_mib(pid) <= 100.0

@@ -30,7 +30,13 @@ from virtual_time import VirtualClock
 
 OPTIONS = Options(health_port=0)
 LEASE = Key("mpi-operator", "mpi-operator")
+LAUNCHER = Key("default", "pi-launcher")
 CHILDREN = (JOBS, PODS, SERVICES)
+
+
+@pytest.fixture
+async def client() -> FakeClient:
+    return FakeClient()
 
 
 @asynccontextmanager
@@ -55,8 +61,7 @@ def holder(client: FakeClient) -> str:
     return str(lease(client)["spec"].get("holderIdentity") or "")
 
 
-async def test_a_job_is_run_from_its_creation_by_whoever_leads() -> None:
-    client = FakeClient()
+async def test_a_job_is_run_from_its_creation_by_whoever_leads(client: FakeClient) -> None:
     async with running(client) as (_, metrics, _task):
         await client.create(MPIJOBS, mpijob())
         await asyncio.sleep(10)
@@ -68,8 +73,7 @@ async def test_a_job_is_run_from_its_creation_by_whoever_leads() -> None:
         assert len(private) > 100
 
 
-async def test_only_the_leader_shows_how_many_jobs_are_in_each_state() -> None:
-    client = FakeClient()
+async def test_only_the_leader_shows_how_many_jobs_are_in_each_state(client: FakeClient) -> None:
     async with running(client) as (_, metrics, _task):
         await asyncio.sleep(5)
         async with running(client) as (_, standby_metrics, _standby):
@@ -79,8 +83,7 @@ async def test_only_the_leader_shows_how_many_jobs_are_in_each_state() -> None:
             assert standby_metrics.registry.get_sample_value("mpiop_jobs", {"state": "Starting"}) is None
 
 
-async def test_a_planned_stop_releases_the_lease_and_another_replica_continues() -> None:
-    client = FakeClient()
+async def test_a_planned_stop_releases_the_lease_and_another_replica_continues(client: FakeClient) -> None:
     async with running(client) as (_, metrics, task):
         await asyncio.sleep(5)
         first = holder(client)
@@ -97,40 +100,39 @@ async def test_a_planned_stop_releases_the_lease_and_another_replica_continues()
             assert holder(client) not in {"", first}
             await client.create(MPIJOBS, mpijob())
             await asyncio.sleep(5)
-            assert client.server.storage.get(JOBS, Key("default", "pi-launcher")) is not None
+            assert client.server.storage.get(JOBS, LAUNCHER) is not None
 
 
-async def test_how_a_job_ended_is_recorded_by_the_next_leader_although_its_launcher_job_is_gone() -> None:
-    client, launcher = FakeClient(), Key("default", "pi-launcher")
+async def test_how_a_job_ended_is_recorded_by_the_next_leader_although_its_launcher_job_is_gone(client: FakeClient) -> None:
     async with running(client) as (_, _metrics, leader), running(client):
         await client.create(MPIJOBS, mpijob(runPolicy={"ttlSecondsAfterFinished": 0}))
         await asyncio.sleep(10)
         leader.cancel()
         await asyncio.wait({leader})
-        client.server.put_status(JOBS, launcher, {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1})
-        client.server.remove(JOBS, launcher)
+        client.server.put_status(JOBS, LAUNCHER, {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1})
+        client.server.remove(JOBS, LAUNCHER)
         assert parse_status(client.server.storage.get(MPIJOBS, KEY).get("status")).is_finished is False
         await asyncio.sleep(10)
         assert parse_status(client.server.storage.get(MPIJOBS, KEY).get("status")).is_true(c.CONDITION_SUCCEEDED)
 
 
-async def test_a_sync_before_the_notification_of_a_deletion_knows_how_the_launcher_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    client, launcher = FakeClient(), Key("default", "pi-launcher")
+async def test_a_sync_before_the_notification_of_a_deletion_knows_how_the_launcher_ended(
+    client: FakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running(client) as (replica, _metrics, _task):
         await client.create(MPIJOBS, mpijob())
         await asyncio.sleep(10)
         monkeypatch.setattr(Listener, "push", lambda *_: None)
-        client.server.put_status(JOBS, launcher, {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1})
-        client.server.remove(JOBS, launcher)
+        client.server.put_status(JOBS, LAUNCHER, {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1})
+        client.server.remove(JOBS, LAUNCHER)
         await asyncio.sleep(1)
         vars(replica)["_queue"].add(KEY)
         await asyncio.sleep(5)
-        assert launcher not in [key_of(job) for job in client.server.objects(JOBS)], "it does not run again"
+        assert LAUNCHER not in [key_of(job) for job in client.server.objects(JOBS)], "it does not run again"
         assert parse_status(client.server.storage.get(MPIJOBS, KEY).get("status")).is_true(c.CONDITION_SUCCEEDED)
 
 
-async def test_a_lost_lease_ends_the_process_and_nothing_is_written_any_more() -> None:
-    client = FakeClient()
+async def test_a_lost_lease_ends_the_process_and_nothing_is_written_any_more(client: FakeClient) -> None:
     async with running(client) as (_, _metrics, task):
         await asyncio.sleep(5)
         client.refuse("*", LEASES, "", TransportError("lost"))
@@ -145,8 +147,7 @@ async def test_a_lost_lease_ends_the_process_and_nothing_is_written_any_more() -
         assert len(client.actions) == before
 
 
-async def test_the_tasks_of_the_event_loop_are_counted_on_each_scrape() -> None:
-    client = FakeClient()
+async def test_the_tasks_of_the_event_loop_are_counted_on_each_scrape(client: FakeClient) -> None:
     async with running(client) as (_, metrics, _task):
         await asyncio.sleep(5)
 
@@ -161,8 +162,7 @@ async def test_the_tasks_of_the_event_loop_are_counted_on_each_scrape() -> None:
         assert shown() == before
 
 
-async def test_what_the_informers_do_is_counted() -> None:
-    client = FakeClient()
+async def test_what_the_informers_do_is_counted(client: FakeClient) -> None:
     async with running(client) as (_, metrics, _task):
         await asyncio.sleep(5)
 
@@ -177,8 +177,7 @@ async def test_what_the_informers_do_is_counted() -> None:
         assert (value("failures_total") or 0) >= 2
 
 
-async def test_F16_F45_what_cannot_be_followed_for_a_while_is_reported_by_readiness_until_it_can() -> None:
-    client = FakeClient()
+async def test_F16_F45_what_cannot_be_followed_for_a_while_is_reported_by_readiness_until_it_can(client: FakeClient) -> None:
     async with running(client) as (replica, _metrics, _task):
         await asyncio.sleep(5)
         assert replica._informer_problems() == []
@@ -195,8 +194,7 @@ async def test_F16_F45_what_cannot_be_followed_for_a_while_is_reported_by_readin
         assert replica._informer_problems() == []
 
 
-async def test_a_part_that_dies_takes_the_process_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = FakeClient()
+async def test_a_part_that_dies_takes_the_process_with_it(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(client) as (replica, _metrics, task):
         await asyncio.sleep(5)
 
@@ -209,8 +207,7 @@ async def test_a_part_that_dies_takes_the_process_with_it(monkeypatch: pytest.Mo
         assert isinstance(task.exception(), ExceptionGroup)
 
 
-async def test_what_is_not_of_this_operator_is_not_even_listed() -> None:
-    client = FakeClient()
+async def test_what_is_not_of_this_operator_is_not_even_listed(client: FakeClient) -> None:
     client.server.put(PODS, {"metadata": {"name": "stranger", "namespace": "default"}})
     async with running(client):
         await client.create(MPIJOBS, mpijob())
@@ -221,8 +218,7 @@ async def test_what_is_not_of_this_operator_is_not_even_listed() -> None:
     assert {request.verb for request in client.server.requests if request.resource is SECRETS} == {"create"}
 
 
-async def test_the_caches_of_a_standby_are_warm_before_it_is_elected() -> None:
-    client = FakeClient()
+async def test_the_caches_of_a_standby_are_warm_before_it_is_elected(client: FakeClient) -> None:
     await client.create(MPIJOBS, mpijob())
     async with running(client):
         await asyncio.sleep(5)
@@ -233,8 +229,7 @@ async def test_the_caches_of_a_standby_are_warm_before_it_is_elected() -> None:
             assert {MPIJOBS, PODS, JOBS, SERVICES, CONFIG_MAPS} <= asked
 
 
-async def test_without_the_crd_it_waits_for_it() -> None:
-    client = FakeClient()
+async def test_without_the_crd_it_waits_for_it(client: FakeClient) -> None:
     client.server.served.discard(MPIJOBS)
     async with running(client) as (_, _metrics, task):
         await asyncio.sleep(120)
@@ -242,11 +237,10 @@ async def test_without_the_crd_it_waits_for_it() -> None:
         client.server.served.add(MPIJOBS)
         await client.create(MPIJOBS, mpijob())
         await asyncio.sleep(60)
-        assert client.server.storage.get(JOBS, Key("default", "pi-launcher")) is not None
+        assert client.server.storage.get(JOBS, LAUNCHER) is not None
 
 
-async def test_with_a_namespace_others_are_left_alone() -> None:
-    client = FakeClient()
+async def test_with_a_namespace_others_are_left_alone(client: FakeClient) -> None:
     elsewhere = mpijob()
     elsewhere["metadata"]["namespace"] = "elsewhere"
     async with running(client, Options(health_port=0, namespaces=("default",))):
@@ -259,8 +253,7 @@ async def test_with_a_namespace_others_are_left_alone() -> None:
         assert client.server.storage.get(MPIJOBS, KEY) is not None
 
 
-async def test_with_several_namespaces_each_is_served_and_others_are_left_alone() -> None:
-    client = FakeClient()
+async def test_with_several_namespaces_each_is_served_and_others_are_left_alone(client: FakeClient) -> None:
     async with running(client, Options(health_port=0, namespaces=("default", "team", "idle"))) as (replica, _, _task):
         for namespace in ("default", "team", "elsewhere"):
             job = mpijob()
@@ -281,8 +274,7 @@ async def test_with_several_namespaces_each_is_served_and_others_are_left_alone(
         assert [key.namespace for key in replica._job_keys()] == ["team"]
 
 
-async def test_a_namespace_that_takes_our_rights_away_does_not_stop_the_others() -> None:
-    client = FakeClient()
+async def test_a_namespace_that_takes_our_rights_away_does_not_stop_the_others(client: FakeClient) -> None:
     server = client.server
     client.refuse("*", None, "", StatusError("any", {"code": 403, "reason": "Forbidden"}), namespace="team")
     for namespace in ("team", "default"):
@@ -333,8 +325,9 @@ async def answering(session: aiohttp.ClientSession, port: int, task: asyncio.Tas
 
 
 @pytest.mark.real_time
-async def test_secure_metrics_are_shown_by_leader_and_standby_to_whom_the_api_server_lets_and_probes_to_everybody() -> None:
-    client = FakeClient()
+async def test_secure_metrics_are_shown_by_leader_and_standby_to_whom_the_api_server_lets_and_probes_to_everybody(
+    client: FakeClient,
+) -> None:
     client.server.reviews.users["of-prometheus"] = {"username": "prometheus"}
     client.server.reviews.allowed.add(("get", "/metrics", "prometheus"))
     token = {"Authorization": "Bearer of-prometheus"}

@@ -29,12 +29,22 @@ PROMETHEUS: dict[str, Any] = {
 JANE = {"username": "jane"}
 
 
-def client_that_knows_two() -> FakeClient:
-    """Return a client of a server that lets Prometheus get /metrics, and knows Jane."""
-    client = FakeClient()
+def introduce(client: FakeClient) -> None:
+    """Let the server know Prometheus, which may get /metrics, and Jane."""
     client.server.reviews.users |= {"of-prometheus": PROMETHEUS, "of-jane": JANE}
     client.server.reviews.allowed.add(("get", "/metrics", PROMETHEUS["username"]))
+
+
+@pytest.fixture
+def client() -> FakeClient:
+    client = FakeClient()
+    introduce(client)
     return client
+
+
+@pytest.fixture
+def access(client: FakeClient) -> Access:
+    return Access(client, "/metrics")
 
 
 def asked(client: FakeClient) -> list[str]:
@@ -81,9 +91,8 @@ CALLERS = [
 @pytest.mark.real_time
 @pytest.mark.parametrize(("authorizations", "status", "text", "reviews"), CALLERS)
 async def test_metrics_are_for_whom_the_api_server_lets_get_them(
-    authorizations: list[str], status: int, text: str, reviews: list[str]
+    client: FakeClient, authorizations: list[str], status: int, text: str, reviews: list[str]
 ) -> None:
-    client = client_that_knows_two()
     async with serving(client) as url:
         answer = await scraped(url, *authorizations)
     assert (answer[0], answer[1]) == (status, "Bearer" if status == 401 else "")
@@ -93,8 +102,8 @@ async def test_metrics_are_for_whom_the_api_server_lets_get_them(
 
 
 @pytest.mark.real_time
-async def test_plain_http_gets_nothing() -> None:
-    async with serving(client_that_knows_two()) as url:
+async def test_plain_http_gets_nothing(client: FakeClient) -> None:
+    async with serving(client) as url:
         with pytest.raises(aiohttp.ClientError):
             await scraped(url.replace("https", "http"), "Bearer of-prometheus")
 
@@ -116,9 +125,8 @@ FAILURES = [
 @pytest.mark.parametrize("resource", [TOKEN_REVIEWS, SUBJECT_ACCESS_REVIEWS], ids=lambda resource: resource.kind)
 @pytest.mark.parametrize(("error", "status", "text"), FAILURES)
 async def test_without_an_answer_of_the_api_server_nobody_is_let_in_and_it_is_asked_again_next_time(
-    error: KubeError, status: int, text: str, resource: Resource
+    client: FakeClient, error: KubeError, status: int, text: str, resource: Resource
 ) -> None:
-    client = client_that_knows_two()
     client.refuse("create", resource, "", error, times=1)
     async with serving(client) as url:
         reported = await scraped(url, "Bearer of-prometheus")
@@ -126,21 +134,13 @@ async def test_without_an_answer_of_the_api_server_nobody_is_let_in_and_it_is_as
         assert (await scraped(url, "Bearer of-prometheus"))[0] == 200
 
 
-async def test_all_that_is_known_of_the_user_is_passed_on() -> None:
-    client = client_that_knows_two()
-    access = Access(client, "/metrics")
+async def test_all_that_is_known_of_the_user_is_passed_on(client: FakeClient, access: Access) -> None:
     await access.verdict("of-prometheus")
     await access.verdict("of-jane")
     specs = [action.body["spec"] for action in client.actions if action.body and action.resource == SUBJECT_ACCESS_REVIEWS]
     wish = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
     known = {name: PROMETHEUS[name] for name in ("uid", "groups", "extra")}
     assert specs == [{"user": PROMETHEUS["username"], **known, **wish}, {"user": "jane", **wish}]
-
-
-async def test_the_right_of_a_group_counts() -> None:
-    client = client_that_knows_two()
-    client.server.reviews.allowed = {("get", "/metrics", "system:serviceaccounts")}
-    assert (await Access(client, "/metrics").verdict("of-prometheus")).status == 200
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ async def test_the_right_of_a_group_counts() -> None:
         pytest.param("of-nobody", ["TokenReview"], NO_SECONDS, id="not known: a moment"),
     ],
 )
-async def test_an_answer_is_remembered_for_a_while(token: str, reviews: list[str], seconds: float) -> None:
-    client = client_that_knows_two()
-    access = Access(client, "/metrics")
+async def test_an_answer_is_remembered_for_a_while(
+    client: FakeClient, access: Access, token: str, reviews: list[str], seconds: float
+) -> None:
     first = await access.verdict(token)
     await asyncio.sleep(seconds - 0.1)
     assert await access.verdict(token) == first
@@ -163,9 +163,7 @@ async def test_an_answer_is_remembered_for_a_while(token: str, reviews: list[str
     assert asked(client) == reviews * 2
 
 
-async def test_a_right_that_is_given_or_taken_counts_when_the_memory_ends() -> None:
-    client = client_that_knows_two()
-    access = Access(client, "/metrics")
+async def test_a_right_that_is_given_or_taken_counts_when_the_memory_ends(client: FakeClient, access: Access) -> None:
     assert (await access.verdict("of-jane")).status == 403
     client.server.reviews.allowed.add(("get", "/metrics", "jane"))
     await asyncio.sleep(NO_SECONDS)
@@ -175,9 +173,7 @@ async def test_a_right_that_is_given_or_taken_counts_when_the_memory_ends() -> N
     assert (await access.verdict("of-jane")).status == 401
 
 
-async def test_of_many_tokens_the_oldest_are_forgotten() -> None:
-    client = client_that_knows_two()
-    access = Access(client, "/metrics")
+async def test_of_many_tokens_the_oldest_are_forgotten(client: FakeClient, access: Access) -> None:
     for number in range(MOST_REMEMBERED + 1):
         await access.verdict(f"guess-{number}")
     before = len(asked(client))
@@ -189,9 +185,7 @@ async def test_of_many_tokens_the_oldest_are_forgotten() -> None:
     assert len(access._remembered) == MOST_REMEMBERED
 
 
-async def test_a_token_that_was_asked_for_again_counts_as_new() -> None:
-    client = client_that_knows_two()
-    access = Access(client, "/metrics")
+async def test_a_token_that_was_asked_for_again_counts_as_new(client: FakeClient, access: Access) -> None:
     await access.verdict("again")
     await asyncio.sleep(NO_SECONDS)
     for token in (*(f"guess-{number}" for number in range(MOST_REMEMBERED - 2)), "again", "the last one", "one too many"):
@@ -211,7 +205,7 @@ class SlowClient(FakeClient):
 
 def slow_client() -> SlowClient:
     client = SlowClient()
-    client.server.reviews = client_that_knows_two().server.reviews
+    introduce(client)
     return client
 
 
@@ -243,11 +237,9 @@ async def test_who_goes_while_it_is_asked_does_not_take_the_answer_along() -> No
     ],
     ids=["refused", "an answer cut short", "a proxy's answer"],
 )
-async def test_no_token_is_logged_remembered_or_shown(error: KubeError | None) -> None:
-    client = client_that_knows_two()
+async def test_no_token_is_logged_remembered_or_shown(client: FakeClient, access: Access, error: KubeError | None) -> None:
     if error:
         client.refuse("create", TOKEN_REVIEWS, "", error)
-    access = Access(client, "/metrics")
     with structlog.testing.capture_logs() as logs:
         verdict = await access.verdict("of-jane")
     assert len(logs) == 1

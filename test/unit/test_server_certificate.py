@@ -22,11 +22,6 @@ from virtual_time import ManualClock
 pytestmark = pytest.mark.real_time
 
 
-@pytest.fixture(scope="session")
-def authority() -> Authority:
-    return Authority()
-
-
 async def shown(context: ssl.SSLContext, *, host: str = "", trust: str = "") -> x509.Certificate:
     """Return the certificate that a server with `context` shows to a client that asks for `host`, and trusts `trust` alone if given."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -41,6 +41,11 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
+@pytest.fixture
+async def queue() -> WorkQueue[str]:
+    return WorkQueue[str]()
+
+
 async def take(queue: WorkQueue[str]) -> str:
     """Take a key that must be there or come by a timer."""
     return await asyncio.wait_for(queue.get(), 86400)
@@ -59,8 +64,7 @@ async def test_Q40_many_adds_of_a_queued_key_are_one_run_and_it_waits_since_the_
     assert len(queue) == 0
 
 
-async def test_Q41_a_key_is_never_in_two_workers_and_adds_meanwhile_are_one_more_run() -> None:
-    queue = WorkQueue[str]()
+async def test_Q41_a_key_is_never_in_two_workers_and_adds_meanwhile_are_one_more_run(queue: WorkQueue[str]) -> None:
     queue.add("a")
     assert await take(queue) == "a"
     queue.add("a")
@@ -76,23 +80,20 @@ async def test_Q41_a_key_is_never_in_two_workers_and_adds_meanwhile_are_one_more
         await asyncio.wait_for(queue.get(), 60)
 
 
-async def test_Q41_done_without_get_is_refused() -> None:
-    queue = WorkQueue[str]()
+async def test_Q41_done_without_get_is_refused(queue: WorkQueue[str]) -> None:
     queue.add("a")
     with pytest.raises(ValueError, match=r"done\('a'\) without get"):
         queue.done("a")
 
 
-async def test_Q42_keys_come_in_the_order_in_which_they_were_added() -> None:
-    queue = WorkQueue[str]()
+async def test_Q42_keys_come_in_the_order_in_which_they_were_added(queue: WorkQueue[str]) -> None:
     for key in "abcab":
         queue.add(key)
     assert len(queue) == 3
     assert [await take(queue) for _ in range(3)] == ["a", "b", "c"]
 
 
-async def test_Q42_a_key_added_while_in_work_goes_to_the_end() -> None:
-    queue = WorkQueue[str]()
+async def test_Q42_a_key_added_while_in_work_goes_to_the_end(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await take(queue)
     queue.add("a")
@@ -101,8 +102,7 @@ async def test_Q42_a_key_added_while_in_work_goes_to_the_end() -> None:
     assert [await take(queue) for _ in range(2)] == ["b", "a"]
 
 
-async def test_Q42_done_leaves_no_reference() -> None:
-    queue = WorkQueue[str]()
+async def test_Q42_done_leaves_no_reference(queue: WorkQueue[str]) -> None:
     for key in map(str, range(100)):
         queue.add(key)
         queue.add_after(key, 1)
@@ -124,8 +124,7 @@ async def test_Q42_done_leaves_no_reference() -> None:
     assert [len(part) for part in held] == [0] * 7
 
 
-async def test_Q42_each_of_several_waiting_workers_gets_a_key() -> None:
-    queue = WorkQueue[str]()
+async def test_Q42_each_of_several_waiting_workers_gets_a_key(queue: WorkQueue[str]) -> None:
     waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
     await run_ready_tasks()
     for key in "abc":
@@ -133,8 +132,7 @@ async def test_Q42_each_of_several_waiting_workers_gets_a_key() -> None:
     assert await asyncio.gather(*waiting) == ["a", "b", "c"]
 
 
-async def test_Q42_a_worker_cancelled_as_it_is_woken_passes_the_key_on() -> None:
-    queue = WorkQueue[str]()
+async def test_Q42_a_worker_cancelled_as_it_is_woken_passes_the_key_on(queue: WorkQueue[str]) -> None:
     first, second = (asyncio.create_task(queue.get()) for _ in range(2))
     await run_ready_tasks()
     queue.add("a")  # wakes the first, which has not run yet
@@ -143,8 +141,7 @@ async def test_Q42_a_worker_cancelled_as_it_is_woken_passes_the_key_on() -> None
     assert first.cancelled()
 
 
-async def test_Q42_a_worker_cancelled_while_waiting_is_forgotten() -> None:
-    queue = WorkQueue[str]()
+async def test_Q42_a_worker_cancelled_while_waiting_is_forgotten(queue: WorkQueue[str]) -> None:
     first = asyncio.create_task(queue.get())
     await run_ready_tasks()
     first.cancel()
@@ -230,8 +227,7 @@ async def test_Q44_after_shut_down_workers_wait_for_keys_beyond_the_limit_and_th
     assert done == ["a1", "a2", "a3"]
 
 
-async def test_Q43_after_shut_down_adds_are_dropped_queued_work_is_handed_out_and_then_workers_stop() -> None:
-    queue = WorkQueue[str]()
+async def test_Q43_after_shut_down_adds_are_dropped_queued_work_is_handed_out_and_then_workers_stop(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.add("b")
     queue.shut_down()
@@ -244,16 +240,14 @@ async def test_Q43_after_shut_down_adds_are_dropped_queued_work_is_handed_out_an
         await queue.get()
 
 
-async def test_Q43_waiting_workers_are_sent_home() -> None:
-    queue = WorkQueue[str]()
+async def test_Q43_waiting_workers_are_sent_home(queue: WorkQueue[str]) -> None:
     waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
     await run_ready_tasks()
     queue.shut_down()
     assert [type(result) for result in await asyncio.gather(*waiting, return_exceptions=True)] == [ShutDown] * 3
 
 
-async def test_Q45_a_delayed_key_never_comes_early() -> None:
-    queue = WorkQueue[str]()
+async def test_Q45_a_delayed_key_never_comes_early(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 30)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(queue.get(), 29.999)
@@ -262,15 +256,13 @@ async def test_Q45_a_delayed_key_never_comes_early() -> None:
 
 
 @pytest.mark.parametrize("delay_seconds", [0, -1, -1e9])
-async def test_Q45_a_delay_not_above_0_is_now(delay_seconds: float) -> None:
-    queue = WorkQueue[str]()
+async def test_Q45_a_delay_not_above_0_is_now(queue: WorkQueue[str], delay_seconds: float) -> None:
     queue.add_after("a", delay_seconds)
     assert len(queue) == 1
 
 
 @pytest.mark.parametrize("delays", [(50, 20), (20, 50), (20, 20)])
-async def test_Q45_of_two_delays_the_earlier_counts(delays: tuple[float, float]) -> None:
-    queue = WorkQueue[str]()
+async def test_Q45_of_two_delays_the_earlier_counts(queue: WorkQueue[str], delays: tuple[float, float]) -> None:
     for delay in delays:
         queue.add_after("a", delay)
     assert await take(queue) == "a"
@@ -280,8 +272,7 @@ async def test_Q45_of_two_delays_the_earlier_counts(delays: tuple[float, float])
         await asyncio.wait_for(queue.get(), 3600)
 
 
-async def test_Q45_a_run_answers_a_delay_that_was_set_before_it() -> None:
-    queue = WorkQueue[str]()
+async def test_Q45_a_run_answers_a_delay_that_was_set_before_it(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 10)
     queue.add("a")
     assert await take(queue) == "a"
@@ -291,8 +282,7 @@ async def test_Q45_a_run_answers_a_delay_that_was_set_before_it() -> None:
     assert now() == 20
 
 
-async def test_Q45_shut_down_drops_delayed_keys() -> None:
-    queue = WorkQueue[str]()
+async def test_Q45_shut_down_drops_delayed_keys(queue: WorkQueue[str]) -> None:
     complaints: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context))
     queue.add_after("a", 30)
@@ -314,8 +304,7 @@ def test_Q45_pending_timers_do_not_keep_the_process_alive() -> None:
         assert runner.run(leave_a_timer()).time() < 3600
 
 
-async def test_Q48_success_forgets_and_failure_comes_back_rate_limited() -> None:
-    queue = WorkQueue[str]()
+async def test_Q48_success_forgets_and_failure_comes_back_rate_limited(queue: WorkQueue[str]) -> None:
     runs: list[float] = []
     failures: list[tuple[str, str]] = []
 
@@ -333,8 +322,7 @@ async def test_Q48_success_forgets_and_failure_comes_back_rate_limited() -> None
     assert queue.retries("a") == 0
 
 
-async def test_Q48_an_asked_delay_forgets_and_comes_back_then() -> None:
-    queue = WorkQueue[str]()
+async def test_Q48_an_asked_delay_forgets_and_comes_back_then(queue: WorkQueue[str]) -> None:
     runs: list[float] = []
 
     async def sync(_key: str) -> float | None:
@@ -349,8 +337,7 @@ async def test_Q48_an_asked_delay_forgets_and_comes_back_then() -> None:
     assert queue.retries("a") == 0
 
 
-async def test_Q48_a_key_that_is_put_off_is_no_failure_and_no_success() -> None:
-    queue = WorkQueue[str]()
+async def test_Q48_a_key_that_is_put_off_is_no_failure_and_no_success(queue: WorkQueue[str]) -> None:
     runs: list[float] = []
     failures: list[str] = []
 
@@ -371,8 +358,7 @@ async def test_Q48_a_key_that_is_put_off_is_no_failure_and_no_success() -> None:
     assert failures == ["a"]
 
 
-async def test_Q48_a_cancelled_sync_gives_its_key_back() -> None:
-    queue = WorkQueue[str]()
+async def test_Q48_a_cancelled_sync_gives_its_key_back(queue: WorkQueue[str]) -> None:
 
     async def sync(_key: str) -> None:
         await asyncio.sleep(3600)
@@ -388,8 +374,7 @@ async def test_Q48_a_cancelled_sync_gives_its_key_back() -> None:
     assert await take(queue) == "a"
 
 
-async def test_Q48_a_key_that_is_always_due_stops_nobody_else() -> None:
-    queue = WorkQueue[str]()
+async def test_Q48_a_key_that_is_always_due_stops_nobody_else(queue: WorkQueue[str]) -> None:
     queue.add("busy")
     syncs = 0
 
@@ -403,23 +388,6 @@ async def test_Q48_a_key_that_is_always_due_stops_nobody_else() -> None:
     assert 5 < syncs < 50
     queue.shut_down()
     worker.cancel()
-
-
-async def test_Q48_workers_go_home_when_the_queue_is_shut_down() -> None:
-    queue = WorkQueue[str]()
-    done: list[str] = []
-
-    async def sync(key: str) -> None:
-        await asyncio.sleep(1)
-        done.append(key)
-
-    workers = [asyncio.create_task(work(queue, sync, lambda _key, _error: None)) for _ in range(2)]
-    for key in "abc":
-        queue.add(key)
-    await run_ready_tasks()
-    queue.shut_down()
-    await asyncio.wait_for(asyncio.gather(*workers), 3)
-    assert done == ["a", "b", "c"]
 
 
 async def test_Q49_the_measures_show_depth_adds_latency_work_and_retries() -> None:

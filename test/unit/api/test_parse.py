@@ -227,24 +227,6 @@ JSON = st.recursive(
     ),
     max_leaves=8,
 )
-NAMES = [
-    *("metadata", "spec", "status", "name", "namespace", "uid", "generation", "creationTimestamp", "labels", "annotations"),
-    *("slotsPerWorker", "runLauncherAsWorker", "sshAuthMountPath", "launcherCreationPolicy", "mpiImplementation", "runPolicy"),
-    *("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit", "suspend", "managedBy", "schedulingPolicy"),
-    *(
-        "minAvailable",
-        "queue",
-        "minResources",
-        "priorityClass",
-        "scheduleTimeoutSeconds",
-        "mpiReplicaSpecs",
-        "Launcher",
-        "Worker",
-        "replicas",
-    ),
-    *("template", "restartPolicy", "containers", "env", "resources", "limits", "volumes", "dnsConfig", "searches", "conditions", "type"),
-    *("lastUpdateTime", "replicaStatuses", "active", "startTime", "summary", "state"),
-]
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -277,6 +259,9 @@ for _role in ("Launcher", "Worker"):
             },
         },
     }
+
+
+NAMES = sorted({key for path in paths(RICH) for key in path if isinstance(key, str)})
 
 
 @st.composite

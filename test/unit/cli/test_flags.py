@@ -164,9 +164,6 @@ def test_the_key_types_are_those_that_can_be_made() -> None:
 @pytest.mark.parametrize("argument", ["--version", "-version", "--version=true"])
 def test_version(argument: str) -> None:
     assert parsed(argument).answer == f"mpiop {__version__}" == "mpiop 0.1.0"
-
-
-def test_version_can_be_declined() -> None:
     assert not parsed("--version=false").answer
 
 

@@ -22,11 +22,6 @@ CALL = Call("GET", "/version", "version", {})
 PROXY = "http://me:secret@127.0.0.1:{port}"
 
 
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority()
-
-
 async def who(exchange: Exchange) -> None:
     subject = dict(pair[0] for pair in exchange.client_certificate.get("subject", ()))
     await exchange.answer({"name": subject.get("commonName", "")})

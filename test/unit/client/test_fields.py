@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from fakes.client_api import FakeApi
+from fakes.client_api import FakeApi, container
 from mpiop.client import MPI, AsyncMPI, InvalidError, JobSpec
 from mpiop.client.fields import JobFields
 
@@ -90,7 +90,7 @@ def test_a_command_that_cannot_run_is_refused(command: Any, sentence: str) -> No
 )
 def test_a_command_is_a_list_or_a_string_that_is_split(command: Any, words: list[str]) -> None:
     job = MPI(api=FakeApi(), image="i", is_tagged=False).submit(command).raw
-    assert job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["args"][2:] == words
+    assert container(job)["args"][2:] == words
 
 
 def test_unknown_defaults_and_options_are_named_at_once() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fakes.client_api import FakeApi, pod, stored
+from fakes.programs import executable
 from fakes.ranks import world
 from mpiop.client import MPI, AsyncMPI, ClientError, InvalidError, JobFailed
 from mpiop.client.allocations import Allocation, in_order
@@ -47,9 +48,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeApi:
     (tmp_path / "mpi4py").mkdir()
     (tmp_path / "mpi4py/__init__.py").touch()
     (tmp_path / "mpi4py/MPI.py").write_text(world(1))
-    program = tmp_path / "kubectl"
-    program.write_text(KUBECTL.replace("INTERPRETER", sys.executable))
-    program.chmod(0o755)
+    executable(tmp_path / "kubectl", KUBECTL.replace("INTERPRETER", sys.executable))
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     api = FakeApi()
     api.ends("Running")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
+from fakes.client_api import container
 from fakes.ranks import Log, Ranks, Trap, printed, raised
 from mpiop.client import MPI, InvalidError, JobFailed, UnreachableError
 from mpiop.client.functions import FunctionCall
@@ -34,7 +35,7 @@ def test_a_function_returns_its_results_by_rank_and_leaves_no_job() -> None:
     assert reported == ["succeeded"]
     assert api.stored == {}
     [made] = [request[1] for request in api.requests if request[0] == "create"]
-    assert made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["args"][-2:] == ["python3", "/upload/runner.py"]
+    assert container(made)["args"][-2:] == ["python3", "/upload/runner.py"]
 
 
 def test_each_call_has_a_key_of_its_own() -> None:
@@ -128,12 +129,6 @@ def test_damaged_lines_are_read_or_named(do: Callable[[list[str]], list[str]], m
 def test_of_many_ranks_and_pieces_a_few_are_named() -> None:
     with pytest.raises(JobFailed, match=r"rank 0 lacks 13 of 14 pieces \(2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …\), .* and 90 more ranks$"):
         call(part(printed([b"x" * 10000] * 100), 0, 1))
-
-
-@pytest.mark.parametrize(("state", "sentence"), [("Succeeded", "NoResults: the program ended without results"), ("Failed", "MPIJobFailed")])
-def test_without_results_the_job_says_why(state: str, sentence: str) -> None:
-    with pytest.raises(JobFailed, match=sentence):
-        call(lambda _key: ["nothing"], state=state)
 
 
 FIRST, SECOND = "1" * 16, "2" * 16

@@ -118,15 +118,15 @@ def test_logs_of_each_try_follow_one_another() -> None:
     assert [(line.rank, line.text) for line in job.tagged_logs(follow=True)] == [(0, b"one"), (1, b" two"), (None, b"three")]
 
 
-def test_the_kept_end_of_a_log_is_shown_when_the_pod_is_gone() -> None:
-    api = FakeApi(stored(state="Failed", lastFailure={"reason": "Error", "log": "the\nend"}))
+@pytest.mark.parametrize(
+    ("state", "pods"),
+    [("Failed", []), ("Running", [pod("pi-launcher-a", role="launcher")])],
+    ids=["before", "while its log is asked for"],
+)
+def test_the_kept_end_of_a_log_is_shown_when_the_pod_has_gone(state: str, pods: list[Any]) -> None:
+    api = FakeApi(stored(state=state, lastFailure={"reason": "Error", "log": "the\nend"}))
+    api.all_pods, api.logs = pods, {"pi-launcher-a": [NotFoundError("gone")]}
     assert list(job_of(api).logs()) == ["the", "end"]
-
-
-def test_a_pod_that_goes_while_its_log_is_asked_for_is_no_end() -> None:
-    api = FakeApi(stored(state="Running", lastFailure={"reason": "Error", "log": "kept"}))
-    api.all_pods, api.logs = [pod("pi-launcher-a", role="launcher")], {"pi-launcher-a": [NotFoundError("gone")]}
-    assert list(job_of(api).logs()) == ["kept"]
 
 
 OWNER = {"kind": "MPIJob", "name": "pi", "uid": "uid-pi", "controller": True}

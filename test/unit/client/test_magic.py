@@ -12,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from fakes.client_api import FakeApi, pod, stored
+from fakes.programs import executable
 from mpiop.api.annotations import ALLOCATION
 from mpiop.client import MPI, ClientError, InvalidError, JobFailed, NotFoundError
 from mpiop.client.allocations import Allocation
@@ -43,9 +44,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeApi:
     (tmp_path / "mpi4py").mkdir()
     (tmp_path / "mpi4py/__init__.py").touch()
     (tmp_path / "mpi4py/__main__.py").write_text("import sys\nexec(compile(sys.argv[2], '<string>', 'exec'), {})\n")
-    program = tmp_path / "kubectl"
-    program.write_text(KUBECTL.replace("INTERPRETER", sys.executable))
-    program.chmod(0o755)
+    executable(tmp_path / "kubectl", KUBECTL.replace("INTERPRETER", sys.executable))
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     api = FakeApi(allocation("dev", state="Running"))
     api.all_pods = [pod("dev-launcher-x", role="launcher"), pod("dev-worker-0")]

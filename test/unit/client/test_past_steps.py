@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.programs import executable
 from mpiop.api.mpi_implementations import OPEN_MPI
 from mpiop.client.errors import ClientError
 from mpiop.client.past_steps import PastStep, past_steps, step_output
@@ -14,12 +15,15 @@ pytestmark = pytest.mark.real_time
 MARK = 'while [ "$1" != client ]; do shift; done; mark=$2'
 
 
+def kubectl(folder: Path, body: str) -> list[str]:
+    """Let a script stand in for kubectl; return its words."""
+    return [str(executable(folder / "kubectl", f"#!/bin/sh\n{body}\n"))]
+
+
 def steps(folder: Path, *rows: str) -> list[PastStep]:
-    kubectl, listed = folder / "kubectl", folder / "listed"
+    listed = folder / "listed"
     listed.write_text("".join(f"{row}\n" for row in rows))
-    kubectl.write_text(f"#!/bin/sh\n{MARK}\ncat {listed}\nprintf '\\n%s end\\n' $mark\n")
-    kubectl.chmod(0o755)
-    return list(past_steps([str(kubectl)]))
+    return list(past_steps(kubectl(folder, f"{MARK}\ncat {listed}\nprintf '\\n%s end\\n' $mark")))
 
 
 def test_a_step_is_read_whole(tmp_path: Path) -> None:
@@ -48,19 +52,15 @@ OUTPUTS = [
 
 @pytest.mark.parametrize(("printed", "expected"), OUTPUTS, ids=[printed for printed, _ in OUTPUTS])
 def test_marks_of_the_script_are_not_of_the_output(tmp_path: Path, printed: str, expected: list[bytes]) -> None:
-    kubectl, lines = tmp_path / "kubectl", list[bytes]()
-    kubectl.write_text(f"#!/bin/sh\n{MARK}\nprintf '{printed}' | sed s/MARK/$mark/\n")
-    kubectl.chmod(0o755)
-    for line in step_output([str(kubectl)], 1, OPEN_MPI, lambda: lines.append(b"DROPPED")):
+    program, lines = kubectl(tmp_path, f"{MARK}\nprintf '{printed}' | sed s/MARK/$mark/"), list[bytes]()
+    for line in step_output(program, 1, OPEN_MPI, lambda: lines.append(b"DROPPED")):
         lines.append(re.sub(rb"[0-9a-f]{16}", b"MARK", line.text))
     assert lines == expected
 
 
 def test_a_connection_that_is_lost_while_a_step_is_followed_is_an_error(tmp_path: Path) -> None:
-    kubectl = tmp_path / "kubectl"
-    kubectl.write_text("#!/bin/sh\nprintf '0\\na\\nhal'\necho 'error: broken' >&2\n")
-    kubectl.chmod(0o755)
-    output = step_output([str(kubectl)], 1, OPEN_MPI, pytest.fail, follow=True)
+    program = kubectl(tmp_path, "printf '0\\na\\nhal'\necho 'error: broken' >&2")
+    output = step_output(program, 1, OPEN_MPI, pytest.fail, follow=True)
     assert next(output).text == b"a"
     with pytest.raises(ClientError, match=r"^the launcher does not answer \(kubectl: exit code 0\): error: broken$"):
         assert list(output)
@@ -70,9 +70,7 @@ def test_heartbeats_are_sent_while_a_step_is_followed_and_its_connection_ends_wi
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mpiop.client.past_steps.HEARTBEAT_SECONDS", 0.05)
-    kubectl = tmp_path / "kubectl"
-    kubectl.write_text("#!/bin/sh\necho 0\nwhile read -r line; do echo beat; done\n")
-    kubectl.chmod(0o755)
-    output = step_output([str(kubectl)], 1, OPEN_MPI, pytest.fail, follow=True)
+    program = kubectl(tmp_path, "echo 0\nwhile read -r line; do echo beat; done")
+    output = step_output(program, 1, OPEN_MPI, pytest.fail, follow=True)
     assert [next(output).text, next(output).text] == [b"beat", b"beat"]
     output.close()

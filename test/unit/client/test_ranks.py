@@ -15,7 +15,7 @@ import cloudpickle  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from fakes.client_api import FakeApi, stored
+from fakes.client_api import FakeApi, container, stored
 from fakes.ranks import world
 from mpiop.client import MPI, JobFailed, pickles
 from mpiop.client.functions import FunctionCall
@@ -228,8 +228,8 @@ def test_an_image_is_checked_before_the_ranks_start(tmp_path: Path, monkeypatch:
         (tmp_path / name).write_bytes(content)
         (tmp_path / name).chmod(0o755)
     job = MPI(api=FakeApi(), image="i").submit_call(call).raw
-    [container] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
-    words = [word.replace("$$", "$").replace("/upload", str(tmp_path)) for word in [*container["command"], *container["args"]]]
+    started = container(job)
+    words = [word.replace("$$", "$").replace("/upload", str(tmp_path)) for word in [*started["command"], *started["args"]]]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env={"PATH": str(tmp_path / "bin")}, timeout=60)
     assert re.fullmatch(image.prints, (done.stdout + done.stderr).strip())
     assert done.returncode == (0 if image.prints == "computes" else 1)

@@ -4,22 +4,13 @@ from typing import Any
 
 import pytest
 
+from fakes.client_api import container, pod_spec
 from mpiop.client.manifest import generated_name, manifest, mpirun
 from mpiop.client.spec import JobSpec
 
 
 def made(**fields: Any) -> dict[str, Any]:
     return manifest(JobSpec(**({"command": ["./solver"], "image": "solver:1"} | fields)), "job")
-
-
-def launcher(job: dict[str, Any]) -> dict[str, Any]:
-    pod: dict[str, Any] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
-    return pod
-
-
-def worker(job: dict[str, Any]) -> dict[str, Any]:
-    pod: dict[str, Any] = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
-    return pod
 
 
 @pytest.mark.parametrize(("ranks", "slots", "workers"), [(1, 1, 1), (8, 1, 8), (8, 2, 4), (9, 2, 5), (3, 8, 1)])
@@ -49,20 +40,20 @@ def test_mpirun_is_called_as_its_library_wants_it(fields: dict[str, Any], comman
 )
 def test_kubernetes_leaves_words_and_variables_as_they_are(word: str, sent: str) -> None:
     job = made(command=["sh", "-c", word], env={"A": word})
-    assert launcher(job)["containers"][0]["args"][-1] == sent
-    for pod in (launcher(job), worker(job)):
+    assert container(job)["args"][-1] == sent
+    for pod in (pod_spec(job), pod_spec(job, "Worker")):
         assert pod["containers"][0]["env"][-1] == {"name": "A", "value": sent}
 
 
 def test_resources_are_those_of_each_worker() -> None:
-    container = worker(made(cpu="2", memory="4Gi", gpus=1))["containers"][0]
-    assert container["resources"] == {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"memory": "4Gi", "nvidia.com/gpu": "1"}}
-    assert "resources" not in worker(made())["containers"][0]
+    resources = container(made(cpu="2", memory="4Gi", gpus=1), "Worker")["resources"]
+    assert resources == {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"memory": "4Gi", "nvidia.com/gpu": "1"}}
+    assert "resources" not in container(made(), "Worker")
 
 
 def test_volumes_are_in_launcher_and_workers() -> None:
     job = made(mounts={"/data": "claim"}, files=("files-x", {"file-0": "bin/solver"}))
-    for pod in (launcher(job), worker(job)):
+    for pod in (pod_spec(job), pod_spec(job, "Worker")):
         assert [volume["name"] for volume in pod["volumes"]] == ["files", "mount-0"]
         assert pod["volumes"][0]["configMap"]["items"] == [{"key": "file-0", "path": "bin/solver"}]
 
@@ -82,8 +73,8 @@ def test_the_operator_is_asked_for_shared_memory(fields: dict[str, Any], annotat
 def test_another_user_has_another_home() -> None:
     job = made(user=1000, home="/home/mpiuser/")
     assert job["spec"]["sshAuthMountPath"] == "/home/mpiuser/.ssh"
-    assert worker(job)["containers"][0]["args"] == ["-De", "-f", "/home/mpiuser/.sshd_config"]
-    assert launcher(job)["securityContext"] == {"runAsUser": 1000}
+    assert container(job, "Worker")["args"] == ["-De", "-f", "/home/mpiuser/.sshd_config"]
+    assert pod_spec(job)["securityContext"] == {"runAsUser": 1000}
 
 
 def test_limits_queue_and_priority_are_where_kubernetes_reads_them() -> None:
@@ -91,7 +82,7 @@ def test_limits_queue_and_priority_are_where_kubernetes_reads_them() -> None:
     assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpus"}
     policy = {"cleanPodPolicy": "Running", "backoffLimit": 2, "ttlSecondsAfterFinished": 60, "activeDeadlineSeconds": 3600}
     assert job["spec"]["runPolicy"] == policy
-    assert (launcher(job)["priorityClassName"], worker(job)["priorityClassName"]) == ("high", "high")
+    assert (pod_spec(job)["priorityClassName"], pod_spec(job, "Worker")["priorityClassName"]) == ("high", "high")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import FakeApi
+from fakes.client_api import FakeApi, container
 from mpiop.api.capabilities import Capabilities
 from mpiop.client.errors import ClientError, ForbiddenError, InvalidError, NoClusterError, UnauthenticatedError, UnreachableError
 from mpiop.client.mpi import MPI
@@ -100,7 +100,7 @@ def test_workers_of_another_user_run_sshd_of_the_image_only_without_injected_ssh
     api = FakeApi()
     api.answers = {path("mpi-operator"): offered()}
     annotation(api, user=1000, ssh=ssh)
-    worker = api.requests[-1][1]["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    worker = container(api.requests[-1][1], "Worker")
     assert worker.get("command") == command
 
 

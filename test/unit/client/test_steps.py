@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.programs import executable
 from mpiop.api.mpi_implementations import OPEN_MPI
 from mpiop.client.allocation import WorkerState, lost_worker
 from mpiop.client.errors import ClientError, InvalidError
@@ -44,9 +45,7 @@ def start(tmp_path: Path) -> Start:
         *,
         has_input: bool = False,
     ) -> tuple[Step, Heard]:
-        kubectl = tmp_path / "kubectl"
-        kubectl.write_text(FAKE + body)
-        kubectl.chmod(0o755)
+        kubectl = executable(tmp_path / "kubectl", FAKE + body)
         heard = Heard()
         streams = Streams(
             output or (lambda line: heard.output.append(line.text)), lambda line: heard.error.append(line.text), heard.waits.append, check

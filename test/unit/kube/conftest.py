@@ -1,4 +1,4 @@
-"""An authority for TLS, and clients against a scripted server on loopback."""
+"""Clients against a scripted server on loopback."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -14,11 +14,6 @@ from mpiop.kube.client import Client
 from mpiop.kube.client_config import ClientConfig
 from mpiop.kube.tls import TLSConfig
 from mpiop.kube.transport import TransportOptions, connect
-
-
-@pytest.fixture(scope="session")
-def authority() -> Authority:
-    return Authority()
 
 
 @dataclass

@@ -119,14 +119,9 @@ class Search:
     """Where kubectl 1.36 and the tools find a cluster.
 
     Attributes:
-        id: The situation.
         exists: The files that exist, of `.kube/config`, `one` and `two`; the server of each is called as it is.
         listed: The files that $KUBECONFIG lists.
-        kubeconfig: That of the option.
-        context: That of the option.
-        is_pod: Whether there is a service account.
         found: Server and namespace.
-        refused: Part of the sentence.
     """
 
     id: str

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from fakes.programs import executable
 from kubeconfig_cases import V1, credential, kubeconfig
 from mpiop.clock import SystemClock
 from mpiop.kube import exec_plugin
@@ -37,8 +38,7 @@ class Plugin:
     def write(self, text: str) -> None:
         """Let the plug-in do `text`."""
         self.path.parent.mkdir(exist_ok=True)
-        self.path.write_text(f"#!/bin/sh\necho run >> {shlex.quote(str(self.directory / 'runs'))}\n{text}\n")
-        self.path.chmod(0o755)
+        executable(self.path, f"#!/bin/sh\necho run >> {shlex.quote(str(self.directory / 'runs'))}\n{text}\n")
 
     def config(self, cluster: dict[str, Any] | None = None, **fields: Any) -> ClientConfig:
         """Return a kubeconfig that names the plug-in."""

@@ -21,13 +21,6 @@ def test_lines_do_not_depend_on_how_the_stream_is_cut(lines: list[bytes], rest: 
     assert found == [line for line in lines if line]
 
 
-def test_F20_a_cut_inside_a_character_keeps_the_bytes_together() -> None:
-    line = '{"a":"π"}'.encode()
-    splitter = LineSplitter()
-    assert splitter.feed(line[:7]) == []
-    assert splitter.feed(line[7:] + b"\n") == [line]
-
-
 def test_F31_a_line_of_32_mebibytes_in_small_chunks_is_one_line() -> None:
     splitter = LineSplitter()
     chunk = b"x" * 65536

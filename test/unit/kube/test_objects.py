@@ -34,8 +34,3 @@ def test_E57_a_controller_is_known_by_namespace_group_kind_and_uid_and_not_by_na
     assert objects.controller_id(core) == ControllerId("n", "", "Thing", "u")
     for obj in (of(ownerReferences=[owner]), of(ownerReferences=None), of()):
         assert objects.controller_id(obj) is None
-
-
-def test_termination() -> None:
-    assert objects.is_terminating(of(deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert not objects.is_terminating(of())

@@ -68,6 +68,11 @@ def kubeconfig(folder: Path, server: HttpServer, authority: Authority, **config:
     return write(folder, Case(id="", user=oidc(**given), files={"ca": "$CA"}), "https://192.0.2.1", authority)
 
 
+@pytest.fixture
+def path(server: HttpServer, authority: Authority, tmp_path: Path) -> Path:
+    return kubeconfig(tmp_path, server, authority)
+
+
 def names(folder: Path) -> set[str]:
     return {each.name for each in folder.iterdir()}
 
@@ -78,11 +83,8 @@ async def token_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("takes_header", [True, False])
-async def test_an_expired_token_is_refreshed_and_stored(
-    server: HttpServer, provider: Provider, authority: Authority, tmp_path: Path, *, takes_header: bool
-) -> None:
+async def test_an_expired_token_is_refreshed_and_stored(provider: Provider, path: Any, *, takes_header: bool) -> None:
     provider.takes_header = takes_header
-    path = kubeconfig(tmp_path, server, authority)
     assert await token_of(path) == FRESH
     basic = f"Basic {base64.b64encode(b'me:s').decode()}"
     assert provider.forms == [(basic, FORM)] + ([] if takes_header else [("", f"{FORM}&client_id=me&client_secret=s")])
@@ -113,12 +115,10 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("status", "answer", "sentence"), REFUSALS)
-async def test_a_refusal_is_one_sentence(
-    server: HttpServer, provider: Provider, authority: Authority, tmp_path: Path, status: int, answer: Any, sentence: str
-) -> None:
+async def test_a_refusal_is_one_sentence(provider: Provider, path: Path, status: int, answer: Any, sentence: str) -> None:
     provider.status, provider.answer = status, answer
-    with pytest.raises(ConfigError, match=rf"^kubeconfig {tmp_path}/kubeconfig, context 'c' \(cluster 'k', user 'u'\): .*{sentence}$"):
-        await token_of(kubeconfig(tmp_path, server, authority))
+    with pytest.raises(ConfigError, match=rf"^kubeconfig {path}, context 'c' \(cluster 'k', user 'u'\): .*{sentence}$"):
+        await token_of(path)
 
 
 async def test_a_provider_of_another_authority_gets_no_refresh_token(server: HttpServer, authority: Authority, tmp_path: Path) -> None:
@@ -127,21 +127,16 @@ async def test_a_provider_of_another_authority_gets_no_refresh_token(server: Htt
     assert server.exchanges == []
 
 
-async def test_a_refresh_token_is_not_sent_over_plain_http(
-    server: HttpServer, provider: Provider, authority: Authority, tmp_path: Path
-) -> None:
+async def test_a_refresh_token_is_not_sent_over_plain_http(provider: Provider, path: Path) -> None:
     provider.endpoint = "http://127.0.0.1:9/token"
     with pytest.raises(ConfigError, match=r"cannot be refreshed: the provider's token_endpoint must begin with https://"):
-        await token_of(kubeconfig(tmp_path, server, authority))
+        await token_of(path)
     provider.location = "http://127.0.0.1:9/other"
     with pytest.raises(ConfigError, match=r"/\.well-known/openid-configuration answered 302"):
-        await token_of(kubeconfig(tmp_path, server, authority))
+        await token_of(path)
 
 
-async def test_a_kubeconfig_that_cannot_be_written_is_named(
-    server: HttpServer, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = kubeconfig(tmp_path, server, authority)
+async def test_a_kubeconfig_that_cannot_be_written_is_named(path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     before = path.read_bytes()
 
     def refuse(_descriptor: int) -> None:
@@ -151,13 +146,12 @@ async def test_a_kubeconfig_that_cannot_be_written_is_named(
     with pytest.raises(ConfigError, match=r"cannot be refreshed: .*No space left on device"):
         await token_of(path)
     assert path.read_bytes() == before, "it is replaced as a whole, or not at all"
-    assert names(tmp_path) == {"ca", "kubeconfig"}
+    assert names(path.parent) == {"ca", "kubeconfig"}
 
 
-async def test_a_linked_kubeconfig_stays_a_link_and_keeps_its_mode(server: HttpServer, authority: Authority, tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path, server, authority)
+async def test_a_linked_kubeconfig_stays_a_link_and_keeps_its_mode(path: Any) -> None:
     path.chmod(0o640)
-    real = tmp_path / "real" / "config"
+    real = path.parent / "real" / "config"
     real.parent.mkdir()
     path.rename(real)
     path.symlink_to(real)
@@ -166,15 +160,11 @@ async def test_a_linked_kubeconfig_stays_a_link_and_keeps_its_mode(server: HttpS
     assert (real.stat().st_mode & 0o777, FRESH in real.read_text()) == (0o640, True)
 
 
-async def test_a_kubeconfig_that_is_a_mount_is_written_in_place(
-    server: HttpServer, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = kubeconfig(tmp_path, server, authority)
-
+async def test_a_kubeconfig_that_is_a_mount_is_written_in_place(path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_self: Path, _target: Path) -> None:
         raise OSError(EBUSY, "Device or resource busy")
 
     monkeypatch.setattr(Path, "replace", refuse)
     assert await token_of(path) == FRESH
     assert FRESH in path.read_text()
-    assert names(tmp_path) == {"ca", "kubeconfig"}
+    assert names(path.parent) == {"ca", "kubeconfig"}

@@ -21,6 +21,8 @@ from mpiop.kube.session import open_socket
 from mpiop.kube.tls import TLSConfig
 from mpiop.kube.transport import connect
 
+pytestmark = pytest.mark.real_time
+
 POD = Key("default", "a")
 
 
@@ -90,7 +92,6 @@ async def client_of(url: str, authority: Authority, proxy_url: str) -> AsyncIter
         await client.close()
 
 
-@pytest.mark.real_time
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_tunnel_through_a_proxy(authority: Authority, scheme: str) -> None:
     proxy, pair = Proxy(), authority.issue("server")
@@ -104,7 +105,6 @@ async def test_a_tunnel_through_a_proxy(authority: Authority, scheme: str) -> No
         assert server.exchanges[0].headers["authorization"] == "Bearer t"
 
 
-@pytest.mark.real_time
 async def test_a_proxy_receives_its_user_and_no_token(authority: Authority) -> None:
     proxy = Proxy()
     async with http_server(thing, authority.issue("server")) as server, running(proxy):
@@ -113,7 +113,6 @@ async def test_a_proxy_receives_its_user_and_no_token(authority: Authority) -> N
         assert proxy.asked[0][2:] == ["Proxy-Authorization: Basic bWU6cEBzcw==", ""]
 
 
-@pytest.mark.real_time
 async def test_without_tls_a_proxy_is_sent_the_whole_url(authority: Authority) -> None:
     proxy = Proxy()
     async with http_server(thing) as server, running(proxy):
@@ -123,7 +122,6 @@ async def test_without_tls_a_proxy_is_sent_the_whole_url(authority: Authority) -
         assert "Proxy-Authorization: Basic bWU6" in proxy.asked[0]
 
 
-@pytest.mark.real_time
 async def test_a_proxy_that_refuses_is_named(authority: Authority) -> None:
     proxy = Proxy(407)
     async with running(proxy), client_of("https://192.0.2.1", authority, f"http://me:hunter2@127.0.0.1:{proxy.port}") as client:
@@ -131,7 +129,6 @@ async def test_a_proxy_that_refuses_is_named(authority: Authority) -> None:
             await client.get(PODS, POD)
 
 
-@pytest.mark.real_time
 async def test_a_certificate_behind_a_proxy_is_verified_too(authority: Authority) -> None:
     proxy = Proxy()
     async with http_server(thing, authority.issue("server")) as server, running(proxy):
@@ -141,7 +138,6 @@ async def test_a_certificate_behind_a_proxy_is_verified_too(authority: Authority
         assert server.exchanges == []
 
 
-@pytest.mark.real_time
 async def test_unused_connections_are_closed_after_a_while(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "IDLE_SECONDS", 0.2)
     async with http_server(thing, authority.issue("server")) as server, client_of(server.url, authority, "") as client:

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from fakes.http_server import Exchange
 from mpiop import __version__
+from mpiop.kube.client import Client
 from mpiop.kube.errors import CalledOffError, StatusError, TooLargeError, TransportError
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import CONFIG_MAPS, LEASES, MPIJOBS, PODS, Selection
@@ -16,6 +17,13 @@ from mpiop.kube.resources import CONFIG_MAPS, LEASES, MPIJOBS, PODS, Selection
 pytestmark = pytest.mark.real_time
 
 POD = Key("default", "a")
+BODY: Any = {"metadata": {"name": "a", "namespace": "default"}}
+WRITES: dict[str, Callable[[Client], Coroutine[Any, Any, Any]]] = {
+    "create": lambda client: client.create(PODS, BODY),
+    "patch": lambda client: client.patch(PODS, POD, BODY),
+    "update": lambda client: client.update(PODS, BODY),
+    "delete": lambda client: client.delete(PODS, POD, uid="u"),
+}
 
 
 class Script:
@@ -29,8 +37,14 @@ class Script:
         await step(exchange)
 
 
-async def answer(exchange: Exchange) -> None:
-    await exchange.answer({"kind": "Thing", "metadata": {"name": "a"}})
+def answering(body: Any, status: int = 200, **headers: str) -> Any:
+    async def step(exchange: Exchange) -> None:
+        await exchange.answer(body, status, **headers)
+
+    return step
+
+
+answer = answering({"kind": "Thing", "metadata": {"name": "a"}})
 
 
 async def reset(exchange: Exchange) -> None:
@@ -54,12 +68,10 @@ def refuse(status: int, **headers: str) -> Any:
 
 
 async def test_warnings_of_an_answer_are_passed_on(bench: Any) -> None:
-    async def warn(exchange: Exchange) -> None:
-        await exchange.answer({"kind": "Pod", "metadata": {"name": "a"}}, Warning='299 - "unknown field \\"spec.x\\""')
-
+    warn = answering({"kind": "Pod", "metadata": {"name": "a"}}, Warning='299 - "unknown field \\"spec.x\\""')
     client = await bench.client(await bench.serve(warn))
     warnings: list[str] = []
-    await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}}, warn=warnings.append)
+    await client.create(PODS, BODY, warn=warnings.append)
     assert warnings == ['unknown field "spec.x"']
 
 
@@ -69,21 +81,14 @@ async def test_what_is_sent(bench: Any) -> None:
     await client.get(PODS, POD)
     await client.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "π"}})
     await client.patch(MPIJOBS, POD, {"status": {}}, subresource="status")
-    await client.update(LEASES, {"metadata": {"name": "a", "namespace": "default"}})
+    await client.update(LEASES, BODY)
     await client.delete(PODS, POD, uid="u")
-    assert [(exchange.method, exchange.path) for exchange in server.exchanges] == [
-        ("GET", "/api/v1/namespaces/default/pods/a"),
-        ("POST", "/api/v1/namespaces/default/configmaps"),
-        ("PATCH", "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/a/status"),
-        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/a"),
-        ("DELETE", "/api/v1/namespaces/default/pods/a"),
-    ]
-    assert [exchange.headers.get("content-type") for exchange in server.exchanges] == [
-        None,
-        "application/json",
-        "application/merge-patch+json",
-        "application/json",
-        "application/json",
+    assert [(exchange.method, exchange.path, exchange.headers.get("content-type")) for exchange in server.exchanges] == [
+        ("GET", "/api/v1/namespaces/default/pods/a", None),
+        ("POST", "/api/v1/namespaces/default/configmaps", "application/json"),
+        ("PATCH", "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/a/status", "application/merge-patch+json"),
+        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/a", "application/json"),
+        ("DELETE", "/api/v1/namespaces/default/pods/a", "application/json"),
     ]
     assert server.exchanges[1].body["data"] == {"x": "π"}
     assert server.exchanges[4].body["preconditions"] == {"uid": "u"}
@@ -95,20 +100,12 @@ async def test_what_is_sent(bench: Any) -> None:
         assert exchange.headers["accept"] == "application/json" + is_partial * ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
         assert exchange.headers["accept-encoding"] == "identity"
     assert server.connections == 1
-    assert bench.observed == [
-        ("get", "pods", 200),
-        ("create", "configmaps", 200),
-        ("patch", "mpijobs", 200),
-        ("update", "leases", 200),
-        ("delete", "pods", 200),
-    ]
+    verbs = [("get", "pods"), ("create", "configmaps"), ("patch", "mpijobs"), ("update", "leases"), ("delete", "pods")]
+    assert bench.observed == [(verb, resource, 200) for verb, resource in verbs]
 
 
 async def test_metadata_alone_is_asked_for(bench: Any) -> None:
-    async def page(exchange: Exchange) -> None:
-        await exchange.answer({"kind": "PartialObjectMetadataList", "metadata": {}, "items": None})
-
-    server = await bench.serve(page)
+    server = await bench.serve(answering({"kind": "PartialObjectMetadataList", "metadata": {}, "items": None}))
     client = await bench.client(server)
     found = await client.list_page(Selection(PODS, "n", "a in (b,c)", "x=y", metadata_only=True), resource_version="0", limit=5)
     assert list(found["items"]) == []
@@ -128,7 +125,7 @@ async def test_T3_F9_retry_after_is_obeyed_for_writes_too(bench: Any) -> None:
     server = await bench.serve(Script(refuse(429, Retry_After="1"), refuse(503, Retry_After="0"), answer))
     client = await bench.client(server)
     begun = asyncio.get_running_loop().time()
-    await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+    await client.create(PODS, BODY)
     assert asyncio.get_running_loop().time() - begun >= 1
     assert [exchange.body["metadata"]["name"] for exchange in server.exchanges] == ["a", "a", "a"]
     assert [code for _, _, code in bench.observed] == [429, 503, 200]
@@ -166,14 +163,9 @@ def allowing(times: int) -> Callable[[], None]:
 async def test_L64_F42_a_write_is_called_off_before_it_is_sent(bench: Any) -> None:
     server = await bench.serve(answer)
     client = (await bench.client(server)).fenced(allowing(0))
-    for write in (
-        client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}}),
-        client.patch(PODS, POD, {}),
-        client.update(PODS, {"metadata": {"name": "a", "namespace": "default"}}),
-        client.delete(PODS, POD, uid="u"),
-    ):
+    for write in WRITES.values():
         with pytest.raises(CalledOffError):
-            await write
+            await write(client)
     await client.get(PODS, POD)
     assert [exchange.method for exchange in server.exchanges] == ["GET"]
 
@@ -182,7 +174,7 @@ async def test_L64_T3_a_write_that_is_to_be_sent_again_is_called_off_meanwhile(b
     server = await bench.serve(Script(refuse(429, Retry_After="0"), answer))
     client = (await bench.client(server)).fenced(allowing(1))
     with pytest.raises(CalledOffError):
-        await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+        await client.create(PODS, BODY)
     assert len(server.exchanges) == 1
 
 
@@ -196,20 +188,13 @@ async def test_T3_a_read_survives_a_dropped_connection(bench: Any, broken: Any) 
 
 
 @pytest.mark.parametrize("broken", [reset, close])
-@pytest.mark.parametrize("verb", ["create", "patch", "update", "delete"])
+@pytest.mark.parametrize("verb", WRITES)
 async def test_T3_F12_a_write_is_sent_once_even_on_a_kept_connection_that_is_dead(bench: Any, broken: Any, verb: str) -> None:
     server = await bench.serve(Script(answer, broken, answer))
     client = await bench.client(server)
     await client.get(PODS, POD)
-    body: Any = {"metadata": {"name": "a", "namespace": "default"}}
-    calls: dict[str, Any] = {
-        "create": lambda: client.create(PODS, body),
-        "patch": lambda: client.patch(PODS, POD, body),
-        "update": lambda: client.update(PODS, body),
-        "delete": lambda: client.delete(PODS, POD, uid="u"),
-    }
     with pytest.raises(TransportError, match=f"^{verb} pods default/a: connection broken before an answer"):
-        await calls[verb]()
+        await WRITES[verb](client)
     assert len(server.exchanges) == 2
     assert bench.observed[-1] == (verb, "pods", 0)
     await client.get(PODS, POD)
@@ -301,7 +286,7 @@ async def test_F15_what_is_not_http_is_a_transport_error(bench: Any, garbage: by
     server = await bench.serve(nonsense)
     client = await bench.client(server)
     with pytest.raises(TransportError, match=r"^create pods default/a: "):
-        await client.create(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+        await client.create(PODS, BODY)
 
 
 async def test_of_an_answer_that_is_too_large_no_more_is_read_than_the_limit(bench: Any) -> None:
@@ -322,10 +307,7 @@ async def test_of_an_answer_that_is_too_large_no_more_is_read_than_the_limit(ben
 
 
 async def test_a_table_is_no_list(bench: Any) -> None:
-    async def table(exchange: Exchange) -> None:
-        await exchange.answer({"kind": "Table", "metadata": {}, "rows": []})
-
-    client = await bench.client(await bench.serve(table))
+    client = await bench.client(await bench.serve(answering({"kind": "Table", "metadata": {}, "rows": []})))
     with pytest.raises(TransportError, match="list pods: the answer is a Table, not a list"):
         await client.list_page(Selection(PODS), resource_version="0")
 
@@ -355,10 +337,8 @@ async def test_F52_the_environment_names_no_proxy_and_no_password(bench: Any, mo
 
 
 async def test_redirects_are_not_followed(bench: Any) -> None:
-    async def elsewhere(exchange: Exchange) -> None:
-        await exchange.answer(b"", 307, Location=f"{server.url}/other")
-
-    server = await bench.serve(elsewhere)
+    server = await bench.serve(answer)
+    server.handler = answering(b"", 307, Location=f"{server.url}/other")
     client = await bench.client(server, config={"token": "one"})
     with pytest.raises(StatusError) as caught:
         await client.get(PODS, POD)

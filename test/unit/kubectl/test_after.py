@@ -155,20 +155,15 @@ def test_the_jobs_of_an_array_are_waited_for_by_the_names_that_submit_prints(mpi
     assert (code, "sum" in api.stored, " and 4 others\n" in err) == (0, True, True), err
 
 
+NOT_CONVERTED = "not converted: {}  (nothing in the cluster waits for another job: "
+
+
 @pytest.mark.parametrize(
     ("dependency", "options", "sentence"),
     [
-        (
-            "afterok:350:351",
-            (),
-            "not converted: {}  (nothing in the cluster waits for another job: kubectl mpi submit --after JOB FILE does)",
-        ),
-        (
-            "afterok:1,afterany:2",
-            (),
-            "not converted: {}  (nothing in the cluster waits for another job: use kubectl mpi wait JOB in a shell)",
-        ),
-        ("singleton", (), "not converted: {}  (nothing in the cluster waits for another job: use kubectl mpi wait JOB in a shell)"),
+        ("afterok:350:351", (), f"{NOT_CONVERTED}kubectl mpi submit --after JOB FILE does)"),
+        ("afterok:1,afterany:2", (), f"{NOT_CONVERTED}use kubectl mpi wait JOB in a shell)"),
+        ("singleton", (), f"{NOT_CONVERTED}use kubectl mpi wait JOB in a shell)"),
         ("afterok:350", ("--after=prep", "--strict"), "note: {}: --after takes its place"),
     ],
 )

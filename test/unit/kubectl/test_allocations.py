@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import FakeApi, pod, raises, stored
+from fakes.client_api import FakeApi, container, pod, raises, stored
+from fakes.programs import executable
 from mpiop.api.annotations import ALLOCATION
 from mpiop.client.allocation import allocation_manifest, fitting, launcher_of, workers_of
 from mpiop.client.errors import UnreachableError
 from mpiop.client.job import Job
 from mpiop.client.spec import JobSpec
 from mpiop.kubectl.main import run
+
+pytestmark = pytest.mark.real_time
 
 
 def allocation(name: str = "dev", **status: Any) -> dict[str, Any]:
@@ -23,24 +26,19 @@ def allocation(name: str = "dev", **status: Any) -> dict[str, Any]:
     return job
 
 
-def launcher_container(job: dict[str, Any]) -> dict[str, Any]:
-    container: dict[str, Any] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    return container
-
-
 def test_an_allocation_is_a_job_whose_launcher_holds_it() -> None:
     spec = JobSpec(command=("alloc",), image="i", ranks=5, slots=2, env={"A": "$b"}, mpirun_args=["--map-by", "a b"], time_limit=60)
     job = allocation_manifest(spec, "dev", idle=90)
     assert job["metadata"] == {"name": "dev", "annotations": {ALLOCATION.name: "true"}}
     assert "activeDeadlineSeconds" not in job["spec"]["runPolicy"]
     assert job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 3
-    container = launcher_container(job)
-    assert (container["command"], container["args"][1]) == (["/bin/sh", "-c"], "mpiop")
-    assert container["args"][3:] == ["-x A --map-by 'a b'", "--tag-output"]
-    assert container["args"][2].startswith("#!/bin/sh\n")
-    assert '"$$1"' in container["args"][0], "Kubernetes would take $(NAME) for a variable"
+    holder = container(job)
+    assert (holder["command"], holder["args"][1]) == (["/bin/sh", "-c"], "mpiop")
+    assert holder["args"][3:] == ["-x A --map-by 'a b'", "--tag-output"]
+    assert holder["args"][2].startswith("#!/bin/sh\n")
+    assert '"$$1"' in holder["args"][0], "Kubernetes would take $(NAME) for a variable"
     expected = {"A": "$$b", "MPIOP_RANKS": "5", "MPIOP_IDLE": "90", "MPIOP_TIME_LIMIT": "60", "MPIOP_EXPORT_OPTION": "-x"}
-    assert expected.items() <= {variable["name"]: variable["value"] for variable in container["env"]}.items()
+    assert expected.items() <= {variable["name"]: variable["value"] for variable in holder["env"]}.items()
 
 
 def test_alloc_creates_it_and_prints_its_name_when_it_runs(mpi: Any, api: FakeApi) -> None:
@@ -49,7 +47,7 @@ def test_alloc_creates_it_and_prints_its_name_when_it_runs(mpi: Any, api: FakeAp
     assert (code, out) == (0, "dev\n")
     assert err.splitlines()[0] == "allocation dev"
     [sent] = [request[1] for request in api.requests if request[0] == "create"]
-    assert {"name": "MPIOP_IDLE", "value": "1800"} in launcher_container(sent)["env"]
+    assert {"name": "MPIOP_IDLE", "value": "1800"} in container(sent)["env"]
     api.ends("Failed")
     code, out, err = mpi("alloc", "--image", "i", "--name", "bad", "--no-shell")
     assert (code, out) == (1, "")
@@ -93,9 +91,8 @@ def kubectl(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
 
     def call(body: str) -> Path:
-        program, words = tmp_path / "kubectl", tmp_path / "words"
-        program.write_text(f'#!/bin/sh\necho "$*" >>{words}\n{body}')
-        program.chmod(0o755)
+        words = tmp_path / "words"
+        executable(tmp_path / "kubectl", f'#!/bin/sh\necho "$*" >>{words}\n{body}')
         return words
 
     return call
@@ -126,7 +123,6 @@ def test_what_is_copied_into_a_directory_keeps_its_name(
     assert called.read_text().strip().endswith(f" {copied}")
 
 
-@pytest.mark.real_time
 def test_run_in_an_allocation_is_a_step(mpi: Any, kubectl: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPIOP_IMAGE", "image")
     words = kubectl(f'{STEP} echo from rank 0; echo "${{report}}ended 7 " >&2')
@@ -142,7 +138,6 @@ def test_run_in_an_allocation_is_a_step(mpi: Any, kubectl: Callable[[str], Path]
 MEMBER = f"{STEP} for each; do case $each in MPIOP_ARRAY_INDEX=*) index=${{each#*=}} ;; esac; done; cd ${{0%/*}};"
 
 
-@pytest.mark.real_time
 def test_an_array_in_an_allocation_is_a_step_for_each_index(mpi: Any, kubectl: Callable[[str], Path]) -> None:
     words = kubectl(f'{MEMBER} echo "index $index"; echo log >&2; code=$((index == 3 ? 4 : 0)); echo "${{report}}ended $code " >&2')
     code, out, err = mpi("run", "--in", "dev", "-n", "2", "--array", "1,3", "-e", "A=b", "--", "./a")
@@ -154,7 +149,6 @@ def test_an_array_in_an_allocation_is_a_step_for_each_index(mpi: Any, kubectl: C
     ]
 
 
-@pytest.mark.real_time
 def test_as_many_steps_of_an_array_run_at_a_time_as_fit(mpi: Any, kubectl: Callable[[str], Path], tmp_path: Path) -> None:
     both = "echo >begun-$index; until [ -e begun-1 ] && [ -e begun-2 ]; do sleep 0.01; done;"
     ended = 'echo begun >>log; sleep 0.01; echo ended >>log; echo "${report}ended 0 " >&2'
@@ -176,7 +170,6 @@ def test_steps_fit_into_the_slots(ranks: int | None, fits: int) -> None:
     assert fitting(job, ranks) == fits
 
 
-@pytest.mark.real_time
 def test_ctrl_c_ends_the_steps_of_an_array_and_prints_which_are_left(mpi: Any, api: FakeApi, kubectl: Callable[[str], Path]) -> None:
     kubectl(f'{MEMBER} while read -r order; do [ -z "$order" ] || break; done; echo "${{report}}ended 130 $order" >&2')
     api.steps = [lambda: None, lambda: None, raises(KeyboardInterrupt())]
@@ -185,7 +178,6 @@ def test_ctrl_c_ends_the_steps_of_an_array_and_prints_which_are_left(mpi: Any, a
     assert err == "ends the ranks; Ctrl-C again does not wait for them\nnot finished: --array 1,2,3\n\nstopped\n"
 
 
-@pytest.mark.real_time
 def test_steps_of_an_array_continue_while_the_api_server_does_not_answer(mpi: Any, api: FakeApi, kubectl: Callable[[str], Path]) -> None:
     kubectl(f'{MEMBER} echo "${{report}}ended 0 " >&2')
     gone = raises(UnreachableError("no answer"))
@@ -196,7 +188,6 @@ def test_steps_of_an_array_continue_while_the_api_server_does_not_answer(mpi: An
     assert mpi("run", "--in", "dev", "-n", "1", "--array", "1-2", "./a")[2] == "not finished: --array 1,2\nerror: no answer\n"
 
 
-@pytest.mark.real_time
 def test_an_array_ends_if_no_step_of_it_can_run(mpi: Any, api: FakeApi, kubectl: Callable[[str], Path]) -> None:
     array = ("run", "--in", "dev", "--array", "7-9", "-n", "2")
     kubectl(f'{MEMBER} echo "${{report}}refused no slots" >&2')
@@ -209,7 +200,6 @@ def test_an_array_ends_if_no_step_of_it_can_run(mpi: Any, api: FakeApi, kubectl:
     assert mpi(*array, "./a")[::2] == (1, "not finished: --array 7,8,9\nerror: allocation dev has ended (Succeeded)\n")
 
 
-@pytest.mark.real_time
 def test_a_step_that_loses_a_worker_fails_also_if_mpirun_reports_success(mpi: Any, kubectl: Callable[[str], Path]) -> None:
     daemons = "  HNP daemon   : [prterun-x@0,0] on node dev-launcher\n  Remote daemon: [prterun-x@0,1] on node dev-worker-0"
     lost = f"PRTE has lost communication with a remote daemon.\n\n{daemons}\n"
@@ -218,7 +208,6 @@ def test_a_step_that_loses_a_worker_fails_also_if_mpirun_reports_success(mpi: An
     assert (code, err) == (1, f"{lost}error: step 3: mpirun lost its connection to dev-worker-0\n")
 
 
-@pytest.mark.real_time
 def test_history_lists_the_steps_of_an_allocation(mpi: Any, kubectl: Callable[[str], Path]) -> None:
     words = kubectl(f"{MARK} printf '1\\t0\\t100\\t165\\t3\\t0:2 1:1\\t./a\\tb\\n2\\t\\t200\\t\\t1\\t1:1\\t./b\\n\\n%s end\\n' $mark")
     code, out, _ = mpi("history", "dev")
@@ -232,7 +221,6 @@ def test_history_lists_the_steps_of_an_allocation(mpi: Any, kubectl: Callable[[s
     assert mpi("history", "dev") == (1, "", "error: the launcher does not answer (kubectl: exit code 0): \n")
 
 
-@pytest.mark.real_time
 def test_logs_shows_what_was_kept_of_a_step(mpi: Any, kubectl: Callable[[str], Path]) -> None:
     words = kubectl(f"{MARK} printf '1\\n\\n%s dropped\\n[1,0]<stdout>:zero\\n[1,1]<stderr>:one\\nmpirun\\n%s end\\n' $mark $mark")
     dropped = "output of step 3 was dropped here: an allocation keeps only the end of it\n"
@@ -246,7 +234,6 @@ def test_logs_shows_what_was_kept_of_a_step(mpi: Any, kubectl: Callable[[str], P
     assert mpi("logs", "dev", "--step", "4") == (3, "", "error: there is no step 4, or it is too old\n")
 
 
-@pytest.mark.real_time
 def test_a_step_begins_only_when_its_files_have_arrived(mpi: Any, kubectl: Callable[[str], Path], tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -7,23 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.client_api import FakeApi
+from fakes.client_api import FakeApi, container
 from mpiop.client.errors import InvalidError
 from mpiop.kubectl.convert import Conversion, converted
 
 
-def launcher(made: Conversion) -> dict[str, Any]:
-    container: dict[str, Any] = made.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    return container
-
-
-def worker(made: Conversion) -> dict[str, Any]:
-    container: dict[str, Any] = made.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
-    return container
-
-
 def is_direct(made: Conversion) -> bool:
-    return launcher(made)["command"] == ["mpirun"]
+    return container(made.job)["command"] == ["mpirun"]
 
 
 def convert(script: str, library: str = "mpich", **options: Any) -> Conversion:
@@ -33,7 +23,7 @@ def convert(script: str, library: str = "mpich", **options: Any) -> Conversion:
 def sizes(script: str) -> tuple[int, int, int]:
     """Return ranks, slots and workers."""
     made = convert(script, is_script=True)
-    ranks = next(int(row["value"]) for row in launcher(made)["env"] if row["name"] == "MPIOP_NTASKS")
+    ranks = next(int(row["value"]) for row in container(made.job)["env"] if row["name"] == "MPIOP_NTASKS")
     return ranks, made.job["spec"]["slotsPerWorker"], made.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
 
 
@@ -57,14 +47,14 @@ def test_a_line_with_a_launcher_becomes_mpirun() -> None:
     made = convert(SCRIPT.replace('echo "$(date)"\n', "echo start\ndate\n"))
     assert (made.job["metadata"]["name"], made.job["spec"]["slotsPerWorker"]) == ("my-job", 4)
     assert made.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
-    assert launcher(made)["args"] == ["-n", "8", "-prepend-pattern=[1,%r]<output>:", "./solver", "a b"]
+    assert container(made.job)["args"] == ["-n", "8", "-prepend-pattern=[1,%r]<output>:", "./solver", "a b"]
     assert made.job["spec"]["runPolicy"]["activeDeadlineSeconds"] == 86400 + 2 * 3600 + 3 * 60 + 4
-    assert worker(made)["resources"] == {
+    assert container(made.job, "Worker")["resources"] == {
         "requests": {"cpu": "8", "memory": "16Gi"},
         "limits": {"memory": "16Gi", "nvidia.com/gpu": "2"},
     }
     assert made.job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpus"}
-    assert {"name": "OMP_NUM_THREADS", "value": "4"} in launcher(made)["env"]
+    assert {"name": "OMP_NUM_THREADS", "value": "4"} in container(made.job)["env"]
     assert [line.split("  ")[0] for line in made.left] == [
         "#SBATCH --mail-user=me",
         "--gres: type a100",
@@ -91,7 +81,7 @@ def test_a_line_with_a_launcher_becomes_mpirun() -> None:
 def test_words_that_need_no_shell_are_passed_on(line: str, arguments: list[str]) -> None:
     made = convert(f"#SBATCH --nodes=2\n{line}\n")
     assert is_direct(made)
-    assert [word for word in launcher(made)["args"][1:] if word != "-prepend-pattern=[1,%r]<output>:"] == arguments
+    assert [word for word in container(made.job)["args"][1:] if word != "-prepend-pattern=[1,%r]<output>:"] == arguments
 
 
 @pytest.mark.parametrize(
@@ -151,14 +141,14 @@ def test_words_that_need_no_shell_are_passed_on(line: str, arguments: list[str])
 )
 def test_any_other_script_runs_whole(line: str) -> None:
     made = convert(f"#!/bin/bash -l\n#SBATCH --nodes=2\n{line}\n")
-    words = [word.replace("$$", "$") for word in launcher(made)["args"]]
-    assert (launcher(made)["command"], words[3]) == (["/bin/sh", "-c"], f"#!/bin/bash -l\n#SBATCH --nodes=2\n{line}\n")
+    words = [word.replace("$$", "$") for word in container(made.job)["args"]]
+    assert (container(made.job)["command"], words[3]) == (["/bin/sh", "-c"], f"#!/bin/bash -l\n#SBATCH --nodes=2\n{line}\n")
     assert words[4:] == ["/bin/bash"]
 
 
 def test_what_is_not_exported_before_the_launcher_is_not_a_variable_of_its_ranks() -> None:
     made = convert("srun ./a\nexport A=1\n")
-    assert "A" not in {row["name"] for row in worker(made).get("env", [])}
+    assert "A" not in {row["name"] for row in container(made.job, "Worker").get("env", [])}
 
 
 @pytest.mark.parametrize(
@@ -181,7 +171,7 @@ def test_numbers_of_ranks(options: str, expected: tuple[int, int, int]) -> None:
 
 def test_the_largest_launch_decides_if_the_job_names_no_number() -> None:
     script = "#SBATCH -N 1\n./pre\nmpirun -np 6 ./a\nmpirun -np 36 ./b\n"
-    assert (sizes(script), worker(convert(script))["resources"]["requests"]["cpu"]) == ((1, 36, 1), "36")
+    assert (sizes(script), container(convert(script).job, "Worker")["resources"]["requests"]["cpu"]) == ((1, 36, 1), "36")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +212,7 @@ def test_times(value: str, seconds: int | None) -> None:
 )
 def test_resources_of_a_worker(options: str, requests: dict[str, str], gpus: str | None, left: list[str]) -> None:
     made = convert(f"#SBATCH {options}\nsrun ./a\n")
-    resources = worker(made)["resources"]
+    resources = container(made.job, "Worker")["resources"]
     assert (resources["requests"], resources.get("limits", {}).get("nvidia.com/gpu")) == (requests, gpus)
     assert [line.split("  ")[0] for line in made.left] == left
 
@@ -385,8 +375,7 @@ def test_workers_may_request_less_than_a_cpu_for_each_task(mpi: Any, tmp_path: P
     script = tmp_path / "job.sbatch"
     script.write_text("#SBATCH -N 2 --ntasks-per-node=4\nsrun ./a\n", encoding="utf-8")
     job = yaml.safe_load(mpi("convert", str(script), "--image", "i", "--cpu", "100m")[1])
-    [container] = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
-    assert container["resources"]["requests"] == {"cpu": "100m"}
+    assert container(job, "Worker")["resources"]["requests"] == {"cpu": "100m"}
 
 
 OFFERED = {"/api/v1/namespaces/mpi-operator/configmaps/mpi-operator-capabilities": {"data": {"ssh-auto": "Injected"}}}
@@ -415,8 +404,8 @@ def test_the_ssh_is_what_the_operator_offers_unless_an_option_names_it(
 
 
 def environment(job: dict[str, Any], role: str, prefix: str) -> dict[str, str]:
-    [container] = job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]["containers"]
-    return {row["name"].removeprefix(prefix): row["value"] for row in container.get("env", []) if row["name"].startswith(prefix)}
+    rows = container(job, role).get("env", [])
+    return {row["name"].removeprefix(prefix): row["value"] for row in rows if row["name"].startswith(prefix)}
 
 
 # What Slurm 22.05 sets in the first job: COUNT, ID, MAX, MIN, STEP.

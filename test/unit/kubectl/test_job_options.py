@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.client_api import FakeApi
+from fakes.client_api import FakeApi, pod_spec
 from mpiop.api.mpi_implementations import LIBRARIES
 from mpiop.client.api import Object
 from mpiop.client.errors import ClientError, InvalidError
@@ -172,7 +172,7 @@ def test_a_patch_wins_and_is_checked_before_the_job_is_created(mpi: Any, api: Fa
     assert [request[0] for request in api.requests] == ["create", "check", "check", "create"]
     job = api.stored["pi"]
     assert job["metadata"]["annotations"] == {"mpiop.kubeflow.org/output": "tagged", "team": "a"}
-    pod = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    pod = pod_spec(job, "Worker")
     container = {"name": "worker", "image": "i", "imagePullPolcy": "Always"}
     assert pod == {"containers": [container], "runtimeClassName": "nvidia"}
 

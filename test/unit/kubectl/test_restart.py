@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.client_api import FakeApi, raises, stored
+from fakes.client_api import FakeApi, pod_spec, raises, stored
 from mpiop.client.api import Object
 from mpiop.client.errors import ClientError, ForbiddenError, NotFoundError, UnreachableError
 
@@ -19,7 +19,7 @@ def with_files(api: FakeApi, **owner: str) -> Object:
     job["metadata"]["uid"] = "uid-old"
     volumes = [{"name": "files", "configMap": {"name": "solver-files-abcde"}}]
     for role in ("Launcher", "Worker"):
-        job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]["volumes"] = volumes
+        pod_spec(job, role)["volumes"] = volumes
     references = [{"uid": "uid-other"}, {"uid": "uid-old"} | owner]
     api.stored["pi"] = job
     api.answers[MAP_PATH] = {"metadata": {"name": "solver-files-abcde", "uid": "uid-files", "ownerReferences": references}}

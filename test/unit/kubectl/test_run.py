@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.client_api import NOON, FakeApi, pod, stored
+from fakes.client_api import NOON, FakeApi, container, pod, stored
 from mpiop.client.api import Object
 from mpiop.client.errors import ForbiddenError
 
@@ -14,7 +14,7 @@ RUN = ("run", "--image", "i", "--name", "pi")
 
 def test_options_after_the_program_are_the_program_s(mpi: Any) -> None:
     code, out, _ = mpi("run", "-n", "4", "--image", "i", "--dry-run", "client", "./solver", "-n", "100", "--detach")
-    launcher = yaml.safe_load(out)["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    launcher = container(yaml.safe_load(out))
     assert (code, launcher["args"]) == (0, ["-n", "4", "--tag-output", "./solver", "-n", "100", "--detach"])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.client_api import FakeApi, stored
+from fakes.client_api import FakeApi, container, stored
 from mpiop.kubectl.completion import complete_for_kubectl
 from mpiop.kubectl.session import Session
 
@@ -41,8 +41,7 @@ def namespaces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def made(mpi: Any, *options: str) -> tuple[str, str]:
     """Return image and queue of a job."""
     job = yaml.safe_load(mpi("run", *options, "--dry-run=client", "--", "./a")[1])
-    container = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    return container["image"], job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]
+    return container(job)["image"], job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]
 
 
 def test_an_option_wins_over_the_environment_and_that_over_the_file(mpi: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

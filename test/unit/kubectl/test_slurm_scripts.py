@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from fakes import mpirun
+from fakes.client_api import container
+from fakes.programs import executable
 from fakes.slurm_fields import FIELDS, PROGRAMS
 from fakes.slurm_scripts import RECORDER, SCRIPTS
 from fakes.slurm_styles import STYLES
@@ -46,12 +48,6 @@ class Run(NamedTuple):
     errors: str
 
 
-def launcher(made: Conversion) -> dict[str, Any]:
-    """Return the container that runs the script or mpirun."""
-    container: dict[str, Any] = made.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    return container
-
-
 def expanded(word: str) -> str:
     """Return a word as the kubelet passes it."""
     return re.sub(r"\$\$", "$", word)
@@ -72,18 +68,13 @@ def run(folder: Path, made: Conversion, library: str = "openmpi", *, is_started:
         executable(programs / name, f'#!/bin/sh\nexec {sys.executable} -I -S {mpirun.__file__} "$@"\n')
     workers = made.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
     (folder / "hostfile").write_text("".join(f"case-worker-{number} slots=9\n" for number in range(workers)), encoding="utf-8")
-    container = launcher(made)
+    started = container(made.job)
     env = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": "/root", "TMPDIR": str(folder), HOSTFILES[library]: str(folder / "hostfile")}
-    env |= {row["name"]: expanded(row.get("value", "uid")) for row in container["env"]}
-    words = [*container["command"], *map(expanded, container["args"])]
+    env |= {row["name"]: expanded(row.get("value", "uid")) for row in started["env"]}
+    words = [*started["command"], *map(expanded, started["args"])]
     ended = subprocess.run(words, cwd=work, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     found = sorted(each.read_text(encoding="utf-8") for each in records.iterdir())
     return Run(ended.returncode, found, ended.stdout, ended.stderr)
-
-
-def executable(file: Path, text: str) -> None:
-    file.write_text(text, encoding="utf-8")
-    file.chmod(0o755)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -91,7 +82,7 @@ def test_a_script_runs_as_on_slurm(tmp_path: Path, name: str) -> None:
     made = converted(SCRIPTS[name], "i", file="job")
     found = run(tmp_path, made)
     expected = ORACLE[name]["records"]
-    if launcher(made)["command"] == ["mpirun"]:  # no script is left that could read SLURM_JOB_NAME
+    if container(made.job)["command"] == ["mpirun"]:  # no script is left that could read SLURM_JOB_NAME
         expected = [re.sub(r"NAME=.*? in=", "NAME= in=", each) for each in expected]
     assert (found.code, found.records) == (ORACLE[name]["code"], expected), found.errors
 
@@ -100,7 +91,7 @@ def test_a_script_runs_as_on_slurm(tmp_path: Path, name: str) -> None:
 def test_a_script_of_any_style_runs_as_on_slurm_and_prints_the_same(tmp_path: Path, name: str) -> None:
     made = converted({**STYLES, **FIELDS}[name], "i", file="job")
     expected = STYLE_ORACLE[name]
-    if launcher(made)["command"] == ["mpirun"]:  # no script is left that could read SLURM_JOB_NAME, or print
+    if container(made.job)["command"] == ["mpirun"]:  # no script is left that could read SLURM_JOB_NAME, or print
         expected["records"] = [re.sub(r"NAME=.*? in=", "NAME= in=", each) for each in expected["records"]]
     found = [run(tmp_path / str(number), replace(made, jobs=[job])) for number, job in enumerate(made.jobs)]
     records, lines = (sorted(chain.from_iterable(each)) for each in zip(*((a.records, a.output.splitlines()) for a in found), strict=True))
@@ -182,20 +173,8 @@ def test_the_variables_of_slurm_are_set(tmp_path: Path) -> None:
     lines = "".join(f"echo ${{SLURM_{name}-unset}}\n" for name in names)
     lines += 'scontrol show hostnames "$SLURM_JOB_NODELIST"\n[ $SLURM_JOB_ID -gt 0 ] && [ "$SLURM_SUBMIT_DIR" = "$PWD" ] && echo fine\n'
     found = run(tmp_path, script(f"{HEADER}#SBATCH -c 2\n{lines}"))
-    assert found.output.split() == ([
-        "7",
-        "2",
-        "2",
-        "case-worker-0,case-worker-1",
-        "4,3",
-        "2",
-        "8(x2)",
-        "job",
-        "unset",
-        "case-worker-0",
-        "case-worker-1",
-        "fine",
-    ])
+    shown = "7 2 2 case-worker-0,case-worker-1 4,3 2 8(x2) job unset case-worker-0 case-worker-1 fine"
+    assert " ".join(found.output.splitlines()) == shown
 
 
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])
@@ -290,5 +269,5 @@ def test_output_files_of_srun(tmp_path: Path) -> None:
 
 
 def test_the_operator_does_not_take_the_shims_for_a_choice_of_cores() -> None:
-    shims = launcher(script("true\n"))["args"][0]
+    shims = container(script("true\n").job)["args"][0]
     assert not re.search("|".join(row.binding_choice for row in LIBRARIES.values() if row.binding_choice), shims)

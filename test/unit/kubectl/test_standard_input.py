@@ -1,7 +1,6 @@
 """Standard input of `run` and `exec`: it reaches kubectl, which passes it on, or a sentence reports why not."""
 
 import os
-import stat
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import pytest
 import yaml
 
 from fakes.client_api import FakeApi
+from fakes.programs import executable
 
 _PROGRAM = """
 import sys, pathlib
@@ -64,9 +64,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    program = tmp_path / "kubectl"
-    program.write_text(_KUBECTL)
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    executable(tmp_path / "kubectl", _KUBECTL)
     return Shell(tmp_path)
 
 

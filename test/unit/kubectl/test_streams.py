@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import NOON, FakeApi, pod, stored
+from fakes.client_api import NOON, FakeApi, container, pod, stored
 from mpiop.kubectl.main import run
 
 RAW = b"\x1b[1mbold\x1b[0m \xff\xfe\r100%"
@@ -18,7 +18,7 @@ def tagged(api: FakeApi, *lines: bytes, words: tuple[str, ...] = ()) -> None:
     """Store a job with the command line `words` and these lines in the log of its launcher."""
     job = stored(state="Succeeded")
     job["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}
-    job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"] = list(words)
+    container(job)["command"] = list(words)
     api.stored["pi"] = job
     api.all_pods = [pod("pi-launcher-x", role="launcher", terminated={"exitCode": 0})]
     api.logs = {"pi-launcher-x": [NOON.encode() + b" " + line + b"\n" for line in lines]}

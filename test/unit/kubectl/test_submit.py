@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.client_api import FakeApi, stored
+from fakes.client_api import FakeApi, container, stored
 from mpiop.client.arguments import LONGEST_ARGUMENT
 from mpiop.client.errors import ClientError, ForbiddenError, UnreachableError
 from mpiop.kubectl.session import Session
@@ -170,7 +170,7 @@ def test_an_argument_that_linux_cannot_pass_on_is_located_and_no_job_is_created(
     mpi: Any, api: FakeApi, tmp_path: Path, dry_run: tuple[str, ...]
 ) -> None:
     good, bad, text = stored("good"), stored("bad"), "x" * (LONGEST_ARGUMENT + 1)
-    bad["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0] |= {"args": ["a", text]}
+    container(bad)["args"] = ["a", text]
     file = tmp_path / "jobs.yaml"
     file.write_text("---\n".join(map(yaml.safe_dump, (good, bad))), encoding="utf-8")
     line = next(number for number, found in enumerate(file.read_text().splitlines(), 1) if found.endswith(text))
@@ -226,8 +226,7 @@ def test_a_script_from_standard_input_has_the_name_that_slurm_gives_it(
     monkeypatch.setattr("sys.stdin", io.StringIO("#!/bin/sh\nsrun ./a; srun ./b\n"))
     assert mpi("submit", "-", "--image", "i")[0] == 0
     [(name, job)] = apis["team"].stored.items()
-    [container] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
-    assert (name.startswith("sbatch-"), {"name": "SLURM_JOB_NAME", "value": "sbatch"} in container["env"]) == (True, True)
+    assert (name.startswith("sbatch-"), {"name": "SLURM_JOB_NAME", "value": "sbatch"} in container(job)["env"]) == (True, True)
 
 
 def test_an_array_without_a_limit_is_created_at_once(mpi: Any, apis: dict[str, FakeApi], script: Path) -> None:

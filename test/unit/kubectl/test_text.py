@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fakes.client_api import FakeApi, pod, stored
+from fakes.client_api import FakeApi, container, pod, stored
 from mpiop.kubectl import run, screen
 from mpiop.kubectl.main import main
 from mpiop.kubectl.verbs import VERBS
@@ -24,7 +24,7 @@ def spoiled(api: FakeApi) -> None:
     degraded = {"type": "Degraded", "status": "True", "reason": "Lost", "message": f"[/opt]{BELL}\n\rsecond\ttab"}
     job["status"]["conditions"].append(degraded)
     job["status"]["startTime"] = "2026-11-25T12:00:00Z"
-    job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["image"] = f"i{BELL}\r\n"
+    container(job)["image"] = f"i{BELL}\r\n"
     api.stored["pi"], api.all_pods = job, [pod("pi-worker-1")]
     api.answers["/api/v1/namespaces/team/events"] = {"items": []}
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from fakes.client_api import FakeApi, pod, stored
+from fakes.client_api import FakeApi, container, pod, stored
 from mpiop.client.errors import ForbiddenError
 from mpiop.client.job import Job
 from mpiop.kubectl.drawing import as_html, as_svg
@@ -148,7 +148,7 @@ def test_the_ranks_of_a_pod_are_those_of_its_line_in_the_hostfile(
 ) -> None:
     job = stored(**status)
     job["spec"] |= spec
-    job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["args"] = args
+    container(job)["args"] = args
     api.stored["pi"], api.all_pods = job, [pod(name, role=role)]
     api.answers["/api/v1/namespaces/team/events"] = ForbiddenError("events: forbidden")
     row = next(line for line in mpi("describe", "pi")[1].splitlines() if name in line)

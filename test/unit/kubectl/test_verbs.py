@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import NOON, FakeApi, pod, raises, stored
+from fakes.client_api import NOON, FakeApi, container, pod, raises, stored
 from mpiop.client.errors import (
     ClientError,
     ConflictError,
@@ -91,11 +91,7 @@ def test_an_array_runs_a_few_at_a_time(mpi: Any, api: FakeApi) -> None:
     code, out, err = mpi(*RUN, "--array", "1-3,7", "--parallel", "2", "--", "./a")
     assert (code, err) == (0, "4 of 4 jobs succeeded\n")
     assert out.splitlines() == [f"pi-{number}: succeeded" for number in (1, 2, 3, 7)]
-    environment = [
-        request[1]["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["env"]
-        for request in api.requests
-        if request[0] == "create"
-    ]
+    environment = [container(request[1], "Worker")["env"] for request in api.requests if request[0] == "create"]
     assert environment == [[{"name": "MPIOP_ARRAY_INDEX", "value": str(number)}] for number in (1, 2, 3, 7)]
     done(api, "pi", "Failed")
     code, out, err = mpi(*RUN[:-2], "--name", "more", "--array", "1-2", "--", "./a")
@@ -156,19 +152,9 @@ def test_list_shows_what_kubectl_shows_and_more(mpi: Any, api: FakeApi) -> None:
     assert mpi("list") == (0, "", "No MPIJobs found in namespace team.\n")
     api.stored["pi"] = stored(state="Running")
     code, out, _ = mpi("list", "-o", "wide")
-    assert out.splitlines()[0].split() == [
-        "NAME",
-        "STATE",
-        "WORKERS",
-        "RESTARTS",
-        "DURATION",
-        "AGE",
-        "ATTEMPTS",
-        "IMAGE",
-        "NODE",
-        "MESSAGE",
-    ]
-    assert out.splitlines()[1].split()[:4] == ["pi", "Running", "2/2", "0"]
+    header, row = (" ".join(line.split()) for line in out.splitlines())
+    assert header == "NAME STATE WORKERS RESTARTS DURATION AGE ATTEMPTS IMAGE NODE MESSAGE"
+    assert row.startswith("pi Running 2/2 0 ")
     assert mpi("list", "-A")[1].splitlines()[1].split()[:2] == ["team", "pi"]
     assert mpi("list", "-o", "name")[1] == "mpijob.kubeflow.org/pi\n"
     found = json.loads(mpi("list", "-o", "json")[1])
@@ -189,25 +175,23 @@ def test_describe_shows_conditions_tries_pods_and_why(mpi: Any, api: FakeApi) ->
     assert mpi("why", "pi")[1].startswith("Job pi: running")
 
 
-def test_logs_of_a_rank_a_worker_a_try_and_all(mpi: Any, api: FakeApi) -> None:
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        (("--rank", "1", "--since", "5m"), "one\n"),
+        (("--worker", "1"), "sshd\n"),
+        (("--attempt", "1"), "zero\none\n"),
+        (("--attempt", "2"), "last words\n"),
+        (("--all",), "pi-launcher-x zero\npi-worker-1   sshd\npi-launcher-x one\n"),
+    ],
+)
+def test_logs_of_a_rank_a_worker_a_try_and_all(mpi: Any, api: FakeApi, options: tuple[str, ...], shown: str) -> None:
     api.stored["pi"] = stored(state="Running", attempts=[attempt(1, "pi-launcher-x"), attempt(2, "gone")])
     api.stored["pi"]["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}
     api.stored["pi"]["status"]["lastFailure"] = {"reason": "Error", "log": "last words"}
     api.all_pods = [pod("pi-launcher-x", role="launcher"), pod("pi-worker-1")]
-
-    def fill() -> None:
-        api.logs = {"pi-launcher-x": [b"1 [1,0]<stdout>:zero\n3 [1,1]<stdout>:one\n"], "pi-worker-1": [b"2 sshd\n"]}
-
-    fill()
-    assert mpi("logs", "pi", "--rank", "1", "--since", "5m")[1] == "one\n"
-    fill()
-    assert mpi("logs", "pi", "--worker", "1")[1] == "sshd\n"
-    fill()
-    assert mpi("logs", "pi", "--attempt", "1")[1] == "zero\none\n"
-    assert mpi("logs", "pi", "--attempt", "2")[1] == "last words\n"
-    fill()
-    lines = [line.split() for line in mpi("logs", "pi", "--all")[1].splitlines()]
-    assert lines == [["pi-launcher-x", "zero"], ["pi-worker-1", "sshd"], ["pi-launcher-x", "one"]]
+    api.logs = {"pi-launcher-x": [b"1 [1,0]<stdout>:zero\n3 [1,1]<stdout>:one\n"], "pi-worker-1": [b"2 sshd\n"]}
+    assert mpi("logs", "pi", *options)[1] == shown
 
 
 def test_jobs_are_changed(mpi: Any, api: FakeApi) -> None:
@@ -389,6 +373,12 @@ def test_top_marks_stragglers(mpi: Any, api: FakeApi) -> None:
     ]
 
 
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+LEASE = "/apis/coordination.k8s.io/v1/leases"
+QUOTAS = "/api/v1/namespaces/team/resourcequotas"
+
+
 def deployment(*, ready: int = 2, args: Sequence[str] = (), namespaces: str | None = None) -> dict[str, Any]:
     container = {"args": list(args), "env": [] if namespaces is None else [{"name": "KUBEFLOW_NAMESPACE", "value": namespaces}]}
     return {
@@ -398,29 +388,25 @@ def deployment(*, ready: int = 2, args: Sequence[str] = (), namespaces: str | No
     }
 
 
+def lease(**spec: Any) -> dict[str, Any]:
+    return {"items": [{"metadata": {"namespace": "mpi-operator"}, "spec": spec}]}
+
+
+def quota(*, used: str) -> dict[str, Any]:
+    return {"items": [{"metadata": {"name": "few"}, "status": {"hard": {"pods": "4"}, "used": {"pods": used}}}]}
+
+
 def healthy(api: FakeApi) -> None:
-    columns = [{"name": "State"}]
+    versions = [{"name": "v2beta1", "served": True, "additionalPrinterColumns": [{"name": "State"}]}]
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"nvidia.com/gpu": "4"}}
     api.answers |= {
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org": {
-            "spec": {"versions": [{"name": "v2beta1", "served": True, "additionalPrinterColumns": columns}]}
-        },
-        "/apis/coordination.k8s.io/v1/leases": {
-            "items": [
-                {
-                    "metadata": {"namespace": "mpi-operator"},
-                    "spec": {"holderIdentity": "a", "renewTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"},
-                }
-            ]
-        },
-        "/apis/apps/v1/deployments": {"items": [deployment(ready=2)]},
-        "/api/v1/namespaces/team/resourcequotas": {
-            "items": [{"metadata": {"name": "few"}, "status": {"hard": {"pods": "4"}, "used": {"pods": "1"}}}]
-        },
+        CRD: {"spec": {"versions": versions}},
+        LEASE: lease(holderIdentity="a", renewTime=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"),
+        DEPLOYMENTS: {"items": [deployment()]},
+        QUOTAS: quota(used="1"),
         "/apis": {"groups": [{"name": "scheduling.volcano.sh"}]},
         "/api/v1/namespaces/team/events": {"items": [{"message": "Error: ErrImagePull"}]},
-        "/api/v1/nodes": {
-            "items": [{"status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"nvidia.com/gpu": "4"}}}]
-        },
+        "/api/v1/nodes": {"items": [{"status": ready}]},
     }
 
 
@@ -476,39 +462,27 @@ def test_doctor_finds_all_well(mpi: Any, api: FakeApi) -> None:
     assert "PodGroups of gang schedulers: Volcano" in out
 
 
-LEASE = "/apis/coordination.k8s.io/v1/leases"
-
-
-def lease(**spec: Any) -> dict[str, Any]:
-    return {"items": [{"metadata": {"namespace": "mpi-operator"}, "spec": spec}]}
-
-
 @pytest.mark.parametrize(
     ("path", "answer", "line"),
     [
-        (
-            "/apis/apps/v1/deployments",
-            {"items": [deployment(ready=0)]},
-            "problem  Deployment op in namespace mpi-operator: 0 of 2 replicas",
-        ),
-        (
-            "/apis/apps/v1/deployments",
-            {"items": [deployment(ready=1)]},
-            "unknown  Deployment op in namespace mpi-operator: 1 of 2 replicas",
-        ),
+        (DEPLOYMENTS, {"items": [deployment(ready=0)]}, "problem  Deployment op in namespace mpi-operator: 0 of 2 replicas"),
+        (DEPLOYMENTS, {"items": [deployment(ready=1)]}, "unknown  Deployment op in namespace mpi-operator: 1 of 2 replicas"),
+        (DEPLOYMENTS, ForbiddenError("no"), "unknown  you may not look: no"),
         (LEASE, {"items": []}, "problem  no operator has ever led here"),
-        ("/apis/apps/v1/deployments", ForbiddenError("no"), "unknown  you may not look: no"),
-        (
-            LEASE,
-            lease(holderIdentity="a", renewTime="2026-01-01T00:00:00Z"),
-            "problem  no operator leads in namespace mpi-operator: its Lease",
-        ),
-        (
-            LEASE,
-            lease(holderIdentity="a", renewTime="2100-01-01T00:00:00Z"),
-            "problem  no operator leads in namespace mpi-operator: its Lease",
+        *(
+            (
+                LEASE,
+                lease(holderIdentity="a", renewTime=f"{year}-01-01T00:00:00Z"),
+                "problem  no operator leads in namespace mpi-operator: its Lease",
+            )
+            for year in (2026, 2100)
         ),
         (LEASE, ForbiddenError("no"), "unknown  you may not look: no"),
+        (
+            LEASE,
+            {"message": "It works!"},
+            "problem  leader: the server does not answer as an API server does\n         Check server in the kubeconfig.",
+        ),
         ("create", InvalidError("a webhook refuses it"), "problem  a webhook refuses it"),
     ],
 )
@@ -533,7 +507,7 @@ def test_doctor_reports_what_is_down(mpi: Any, api: FakeApi, path: str, answer: 
 )
 def test_doctor_reports_that_no_operator_serves_the_namespace(mpi: Any, api: FakeApi, deployments: list[Any], only: str) -> None:
     healthy(api)
-    api.answers["/apis/apps/v1/deployments"] = {"items": deployments}
+    api.answers[DEPLOYMENTS] = {"items": deployments}
     code, out, _ = mpi("doctor")
     assert (code, "no operator serves namespace team" in out) == (int(bool(only)), bool(only))
     assert not only or f"problem  no operator serves namespace team, only {only}\n" in out
@@ -585,12 +559,7 @@ def test_doctor_runs_a_job_and_deletes_it(
 
 def test_doctor_says_what_to_do(mpi: Any, api: FakeApi) -> None:
     healthy(api)
-    api.answers["/apis/coordination.k8s.io/v1/leases"] = {
-        "items": [{"metadata": {"namespace": "mpi-operator"}, "spec": {"holderIdentity": ""}}]
-    }
-    api.answers["/api/v1/namespaces/team/resourcequotas"] = {
-        "items": [{"metadata": {"name": "few"}, "status": {"hard": {"pods": "4"}, "used": {"pods": "4"}}}]
-    }
+    api.answers |= {LEASE: lease(holderIdentity=""), QUOTAS: quota(used="4")}
     api.answers["/api/v1/nodes"] = ForbiddenError("nodes is forbidden")
     api.answers["/apis"] = {"groups": []}
     api.answers["/api/v1/namespaces/team/events"] = {"items": [{"message": 'Failed to pull image "x:1": not found'}] * 2}
@@ -620,12 +589,11 @@ def test_doctor_says_what_to_do(mpi: Any, api: FakeApi) -> None:
 )
 def test_doctor_knows_whose_definition_it_is(mpi: Any, api: FakeApi, crd: Any, sentence: str) -> None:
     healthy(api)
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org"
-    api.answers[path] = crd
+    api.answers[CRD] = crd
     if crd is None:
-        del api.answers[path]
+        del api.answers[CRD]
     assert sentence in mpi("doctor")[1]
-    api.answers["/apis/coordination.k8s.io/v1/leases"] = {"items": []}
+    api.answers[LEASE] = {"items": []}
     assert "no operator has ever led here" in mpi("doctor")[1]
 
 
@@ -681,14 +649,8 @@ def test_doctor_reports_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == f"problem  kubeconfig {path}, context 'c' (cluster 'k', user 'u'): {sentence}\n"
 
 
-def test_doctor_is_not_confused_by_another_server(mpi: Any, api: FakeApi) -> None:
-    healthy(api)
-    api.answers["/apis/coordination.k8s.io/v1/leases"] = {"message": "It works!"}
-    assert "problem  leader: the server does not answer as an API server does\n         Check server in the kubeconfig." in mpi("doctor")[1]
-
-
 def test_doctor_stops_where_nobody_knows_the_user(mpi: Any, api: FakeApi) -> None:
     healthy(api)
-    api.answers["/apis/coordination.k8s.io/v1/leases"] = UnauthenticatedError("who are you?")
+    api.answers[LEASE] = UnauthenticatedError("who are you?")
     code, out, _ = mpi("doctor")
     assert (code, out.splitlines()[-1]) == (1, "problem  who are you?")
