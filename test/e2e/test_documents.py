@@ -128,6 +128,19 @@ def benchmark(module_namespace: Kubectl, reader: Shell, stand_in: None, gpus: No
 # Installation
 
 
+def test_get_crd_shows_the_resource(reader: Shell) -> None:
+    header, *rows = reader.run("kubectl get crd").splitlines()
+    assert header.split()[0] == "NAME"
+    assert "mpijobs.kubeflow.org" in {row.split()[0] for row in rows}
+
+
+def test_applying_the_deploy_manifest_again_changes_nothing(reader: Shell, operator: Operator) -> None:
+    before = operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["metadata"]["generation"]
+    lines = reader.run("kubectl apply -f deploy/v2beta1/mpi-operator.yaml").splitlines()
+    assert not [line for line in lines if not line.endswith((" unchanged", " configured"))]
+    assert operator.kubectl.read(DEPLOYMENTS, "mpi-operator")["metadata"]["generation"] == before
+
+
 KUBEFLOW = {
     "kubectl's own kustomize": "kubectl apply -k manifests/overlays/kubeflow",
     "the pipe": "kubectl kustomize manifests/overlays/kubeflow | kubectl apply -f -",
@@ -240,6 +253,16 @@ def test_the_launchers_log_is_found_by_the_older_labels(benchmark: Benchmark, re
     assert "Devices:     ['horovod/gpu:0', 'horovod/gpu:1']" in log
     assert len(re.findall(r"^100\timages/sec: [\d.]+ \+/- ", log, re.MULTILINE)) == 2, "one line of each rank"
     assert "total images/sec: " in log
+
+
+def test_the_launchers_log_is_found_by_the_newer_labels(benchmark: Benchmark, reader: Shell) -> None:
+    assert benchmark.job
+    selector = f"training.kubeflow.org/job-name={JOB},training.kubeflow.org/job-role=launcher"
+    assert "total images/sec: " in reader.run(f"kubectl logs -f $(kubectl get pods -l {selector} -o name)")
+
+
+def test_the_running_workers_are_cleaned_up_at_the_end(benchmark: Benchmark) -> None:
+    benchmark.here.until(PODS, lambda pods: not pods, labels=WORKER)
 
 
 def test_after_a_retry_the_newest_launchers_log_is_found(namespace: Kubectl, folder: Path, tmp_path: Path) -> None:
